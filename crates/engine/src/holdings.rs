@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** nobody who runs is held up: all of it is counted anyway, or is a product of counts.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Inner};
+use crate::memory;
 use crate::raw::garbage::Dead;
 use crate::scratch::Write;
 use crate::table::Table;
@@ -44,19 +45,31 @@ fn of(table: &Table, is_dropped: bool) -> TableHoldings {
     }
 }
 
+impl Inner {
+    /// Says what it holds to those who are refused.
+    pub(crate) fn tell_memory(&self) {
+        memory::TABLES.set(self.memory_bytes());
+        memory::CHANGES.set(self.write_set_bytes());
+    }
+
+    fn write_set_bytes(&self) -> u64 {
+        let writes: u64 = self.counters[..self.registry.slots_used()].iter().map(|slot| slot.writes.get()).sum();
+        writes * size_of::<Write>() as u64
+    }
+}
+
 impl Engine {
     /// Who holds the engine's memory now.
     pub fn holdings(&self) -> Holdings {
         let (live, dropped) = self.inner.tables.all().into_parts();
         let tables = live.iter().map(|table| of(table, false)).chain(dropped.iter().map(|table| of(table, true)));
         let counters = &self.inner.counters[..self.inner.registry.slots_used()];
-        let writes: u64 = counters.iter().map(|slot| slot.writes.get()).sum();
         let dead = counters
             .iter()
             .fold(0_u64, |dead, slot| dead.wrapping_add(slot.died.get()).wrapping_sub(slot.versions_freed.get()));
         Holdings {
             tables: tables.collect(),
-            write_sets: writes * size_of::<Write>() as u64,
+            write_sets: self.inner.write_set_bytes(),
             garbage_queues: dead * size_of::<Dead>() as u64,
         }
     }

@@ -2,7 +2,6 @@
 
 use crate::engine::Engine;
 use crate::freeze::Frozen;
-use crate::memory;
 use preempt::{no_preempt, os};
 
 /// What a turn of the housekeeping did.
@@ -29,7 +28,7 @@ impl Engine {
         self.inner.serial.housekeep(&self.inner.registry);
         let freed = self.collect_garbage(budget);
         let frozen = self.freeze(budget as u64);
-        memory::TABLES.set(self.inner.memory_bytes());
+        self.inner.tell_memory();
         self.inner.limits.sum_up(&self.inner);
         Housekept { freed, frozen, deadline_ns }
     }

@@ -92,7 +92,9 @@ impl LimitState {
         let is_full = |limit| limit != u64::MAX && limit < inner.memory_bytes();
         let reached = if is_full(memory_bytes) {
             MEMORY_REACHED
-        } else if !memory::has_room(0) {
+        } else if !memory::has_room_beside(usize::MAX, 0) {
+            // What is promised to others is not taken yet, and a small change is done meanwhile.
+            inner.tell_memory();
             PROCESS_IS_FULL
         } else if versions_kept != u64::MAX && versions_kept < inner.held_back.versions() {
             VERSIONS_REACHED

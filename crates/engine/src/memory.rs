@@ -6,8 +6,8 @@
 
 use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 pub use preempt::memory::{
-    block_bytes, has_reserve, has_room, has_small_reserve, held_bytes, kept_bytes, limit_bytes, resident_bytes,
-    resident_limit_bytes, thread_bytes,
+    Promise, block_bytes, has_reserve, has_room, has_room_beside, has_small_reserve, held_bytes, kept_bytes,
+    limit_bytes, promise, promised_bytes, resident_bytes, resident_limit_bytes, thread_bytes,
 };
 
 /// Bytes that a statement may take without asking.
@@ -22,6 +22,12 @@ pub struct Share {
 
 /// Rows, dead versions and indexes of the engine that was housekept last.
 pub static TABLES: Share = Share::new("tables and indexes");
+/// Write sets of open transactions.
+pub static CHANGES: Share = Share::new("changes of open transactions");
+/// Savepoints and advisory locks of sessions.
+pub static SESSIONS: Share = Share::new("savepoints and advisory locks");
+/// Messages of clients that have not come to their ends.
+pub static MESSAGES: Share = Share::new("unfinished messages");
 /// Rows that statements keep by themselves: results, sorts, groups, hash tables.
 pub static STATEMENTS: Share = Share::new("running statements");
 
@@ -50,7 +56,15 @@ impl Share {
 pub fn in_words() -> String {
     let mb = |bytes: u64| bytes >> 20;
     let (held, limit) = (held_bytes() as u64, limit_bytes() as u64);
-    let shares = [&TABLES, &STATEMENTS].map(|share| (share.what, share.bytes()));
+    let mut shares = vec![(TABLES.what, TABLES.bytes()), (STATEMENTS.what, STATEMENTS.bytes())];
+    let more = [&CHANGES, &SESSIONS, &MESSAGES].map(|share| (share.what, share.bytes()));
+    shares.extend(more.into_iter().filter(|(_, bytes)| 0 < mb(*bytes)));
+    let said = shares.iter().map(|(_, bytes)| bytes).sum();
+    // They have taken some of what they were promised.
+    let texts = (promised_bytes() as u64).min(held.saturating_sub(said));
+    if 0 < mb(texts) {
+        shares.push(("texts that are read", texts));
+    }
     let others = held.saturating_sub(shares.iter().map(|(_, bytes)| bytes).sum());
     let list: Vec<String> = shares.iter().map(|(what, bytes)| format!("{what} {} MB", mb(*bytes))).collect();
     let list = list.join(", ");

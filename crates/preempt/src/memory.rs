@@ -25,6 +25,8 @@ struct Total(AtomicIsize);
 static TOTAL: Total = Total(AtomicIsize::new(0));
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 static RESIDENT_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Bytes of all promises.
+static PROMISED: AtomicUsize = AtomicUsize::new(0);
 /// Resident bytes less counted ones, when they were sampled.
 static BESIDE: AtomicIsize = AtomicIsize::new(0);
 
@@ -75,8 +77,44 @@ pub fn resident_bytes() -> usize {
 
 /// Tells whether `more` bytes fit below both limits. Freed mappings that are kept do not count: they are unmapped for others.
 pub fn has_room(more: usize) -> bool {
+    has_room_beside(0, more)
+}
+
+/// The same for who has been promised `own` bytes.
+pub fn has_room_beside(own: usize, more: usize) -> bool {
+    let others = PROMISED.load(Relaxed).saturating_sub(own);
+    let more = more.saturating_add(others);
     let fits = |used: usize, limit| used.saturating_sub(kept_bytes()).saturating_add(more) <= limit;
     fits(held_bytes(), limit_bytes()) && fits(resident_bytes(), resident_limit_bytes())
+}
+
+/// Bytes that its owner is going to take, or has taken: nobody else gets them.
+#[derive(Debug)]
+pub struct Promise(usize);
+
+/// Bytes of all promises.
+pub fn promised_bytes() -> usize {
+    PROMISED.load(Relaxed)
+}
+
+/// Promises bytes if there is room for them, whatever is promised to others at the same time.
+pub fn promise(bytes: usize) -> Option<Promise> {
+    let promise = Promise(bytes);
+    PROMISED.fetch_add(bytes, Relaxed);
+    has_room(0).then_some(promise)
+}
+
+impl Promise {
+    /// How many.
+    pub fn bytes(&self) -> usize {
+        self.0
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        PROMISED.fetch_sub(self.0, Relaxed);
+    }
 }
 
 /// The same for what gives memory back when it is done: a seventh more than the limits.

@@ -90,6 +90,14 @@ pub fn set_ordinary() -> io::Result<()> {
     Ok(())
 }
 
+/// Puts a thread of this process, by its [number](thread_id), into the ordinary class. One of the class SCHED_IDLE gets there only
+/// with a privilege (CAP_SYS_NICE, or RLIMIT_NICE up to its nice value). It still gives way at its safepoints.
+pub fn set_thread_ordinary(thread: i32) -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: reads a local.
+    checked(unsafe { libc::sched_setscheduler(thread, libc::SCHED_OTHER, &raw const parameter) })
+}
+
 /// Puts this thread into the class SCHED_IDLE, below every ordinary one. That needs no privilege. From now on it gives way at
 /// its [safepoints](crate::safepoint).
 ///

@@ -106,6 +106,11 @@ impl Backend for Session {
         Session::split(self, text)
     }
 
+    fn take_leavings(&mut self) -> Option<Box<dyn Send>> {
+        let leavings = Session::take_leavings(self);
+        if leavings.is_empty() { None } else { Some(Box::new(leavings)) }
+    }
+
     fn goes_on(&self) -> SqlResult<()> {
         Session::goes_on(self)
     }

@@ -140,6 +140,11 @@ pub trait Backend: Send + 'static {
     /// When any is not in the grammar.
     fn split(&mut self, text: &str) -> SqlResult<Vec<Part>>;
 
+    /// What its statements have left over, if anything: to drop it may take a while.
+    fn take_leavings(&mut self) -> Option<Box<dyn Send>> {
+        None
+    }
+
     /// Looks, between two statements of such a text, whether the rest is still wanted.
     fn goes_on(&self) -> SqlResult<()>;
 

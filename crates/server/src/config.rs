@@ -32,7 +32,8 @@ pub struct Config {
     pub network_begun: Begun,
     /// What threads do first to which they lend statements that may be long. They begin in the class of who lends.
     pub lent_begun: Begun,
-    /// What threads do first to which queries go that are known to take long, and hold nothing that others wait for.
+    /// What threads do before each query that is known to take long, and holds nothing that others wait for. Behind it, or when it must
+    /// end, they are put back into the ordinary class.
     pub below_begun: Begun,
     /// Where statements run.
     pub dispatch: Dispatch,

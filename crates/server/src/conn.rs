@@ -6,12 +6,13 @@
 use crate::backend::{Cancel, Parked};
 use crate::errors;
 use crate::frame::{self, Broken, HEAD};
+use crate::network::Lift;
 use crate::reply::Replies;
 use crate::session::Stop;
 use crate::stats::End;
 use crate::wake::Waiter;
 use bytes::{Buf, Bytes, BytesMut};
-use engine::memory::has_room;
+use engine::memory::{MESSAGES, has_room};
 use std::future::poll_fn;
 use std::io;
 use std::mem;
@@ -232,6 +233,26 @@ pub struct Conn {
     /// Since when its thread has been at this session alone.
     turn: Instant,
     ending: Ending,
+    unfinished: Unfinished,
+}
+
+/// Bytes of a long input as they are counted for all.
+#[derive(Default)]
+struct Unfinished(usize);
+
+impl Unfinished {
+    fn set(&mut self, bytes: usize) {
+        if bytes != self.0 {
+            MESSAGES.change(bytes as i64 - self.0 as i64);
+            self.0 = bytes;
+        }
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.set(0);
+    }
 }
 
 /// A message, with what stands behind it.
@@ -249,8 +270,20 @@ impl Lifted {
 impl Conn {
     pub(crate) fn new(io: Box<dyn Io>, ending: Ending) -> Conn {
         let (input, replies) = (BytesMut::new(), Replies::default());
-        let (flushing, now) = (Duration::ZERO, Instant::now());
-        Conn { io, input, replies, is_due: false, idle_limit: None, copy_left: 0, flushing, now, turn: now, ending }
+        let (flushing, now, unfinished) = (Duration::ZERO, Instant::now(), Unfinished::default());
+        Conn {
+            io,
+            input,
+            replies,
+            is_due: false,
+            idle_limit: None,
+            copy_left: 0,
+            flushing,
+            now,
+            turn: now,
+            ending,
+            unfinished,
+        }
     }
 
     /// Ready when the server ends.
@@ -292,6 +325,7 @@ impl Conn {
             return Err(Gone::NoRoom);
         }
         self.input.reserve(READ);
+        self.unfinished.set(if AHEAD < self.input.capacity() { self.input.capacity() } else { 0 });
         let read = async {
             tokio::select! {
                 biased;
@@ -338,6 +372,14 @@ impl Conn {
             self.input.advance(skipped);
             self.copy_left -= skipped;
             if self.copy_left == 0 {
+                if let Ok(Some((b'd', length))) = frame::head(&self.input)
+                    && length <= message_max
+                {
+                    // Data of a COPY that has failed are nobody's, and need not be here as a whole.
+                    self.input.advance(HEAD);
+                    self.copy_left = length;
+                    continue;
+                }
                 match frame::whole(&self.input, message_max) {
                     Ok(Some(found)) => return Ok(Ok(found)),
                     Err(broken) => return Ok(Err(broken)),
@@ -473,10 +515,32 @@ impl Conn {
     }
 
     /// Result of a job that runs elsewhere. When the client has gone or the session is to end, the job is cancelled, again and
-    /// again until it has ended.
-    pub(crate) async fn beside<R>(&mut self, job: impl Future<Output = R>, cancel: &dyn Cancel) -> R {
+    /// again until it has ended. Then, or when somebody cancels it, or when it has taken as long as it may, it is lifted: it must end
+    /// whatever else there is to do.
+    pub(crate) async fn beside<R>(
+        &mut self,
+        job: impl Future<Output = R>,
+        cancel: &dyn Cancel,
+        lift: &Lift,
+        timeout: Option<Duration>,
+    ) -> R {
         let mut job = std::pin::pin!(job);
-        let (mut is_there, mut is_ending) = (true, false);
+        let end = self.ending.end.clone();
+        let must_end = async {
+            let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+            let cancelled = async {
+                match &end {
+                    Some(end) => end.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = cancelled => {}
+                () = over(until.map(tokio::time::Instant::from_std)) => {}
+            }
+        };
+        let mut must_end = std::pin::pin!(must_end);
+        let (mut is_there, mut is_ending, mut is_lifted) = (true, false, false);
         loop {
             // As in a wait: past this much, the client's end is not noticed.
             let listens = is_there && self.input.len() < AHEAD;
@@ -490,9 +554,14 @@ impl Conn {
                 read = self.io.read_buf(&mut self.input), if listens => is_there = matches!(read, Ok(count) if 0 < count),
                 // One that comes before the statement has begun is nobody's.
                 () = tokio::time::sleep(AGAIN), if !is_there || is_ending => {}
+                () = &mut must_end, if !is_lifted => {
+                    is_lifted = true;
+                    lift.lift();
+                }
             }
             if !is_there || is_ending {
                 cancel.cancel();
+                lift.lift();
             }
         }
     }

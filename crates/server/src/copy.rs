@@ -121,6 +121,8 @@ impl<B: Backend> Session<B> {
                 }
                 Piece::Nothing => {}
                 Piece::Other(kind) => {
+                    // What is wrong with the data comes first, and then the client is understood as after any error.
+                    self.copy_end(portal).await?;
                     self.failed(&errors::unexpected_in_copy(kind));
                     return Err(Gone::Confused.into());
                 }

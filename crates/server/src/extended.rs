@@ -12,6 +12,7 @@ use crate::session::{Held, Prepared, Session, State, Stop, TEXT_MAX, Then, tag_r
 use sql::session::{Outcome, Tag, TransactionStatus};
 use sql::{Datum, SqlResult};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What a prepared statement weighs beside its text, and how many times its text: trees and plans, measured generously.
 const STATEMENT_BYTES: usize = 2 << 10;
@@ -93,6 +94,7 @@ impl<B: Backend> Session<B> {
         self.begin_parse(name, text)?;
         let text: Arc<str> = text.into();
         let (stats, door) = (Arc::clone(&self.stats), self.door.clone());
+        self.seen.announce(&text, self.backend.class(), Instant::now());
         let prepared = self.aside(move |backend| {
             let statement = backend.prepare(&text, &types)?;
             let (totals, generation) = (stats.statement(&text), door.generation());
@@ -134,6 +136,11 @@ impl<B: Backend> Session<B> {
         if self.portals.has_named(bind.portal) {
             return Err(errors::portal_exists(bind.portal).into());
         }
+        let weight = body.len() + bind.values.len() * size_of::<Datum>() + PORTAL_BYTES;
+        if bind.portal.is_empty() {
+            self.portals.take("");
+        }
+        self.check_room(weight)?;
         let mut values = Vec::with_capacity(given);
         for (at, value) in bind.values.iter().enumerate() {
             values.push(match value {
@@ -146,11 +153,6 @@ impl<B: Backend> Session<B> {
             Some(count) => formats(bind.results, count, || errors::result_formats(bind.results.len(), count))?,
             None => Formats::All(Format::Text),
         };
-        let weight = body.len() + bind.values.len() * size_of::<Datum>() + PORTAL_BYTES;
-        if bind.portal.is_empty() {
-            self.portals.take("");
-        }
-        self.check_room(weight)?;
         let hot = self.marks_of(&prepared).hot.bound(&bind);
         let mut portal = self.backend.bind(statement, values)?;
         if !bind.portal.is_empty() {

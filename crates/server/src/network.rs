@@ -6,9 +6,10 @@
 //! **Invariant:** nothing runs for long on such a thread, so all its sessions are served soon: a statement that is not known
 //! to be short is lent to a thread beside it, or to one [`Below`].
 
+use preempt::os;
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -90,26 +91,94 @@ impl Drop for Reader {
 }
 
 /// Threads for queries that are known to take long: as many as it takes, below those that read the network.
-#[derive(Debug)]
-pub(crate) struct Below(Option<Runtime>);
+///
+/// **Invariant:** a thread is below the others only while it has a job, so that the next one begins soon, and only until somebody
+/// [lifts](Lift::lift) that job: what is to end does not wait for a processor that others keep.
+pub(crate) struct Below {
+    runtime: Option<Runtime>,
+    begun: Begun,
+}
+
+impl std::fmt::Debug for Below {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Below")
+    }
+}
 
 impl Below {
+    /// `begun` puts its thread below the others.
     pub(crate) fn start(begun: &Begun) -> io::Result<Below> {
-        let begun = Arc::clone(begun);
-        let builder = &mut Builder::new_current_thread();
-        let builder = builder.thread_name("below").thread_stack_size(STACK_BYTES).on_thread_start(move || begun());
-        Ok(Below(Some(builder.build()?)))
+        let mut builder = Builder::new_current_thread();
+        builder.thread_name("below").thread_stack_size(STACK_BYTES);
+        Ok(Below { runtime: Some(builder.build()?), begun: Arc::clone(begun) })
     }
 
-    /// Runs it there. Nothing if it panicked.
-    pub(crate) async fn run<R: Send + 'static>(&self, job: impl FnOnce() -> R + Send + 'static) -> Option<R> {
-        self.0.as_ref()?.spawn_blocking(job).await.ok()
+    /// Runs it there, or as any other work when `lift` says so. Nothing if it panicked.
+    pub(crate) async fn run<R: Send + 'static>(
+        &self,
+        lift: &Arc<Lift>,
+        job: impl FnOnce() -> R + Send + 'static,
+    ) -> Option<R> {
+        let (begun, lift) = (Arc::clone(&self.begun), Arc::clone(lift));
+        let job = move || {
+            let _place = lift.enter(&begun);
+            job()
+        };
+        self.runtime.as_ref()?.spawn_blocking(job).await.ok()
+    }
+}
+
+/// How a job of a thread [`Below`] gets a processor as any other work from now on.
+#[derive(Debug, Default)]
+pub(crate) struct Lift(Mutex<Lifted>);
+
+#[derive(Debug, Default)]
+struct Lifted {
+    /// The thread that is at the job.
+    thread: Option<i32>,
+    is_wanted: bool,
+}
+
+/// A job's place on its thread.
+struct LiftPlace<'l>(&'l Lift);
+
+impl Lift {
+    fn state(&self) -> MutexGuard<'_, Lifted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self, begun: &Begun) -> LiftPlace<'_> {
+        let mut state = self.state();
+        state.thread = Some(os::thread_id());
+        if !state.is_wanted {
+            begun();
+        }
+        LiftPlace(self)
+    }
+
+    /// The job must end: it is not kept from a processor any more. Where the system does not allow that, it goes on as it is.
+    pub(crate) fn lift(&self) {
+        let mut state = self.state();
+        state.is_wanted = true;
+        // It is at the job, as it gives its number back under the lock.
+        if let Some(Err(error)) = state.thread.map(os::set_thread_ordinary) {
+            tracing::debug!(%error, "a statement that must end stays below other threads");
+        }
+    }
+}
+
+impl Drop for LiftPlace<'_> {
+    fn drop(&mut self) {
+        self.0.state().thread = None;
+        if let Err(error) = os::set_ordinary() {
+            tracing::debug!(%error, "a thread stays below others between two statements");
+        }
     }
 }
 
 impl Drop for Below {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             // Queries that nobody waits for any more are not waited for either.
             runtime.shutdown_background();
         }
@@ -135,6 +204,37 @@ mod tests {
         places.retain(|place| !Arc::ptr_eq(place, &network.0[1].place));
         places.extend((0..10).map(|_| network.place().1));
         assert_eq!(counts(&network), [10, 10, 10]);
+    }
+
+    /// Scheduling class of this thread, as `/proc` has it: 0 is the ordinary one, 5 SCHED_IDLE.
+    fn class() -> String {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("it exists");
+        let behind_name = stat.rsplit(')').next().expect("a name");
+        behind_name.split_whitespace().nth(38).expect("the class").to_owned()
+    }
+
+    #[tokio::test]
+    async fn a_job_that_must_end_is_not_below_others() {
+        if os::set_thread_ordinary(os::thread_id()).is_err() {
+            return;
+        }
+        let below =
+            Below::start(&(Arc::new(|| os::set_idle().expect("it needs no privilege")) as Begun)).expect("threads");
+        let before = Arc::<Lift>::default();
+        before.lift();
+        assert_eq!(below.run(&before, class).await.as_deref(), Some("0"));
+        let lift = Arc::<Lift>::default();
+        let own = Arc::clone(&lift);
+        let job = move || {
+            let first = class();
+            own.lift();
+            (first, class())
+        };
+        assert_eq!(below.run(&lift, job).await, Some(("5".to_owned(), "0".to_owned())));
+        // It has left.
+        lift.lift();
+        assert_eq!(below.run(&Arc::default(), || panic!("on purpose")).await, None::<()>);
+        assert_eq!(below.run(&Arc::default(), class).await.as_deref(), Some("5"));
     }
 
     #[test]

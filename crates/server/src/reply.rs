@@ -5,6 +5,7 @@
 
 use crate::backend::{Backend, Column, CopyShape, Format};
 use bytes::{BufMut, BytesMut};
+use engine::memory::{SMALL_BYTES, has_room};
 use pgwire::messages::Message;
 use pgwire::messages::copy::{CopyInResponse, CopyOutResponse};
 use pgwire::messages::data::ParameterDescription;
@@ -224,6 +225,11 @@ impl Replies {
             if value.is_null() {
                 out.put_i32(-1);
                 continue;
+            }
+            // What grows makes a copy of itself, twice as large.
+            let bytes = value.text_bytes();
+            if SMALL_BYTES < bytes && !has_room((out.len() + bytes) * 2) {
+                return Err(SqlError::no_room());
             }
             let length_at = out.len();
             out.put_i32(0);

@@ -14,7 +14,7 @@ use crate::errors;
 use crate::frame::{self, Malformed};
 use crate::lent::Lent;
 use crate::names::Names;
-use crate::network::Below;
+use crate::network::{Below, Lift};
 use crate::reply::Formats;
 use crate::stats::{Seen, Spent, Stage, Stats, Totals};
 use crate::wake::Waiter;
@@ -534,27 +534,36 @@ impl<B: Backend> Session<B> {
         job: impl FnOnce(&mut B) -> R + Send + 'static,
     ) -> Result<R, Stop> {
         let is_below = self.backend.class() != Class::High && self.backend.status() == TransactionStatus::Idle;
+        let timeout = self.backend.statement_timeout();
         let Some(mut backend) = self.backend.lend() else { return Err(Gone::Fault.into()) };
         let job = move || {
             let made = job(&mut backend);
             (backend, made)
         };
-        let below = Arc::clone(&self.below);
-        let run = async move {
+        let (below, lift) = (Arc::clone(&self.below), Arc::<Lift>::default());
+        let run = async {
             match is_below {
-                true => below.run(job).await,
+                true => below.run(&lift, job).await,
                 false => tokio::task::spawn_blocking(job).await.ok(),
             }
         };
-        let done = self.conn.beside(run, &*self.canceller).await;
+        let done = self.conn.beside(run, &*self.canceller, &lift, timeout).await;
         let (backend, made) = done.ok_or(Gone::Fault)?;
         self.backend.give_back(backend);
+        self.drop_leavings();
         Ok(made)
     }
 
     /// Drops what was made of a long text where that delays nobody.
     pub(crate) fn drop_aside(&self, made: impl Send + 'static) {
         drop_below(Arc::clone(&self.below), made);
+    }
+
+    /// Drops what statements have left over where that delays nobody.
+    fn drop_leavings(&mut self) {
+        if let Some(leavings) = self.backend.take_leavings() {
+            self.drop_aside(leavings);
+        }
     }
 
     /// Runs it here, or where it delays nobody.
@@ -565,32 +574,34 @@ impl<B: Backend> Session<B> {
             && self.backend.holds_nothing(portal);
         if self.dispatch == Dispatch::Spot && totals.is_short() && !is_below {
             let run = self.backend.execute(portal);
+            self.drop_leavings();
             return self.unless_ended(run);
         }
         let (Some(mut backend), Some(mut own)) = (self.backend.lend(), portal.lend()) else {
             return Err(Gone::Fault.into());
         };
-        let asked = Instant::now();
+        let (asked, timeout) = (Instant::now(), backend.statement_timeout());
         let job = move || {
             let queued = asked.elapsed();
             let run = backend.execute(&mut own);
             (backend, own, run, queued)
         };
-        let (workers, below) = (Arc::clone(&self.workers), Arc::clone(&self.below));
+        let (workers, below, lift) = (Arc::clone(&self.workers), Arc::clone(&self.below), Arc::<Lift>::default());
         let dispatch = self.dispatch;
-        let run = async move {
+        let run = async {
             match dispatch {
                 Dispatch::Worker => workers.run(class, job).await,
                 // As many threads as it takes: one that may be short does not wait for one that is long.
-                Dispatch::Spot if is_below => below.run(job).await,
+                Dispatch::Spot if is_below => below.run(&lift, job).await,
                 Dispatch::Spot => tokio::task::spawn_blocking(job).await.ok(),
             }
         };
-        let done = self.conn.beside(run, &*self.canceller).await;
+        let done = self.conn.beside(run, &*self.canceller, &lift, timeout).await;
         let (backend, own, run, queued) = done.ok_or(Gone::Fault)?;
         self.spent.wait += queued;
         self.backend.give_back(backend);
         portal.give_back(own);
+        self.drop_leavings();
         self.unless_ended(run)
     }
 
@@ -689,7 +700,7 @@ const ROWS: u64 = 32;
 
 /// Drops it on a thread where that delays nobody.
 fn drop_below(below: Arc<Below>, made: impl Send + 'static) {
-    tokio::spawn(async move { below.run(move || drop(made)).await });
+    tokio::spawn(async move { below.run(&Arc::default(), move || drop(made)).await });
 }
 
 /// The count that stands in the tag of a statement that has returned rows, of which `sent` were sent now.

@@ -12,6 +12,7 @@ use crate::stats::Totals;
 use sql::SqlError;
 use sql::session::{Outcome, Part};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Place of a statement among those of its message.
 #[derive(Clone, Copy)]
@@ -29,7 +30,8 @@ impl<B: Backend> Session<B> {
         let statements = match text.len() <= TEXT_MAX {
             true => self.backend.split(text)?,
             false => {
-                let text = text.to_owned();
+                let text: Arc<str> = text.into();
+                self.seen.announce(&text, self.backend.class(), Instant::now());
                 self.aside(move |backend| backend.split(&text)).await??
             }
         };
@@ -40,8 +42,8 @@ impl<B: Backend> Session<B> {
         for (at, Part { text, before }) in statements.into_iter().enumerate() {
             if 0 < at {
                 self.conn.take_turns().await?;
-                self.backend.goes_on()?;
             }
+            self.backend.goes_on()?;
             let place = Place { is_only: count == 1, is_last: at + 1 == count };
             match self.one(&text, place).await {
                 Ok(()) => {}
@@ -67,6 +69,7 @@ impl<B: Backend> Session<B> {
             let marks = self.marks(&text).0;
             return self.run_one(&statement, &text, &totals, marks, place).await;
         }
+        self.seen.announce(&text, self.backend.class(), Instant::now());
         let (statement, totals, marks) = loop {
             let (own, stats, door) = (Arc::clone(&text), Arc::clone(&self.stats), self.door.clone());
             let prepared = self.aside(move |backend| {
@@ -79,6 +82,7 @@ impl<B: Backend> Session<B> {
                 Err(_) => {}
             }
         };
+        self.backend.goes_on()?;
         let ran = self.run_one(&statement, &text, &totals, marks, place).await;
         self.drop_aside((statement, text));
         ran

@@ -231,6 +231,8 @@ pub(crate) struct Seen {
     state: AtomicU8,
     /// Statements that have begun.
     begun: AtomicU64,
+    /// The last of them is being prepared.
+    is_announced: AtomicBool,
     class: AtomicU8,
     /// See [`Seen::owner`].
     owner: AtomicU64,
@@ -273,6 +275,7 @@ impl Seen {
             query_start_us: AtomicI64::new(0),
             state: AtomicU8::new(0),
             begun: AtomicU64::new(0),
+            is_announced: AtomicBool::new(false),
             class: AtomicU8::new(Class::Normal as u8),
             owner: AtomicU64::new(0),
             texts: Mutex::default(),
@@ -309,10 +312,20 @@ impl Seen {
         self.owner.store(hasher.finish() | 1, Relaxed);
     }
 
-    /// A statement begins.
+    /// A statement begins, perhaps the one that was prepared just before.
     pub(crate) fn begin(&self, text: &Arc<str>, class: Class, now: Instant) {
         self.show(text, class, now);
-        self.begun.fetch_add(1, SeqCst);
+        if !self.is_announced.swap(false, SeqCst) {
+            self.begun.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// A statement is prepared that takes a while. A cancel from now on is meant for it, whatever it is at.
+    pub(crate) fn announce(&self, text: &Arc<str>, class: Class, now: Instant) {
+        self.show(text, class, now);
+        if !self.is_announced.swap(true, SeqCst) {
+            self.begun.fetch_add(1, SeqCst);
+        }
     }
 
     /// A transaction of this class begins with a statement that runs elsewhere: to cancel it is for who runs it.
@@ -346,6 +359,7 @@ impl Seen {
 
     /// It is the client's turn.
     pub(crate) fn rest(&self, status: TransactionStatus) {
+        self.is_announced.store(false, SeqCst);
         self.state.store(
             match status {
                 TransactionStatus::Idle => 0,

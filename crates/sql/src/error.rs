@@ -165,6 +165,7 @@ impl SqlError {
         SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .detail(engine::memory::in_words())
             .hint("Delete rows or drop tables, or raise overtake.memory.")
+            .nowhere()
     }
 
     /// Tells whether `more` bytes fit into what the process may hold.
@@ -182,7 +183,7 @@ impl SqlError {
 
     /// `57014`: the statement was ended because of `why`: `user request`, `statement timeout`.
     pub fn cancelled(why: &str) -> SqlError {
-        SqlError::new(SqlState::QUERY_CANCELED, format!("canceling statement due to {why}"))
+        SqlError::new(SqlState::QUERY_CANCELED, format!("canceling statement due to {why}")).nowhere()
     }
 
     /// `0A000`: `what` is not supported.

@@ -4,7 +4,7 @@
 //! analytics. Bytes are those that the thread has taken of the allocator, so nothing is left out; what for is as the
 //! operators say that keep rows. Results stay until the session begins another statement, though they go as they are sent.
 
-use engine::memory::{self, STATEMENTS};
+use engine::memory::{self, STATEMENTS, Share};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -20,11 +20,15 @@ pub enum Use {
     Windows,
     /// Groups, kept sides of joins, sets.
     HashTables,
+    /// Savepoints of the open transaction, and its advisory locks.
+    Transaction,
+    /// Advisory locks of the session.
+    Locks,
 }
 
 impl Use {
     /// All of them, in the order of [`SessionHoldings::bytes`].
-    pub const ALL: [Use; 4] = [Use::Results, Use::Sorts, Use::Windows, Use::HashTables];
+    pub const ALL: [Use; 6] = [Use::Results, Use::Sorts, Use::Windows, Use::HashTables, Use::Transaction, Use::Locks];
 
     /// Its name in views.
     pub fn name(self) -> &'static str {
@@ -33,6 +37,8 @@ impl Use {
             Use::Sorts => "sorts",
             Use::Windows => "windows",
             Use::HashTables => "hash tables",
+            Use::Transaction => "transaction",
+            Use::Locks => "advisory locks",
         }
     }
 }
@@ -75,20 +81,42 @@ impl SessionHoldings {
     /// Adds bytes, or takes them away.
     pub fn add(&self, of: Use, change: i64) {
         self.bytes[of as usize].fetch_add(change, Relaxed);
-        STATEMENTS.change(change);
+        of.share().change(change);
+    }
+
+    /// Calls `f`; what its thread takes or gives back meanwhile is for this.
+    pub(crate) fn during<R>(&self, of: Use, f: impl FnOnce() -> R) -> R {
+        let before = memory::thread_bytes();
+        let made = f();
+        self.add(of, (memory::thread_bytes() - before) as i64);
+        made
+    }
+
+    /// What was held for this is gone.
+    pub(crate) fn forget(&self, of: Use) {
+        let bytes = self.bytes[of as usize].swap(0, Relaxed);
+        of.share().change(-bytes);
     }
 
     /// The last statement's results are gone.
     pub(crate) fn forget_results(&self) {
-        let bytes = self.bytes[Use::Results as usize].swap(0, Relaxed);
-        STATEMENTS.change(-bytes);
+        self.forget(Use::Results);
+    }
+}
+
+impl Use {
+    /// Sum to which it belongs.
+    fn share(self) -> &'static Share {
+        match self {
+            Use::Results | Use::Sorts | Use::Windows | Use::HashTables => &STATEMENTS,
+            Use::Transaction | Use::Locks => &memory::SESSIONS,
+        }
     }
 }
 
 impl Drop for SessionHoldings {
     fn drop(&mut self) {
-        let left: i64 = self.bytes.iter_mut().map(|bytes| *bytes.get_mut()).sum();
-        STATEMENTS.change(-left);
+        Use::ALL.into_iter().for_each(|of| self.forget(of));
     }
 }
 
@@ -176,9 +204,12 @@ mod tests {
         assert_eq!(less, 0, "nothing is less than nothing");
         run.go_on(0);
         drop(run);
-        assert_eq!(session.bytes()[1..], [0; 3]);
+        assert!(session.bytes()[1..].iter().all(|bytes| *bytes == 0));
         session.forget_results();
-        assert_eq!(session.bytes(), [0; 4]);
+        let locks = session.during(Use::Locks, || vec![0_u8; 1 << 20]);
+        assert!((1 << 20..2 << 20).contains(&session.bytes()[Use::Locks as usize]));
+        session.during(Use::Locks, || drop(locks));
+        assert!(session.bytes().iter().all(|bytes| *bytes == 0));
         drop(kept);
     }
 }

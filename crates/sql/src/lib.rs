@@ -8,6 +8,7 @@
 
 pub mod analytics;
 mod bind;
+pub mod bulk;
 pub mod catalog;
 mod change;
 mod constraints;

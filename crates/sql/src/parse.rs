@@ -5,6 +5,7 @@
 pub(crate) mod alters;
 pub(crate) mod cursors;
 pub(crate) mod forms;
+mod grammar;
 mod lexer;
 pub(crate) mod maintenance;
 mod pieces;
@@ -17,22 +18,14 @@ pub(crate) mod sequences;
 mod typos;
 
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use crate::tags::Tags;
+use grammar::Grammar;
 use sqlparser::ast;
-use sqlparser::derive_dialect;
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace};
 use std::ops::Range;
-
-// Escapes of `U&'...'` are read by `forms::unicode`, which knows UESCAPE; the library would read them as it splits the text.
-derive_dialect!(
-    Grammar,
-    PostgreSqlDialect,
-    preserve_type_id = true,
-    overrides = { supports_unicode_string_literal = false }
-);
 
 /// Greatest depth of a tree that any thread's stack has room for, and of open parentheses in its text.
 const SMALL: Depth = Depth { tree: 200, nesting: 20 };
@@ -208,11 +201,15 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     );
     let begin = hint.map_or(first.span.start, |hint| hint.span.start.min(first.span.start));
     let last = words.next_back().unwrap_or(first);
-    let depth = Depth::of(piece);
+    let depth = Depth::of(piece)?;
     depth.check(piece)?;
+    // Each goes through the tokens once or twice.
+    let passes = |count: usize| pulse::tick(piece.len().saturating_mul(count));
+    passes(2)?;
     if let Some(error) = refused::statement(text, piece) {
         return Err(error);
     }
+    passes(2)?;
     typos::check(text, piece)?;
     if let Some(tree) = maintenance::maintenance(text, piece)? {
         let text = text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned();
@@ -240,8 +237,9 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     };
     let (piece, overriding) = match crate::overriding::cut(piece)? {
         Some((piece, what, token)) => (piece, Some((what, token))),
-        None => (piece.to_vec(), None),
+        None => (copied(piece)?, None),
     };
+    passes(4)?;
     let piece = crate::roles::change::as_roles(&piece).unwrap_or(piece);
     let piece = rewrite::rewrite(text, piece)?;
     let dialect = Grammar::new();
@@ -249,7 +247,11 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
         .with_recursion_limit(CALLS_MAX.0 * depth.nesting + CALLS_MAX.1)
         .with_tokens_with_locations(piece);
     let end = offset(text, last.span.end);
-    let mut tree = parser.parse_statement().map_err(|error| parser_error(text, &error))?;
+    let parsed = parser.parse_statement();
+    if let Some(stopped) = grammar::take_stopped() {
+        return Err(stopped);
+    }
+    let mut tree = parsed.map_err(|error| parser_error(text, &error))?;
     if let Some((what, token)) = overriding {
         crate::overriding::put(&mut tree, what, text, &token)?;
     }
@@ -268,6 +270,16 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     }
     let text = text[offset(text, begin)..end].to_owned();
     Ok(Some(Parsed { tree, copy, explain, text }))
+}
+
+/// The same tokens.
+fn copied(tokens: &[TokenWithSpan]) -> SqlResult<Vec<TokenWithSpan>> {
+    let mut copy = Vec::with_capacity(tokens.len());
+    for some in tokens.chunks(1 << 10) {
+        pulse::tick(some.len() * 16)?;
+        copy.extend_from_slice(some);
+    }
+    Ok(copy)
 }
 
 /// An expression of ours.
@@ -295,7 +307,7 @@ struct Depth {
 }
 
 impl Depth {
-    fn of(tokens: &[TokenWithSpan]) -> Depth {
+    fn of(tokens: &[TokenWithSpan]) -> SqlResult<Depth> {
         let mut lengths = vec![0_usize];
         // Of all that are open.
         let mut length = 0;
@@ -305,6 +317,7 @@ impl Depth {
         let (mut before, mut further) = (&Token::EOF, &Token::EOF);
         let mut most = Depth { tree: 0, nesting: 0 };
         for token in tokens {
+            pulse::tick(4)?;
             prefixes = match &token.token {
                 Token::Whitespace(_) => continue,
                 Token::Word(word) if matches!(word.keyword, Keyword::NOT | Keyword::INTERVAL) => prefixes + 1,
@@ -346,7 +359,7 @@ impl Depth {
             most.tree = most.tree.max(length + lengths.len());
             most.nesting = most.nesting.max(lengths.len() - 1 + prefixes);
         }
-        most
+        Ok(most)
     }
 
     fn is_within(self, other: Depth) -> bool {

@@ -72,8 +72,15 @@ impl Drop for Scope<'_> {
 
 /// Calls `f`, which prepares a statement. [`check`] and all that has a pulse may end it. Within another preparation it is a part of
 /// that.
-pub(crate) fn during<R>(planning: &Arc<Planning>, deadline: Option<Instant>, f: impl FnOnce() -> R) -> R {
-    watched(planning, deadline, true, f)
+///
+/// # Errors
+/// Those of `f`; `57014`.
+pub(crate) fn during<R>(
+    planning: &Arc<Planning>,
+    deadline: Option<Instant>,
+    f: impl FnOnce() -> SqlResult<R>,
+) -> SqlResult<R> {
+    watched(planning, deadline, true, || pulse::preparing(f))
 }
 
 /// The same of what executes a statement, which goes on when memory is full: perhaps it frees some.

@@ -40,6 +40,17 @@ thread_local! {
     static ASKED: Cell<isize> = const { Cell::new(0) };
     /// What runs may take of the reserve.
     static HAS_RESERVE: Cell<bool> = const { Cell::new(false) };
+    /// What the thread has been promised.
+    static PROMISED: Cell<usize> = const { Cell::new(0) };
+    /// A look has found that the statement must end.
+    static HAS_ENDED: Cell<bool> = const { Cell::new(false) };
+    /// Of a [`preparing`] the end that a look has found, if any.
+    static PREPARING: RefCell<Option<Preparing>> = const { RefCell::new(None) };
+}
+
+#[derive(Default)]
+struct Preparing {
+    ended: Option<SqlError>,
 }
 
 /// Puts back the watch that was there before.
@@ -54,11 +65,60 @@ impl Drop for Scope {
 /// Calls `f`, whose work is watched by `watch`.
 pub fn during<R>(watch: Arc<dyn Watch>, f: impl FnOnce() -> R) -> R {
     let _scope = Scope(WATCH.replace(Some(watch)));
+    HAS_ENDED.set(false);
     f()
+}
+
+/// Tells whether a look has found that the statement must end that this thread is at, or was at last.
+pub(crate) fn has_ended() -> bool {
+    HAS_ENDED.get()
+}
+
+/// Calls `f`, which makes a plan and does nothing else. When a look has found that it must end, each later one finds the same at once.
+/// So a walk that has no error of its own may stop in the middle ([`walk`]): what it has come to is never used.
+///
+/// # Errors
+/// Those of `f`, and of [`look`].
+pub fn preparing<R>(f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
+    struct Before(Option<Preparing>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            let own = PREPARING.replace(self.0.take());
+            if own.is_some_and(|own| own.ended.is_some()) {
+                LEFT.set(UNITS);
+            }
+        }
+    }
+    if PREPARING.with_borrow(Option::is_some) {
+        return f();
+    }
+    let _before = Before(PREPARING.replace(Some(Preparing::default())));
+    let made = f();
+    match PREPARING.with_borrow(|own| own.as_ref().and_then(|own| own.ended.clone())) {
+        Some(ended) => Err(ended),
+        None => made,
+    }
+}
+
+/// Counts units of work of a walk through what is made while a statement is prepared. At other times walks are short, and nobody looks.
+///
+/// # Errors
+/// Those of [`Watch::look`]. The walk may leave them to whoever looks next.
+#[inline]
+pub(crate) fn walk(units: usize) -> SqlResult<()> {
+    match LEFT.get().checked_sub(units) {
+        Some(left) => {
+            LEFT.set(left);
+            Ok(())
+        }
+        None if PREPARING.with_borrow(Option::is_some) => look(),
+        None => Ok(()),
+    }
 }
 
 /// The next look is after a whole share of work, whatever was done before; and what was taken before counts for nobody.
 pub(crate) fn restart() {
+    HAS_ENDED.set(false);
     LEFT.set(UNITS);
     ASKED.set(memory::thread_bytes());
 }
@@ -72,6 +132,25 @@ pub(crate) fn with_reserve<R>(f: impl FnOnce() -> R) -> R {
         }
     }
     let _before = Before(HAS_RESERVE.replace(true));
+    f()
+}
+
+/// Calls `f`, which is going to take about so many bytes for a while. Of others that want to do the same at this moment, none gets them.
+///
+/// # Errors
+/// Those of `f`, and `53200`: there is no room for them.
+pub(crate) fn with_room<R>(bytes: usize, f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
+    struct Before(usize);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            PROMISED.set(self.0);
+        }
+    }
+    if bytes <= SMALL_BYTES || HAS_RESERVE.get() {
+        return f();
+    }
+    let promise = memory::promise(bytes).ok_or_else(SqlError::no_room)?;
+    let _before = Before(PROMISED.replace(PROMISED.get() + promise.bytes()));
     f()
 }
 
@@ -96,7 +175,10 @@ pub fn room() -> SqlResult<()> {
 /// # Errors
 /// `53200`: there is none.
 pub(crate) fn check_room(more: usize) -> SqlResult<()> {
-    let has_room = if HAS_RESERVE.get() { memory::has_reserve(more) } else { memory::has_room(more) };
+    let has_room = match HAS_RESERVE.get() {
+        true => memory::has_reserve(more),
+        false => memory::has_room_beside(PROMISED.get(), more),
+    };
     if has_room { Ok(()) } else { Err(SqlError::no_room()) }
 }
 
@@ -130,9 +212,21 @@ pub fn copies(bytes: usize) -> SqlResult<()> {
 /// Those of [`Watch::look`], and `53200`: the process holds as much as it may.
 #[cold]
 pub fn look() -> SqlResult<()> {
+    if let Some(ended) = PREPARING.with_borrow(|own| own.as_ref().and_then(|own| own.ended.clone())) {
+        return Err(ended);
+    }
     LEFT.set(UNITS);
-    room()?;
-    WATCH.with_borrow(|watch| watch.as_ref().map_or(Ok(()), |watch| watch.look()))
+    let looked = room().and_then(|()| WATCH.with_borrow(|watch| watch.as_ref().map_or(Ok(()), |watch| watch.look())));
+    if let Err(error) = &looked {
+        HAS_ENDED.set(true);
+        PREPARING.with_borrow_mut(|own| {
+            if let Some(own) = own {
+                own.ended = Some(error.clone());
+                LEFT.set(0);
+            }
+        });
+    }
+    looked
 }
 
 /// Slices of a text, none longer than [`SLICE`] and none cutting a character.
@@ -180,14 +274,18 @@ pub fn sort_by<T>(all: &mut Vec<T>, mut by: impl FnMut(&T, &T) -> Ordering) -> S
             let right: Vec<T> = rest.by_ref().take(width).collect();
             let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
             while let (Some(first), Some(second)) = (left.peek(), right.peek()) {
-                if is_stopped.is_ok() {
-                    is_stopped = tick(8);
+                is_stopped = tick(8);
+                if is_stopped.is_err() {
+                    break;
                 }
-                let is_right = is_stopped.is_ok() && by(second, first).is_lt();
+                let is_right = by(second, first).is_lt();
                 merged.extend(if is_right { right.next() } else { left.next() });
             }
             merged.extend(left);
             merged.extend(right);
+            if is_stopped.is_err() {
+                merged.extend(rest.by_ref());
+            }
         }
         *all = merged;
         is_stopped?;
@@ -229,6 +327,28 @@ mod tests {
             assert!(look().is_err());
         });
         assert!(look().is_ok());
+    }
+
+    #[test]
+    fn a_preparation_that_must_end_is_not_used() {
+        let (made, walked) = during(after(0), || {
+            let mut walked = 0;
+            let made = preparing(|| {
+                while walk(1000).is_ok() {
+                    walked += 1;
+                }
+                // What stops here says so to nobody.
+                assert!(walk(1).is_err() && tick(1).is_err());
+                Ok(walked)
+            });
+            (made, walked)
+        });
+        assert!(made.is_err() && walked <= UNITS / 1000, "{walked}");
+        assert!((0..=UNITS / 1000).all(|_| tick(1000).is_ok()), "it has ended");
+        during(after(0), || {
+            assert!((0..10).all(|_| walk(UNITS).is_ok()), "nothing is prepared");
+            assert!(tick(UNITS + 1).is_err());
+        });
     }
 
     #[test]

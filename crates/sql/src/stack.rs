@@ -55,6 +55,7 @@ pub(crate) fn is_large() -> bool {
 pub(crate) fn exceeded() -> SqlError {
     SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
         .hint("The statement nests, or strings together, too many expressions or queries.")
+        .nowhere()
 }
 
 /// To be asked at each level of a recursion.

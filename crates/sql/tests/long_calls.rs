@@ -311,6 +311,67 @@ fn a_cancel_ends_each_part() {
     judge(took, "user request");
 }
 
+/// Statements that take a second or so to be read, bound and planned.
+fn long_texts() -> Vec<(&'static str, String)> {
+    let list = |count: usize, one: &dyn Fn(usize) -> String| (0..count).map(one).collect::<Vec<_>>().join(",");
+    let nested = |depth: usize| {
+        let closed: String = (0..depth).map(|at| format!(") q{at}")).collect();
+        format!("select * from {}(values (1)) v{closed}", "(select * from ".repeat(depth))
+    };
+    let joins = |count: usize, join: &str| {
+        let more: String = (1..count).map(|at| format!(" {join} t t{at} on t{at}.a = t{}.a", at - 1)).collect();
+        format!("select 1 from t t0{more}")
+    };
+    vec![
+        ("values", format!("values {}", list(400_000, &|at| format!("({at}, 'x')")))),
+        ("values in FROM", format!("select count(*) from (values {}) v", list(200_000, &|at| format!("({at})")))),
+        ("IN", format!("select 1 in ({})", list(500_000, &|at| at.to_string()))),
+        ("select list", format!("select {}", list(300_000, &|at| at.to_string()))),
+        ("GROUP BY", format!("select 1 group by {}", list(100_000, &|_| "1".to_owned()))),
+        (
+            "WITH",
+            format!(
+                "with c0 as (select 1 x), {} select * from c19999",
+                list(19_999, &|at| format!("c{} as (select x from c{at})", at + 1))
+            ),
+        ),
+        ("LATERAL", format!("select 1 from {}", list(20_000, &|at| format!("lateral (select 1) x{at}")))),
+        ("queries in FROM", nested(5_000)),
+        ("explained", format!("explain {}", nested(5_000))),
+        ("inserted", format!("insert into t {}", nested(5_000))),
+        ("joins", joins(5_000, "join")),
+        ("outer joins", joins(5_000, "left join")),
+        ("tables", format!("select 1 from {}", list(10_000, &|at| format!("t t{at}")))),
+        ("one literal", format!("select length('{}')", "x".repeat(30_000_000))),
+    ]
+}
+
+/// Goal: the preparation of a statement can be stopped, whatever it is at. Method: it is stopped at moments all over its time; a few are
+/// refused for their size before that.
+#[test]
+fn a_cancel_ends_each_preparation() {
+    let database = database();
+    run(&mut session(&database), "create table t (a int)", None).unwrap();
+    let (mut took, mut ended_count) = (Vec::new(), 0);
+    for (name, text) in &long_texts() {
+        for at in [5_u64, 30, 120, 400, 1_200] {
+            let (ended, time) = stopped(&database, text, None, Stop::Cancel(Duration::from_millis(at)));
+            let Err(error) = ended else { break };
+            match error.state().0 {
+                "57014" => {
+                    assert_eq!(error.message(), "canceling statement due to user request", "{name}");
+                    ended_count += 1;
+                    took.push((time, *name));
+                }
+                "54001" | "54011" => break,
+                state => panic!("{name}: {state} {error}"),
+            }
+        }
+    }
+    assert!(3 * long_texts().len() < 2 * ended_count, "only {ended_count} were stopped before they ended");
+    judge(took, "user request");
+}
+
 /// Goal: a value that would be longer than 1 GB is refused in PostgreSQL's words, before it is made. Method: what makes it is given
 /// little, so that the limit is known from the lengths alone, or a few values of 300 MB of one text.
 #[test]

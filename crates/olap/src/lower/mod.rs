@@ -25,6 +25,7 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
 use sql::ops::Env;
 use sql::plan::Plan;
+use sql::pulse;
 use sql::{Datum, SqlError, SqlResult, SqlType};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -33,6 +34,8 @@ use std::sync::Arc;
 /// Greatest depth of plans and expressions one inside the other: what DataFusion makes of them goes through its own
 /// recursions, which ask nobody for room, on stacks of 8 MiB.
 const DEPTH_MAX: usize = 500;
+/// Units of work of a plan or expression that is lowered.
+const LEVEL: usize = 512;
 /// Greatest number of plans of a query, each query of `WITH` counted as often as it is named.
 const PLANS_MAX: usize = 2_000;
 
@@ -191,6 +194,7 @@ impl<'a> Lowering<'a> {
     fn level(&self) -> SqlResult<Level<'_>> {
         let level = Level(&self.depth);
         self.depth.set(self.depth.get() + 1);
+        pulse::tick(LEVEL)?;
         if DEPTH_MAX < self.depth.get() {
             return Err(SqlError::unsupported("a query as deep as this one as analytics"));
         }

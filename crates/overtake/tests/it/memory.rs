@@ -406,6 +406,28 @@ pub fn nine_tenths_of_the_memory_are_somebodys() {
             }
         }
         reader.batch_execute("commit").await.unwrap();
+        // What a session keeps between two statements.
+        let savepoints: String = (0..10_000).map(|at| format!("savepoint s{};", at % 100)).collect();
+        let locks = "select count(pg_advisory_lock(n)) from generate_series(1, 400000) n; select 1".to_owned();
+        let others = "select coalesce(sum(bytes), 0) from overtake.memory where kind = 'others'";
+        for (part, begin, keep, times) in
+            [("transaction", "begin", savepoints, 20), ("advisory locks", "select 1", locks, 1)]
+        {
+            let other = connect(&url).await;
+            let pid = value(&other, "select pg_backend_pid()").await;
+            other.batch_execute(begin).await.unwrap();
+            let before: u64 = value(&client, others).await.parse().unwrap();
+            for _ in 0..times {
+                other.batch_execute(&keep).await.unwrap();
+            }
+            let used =
+                format!("select coalesce(sum(bytes), 0) from overtake.memory where pid = {pid} and part = '{part}'");
+            let bytes: u64 = value(&client, &used).await.parse().unwrap();
+            let after: u64 = value(&client, others).await.parse().unwrap();
+            eprintln!("{part}: {bytes} bytes, others {before} bytes before and {after} after");
+            assert!(10 << 20 < bytes, "{part}: {bytes}");
+            assert!(9 * after.saturating_sub(before) <= bytes, "{}", value(&client, all).await);
+        }
     });
     let (status, log) = program.interrupted();
     assert!(status.success(), "{status} {log}");

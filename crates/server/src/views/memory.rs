@@ -5,7 +5,7 @@
 
 use super::{Line, count, table, text};
 use crate::metrics::family;
-use engine::memory::{held_bytes, kept_bytes, limit_bytes, resident_bytes, resident_limit_bytes};
+use engine::memory::{MESSAGES, held_bytes, kept_bytes, limit_bytes, resident_bytes, resident_limit_bytes};
 use engine::{Engine, TableHoldings};
 use sql::holdings::{Use, of_sessions};
 use sql::system::{Lines, ProvidedTable};
@@ -51,6 +51,7 @@ fn shares(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> Vec<Share> {
             shares.push(Share { kind: "session", name: None, pid: Some(pid), part: of.name(), bytes });
         }
     }
+    shares.push(Share::of_all("sessions", "unfinished messages", MESSAGES.bytes()));
     shares.push(Share::of_all("allocator", "freed blocks", kept_bytes() as u64));
     let said: u64 = shares.iter().map(|share| share.bytes).sum();
     shares.push(Share::of_all("others", "others", held.saturating_sub(said)));

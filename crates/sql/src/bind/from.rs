@@ -148,13 +148,15 @@ impl Binder<'_> {
     pub(crate) fn from(&self, from: &[ast::TableWithJoins], scope: &mut Scope<'_>) -> SqlResult<Group> {
         let mut all = Group::default();
         for ast::TableWithJoins { relation, joins } in from {
+            // The executor goes from each source to the next.
+            crate::stack::check_queries(all.items.len() / 4)?;
+            crate::pulse::tick(scope.relations.len())?;
             let Group { items, conditions } = self.joined(relation, joins, scope)?;
             all.items.extend(items);
             all.conditions.extend(conditions);
             scope.relations.iter_mut().for_each(|relation| relation.reach = Reach::Lateral { is_allowed: true });
         }
         scope.relations.iter_mut().for_each(|relation| relation.reach = Reach::All);
-        // The executor goes from each source to the next.
         crate::stack::check_queries(all.items.len() / 4)?;
         Ok(all)
     }

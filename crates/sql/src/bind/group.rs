@@ -14,6 +14,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
 use crate::plan::{Expr, PLACEHOLDERS, Typed, rewrite};
+use crate::pulse;
 use crate::session::ColumnInfo;
 use crate::types::Kind;
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr};
@@ -42,14 +43,22 @@ pub(super) struct Layout {
     pub(super) groupings: Vec<Vec<i32>>,
 }
 
+/// Units of work of two expressions that are compared.
+const COMPARED: usize = 256;
+
 /// Whether two expressions say the same.
 pub(super) fn is_same(left: &Expr, right: &Expr) -> bool {
+    if pulse::walk(2).is_err() {
+        return false;
+    }
     match (left, right) {
         (Expr::Column(left), Expr::Column(right)) => left == right,
         (Expr::Column(_), _) | (_, Expr::Column(_)) => false,
         // Functions are told from one another by their addresses.
         _ => {
-            std::mem::discriminant(left) == std::mem::discriminant(right) && format!("{left:?}") == format!("{right:?}")
+            std::mem::discriminant(left) == std::mem::discriminant(right)
+                && pulse::walk(COMPARED).is_ok()
+                && format!("{left:?}") == format!("{right:?}")
         }
     }
 }
@@ -80,6 +89,14 @@ impl Binder<'_> {
         let mut grouping = Grouping { groups: Vec::new(), named: Vec::new(), sets: None, determined: Vec::new() };
         let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
         for group in groups {
+            pulse::tick(COMPARED)?;
+            if !has_sets {
+                let parts = if let ast::Expr::Tuple(parts) = group { parts } else { std::slice::from_ref(group) };
+                for part in parts {
+                    self.group(part, items, scope, &mut grouping)?;
+                }
+                continue;
+            }
             let choices: Vec<Vec<usize>> = match group {
                 ast::Expr::GroupingSets(all) => self.group_lists(all, items, scope, &mut grouping)?,
                 ast::Expr::Rollup(all) => {
@@ -120,7 +137,7 @@ impl Binder<'_> {
             set.dedup();
         }
         // Only groups that are in every set say what a row is.
-        let in_all = |at: usize| sets.iter().all(|set| set.contains(&at));
+        let in_all = |at: usize| !has_sets || sets.iter().all(|set| set.contains(&at));
         let has_column = |slot: usize| {
             let is_it = |(group, _): &(Expr, Kind)| matches!(group, Expr::Column(at) if *at == slot);
             grouping.groups.iter().enumerate().any(|(at, group)| in_all(at) && is_it(group))

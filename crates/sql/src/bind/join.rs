@@ -39,6 +39,7 @@ impl Binder<'_> {
         let mut left = self.factor(relation, scope)?;
         for ast::Join { relation, global, join_operator } in joins {
             refuse!(*global => "GLOBAL JOIN");
+            crate::pulse::tick(scope.relations.len() * 2)?;
             let (constraint, kind) = match join_operator {
                 JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (constraint, JoinKind::Inner),
                 JoinOperator::CrossJoin(JoinConstraint::None) => (&JoinConstraint::None, JoinKind::Inner),

@@ -358,6 +358,7 @@ impl<'p> Scope<'p> {
 
     /// Adds a relation behind the others.
     pub(crate) fn add(&mut self, relation: Relation, width: usize) -> SqlResult<()> {
+        crate::pulse::tick(self.relations.len())?;
         if relation.is_named && self.relations.iter().any(|other| other.is_named && other.alias == relation.alias) {
             let message = format!("table name \"{}\" specified more than once", relation.alias);
             return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));

@@ -5,6 +5,8 @@ use super::recursion::{in_order, looks_out};
 use super::select::lock_word;
 use super::sets::{composite, field_name};
 use super::{Binder, Bound, Clause, Noted, Scope, column_info, refuse, settled};
+use crate::bulk::Bulk;
+use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
@@ -12,11 +14,17 @@ use crate::plan::{
     Expr, Place, Plan, SetOperation, SortKey, Typed, has_working, is_volatile_plan, move_inward, new_id,
 };
 use crate::plants::is_planted;
+use crate::pulse;
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+/// Columns of a result at most, as in PostgreSQL.
+const ITEMS_MAX: usize = 1664;
+/// Units of work of a value of `VALUES` that is moved.
+const VALUE: usize = 16;
 
 /// `ORDER BY`, `LIMIT` and locks, which belong to the outermost query but look into the `SELECT` below.
 #[derive(Default)]
@@ -354,20 +362,31 @@ impl Binder<'_> {
         let scope = Scope::inside(parent);
         scope.clause.set(Clause::Values);
         self.check_widths(rows)?;
-        let mut bound: Vec<Vec<Typed>> = Vec::with_capacity(rows.len());
+        let mut bound: Bulk<Vec<Typed>> = Vec::with_capacity(rows.len()).into();
         for row in rows {
             bound.push(row.content.iter().map(|value| self.expr(value, &scope)).collect::<SqlResult<_>>()?);
         }
         let width = bound.first().map_or(0, Vec::len);
         let mut columns = Vec::new();
-        let mut rows: Vec<Vec<Expr>> = bound.iter().map(|_| Vec::with_capacity(width)).collect();
+        let mut rows: Bulk<Vec<Expr>> = Vec::with_capacity(bound.len()).into();
+        for _ in 0..bound.len() {
+            pulse::tick(VALUE)?;
+            rows.push(Vec::with_capacity(width));
+        }
         for at in 0..width {
-            let all = bound.iter().map(|row| row[at].clone()).collect();
+            let mut all = Vec::with_capacity(bound.len());
+            for row in &mut *bound {
+                pulse::tick(VALUE)?;
+                all.push(std::mem::replace(&mut row[at], Typed::new(Expr::Constant(Datum::Null), Kind::Unknown)));
+            }
             let (all, kind) = self.common(all, "VALUES")?;
-            all.into_iter().zip(&mut rows).for_each(|(value, row)| row.push(value));
+            for (value, row) in all.into_iter().zip(&mut *rows) {
+                pulse::tick(VALUE)?;
+                row.push(value);
+            }
             columns.push(column_info(format!("column{}", at + 1), kind));
         }
-        Ok(Bound::new(Plan::Values(rows), columns))
+        Ok(Bound::new(Plan::Values(rows.into_inner()), columns))
     }
 
     /// # Errors
@@ -486,6 +505,10 @@ impl Binder<'_> {
     ) -> SqlResult<Vec<(ColumnInfo, Expr)>> {
         let mut items = Vec::new();
         for item in projection {
+            if ITEMS_MAX <= items.len() {
+                let message = format!("target lists can have at most {ITEMS_MAX} entries");
+                return Err(SqlError::new(SqlState("54011"), message).nowhere());
+            }
             match item {
                 ast::SelectItem::ExprWithAlias { expr: _, alias } if alias.quote_style == Some('\'') => {
                     let error = SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{alias}\""));

@@ -14,6 +14,7 @@ use crate::plan::{
     Access, Expr, Full, JoinKey, Joins, Kept, List, Plan, Side, Slots, SortKey, Source, Step, new_id, slots_of,
     slots_of_plan, source_has_working,
 };
+use crate::pulse;
 use crate::types::Kind;
 
 /// A condition, and what it looks at.
@@ -65,6 +66,10 @@ pub(super) fn steps_of(group: Group, more: Vec<Expr>, known: &Slots) -> Vec<Step
     let mut known = known.clone();
     let mut steps: Vec<Step> = Vec::new();
     for at in order {
+        // Of what must end nothing is used.
+        if pulse::walk(left.len() + 1).is_err() {
+            break;
+        }
         let Some(item) = items.get_mut(at).and_then(Option::take) else { continue };
         let mut reach = known.clone();
         reach.add_all(&item.own());
@@ -99,6 +104,7 @@ fn greedy(items: &[Item], all: &[Condition], known: &Slots, first: Option<usize>
     let window = (PAIRS_MAX / (items.len() * (all.len() + 1))).max(1);
     let mut rest: Vec<usize> = (0..items.len()).collect();
     while order.len() < items.len() {
+        pulse::walk(rest.len()).ok()?;
         let next = rest
             .iter()
             .copied()
@@ -116,6 +122,7 @@ fn greedy(items: &[Item], all: &[Condition], known: &Slots, first: Option<usize>
 }
 
 fn step_cost(item: &Item, all: &[Condition], known: &Slots, is_first: bool) -> u64 {
+    let _ = pulse::walk(64 + all.len());
     let own = item.own();
     let mut reach = known.clone();
     reach.add_all(&own);

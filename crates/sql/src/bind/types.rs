@@ -141,7 +141,10 @@ impl Binder<'_> {
         let kind = ops::common_kind_of(&kinds, of).map_err(|(at, error)| self.at_place(error, all[at].place))?;
         let same = all.first().map(|typed| typed.kind).filter(|kind| all.iter().all(|typed| typed.kind == *kind));
         let to = same.filter(|same| same.kind == kind).unwrap_or_else(|| kind.into());
-        let coerced = all.into_iter().map(|typed| Ok(self.coerce(typed, to, Context::Implicit)?.expr));
+        let coerced = all.into_iter().map(|typed| {
+            crate::pulse::tick(32)?;
+            Ok(self.coerce(typed, to, Context::Implicit)?.expr)
+        });
         Ok((coerced.collect::<SqlResult<_>>()?, to))
     }
 

@@ -7,6 +7,7 @@
 use super::{Rows, Run};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::holdings::Use;
 use crate::ops::impossible;
 use crate::plan::{AdvisoryCall, Expr};
 use engine::{Advisory, AdvisoryLocks, AdvisoryScope, Wait};
@@ -117,7 +118,7 @@ impl Run<'_> {
                 let wait = if tries { Wait::SkipLocked } else { Wait::Block };
                 let takes = || Ok::<_, SqlError>(self.txn.lock_advisory(lock, shared, scope, wait)?);
                 match scope {
-                    AdvisoryScope::Transaction => takes()?,
+                    AdvisoryScope::Transaction => self.env.holdings.during(Use::Transaction, takes)?,
                     AdvisoryScope::Session => self.done_once(call, Some(lock), takes)?,
                 }
             }
@@ -142,8 +143,9 @@ impl Run<'_> {
         if let Some(gave) = self.advised.given(call, lock) {
             return Ok(gave);
         }
-        let gave = does()?;
-        self.advised.note(call, lock, gave);
+        let gave = self.env.holdings.during(Use::Locks, does)?;
+        // It is forgotten when another statement begins.
+        self.env.holdings.during(Use::Results, || self.advised.note(call, lock, gave));
         Ok(gave)
     }
 }

@@ -6,6 +6,7 @@
 use super::order::order_of;
 use super::table::RowTable;
 use super::{Each, Flow, Rows, Run};
+use crate::bulk::Bulk;
 use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::holdings::Use;
@@ -20,7 +21,7 @@ pub(super) enum State {
     /// The arguments, each once.
     Distinct(RowTable),
     /// Values of the order's keys, and the arguments.
-    Ordered(Vec<(Vec<Datum>, Vec<Datum>)>),
+    Ordered(Bulk<(Vec<Datum>, Vec<Datum>)>),
 }
 
 impl State {
@@ -30,7 +31,7 @@ impl State {
         } else if call.order.is_empty() {
             State::Direct(call.aggregate.start())
         } else {
-            State::Ordered(Vec::new())
+            State::Ordered(Bulk::new())
         }
     }
 

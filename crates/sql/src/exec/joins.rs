@@ -7,6 +7,7 @@ use super::probe::step_key;
 use super::sources::fill;
 use super::table::RowTable;
 use super::{Each, Flow, Rows, Run};
+use crate::bulk::Bulk;
 use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::holdings::Use;
@@ -20,7 +21,7 @@ type Next<'n> = dyn FnMut(&mut Vec<Datum>) -> SqlResult<Flow> + 'n;
 
 /// Kept rows of a source, by their keys.
 pub(super) struct Store {
-    rows: Vec<Box<[Datum]>>,
+    rows: Bulk<Box<[Datum]>>,
     keys: RowTable,
     /// For each key its first and last row, and for each row the next one with its key.
     ends: Vec<(u32, u32)>,
@@ -32,7 +33,7 @@ const NONE: u32 = u32::MAX;
 impl Store {
     fn new(keys: &[JoinKey]) -> Store {
         let kinds: Vec<Kind> = keys.iter().map(|key| key.kind).collect();
-        Store { rows: Vec::new(), keys: RowTable::new(kinds), ends: Vec::new(), next: Vec::new() }
+        Store { rows: Bulk::new(), keys: RowTable::new(kinds), ends: Vec::new(), next: Vec::new() }
     }
 
     /// Adds a row; without a key it is found by nobody.
@@ -131,7 +132,7 @@ impl Run<'_> {
         let store = self.store(step, kept, local, row.len(), outer)?;
         let places = step.first..step.first + step.width;
         if kept.keys.is_empty() {
-            for found in &store.rows {
+            for found in store.rows.iter() {
                 row[places.clone()].clone_from_slice(found);
                 if each(row)?.is_break() {
                     return Ok(Flow::Break(()));

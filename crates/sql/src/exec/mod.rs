@@ -21,6 +21,7 @@ mod table;
 mod window;
 mod write;
 
+use crate::bulk::Bulk;
 use crate::catalog::{State, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -285,13 +286,13 @@ impl Run<'_> {
     }
 
     fn collect_for(&self, of: Use, plan: &Plan, outer: Option<&Rows<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
-        let mut all = Vec::new();
+        let mut all = Bulk::new();
         self.every(plan, outer, &mut |row| {
             self.keep(of, row)?;
             all.push(row.into());
             Ok(())
         })?;
-        Ok(all)
+        Ok(all.into_inner())
     }
 
     /// All rows of a plan; nothing when they take more than the budget.

@@ -3,6 +3,7 @@
 //! **Invariant:** rows that are equal in the order stay as they came.
 
 use super::{Each, Flow, Rows, Run, expr};
+use crate::bulk::Bulk;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::holdings::Use;
@@ -41,7 +42,7 @@ impl Run<'_> {
         outer: Option<&Rows<'_>>,
         each: &mut Each<'_>,
     ) -> SqlResult<Flow> {
-        let mut all: Vec<Keyed> = Vec::new();
+        let mut all: Bulk<Keyed> = Bulk::new();
         let by_keys = |(left, _): &Keyed, (right, _): &Keyed| order_of(left, right, keys);
         // With a bound: sorted and cut when there are twice as many. What is behind the worst of them is not kept at all.
         let full = wanted.map(|wanted| 2 * wanted.max(32));

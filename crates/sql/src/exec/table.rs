@@ -3,6 +3,7 @@
 //! **Invariant:** rows are numbered from 0 in the order in which they were first put in. Two rows are one if their values
 //! compare as equal by their kinds, nulls being equal to nulls.
 
+use crate::bulk::Bulk;
 use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::ops::compare::hash;
@@ -69,7 +70,7 @@ impl Hasher for Mixer {
 pub(super) struct RowTable {
     kinds: Vec<Kind>,
     /// Row after row.
-    values: Vec<Datum>,
+    values: Bulk<Datum>,
     hashes: Vec<u64>,
     /// Numbers of rows, at the place of their hash or behind it; a power of two of them, at most half used.
     places: Vec<u32>,
@@ -77,7 +78,7 @@ pub(super) struct RowTable {
 
 impl RowTable {
     pub(super) fn new(kinds: Vec<Kind>) -> RowTable {
-        RowTable { kinds, values: Vec::new(), hashes: Vec::new(), places: Vec::new() }
+        RowTable { kinds, values: Bulk::new(), hashes: Vec::new(), places: Vec::new() }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -6,6 +6,7 @@
 use super::aggregate::State;
 use super::order::order_of;
 use super::{Each, Flow, Rows, Run, expr};
+use crate::bulk::Bulk;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::holdings::Use;
@@ -46,7 +47,11 @@ impl<'p> Partition<'p> {
             }
             group_of.push(groups.len() - 1);
         }
-        let peers = group_of.iter().map(|group| groups[*group].clone()).collect();
+        let mut peers = Vec::with_capacity(group_of.len());
+        for group in &group_of {
+            pulse::tick(2)?;
+            peers.push(groups[*group].clone());
+        }
         Ok(Partition { rows, peers, group_of, groups })
     }
 }
@@ -85,14 +90,18 @@ impl Run<'_> {
         outer: Option<&Rows<'_>>,
         each: &mut Each<'_>,
     ) -> SqlResult<Flow> {
-        let rows = self.collect_for(Use::Windows, input, outer)?;
+        let rows = Bulk::from(self.collect_for(Use::Windows, input, outer)?);
         // Each row has a place in each window's order, and results.
         let beside = size_of::<Placed>() + size_of::<Vec<Datum>>() + calls.len() * size_of::<Datum>();
         pulse::check_room(rows.len() * beside)?;
-        let mut results: Vec<Vec<Datum>> = rows.iter().map(|_| vec![Datum::Null; calls.len()]).collect();
+        let mut results = Bulk::from(Vec::with_capacity(rows.len()));
+        for _ in 0..rows.len() {
+            pulse::tick(PLACED)?;
+            results.push(vec![Datum::Null; calls.len()]);
+        }
         let mut order: Vec<usize> = (0..rows.len()).collect();
         for (at, call) in calls.iter().enumerate() {
-            let mut placed = Vec::with_capacity(rows.len());
+            let mut placed = Bulk::from(Vec::with_capacity(rows.len()));
             for (number, row) in rows.iter().enumerate() {
                 self.made_row()?;
                 let scope = Rows { row, outer };
@@ -114,6 +123,7 @@ impl Run<'_> {
                 let partition = Partition::new(part, &call.order)?;
                 let values = self.window(call, &partition, &rows, outer)?;
                 for (placed, value) in part.iter().zip(values) {
+                    pulse::tick(1)?;
                     results[placed.number][at] = value;
                 }
             }
@@ -139,27 +149,29 @@ impl Run<'_> {
         partition: &Partition<'_>,
         rows: &[Box<[Datum]>],
         outer: Option<&Rows<'_>>,
-    ) -> SqlResult<Vec<Datum>> {
+    ) -> SqlResult<Bulk<Datum>> {
         let count = partition.rows.len();
         let argument = |at: usize, row: usize| match call.arguments.get(at) {
             Some(argument) => self.value(argument, &Rows { row: &rows[partition.rows[row].number], outer }),
             None => Ok(Datum::Null),
         };
-        let mut values = Vec::with_capacity(count);
+        let mut values = Bulk::from(Vec::with_capacity(count));
+        let mut each = |value: &dyn Fn(usize) -> Datum| {
+            (0..count).try_for_each(|row| {
+                values.push(value(row));
+                pulse::tick(4)
+            })
+        };
         match &call.function {
-            WindowFunction::RowNumber => values.extend((1..=count).map(|number| Datum::Int8(number as i64))),
-            WindowFunction::Rank => {
-                values.extend(partition.peers.iter().map(|peers| Datum::Int8(peers.start as i64 + 1)));
-            }
-            WindowFunction::DenseRank => {
-                values.extend(partition.group_of.iter().map(|group| Datum::Int8(*group as i64 + 1)));
-            }
+            WindowFunction::RowNumber => each(&|row| Datum::Int8(row as i64 + 1))?,
+            WindowFunction::Rank => each(&|row| Datum::Int8(partition.peers[row].start as i64 + 1))?,
+            WindowFunction::DenseRank => each(&|row| Datum::Int8(partition.group_of[row] as i64 + 1))?,
             WindowFunction::PercentRank => {
                 let rank = |start: usize| if count <= 1 { 0.0 } else { start as f64 / (count - 1) as f64 };
-                values.extend(partition.peers.iter().map(|peers| Datum::Float8(rank(peers.start))));
+                each(&|row| Datum::Float8(rank(partition.peers[row].start)))?;
             }
             WindowFunction::CumeDist => {
-                values.extend(partition.peers.iter().map(|peers| Datum::Float8(peers.end as f64 / count as f64)));
+                each(&|row| Datum::Float8(partition.peers[row].end as f64 / count as f64))?;
             }
             WindowFunction::Ntile => match argument(0, 0)? {
                 Datum::Int4(buckets) if 0 < buckets => ntile(count, buckets as usize, &mut values),

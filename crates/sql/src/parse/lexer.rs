@@ -6,11 +6,15 @@
 use super::Grammar;
 use super::pieces::Place;
 use crate::error::SqlResult;
-use crate::pulse;
-use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError};
+use crate::pulse::{self, SLICE};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError, Whitespace};
 
 /// Units of work of a byte that is made a token.
 const BYTE: usize = 8;
+/// Bytes that the library is given at once, unless a token is longer: less than a millisecond's work.
+const WINDOW: usize = 1 << 14;
+/// A window in which no token ends is made so many times as long.
+const GROWTH: usize = 8;
 /// Characters of operators.
 const SIGNS: &str = "+-*/<>=~!@#%^&|`?";
 /// Those that an operator has which may end in `+` or `-`.
@@ -25,8 +29,7 @@ pub(super) fn tokens(text: &str) -> SqlResult<Tokens> {
     let mut made = Vec::new();
     let mut from = Place::START;
     loop {
-        pulse::tick((text.len() - from.byte) * BYTE)?;
-        let (found, outcome) = library(text, from);
+        let (found, outcome) = library(text, from, WINDOW)?;
         if made.is_empty() && !found.iter().any(|token| too_long(&token.token).is_some()) {
             return Ok((merged(found), outcome));
         }
@@ -37,18 +40,102 @@ pub(super) fn tokens(text: &str) -> SqlResult<Tokens> {
     }
 }
 
-/// The library's tokens from a place on.
-fn library(text: &str, from: Place) -> Tokens {
-    let mut tokens = Vec::new();
-    let outcome = Tokenizer::new(&Grammar::new(), &text[from.byte..]).tokenize_with_location_into_buf(&mut tokens);
-    if from.byte == 0 {
-        return (tokens, outcome);
+/// The library's tokens from a place on. It is given a window of the text at a time; the next one begins at the last token
+/// before which the text can be cut: what stands before that was read to its end.
+///
+/// # Errors
+/// Those of [`pulse::tick`].
+fn library(text: &str, from: Place, least: usize) -> SqlResult<Tokens> {
+    let mut tokens: Vec<TokenWithSpan> = Vec::new();
+    let (mut from, mut window) = (from, least);
+    loop {
+        let rest = &text[from.byte..];
+        let end = rest.ceil_char_boundary(window.min(rest.len()));
+        pulse::tick(end * BYTE)?;
+        let begin = tokens.len();
+        let mut found = Vec::new();
+        let outcome = Tokenizer::new(&Grammar::new(), &rest[..end]).tokenize_with_location_into_buf(&mut found);
+        let is_last = end == rest.len();
+        let cut = if is_last { found.len() } else { found.iter().rposition(is_cut).unwrap_or(0) };
+        let next = found.get(cut).map(|token| token.span.start);
+        let long = match is_last || 0 < cut || !found.last().is_none_or(is_cut) {
+            true => None,
+            false => {
+                let begin = found.last().map_or(from, |last| from.upto(text, from.absolute(last.span.end)));
+                long_text(text, begin)?
+            }
+        };
+        tokens.extend(found.into_iter().take(if long.is_some() { usize::MAX } else { cut }));
+        if 0 < from.byte {
+            for TokenWithSpan { span, .. } in &mut tokens[begin..] {
+                *span = Span::new(from.absolute(span.start), from.absolute(span.end));
+            }
+        }
+        match next {
+            // An error of a window that is not the last is its end's.
+            _ if is_last => {
+                let absolute =
+                    |error: TokenizerError| TokenizerError { location: from.absolute(error.location), ..error };
+                return Ok((tokens, outcome.map_err(absolute)));
+            }
+            _ if let Some((text, behind)) = long => {
+                tokens.push(text);
+                (from, window) = (behind, least);
+            }
+            Some(next) if 0 < cut => (from, window) = (from.upto(text, from.absolute(next)), least),
+            // One token is longer.
+            _ => window *= GROWTH,
+        }
     }
-    for TokenWithSpan { span, .. } in &mut tokens {
-        *span = Span::new(from.absolute(span.start), from.absolute(span.end));
+}
+
+/// The text in quotes that begins there and the place behind it, if one does and it has an end. The library reads a text of any length
+/// without a look.
+///
+/// # Errors
+/// Those of [`pulse::tick`].
+fn long_text(text: &str, begin: Place) -> SqlResult<Option<(TokenWithSpan, Place)>> {
+    if !text[begin.byte..].starts_with('\'') {
+        return Ok(None);
     }
-    let absolute = |error: TokenizerError| TokenizerError { location: from.absolute(error.location), ..error };
-    (tokens, outcome.map_err(absolute))
+    let mut value = String::new();
+    let mut byte = begin.byte + 1;
+    let mut is_open = true;
+    while is_open {
+        let rest = &text[byte..];
+        let slice = &rest[..rest.floor_char_boundary(SLICE)];
+        if slice.is_empty() {
+            return Ok(None);
+        }
+        let (own, length) = match slice.find('\'') {
+            None => (slice, slice.len()),
+            // One that another one follows stands for itself.
+            Some(at) if rest.as_bytes().get(at + 1) == Some(&b'\'') => (&slice[..=at], at + 2),
+            Some(at) => {
+                is_open = false;
+                (&slice[..at], at + 1)
+            }
+        };
+        pulse::tick(1 + length)?;
+        value.push_str(own);
+        byte += length;
+    }
+    let mut location = begin.location;
+    for slice in pulse::slices(&text[begin.byte..byte]) {
+        pulse::tick(slice.len())?;
+        let line = slice.rfind('\n').map_or(slice, |last| {
+            location = Location { line: location.line + slice.matches('\n').count() as u64, column: 1 };
+            &slice[last + 1..]
+        });
+        location.column += line.chars().count() as u64;
+    }
+    let token = TokenWithSpan { token: Token::SingleQuotedString(value), span: Span::new(begin.location, location) };
+    Ok(Some((token, Place { byte, location })))
+}
+
+/// Tells whether the text can be cut before a token: it begins one whatever stands before it.
+fn is_cut(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(Whitespace::Space) | Token::Comma | Token::LParen)
 }
 
 /// Signs of which PostgreSQL's operator is only the beginning.
@@ -80,8 +167,7 @@ fn split(
                 place = place.upto(text, start);
                 let end = place.byte + comment(&text[place.byte..]);
                 let behind = place.upto_byte(text, end);
-                pulse::tick((end - place.byte) * BYTE)?;
-                let (comments, outcome) = library(&text[..end], place);
+                let (comments, outcome) = library(&text[..end], place, WINDOW)?;
                 if outcome.is_err() || comments.len() != 1 {
                     // It has no end: the error is the text's.
                     return Ok(Some(place));
@@ -208,6 +294,27 @@ mod tests {
             .filter(|token| !matches!(token.token, Token::Whitespace(_)))
             .map(|token| token.token.to_string())
             .collect()
+    }
+
+    /// Goal: the tokens do not depend on how the text is cut. Method: windows of all lengths over texts that have all that may be long.
+    #[test]
+    fn windows_change_no_token() {
+        for text in [
+            "select a , b.1 , 1.5e3,(c),\n'a, (b' , \"x , (y\" , e'\\', (' , $$ a , ( $$ , $t$ , $$ ( $t$, $1 , x'1f', b'1', n'a , b'",
+            "select 1 -- a , (\n , /* b , ( /* c , */ ( */ 2 , u&'d , \\00e9' , 'it''s , ' , a::text , b ->> 'c' , d @> e , (1) , 2.",
+            "select 'é , 😀 , ( ' , é , \"😀 (\" , - 1 , a.\"b\" , a . * , 1 , .5 , 'open , (",
+            "select $$ open , ( ",
+            "select 1 , /* open , ( ",
+        ] {
+            let (whole, outcome) = library(text, Place::START, text.len()).expect("nobody cancels");
+            for window in 1..=text.len() {
+                let (tokens, other) = library(text, Place::START, window).expect("nobody cancels");
+                assert_eq!(tokens, whole, "{window}: {text}");
+                let spans = |tokens: &[TokenWithSpan]| tokens.iter().map(|token| token.span).collect::<Vec<_>>();
+                assert_eq!(spans(&tokens), spans(&whole), "{window}: {text}");
+                assert_eq!(other, outcome, "{window}: {text}");
+            }
+        }
     }
 
     #[test]

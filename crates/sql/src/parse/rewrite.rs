@@ -152,6 +152,7 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
     let mut is_bare = false;
     for (word, rule) in rules.iter().copied() {
         if has(&tokens, &there, word) {
+            crate::pulse::tick(tokens.len() * 8)?;
             if !is_bare {
                 tokens.retain(|token| !is_space(token));
                 is_bare = true;

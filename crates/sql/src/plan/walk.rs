@@ -7,6 +7,11 @@ use super::{Access, Expr, FrameBound, Full, Joins, Kept, List, Over, Plan, Recur
 use crate::error::{SqlError, SqlResult};
 use std::sync::Arc;
 
+/// Units of work of an expression or plan that is looked at.
+const NODE: usize = 8;
+/// Words of [`Slots`] within a unit.
+const WORDS: usize = 8;
+
 macro_rules! walks {
     ($parts:ident, $plan_parts:ident, $steps:ident, $recursive:ident $(, $mutable:tt)?) => {
         /// The parts of an expression and the plans in it, one level deeper.
@@ -15,6 +20,7 @@ macro_rules! walks {
             depth: usize,
             part: &mut dyn FnMut(& $($mutable)? Expr, usize) -> SqlResult<()>,
         ) -> SqlResult<()> {
+            crate::pulse::walk(NODE)?;
             match expr {
                 Expr::Constant(_)
                 | Expr::Parameter(_)
@@ -88,6 +94,7 @@ macro_rules! walks {
             depth: usize,
             part: &mut dyn FnMut(& $($mutable)? Expr, usize) -> SqlResult<()>,
         ) -> SqlResult<()> {
+            crate::pulse::walk(NODE)?;
             match plan {
                 Plan::Unit => Ok(()),
                 Plan::Values(rows) => {
@@ -331,6 +338,9 @@ pub(crate) fn move_inward(plan: &mut Plan, by: usize) -> SqlResult<()> {
 
 /// Whether a plan's rows are others in each round of a recursive query. (None is looked at in an expression.)
 pub(crate) fn has_working(plan: &Plan) -> bool {
+    if crate::pulse::walk(NODE).is_err() {
+        return false;
+    }
     match plan {
         Plan::Working(_) => true,
         // What is shared has the same rows whenever it is asked.
@@ -466,6 +476,7 @@ impl Slots {
     }
 
     pub(crate) fn add_all(&mut self, other: &Slots) {
+        let _ = crate::pulse::walk(other.bits.len() / WORDS);
         if self.bits.len() < other.bits.len() {
             self.bits.resize(other.bits.len(), 0);
         }
@@ -473,6 +484,7 @@ impl Slots {
     }
 
     pub(crate) fn remove_all(&mut self, other: &Slots) {
+        let _ = crate::pulse::walk(other.bits.len() / WORDS);
         self.bits.iter_mut().zip(&other.bits).for_each(|(word, other)| *word &= !other);
     }
 
@@ -495,11 +507,13 @@ impl Slots {
 
     /// Whether each of them is also in the other.
     pub(crate) fn is_within(&self, other: &Slots) -> bool {
+        let _ = crate::pulse::walk(self.bits.len() / WORDS);
         let of = |at: usize| other.bits.get(at).copied().unwrap_or(0);
         self.bits.iter().enumerate().all(|(at, word)| word & !of(at) == 0)
     }
 
     pub(crate) fn meets(&self, other: &Slots) -> bool {
+        let _ = crate::pulse::walk(self.bits.len() / WORDS);
         self.bits.iter().zip(&other.bits).any(|(word, other)| word & other != 0)
     }
 }

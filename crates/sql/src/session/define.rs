@@ -4,6 +4,7 @@
 //! retired, before the locks go that keep others out; so whoever has waited for one of them finds that out. Tables of the engine that nothing
 //! names any more are dropped.
 
+use super::action::Action;
 use super::run::{Needs, Ran};
 use super::{Bound, Outcome, Session, Statement, Step, Tag, read_only};
 use crate::bind::Binder;
@@ -20,6 +21,9 @@ use engine::{Replaced, Table, TableLock};
 use sqlparser::ast;
 use std::cell::RefCell;
 use std::sync::{Arc, PoisonError};
+
+/// What a statement of more bytes reads is found out when it is bound.
+const LONG_TEXT: usize = 4 << 10;
 
 /// What the open transaction has defined.
 pub(super) struct Work {
@@ -211,7 +215,7 @@ impl Session {
         let seen = self.see_now();
         let state = &seen.state;
         let tables = RefCell::default();
-        let bound = crate::stack::bounded(|| {
+        let bind = || {
             let binder = Binder::new(state, &path, text, &self.env, given.clone());
             let bound = match copy {
                 Some(options) => binder.copy(tree, options),
@@ -220,10 +224,16 @@ impl Session {
             tables.replace(binder.take_tables());
             let (action, columns) = bound?;
             Ok((Arc::new(action), columns, binder.parameter_types(), binder.take_uses()))
-        });
+        };
+        let bound = pulse::preparing(|| crate::stack::bounded(bind));
         let tables = tables.into_inner();
         let ((action, columns, parameters, uses), is_deep) = match bound {
             Ok(bound) => bound,
+            // It is not the tables' doing.
+            Err(error) if matches!(error.state(), SqlState::QUERY_CANCELED | SqlState::OUT_OF_MEMORY) => {
+                self.unbound = None;
+                return Err(error);
+            }
             Err(error) => {
                 self.note_failed(tables, common);
                 return Err(error);
@@ -242,6 +252,15 @@ impl Session {
             path,
             is_deep,
         };
+        if LONG_TEXT < text.len()
+            && let Action::Query(plan) = &*bound.action
+        {
+            // Here it delays nobody.
+            pulse::preparing(|| {
+                bound.known.read(plan);
+                Ok(())
+            })?;
+        }
         Ok((bound, parameters, columns))
     }
 

@@ -24,6 +24,7 @@ mod unbound;
 mod wire;
 
 use crate::analytics::Analytics;
+use crate::bulk::{Later, Leavings};
 use crate::catalog::{Catalog, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -34,7 +35,7 @@ pub use crate::parse::Part;
 use crate::parse::{Parsed, parse};
 use crate::plan::{Plan, TableUse};
 use crate::planning::Planning;
-use crate::pulse::Watch;
+use crate::pulse::{self, Watch};
 use crate::roles::Roles;
 use crate::roles::change::Changed;
 use crate::settings::Settings;
@@ -343,6 +344,8 @@ pub struct Session {
     planning: Arc<Planning>,
     /// Message of several statements that is under way.
     message: Arc<Planning>,
+    /// Rows and the like of statements that had to end, to be dropped later.
+    leavings: Leavings,
     /// Watch of the statement that runs in the engine.
     watch: Arc<dyn Watch>,
 }
@@ -444,6 +447,7 @@ impl Database {
             is_deep: false,
             planning: Arc::default(),
             message: Arc::default(),
+            leavings: Leavings::default(),
             watch,
         })
     }
@@ -458,8 +462,12 @@ impl Session {
         self.message.end();
         self.message.begin();
         let (planning, deadline) = (Arc::clone(&self.planning), self.deadline_now());
-        let split = || stack::bounded(|| crate::parse::texts(text));
-        crate::planning::during(&planning, deadline, split).map(|(parts, _)| parts)
+        let split = || {
+            pulse::with_room(text.len().saturating_mul(wire::COPIES), || stack::bounded(|| crate::parse::texts(text)))
+        };
+        let split = crate::planning::during(&planning, deadline, split);
+        self.leavings.add(Leavings::take());
+        split.map(|(parts, _)| parts)
     }
 
     /// Looks, between two statements of a text that was split, whether the rest is still wanted.
@@ -476,8 +484,11 @@ impl Session {
     /// Grammar, names, types.
     pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         let (planning, deadline) = (Arc::clone(&self.planning), self.deadline_now());
-        let prepare = || stack::bounded(|| self.analyse_text(text, types));
-        let (statement, is_deep) = crate::planning::during(&planning, deadline, prepare)?;
+        let room = text.len().saturating_mul(wire::COPIES);
+        let prepare = || pulse::with_room(room, || stack::bounded(|| self.analyse_text(text, types)));
+        let prepared = crate::planning::during(&planning, deadline, prepare);
+        self.leavings.add(Leavings::take());
+        let (statement, is_deep) = prepared?;
         self.is_deep |= is_deep;
         Ok(statement)
     }
@@ -518,8 +529,9 @@ impl Session {
             self.settings.forms.now_us = clock_us();
         }
         self.refresh_env();
+        let tree = Later::new(Tree::new(tree));
         let (bound, parameters, columns) = self.analyse_statement(text, &tree, copy.as_ref(), given)?;
-        let tree = Some(Tree::new(tree));
+        let tree = tree.into_inner();
         let statement = Statement { tree, copy, parameters, columns, class, ..Statement::of(text, bound) };
         Ok(Arc::new(match explain {
             Some(options) => Explain::new(options, statement, begun.elapsed()).into_statement(text),
@@ -550,7 +562,9 @@ impl Session {
         let deadline = if self.is_parked { self.deadline } else { self.deadline_now() };
         let planning = Arc::clone(&self.planning);
         let execute = || stack::fitting(self.is_deep, || self.execute_here(portal));
-        crate::planning::executing(&planning, deadline, execute)
+        let executed = crate::planning::executing(&planning, deadline, execute);
+        self.leavings.add(Leavings::take());
+        executed
     }
 
     fn execute_here(&mut self, portal: &mut Portal) -> SqlResult<Step> {
@@ -672,10 +686,7 @@ impl Session {
             Action::Savepoint(name) => {
                 self.need_block("SAVEPOINT")?;
                 self.begin_in_engine()?;
-                let savepoint = self.engine.savepoint()?;
-                let work = self.work.as_ref().map(Work::states);
-                let settings = self.settings.mark();
-                self.savepoints.push(Savepoint { name: name.clone(), engine: savepoint, settings, work });
+                self.set_savepoint(name)?;
                 done("SAVEPOINT")
             }
             Action::RollbackTo(name) => {

@@ -13,6 +13,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Spent;
 use crate::plan::{self, Access, Expr, Joins, Over, Plan, SequenceCall, Source};
+use crate::pulse;
 use crate::settings;
 use crate::types::SqlType;
 use engine::{Isolation, RowLock, Snapshot, Table};
@@ -67,6 +68,11 @@ impl Known {
             reads.add(plan);
             reads
         })
+    }
+
+    /// Finds out what the query reads.
+    pub(super) fn read(&self, plan: &Plan) {
+        let _ = self.reads(plan);
     }
 
     /// Whether the query does more than read rows of tables: locks them, takes numbers of sequences, asks for the catalog.
@@ -270,9 +276,16 @@ impl Session {
                 bound.columns.as_deref().unwrap_or(&[]).iter().map(|column| column.kind).collect();
             let analytics = analytics.ok_or_else(|| SqlError::unsupported("analytics without workers"))?;
             let (parameters, env) = (&statement.parameters[..], &self.env);
-            analytics.prepare(&Query { plan, parameters, columns: &columns, env })
+            pulse::preparing(|| analytics.prepare(&Query { plan, parameters, columns: &columns, env }))
         };
-        statement.known().plan.get_or_init(prepare).clone()
+        let (known, made) = (statement.known(), OnceLock::new());
+        match known.plan.get().unwrap_or_else(|| made.get_or_init(prepare)) {
+            // It is no property of the statement that it was ended.
+            Err(error) if matches!(error.state(), SqlState::QUERY_CANCELED | SqlState::OUT_OF_MEMORY) => {
+                Err(error.clone())
+            }
+            ready => known.plan.get_or_init(|| ready.clone()).clone(),
+        }
     }
 
     /// When a statement that begins now has taken too long.
@@ -355,6 +368,7 @@ fn falls_back(error: &SqlError) -> bool {
 
 impl Reads {
     fn add(&mut self, plan: &Plan) {
+        let _ = pulse::walk(8);
         match plan {
             Plan::Unit => {}
             Plan::Values(rows) => rows.iter().flatten().for_each(|value| self.add_expr(value)),
@@ -452,6 +466,7 @@ impl Reads {
     }
 
     fn add_expr(&mut self, expr: &Expr) {
+        let _ = pulse::walk(8);
         match expr {
             Expr::Scalar(plan) | Expr::Exists(plan) | Expr::ArrayQuery(plan) => self.add(plan),
             Expr::Quantified { over: Over::Query(plan), .. } => self.add(plan),

@@ -3,9 +3,10 @@
 //! **Invariant:** the engine's transaction begins with the first statement that needs it, and ends with the session's.
 
 use super::action::Action;
-use super::define::Pinned;
-use super::{Block, Portal, Session, TransactionStatus};
+use super::define::{Pinned, Work};
+use super::{Block, Portal, Savepoint, Session, TransactionStatus};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::holdings::Use;
 use crate::ops::env::clock_us;
 use crate::roles::change::Decided;
 use engine::Begin;
@@ -96,6 +97,7 @@ impl Session {
         self.end_copy();
         self.explaining = None;
         self.savepoints.clear();
+        self.env.holdings.forget(Use::Transaction);
         self.settings.end(commit && result.is_ok());
         result.map(|()| commit)
     }
@@ -172,6 +174,18 @@ impl Session {
         }
         let message = format!("{what} can only be used in transaction blocks");
         Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
+    }
+
+    /// `SAVEPOINT`
+    pub(super) fn set_savepoint(&mut self, name: &str) -> SqlResult<()> {
+        let holdings = Arc::clone(&self.env.holdings);
+        holdings.during(Use::Transaction, || {
+            let engine = self.engine.savepoint()?;
+            let work = self.work.as_ref().map(Work::states);
+            let settings = self.settings.mark();
+            self.savepoints.push(Savepoint { name: name.to_owned(), engine, settings, work });
+            Ok(())
+        })
     }
 
     pub(super) fn savepoint_named(&self, name: &str) -> SqlResult<usize> {

@@ -5,6 +5,7 @@
 
 use super::server::ServerSettings;
 use super::{Block, Database, Portal, Session, query};
+use crate::bulk::Leavings;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::priority;
 use crate::roles::Roles;
@@ -64,6 +65,9 @@ impl Database {
     }
 }
 
+/// So many times its bytes a text takes while it is prepared, at least: its tokens, the tree, the plan.
+pub(super) const COPIES: usize = 4;
+
 impl Session {
     /// Settings to be reported to the client, all at first and then those that have changed since.
     pub fn take_reports(&mut self) -> Vec<(&'static str, String)> {
@@ -115,6 +119,11 @@ impl Session {
         }
         let application = self.settings.show("application_name")?;
         Ok(self.server.rules.of_statement(&self.user, &self.name_of_database, application, text))
+    }
+
+    /// Takes what its statements have left over, to be dropped where that delays nobody.
+    pub fn take_leavings(&mut self) -> Leavings {
+        std::mem::take(&mut self.leavings)
     }
 
     /// Cancels from another thread what this session is doing.
