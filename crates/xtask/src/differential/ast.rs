@@ -96,6 +96,8 @@ pub enum Group {
     Rollup(Vec<Expr>),
     Cube(Vec<Expr>),
     Sets(Vec<Vec<Expr>>),
+    /// Keys that are in all sets, and sets.
+    Beside(Vec<Expr>, Box<Group>),
 }
 
 #[derive(Clone, Debug)]
@@ -278,6 +280,10 @@ impl Display for Group {
                 }
                 f.write_str(")")
             }
+            Group::Beside(keys, sets) => {
+                list(f, keys, ", ")?;
+                write!(f, ", {sets}")
+            }
         }
     }
 }
@@ -386,7 +392,9 @@ impl Query {
     pub fn outputs(&self) -> Vec<(Ty, bool)> {
         match &self.body {
             Body::Select(select) => select.items.iter().map(|item| (item.expr.ty, item.expr.vague)).collect(),
-            Body::Values(rows) => rows[0].iter().map(|cell| (cell.ty, cell.vague)).collect(),
+            Body::Values(rows) => {
+                (0..rows[0].len()).map(|at| (rows[0][at].ty, rows.iter().any(|row| row[at].vague))).collect()
+            }
             Body::Set { operator, left, right } => {
                 let is_plain = *operator == "union all";
                 let pairs = left.outputs().into_iter().zip(right.outputs());

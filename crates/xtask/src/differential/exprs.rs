@@ -61,6 +61,11 @@ impl Gen<'_> {
         Expr { node, ty, vague: false }
     }
 
+    /// A literal, or NULL.
+    fn constant(&mut self, ty: Ty) -> Expr {
+        if self.rng.chance(6) { call(&format!("null::{}", ty.name()), Vec::new(), ty) } else { self.literal(ty) }
+    }
+
     fn pooled(&mut self, pool: &'static [&'static str], ty: Ty, form: Form) -> Expr {
         Expr { node: Node::Literal { raw: self.rng.word(pool), choices: Choices::Pool(pool), form }, ty, vague: false }
     }
@@ -114,9 +119,12 @@ impl Gen<'_> {
             {
                 return leaf;
             }
-            return self.literal(ty);
+            return self.constant(ty);
         }
         if roll < 34 && !scope.plain && ty != Ty::Name {
+            if matches!(ty, Ty::Int4 | Ty::Int8) && self.rng.chance(30) {
+                return self.counted_steps(ty, scope);
+            }
             return self.subquery(ty, depth - 1, scope, exact);
         }
         if ty == Ty::Bpchar && self.rng.chance(40) {
@@ -208,7 +216,7 @@ impl Gen<'_> {
                 let found = if depth == 0 || self.rng.chance(60) { self.leaf(ty, scope, true) } else { None };
                 found.unwrap_or_else(|| self.expr(ty, depth, scope, true))
             } else if self.rng.chance(45) || ty == Ty::Name {
-                self.literal(ty)
+                if ty == Ty::Name { self.literal(ty) } else { self.constant(ty) }
             } else {
                 self.expr(ty, depth.min(1), scope, true)
             };
@@ -239,7 +247,7 @@ impl Gen<'_> {
     }
 
     /// FROM, WHERE and the scope of a small subquery over one table, which may have to look at the row around it.
-    fn small(&mut self, scope: &Scope, must_look: bool) -> (Select, Scope) {
+    pub fn small(&mut self, scope: &Scope, must_look: bool) -> (Select, Scope) {
         let (table, _) = *self.rng.pick(&TABLES);
         let alias = self.alias("s");
         let mut outer = scope.leaves.clone();
@@ -272,7 +280,7 @@ impl Gen<'_> {
     }
 
     /// A scalar subquery: an aggregate, or the first row by the key.
-    fn subquery(&mut self, ty: Ty, depth: usize, scope: &Scope, exact: bool) -> Expr {
+    pub fn subquery(&mut self, ty: Ty, depth: usize, scope: &Scope, exact: bool) -> Expr {
         let (mut select, inner) = self.small(scope, false);
         let aggregate = if self.rng.chance(70) { self.aggregate(Some(ty), depth.min(1), &inner, exact) } else { None };
         let mut query = if let Some(value) = aggregate {
@@ -301,7 +309,7 @@ impl Gen<'_> {
         Expr { node: Node::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) }, ty, vague }
     }
 
-    fn exists(&mut self, depth: usize, scope: &Scope) -> Expr {
+    pub fn exists(&mut self, depth: usize, scope: &Scope) -> Expr {
         let (mut select, inner) = self.small(scope, false);
         let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Int8, Ty::Date, Ty::Numeric]);
         let value = self.expr(ty, depth.min(1), &inner, true);
@@ -316,151 +324,29 @@ impl Gen<'_> {
             "($0 < any ($q))",
             "($0 >= all ($q))",
         ]);
+        if template == "($0 in ($q))" && self.rng.chance(25) {
+            return self.row_in_query(select, &inner, depth, scope);
+        }
         let args = if template.contains("$0") { vec![self.expr(ty, depth.min(1), scope, true)] } else { Vec::new() };
         let query = Box::new(Query::of(Body::Select(Box::new(select))));
         Expr { node: Node::Query { template: template.to_owned(), args, query }, ty: Ty::Bool, vague: false }
     }
 
-    /// An aggregate that returns the type, or any.
-    pub fn aggregate(&mut self, ty: Option<Ty>, depth: usize, scope: &Scope, exact: bool) -> Option<Expr> {
-        let catalog = self.catalog;
-        for _ in 0..30 {
-            let at = self.rng.below(catalog.all.len());
-            let callable = &catalog.all[at];
-            let is_aggregate = matches!(callable.kind, Kind::Aggregate | Kind::OrderedSet);
-            if !is_aggregate || exact && callable.vague {
-                continue;
-            }
-            let element = match (callable.returns, ty) {
-                (Want::Exact(returned), Some(ty)) if returned == ty => *self.rng.pick(&ELEMENTS),
-                (Want::Element, Some(ty)) if ELEMENTS.contains(&ty) => ty,
-                (Want::Array, Some(ty)) if ty.element().is_some() => ty.element().expect("it is an array"),
-                (_, None) => *self.rng.pick(&ELEMENTS),
-                (Want::Exact(_) | Want::Element | Want::Array | Want::Any | Want::Word, Some(_)) => continue,
-            };
-            let made = self.aggregate_call(at, element, depth, scope);
-            if !(exact && made.vague) {
-                return Some(made);
-            }
-        }
-        None
-    }
-
-    /// A call of this aggregate, with DISTINCT, ORDER BY and FILTER.
-    pub fn aggregate_call(&mut self, at: usize, element: Ty, depth: usize, scope: &Scope) -> Expr {
-        let callable = &self.catalog.all[at];
-        // Aggregates of expressions over columns of enclosing queries alone would belong to those.
-        let scope = &Scope { outer: Vec::new(), plain: true, ..scope.clone() };
-        let mut made = self.call(at, element, depth, scope);
-        let Node::Call { template, args } = &mut made.node else { return made };
-        for arg in args.iter_mut() {
-            if !arg.has_column()
-                && arg.ty != Ty::Text
-                && callable.kind == Kind::Aggregate
-                && let Some(leaf) = self.leaf(arg.ty, scope, true)
-            {
-                *arg = leaf;
-            }
-        }
-        let sums_floats = callable.vague
-            || matches!(
-                callable.signature.as_str(),
-                "sum(real)" | "avg(real)" | "sum(double precision)" | "avg(double precision)"
-            );
-        let is_tame = args.iter().all(|arg| !arg.ty.is_float() || matches!(&arg.node, Node::Column(name) if !name.ends_with(".wf")) || matches!(&arg.node, Node::Call { template, .. } if ["($0 * $1)", "($0 + $1)", "($0 - $1)"].contains(&template.as_str())));
-        let in_any_order =
-            made.ty.element().is_none() && !matches!(made.ty, Ty::Text | Ty::Bytea | Ty::Json | Ty::Varchar);
-        let is_extreme = callable.signature.starts_with("min(") || callable.signature.starts_with("max(");
-        made.vague |= sums_floats && !is_tame || callable.vague;
-        made.vague |= (is_extreme || callable.kind == Kind::OrderedSet) && !made.ty.is_clean();
-        // A sum of intervals or of arrays prints by its parts; which '30 days' is the largest is not determined.
-        if callable.kind == Kind::Aggregate && template.ends_with(')') && !args.is_empty() {
-            let distinct = self.rng.chance(15)
-                && made.ty != Ty::Json
-                && args[0].ty.is_ordered()
-                && (args.len() == 1 || in_any_order);
-            let open = template.find('(').expect("it is a call") + 1;
-            if distinct && args.len() == 1 {
-                template.insert_str(open, "distinct ");
-                made.vague |= !args[0].ty.is_clean();
-                if !in_any_order {
-                    template.insert_str(template.len() - 1, " order by $0");
-                }
-            } else if !in_any_order && !is_extreme || self.rng.chance(5) {
-                let mut keys = scope.unique.clone().unwrap_or_default();
-                if keys.is_empty() {
-                    keys = args.iter().filter(|arg| arg.ty.is_ordered()).cloned().collect();
-                    made.vague |= args.iter().any(|arg| !arg.ty.is_clean());
-                }
-                let mut order = Vec::new();
-                for key in keys.into_iter().take(6) {
-                    order.push(format!("${}", args.len()));
-                    args.push(key);
-                }
-                if !order.is_empty() {
-                    let direction = if self.rng.chance(30) { " desc" } else { "" };
-                    template.insert_str(template.len() - 1, &format!(" order by {}{direction}", order.join(", ")));
-                }
-            }
-        }
-        if self.rng.chance(20) && args.len() < 9 {
-            let condition = self.condition(1, scope);
-            template.push_str(&format!(" filter (where ${})", args.len()));
-            args.push(condition);
-        }
-        made
-    }
-
-    /// A window function or an aggregate over a window, whose order is total.
-    pub fn window(&mut self, depth: usize, scope: &Scope) -> Option<Expr> {
-        let catalog = self.catalog;
-        let unique = scope.unique.clone()?;
-        let plain = Scope { plain: true, ..scope.clone() };
-        for _ in 0..60 {
-            let at = self.rng.below(catalog.all.len());
-            let callable = &catalog.all[at];
-            if !matches!(callable.kind, Kind::Window | Kind::Aggregate)
-                || callable.kind == Kind::Aggregate && !self.rng.chance(25)
-            {
-                continue;
-            }
-            let element = *self.rng.pick(&ELEMENTS);
-            let mut made = self.call(at, element, depth.min(1), &plain);
-            let partition = *self.rng.pick(&[Ty::Int4, Ty::Bool, Ty::Text, Ty::Date]);
-            let partition = if self.rng.chance(60) { self.leaf(partition, &plain, true) } else { None };
-            let key = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Numeric, Ty::Date, Ty::Interval, Ty::Float8]);
-            let key = self.leaf(key, &plain, true);
-            let Node::Call { template, args } = &mut made.node else { continue };
-            let mut over = String::new();
-            let mut put = |expr: Expr, word: &str| {
-                over.push_str(&format!("{word}${}", args.len()));
-                args.push(expr);
-            };
-            if let Some(partition) = partition {
-                put(partition, "partition by ");
-            }
-            let mut word = " order by ";
-            for key in key.into_iter().chain(unique.clone()).take(5) {
-                put(key, word);
-                word = ", ";
-            }
-            if args.len() > 9 {
-                continue;
-            }
-            let frame = *self.rng.pick(&[
-                "",
-                "",
-                "",
-                " rows between 2 preceding and current row",
-                " rows between unbounded preceding and unbounded following",
-                " rows between 1 preceding and 1 following exclude current row",
-                " groups between 1 preceding and 1 following",
-                " range between unbounded preceding and current row",
-            ]);
-            template.push_str(&format!(" over ({}{frame})", over.trim_start()));
-            made.vague |= callable.kind == Kind::Aggregate && !made.ty.is_clean() && !matches!(made.ty, Ty::Numeric);
-            return Some(made);
-        }
-        None
+    /// `(a, b) IN (query)` and its kin. The query has one column so far.
+    fn row_in_query(&mut self, mut select: Select, inner: &Scope, depth: usize, scope: &Scope) -> Expr {
+        let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Int8, Ty::Date]);
+        let first = select.items[0].expr.ty;
+        let value = self.expr(ty, depth.min(1), inner, true);
+        select.items.push(Item { expr: value, name: None });
+        let template = *self.rng.pick(&[
+            "(($0, $1) in ($q))",
+            "(($0, $1) not in ($q))",
+            "(($0, $1) = any ($q))",
+            "(($0, $1) < any ($q))",
+            "(($0, $1) <> all ($q))",
+        ]);
+        let args = vec![self.expr(first, depth.min(1), scope, true), self.expr(ty, depth.min(1), scope, true)];
+        let query = Box::new(Query::of(Body::Select(Box::new(select))));
+        Expr { node: Node::Query { template: template.to_owned(), args, query }, ty: Ty::Bool, vague: false }
     }
 }

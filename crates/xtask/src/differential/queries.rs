@@ -1,7 +1,7 @@
 //! Generator of queries. Each has one callable in its focus, in turn, so that all are tried equally often; calls of it that
 //! differ only in their constants stand side by side.
 
-use super::ast::{Body, Cte, Distinct, Expr, FromItem, Group, Item, Query, Select};
+use super::ast::{Body, Cte, Distinct, Expr, FromItem, Group, Item, Node, Query, Select};
 use super::catalog::{Catalog, Kind, Want};
 use super::exprs::{Gen, Leaf, Scope, call, column};
 use super::rng::Rng;
@@ -15,7 +15,7 @@ pub struct Generated {
 }
 
 /// Types of columns that are made without a reason of their own.
-const COMMON: [Ty; 12] = [
+pub const COMMON: [Ty; 12] = [
     Ty::Int4,
     Ty::Int8,
     Ty::Text,
@@ -30,7 +30,8 @@ const COMMON: [Ty; 12] = [
     Ty::Timestamptz,
 ];
 
-const DIRECTIONS: [&str; 5] = ["", "", " desc", " nulls first", " desc nulls last"];
+/// Directions of ORDER BY.
+pub const DIRECTIONS: [&str; 5] = ["", "", " desc", " nulls first", " desc nulls last"];
 
 /// Generates the query with this index.
 pub fn generate(catalog: &Catalog, seed: u64, index: u64) -> Generated {
@@ -48,7 +49,9 @@ impl Gen<'_> {
         let is_aggregate = matches!(self.catalog.all[focus].kind, Kind::Aggregate | Kind::OrderedSet);
         let mut query = match self.rng.below(100) {
             _ if is_aggregate && self.rng.chance(25) => self.looking_around(focus),
-            0..50 => self.select(Some(focus), 2, &[], 2),
+            _ if self.catalog.all[focus].kind == Kind::Set && self.rng.chance(50) => self.sets_in_list(Some(focus)),
+            0..48 => self.select(Some(focus), 2, &[], 2),
+            48..50 => self.sets_in_list(None),
             50..58 => self.set_operation(Some(focus), 2),
             58..78 => self.around(focus),
             78..86 => self.with(focus),
@@ -65,7 +68,7 @@ impl Gen<'_> {
     }
 
     /// ORDER BY, LIMIT and OFFSET by the positions of the columns, where these determine the order.
-    fn finish(&mut self, query: &mut Query) {
+    pub fn finish(&mut self, query: &mut Query) {
         let outputs = query.outputs();
         let sortable = outputs.iter().all(|(ty, vague)| ty.is_clean() && !vague) && !outputs.is_empty();
         if query.order.is_empty() && sortable && self.rng.chance(50) {
@@ -92,10 +95,10 @@ impl Gen<'_> {
         }
     }
 
-    /// A table, a subquery, a CTE or a list of values in FROM.
-    fn relation(&mut self, depth: usize, scope: &mut Scope) -> FromItem {
+    /// A table, a subquery, a CTE or a list of values in FROM. `outer` are the columns of enclosing queries.
+    fn relation(&mut self, depth: usize, scope: &mut Scope, outer: &[Leaf]) -> FromItem {
         let roll = self.rng.below(100);
-        if roll < 70 || depth == 0 {
+        if roll < 72 || depth == 0 {
             let (table, _) = TABLES[[0, 0, 0, 1, 1, 2, 2, 3][self.rng.below(8)]];
             let alias = self.alias("t");
             if let Some(unique) = &mut scope.unique {
@@ -104,7 +107,7 @@ impl Gen<'_> {
             scope.leaves.extend(Self::table_leaves(&alias));
             return FromItem::Table { name: table.to_owned(), alias };
         }
-        if roll < 76 && !self.ctes.is_empty() {
+        if roll < 78 && !self.ctes.is_empty() {
             let (name, columns) = self.rng.pick(&self.ctes.clone()).clone();
             let alias = self.alias("w");
             scope.unique = None;
@@ -115,21 +118,17 @@ impl Gen<'_> {
             }));
             return FromItem::Table { name, alias };
         }
-        let (lateral, mut query) = if roll < 82 {
-            (false, self.values())
-        } else if roll < 88 && !scope.leaves.is_empty() {
-            let outer = scope.leaves.clone();
-            (true, if self.rng.chance(25) { self.steps(&outer) } else { self.select(None, 1, &outer, depth - 1) })
-        } else if roll < 93 {
-            (false, self.set_operation(None, 1))
-        } else {
-            (false, self.select(None, 1, &[], depth - 1))
+        let mut query = match roll {
+            0..84 => self.values(),
+            84..92 => self.set_operation(None, 1),
+            _ => self.select(None, 1, outer, depth - 1),
         };
         self.finish(&mut query);
-        self.derived(query, lateral, scope)
+        self.derived(query, false, scope)
     }
 
-    fn derived(&mut self, query: Query, lateral: bool, scope: &mut Scope) -> FromItem {
+    /// A query in FROM, with its columns in the scope.
+    pub fn derived(&mut self, query: Query, lateral: bool, scope: &mut Scope) -> FromItem {
         let alias = self.alias("q");
         let outputs = query.outputs();
         let columns: Vec<String> = (1..=outputs.len()).map(|at| format!("c{at}")).collect();
@@ -142,15 +141,22 @@ impl Gen<'_> {
         FromItem::Sub { query: Box::new(query), alias, columns, lateral }
     }
 
-    /// FROM with joins.
-    fn from(&mut self, depth: usize, scope: &mut Scope) -> Vec<FromItem> {
-        let mut from = self.relation(depth, scope);
+    /// FROM with joins. `outer` are the columns of enclosing queries.
+    pub fn from(&mut self, depth: usize, scope: &mut Scope, outer: &[Leaf]) -> Vec<FromItem> {
+        let mut from = self.relation(depth, scope, outer);
         for _ in 0..[0, 0, 0, 1, 1, 2][self.rng.below(6)] {
             let kind = *self.rng.pick(&["inner", "inner", "left", "left", "right", "full", "cross"]);
             let mut right_scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
-            let right = self.relation(depth, &mut right_scope);
+            let is_lateral = matches!(kind, "inner" | "left" | "cross") && self.rng.chance(14);
+            let right = if is_lateral {
+                self.lateral(depth, scope, outer, &mut right_scope)
+            } else {
+                self.relation(depth, &mut right_scope, outer)
+            };
             let mut on = Vec::new();
-            if kind != "cross" {
+            if kind != "cross" && is_lateral && self.rng.chance(70) {
+                on.push(call("true", Vec::new(), Ty::Bool));
+            } else if kind != "cross" {
                 // An equality, for the hash join, and now and then more.
                 let ty = *self.rng.pick(&[
                     Ty::Int4,
@@ -183,6 +189,13 @@ impl Gen<'_> {
         if self.rng.chance(4) {
             all.extend(self.function_in_from(scope));
         }
+        // Not beside a join: rows are late where PostgreSQL puts a condition below the product.
+        if self.rng.chance(3) && !matches!(all[0], FromItem::Join { .. }) {
+            let mut right = Scope { unique: Some(Vec::new()), ..Scope::default() };
+            all.push(self.lateral(depth, scope, outer, &mut right));
+            scope.leaves.extend(right.leaves);
+            scope.unique = scope.unique.take().and_then(|unique| Some([unique, right.unique?].concat()));
+        }
         all
     }
 
@@ -200,13 +213,18 @@ impl Gen<'_> {
             let Want::Exact(ty) = catalog.all[at].returns else { return None };
             (self.call(at, Ty::Int4, 0, &plain), ty)
         };
+        Some(self.call_in_from(made, ty, scope))
+    }
+
+    /// A call in FROM, its rows numbered.
+    pub fn call_in_from(&mut self, made: Expr, ty: Ty, scope: &mut Scope) -> FromItem {
         let alias = self.alias("f");
         let columns = vec!["c1".to_owned(), "c2".to_owned()];
         scope.unique = None;
         for (name, ty) in [("c1", ty), ("c2", Ty::Int8)] {
             scope.leaves.push(Leaf { expr: column(format!("{alias}.{name}"), ty, false), tame: true, wild: false });
         }
-        Some(FromItem::Call { call: made, alias, columns, ordinality: true })
+        FromItem::Call { call: made, alias, columns, ordinality: true }
     }
 
     /// Calls of the callable that differ only in their constants.
@@ -234,7 +252,7 @@ impl Gen<'_> {
     /// A SELECT.
     pub fn select(&mut self, focus: Option<usize>, items: usize, outer: &[Leaf], depth: usize) -> Query {
         let mut scope = Scope { unique: Some(Vec::new()), outer: Vec::new(), ..Scope::default() };
-        let from = self.from(depth, &mut scope);
+        let from = self.from(depth, &mut scope, outer);
         scope.outer = outer.to_vec();
         let kind = focus.map(|focus| self.catalog.all[focus].kind);
         let is_aggregate = matches!(kind, Some(Kind::Aggregate | Kind::OrderedSet));
@@ -341,6 +359,10 @@ impl Gen<'_> {
                 .map(|item| item.expr.clone())
                 .filter(|expr| sortable(expr) && expr.has_column())
                 .collect();
+            if !scope.plain && self.rng.chance(6) {
+                let ty = *self.rng.pick(&COMMON);
+                order.push((self.subquery(ty, 1, scope, true), *self.rng.pick(&DIRECTIONS)));
+            }
             if !items.is_empty() && self.rng.chance(60) {
                 order.push((self.rng.pick(&items).clone(), *self.rng.pick(&DIRECTIONS)));
             }
@@ -384,6 +406,12 @@ impl Gen<'_> {
                 if self.rng.chance(60) { self.leaf(ty, &plain, true) } else { Some(self.expr(ty, 1, &plain, true)) };
             keys.extend(key.filter(|key| key.has_column() && !key.vague && key.ty.is_ordered()));
         }
+        if self.rng.chance(4) {
+            let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Date, Ty::Int8]);
+            keys.push(self.subquery(ty, 1, &Scope { plain: false, ..plain.clone() }, true));
+        }
+        // Our side does not find VALUES again that look at the row: it says that their columns are not grouped.
+        keys.retain(|key| !key.to_string().contains("(values "));
         // The same key twice would be one key in a grouping set.
         let mut known = std::collections::BTreeSet::new();
         keys.retain(|key| known.insert(key.to_string()));
@@ -402,20 +430,51 @@ impl Gen<'_> {
         for expr in keys.iter().chain(&aggregates) {
             select.items.push(Item { expr: expr.clone(), name: None });
         }
+        // What a subquery may look at of a group.
+        let is_seen = |leaf: &Leaf| match leaf.expr.node {
+            Node::Column(_) => true,
+            _ => aggregates.iter().any(|own| own.to_string() == leaf.expr.to_string()) && leaf.expr.has_column(),
+        };
+        let seen = grouped.leaves.iter().filter(|leaf| is_seen(leaf)).cloned().collect();
+        let seen = Scope { leaves: seen, plain: false, ..Scope::default() };
+        if self.rng.chance(6) {
+            let ty = *self.rng.pick(&COMMON);
+            let expr = self.subquery(ty, 1, &seen, false);
+            select.items.push(Item { expr, name: None });
+        }
         if self.rng.chance(25) {
             let ty = *self.rng.pick(&COMMON);
             let expr = self.expr(ty, 1, &grouped, false);
             select.items.push(Item { expr, name: None });
         }
-        // Of two keys that are the same once constants are folded PostgreSQL 15 orders by one, even where a set lacks it.
-        let folds = |key: &Expr| ["case ", "coalesce("].iter().any(|word| key.to_string().contains(word));
-        let sets = !keys.is_empty() && self.rng.chance(25) && !keys.iter().any(folds);
+        // Keys that PostgreSQL 15 writes anew when it plans (constants, AND and OR in lists, NOT in front of a comparison) it does
+        // not find again above the sets, and takes their values where a set lacks them.
+        let is_rewritten = |key: &Expr| {
+            let text = key.to_string();
+            key.ty == Ty::Bool && !matches!(key.node, Node::Column(_))
+                || ["case ", "coalesce(", " in (", " between ", " and ", " or ", "not "]
+                    .iter()
+                    .any(|word| text.contains(word))
+        };
+        // Our side does not find a subquery again above the sets either, and takes its value where a set lacks it; and it does
+        // not tell a key from the same key with COLLATE.
+        let is_confused = |key: &Expr| ["(select ", " collate "].iter().any(|word| key.to_string().contains(word));
+        let can_be_sets = !keys.iter().any(|key| is_rewritten(key) || is_confused(key));
+        let sets = !keys.is_empty() && self.rng.chance(25) && can_be_sets;
         select.group = match (keys.is_empty(), sets) {
             (true, _) => None,
+            (false, false) if self.rng.chance(10) => {
+                Some(Group::Keys((1..=keys.len()).map(|at| column(at.to_string(), Ty::Int4, false)).collect()))
+            }
             (false, false) => Some(Group::Keys(keys.clone())),
-            (false, true) => Some(match self.rng.below(3) {
-                0 => Group::Rollup(keys.clone()),
-                1 => Group::Cube(keys.clone()),
+            (false, true) => Some(match self.rng.below(4) {
+                0 if !keys.iter().any(begins_as_list) => Group::Rollup(keys.clone()),
+                1 if !keys.iter().any(begins_as_list) => Group::Cube(keys.clone()),
+                2 if 1 < keys.len() && !keys.iter().any(begins_as_list) => {
+                    let (first, others) = keys.split_at(1);
+                    let inner = Group::Rollup(others.to_vec());
+                    Group::Beside(first.to_vec(), Box::new(inner))
+                }
                 _ => {
                     let mut all: Vec<Vec<Expr>> = keys.iter().map(|key| vec![key.clone()]).collect();
                     all.extend([keys.clone(), Vec::new()]);
@@ -423,8 +482,20 @@ impl Gen<'_> {
                 }
             }),
         };
+        if sets && self.rng.chance(30) {
+            let key = self.rng.pick(&keys).clone();
+            let key = Expr { vague: false, ..key };
+            select.items.push(Item { expr: call("grouping($0)", vec![key], Ty::Int4), name: None });
+        }
+        let is_exact = !sets && !keys.is_empty() && keys.iter().all(|key| !key.vague);
+        if is_exact && self.rng.chance(10) {
+            let scope = Scope { unique: Some(keys.clone()), ..grouped.clone() };
+            let window = self.window(1, &scope);
+            select.items.extend(window.map(|expr| Item { expr, name: None }));
+        }
         if self.rng.chance(if sets { 50 } else { 25 }) {
-            select.having.push(self.condition(1, &grouped));
+            let condition = if self.rng.chance(15) { self.exists(1, &seen) } else { self.condition(1, &grouped) };
+            select.having.push(condition);
             if self.rng.chance(30) {
                 let mut other = select.having[0].clone();
                 other.vary(&mut self.rng);
@@ -433,7 +504,11 @@ impl Gen<'_> {
         }
         let mut query = Query::of(Body::Select(Box::new(select)));
         if !keys.is_empty() && !sets && keys.iter().all(|key| !key.vague) && self.rng.chance(50) {
-            query.order = keys.iter().map(|key| (key.clone(), *self.rng.pick(&DIRECTIONS))).collect();
+            if self.rng.chance(6) {
+                let ty = *self.rng.pick(&COMMON);
+                query.order.push((self.subquery(ty, 1, &seen, true), *self.rng.pick(&DIRECTIONS)));
+            }
+            query.order.extend(keys.iter().map(|key| (key.clone(), *self.rng.pick(&DIRECTIONS))));
             query.total = true;
             self.cut(&mut query);
         }
@@ -509,7 +584,7 @@ impl Gen<'_> {
     }
 
     /// Two mentions of a CTE, joined or side by side.
-    fn mentions_of_cte(&mut self) -> Query {
+    pub fn mentions_of_cte(&mut self) -> Query {
         let (name, columns) = self.ctes[0].clone();
         let mut scope = Scope::default();
         let mut from = Vec::new();
@@ -535,7 +610,7 @@ impl Gen<'_> {
     /// Aggregates in scalar subqueries that look at the row around them.
     fn looking_around(&mut self, focus: usize) -> Query {
         let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
-        let from = self.from(0, &mut scope);
+        let from = self.from(0, &mut scope, &[]);
         let mut select = Select::plain(Vec::new(), from, Vec::new());
         let tried: Vec<Ty> =
             ELEMENTS.into_iter().filter(|element| !self.catalog.is_excepted(focus, *element)).collect();
@@ -555,183 +630,63 @@ impl Gen<'_> {
         self.order_rows(select, &scope)
     }
 
-    /// Values of one `char(n)` that are grouped or made distinct, where their blanks show.
-    fn padded(&mut self) -> Query {
-        let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
-        let from = self.from(0, &mut scope);
-        let plain = Scope { plain: true, ..scope };
-        let (template, types): (&str, &[Ty]) = *self.rng.pick(&[
-            ("($0)::char(5)", &[Ty::Text][..]),
-            ("($0)::char(3)", &[Ty::Varchar]),
-            ("($0)::char(8)", &[Ty::Bpchar]),
-            ("coalesce($0, $1)", &[Ty::Bpchar, Ty::Bpchar]),
-            ("case when $0 then $1 else $2 end", &[Ty::Bool, Ty::Bpchar, Ty::Bpchar]),
-        ]);
-        let values = types.iter().map(|ty| self.leaf(*ty, &plain, true).unwrap_or_else(|| self.literal(*ty))).collect();
-        let key = call(template, values, Ty::Bpchar);
-        let mut select = Select::plain(vec![Item { expr: key.clone(), name: None }], from, Vec::new());
-        match self.rng.below(4) {
-            0 => {}
-            1 | 2 => select.distinct = Distinct::Yes,
-            _ => select.group = Some(Group::Keys(vec![key])),
-        }
-        let mut outer = Scope::default();
-        let from = vec![self.derived(Query::of(Body::Select(Box::new(select))), false, &mut outer)];
-        let value = outer.leaves[0].expr.clone();
-        let mut select = Select::plain(Vec::new(), from, Vec::new());
-        let is_grouped = self.rng.chance(50);
-        let shown: &[(&str, Ty)] = if is_grouped {
-            &[
-                ("max($0)", Ty::Bpchar),
-                ("min($0)", Ty::Bpchar),
-                ("octet_length(max($0))", Ty::Int4),
-                ("(min($0) || '|')", Ty::Text),
-                ("(max($0) like 'a %')", Ty::Bool),
-                ("sum(octet_length($0))", Ty::Int8),
-                ("count(distinct $0)", Ty::Int8),
-                ("count($0)", Ty::Int8),
-            ]
-        } else {
-            &[
-                ("$0", Ty::Bpchar),
-                ("octet_length($0)", Ty::Int4),
-                ("($0 || '|')", Ty::Text),
-                ("($0)::text", Ty::Text),
-                ("($0 like '% ')", Ty::Bool),
-                ("length($0)", Ty::Int4),
-            ]
-        };
-        for _ in 0..1 + self.rng.below(3) {
-            let (template, ty) = *self.rng.pick(shown);
-            select.items.push(Item { expr: call(template, vec![value.clone()], ty), name: None });
-        }
-        Query::of(Body::Select(Box::new(select)))
-    }
-
-    /// WITH RECURSIVE: numbers from a table's rows on.
-    fn recursive(&mut self, focus: usize) -> Query {
-        let last = ["4", "7", "12"][self.rng.below(3)];
-        let operator = *self.rng.pick(&["union", "union all"]);
-        let number = |text: &str| call(text, Vec::new(), Ty::Int4);
-        let select = |items: Vec<Expr>, from: FromItem, filter: Expr| {
-            let items = items.into_iter().map(|expr| Item { expr, name: None }).collect();
-            Query::of(Body::Select(Box::new(Select::plain(items, vec![from], vec![filter]))))
-        };
-        let base = FromItem::Table { name: (*self.rng.pick(&["t1", "t3", "t4"])).to_owned(), alias: "a".to_owned() };
-        let left =
-            select(vec![number("a.id"), number("coalesce(a.i, 1)")], base, call("(a.id < 4)", Vec::new(), Ty::Bool));
-        let step = *self.rng.pick(&["(r.x * 2) % 7", "r.x + r.k", "abs(r.x - 3)"]);
-        let again = FromItem::Table { name: "r".to_owned(), alias: "r".to_owned() };
-        let right = select(
-            vec![number("r.k + 1"), number(step)],
-            again,
-            call(&format!("(r.k < {last})"), Vec::new(), Ty::Bool),
-        );
-        let query = Query::of(Body::Set { operator, left: Box::new(left), right: Box::new(right) });
-        let columns = vec![("k".to_owned(), Ty::Int4, false), ("x".to_owned(), Ty::Int4, false)];
-        self.ctes.push(("r".to_owned(), columns));
-        let mut main = if self.rng.chance(60) { self.mentions_of_cte() } else { self.select(Some(focus), 2, &[], 1) };
-        let columns = vec!["k".to_owned(), "x".to_owned()];
-        main.with.push(Cte { name: "r".to_owned(), columns, query, recursive: true, materialized: "" });
-        main
-    }
-
-    /// Something that fails on some rows, behind a condition that keeps these away, or in a column that nobody uses.
-    fn guarded(&mut self) -> Query {
-        let (table, _) = *self.rng.pick(&TABLES);
-        let alias = self.alias("t");
-        let (ty, name, guard, failing) = *self.rng.pick(&[
-            (Ty::Int4, "i", "($0 <> 0)", "(($1 / $0) > 1)"),
-            (Ty::Numeric, "n", "($0 > 0)", "(ln($0) < $1)"),
-            (Ty::Text, "s", "($0 ~ '^[0-9]+$')", "($0::integer > $1)"),
-            (Ty::Int8, "l", "($0 <> 5)", "($1 % ($0 - 5) = 1)"),
-        ]);
-        let value = column(format!("{alias}.{name}"), ty, false);
-        let number = self.literal(Ty::Int4);
-        let id = Item { expr: column(format!("{alias}.id"), Ty::Int4, false), name: None };
-        let (guard, failing) =
-            (call(guard, vec![value.clone()], Ty::Bool), call(failing, vec![value, number], Ty::Bool));
-        let from = vec![FromItem::Table { name: table.to_owned(), alias }];
-        let mut select = Select::plain(vec![id], from, Vec::new());
-        let is_unused = self.rng.chance(30);
-        match self.rng.below(3) {
-            _ if is_unused => select.items.push(Item { expr: failing, name: None }),
-            0 => select.filter.extend([guard, failing]),
-            1 => select.filter.push(call("case when $0 then $1 else false end", vec![guard, failing], Ty::Bool)),
-            _ => {
-                select.filter.push(guard);
-                select.items.push(Item { expr: failing, name: None });
-            }
-        }
-        let mut query = Query::of(Body::Select(Box::new(select)));
-        if is_unused {
-            let mut scope = Scope::default();
-            let from = vec![self.derived(query, false, &mut scope)];
-            let items = vec![Item { expr: scope.leaves[0].expr.clone(), name: None }];
-            let outside = Select::plain(items, from, Vec::new());
-            query = Query::of(Body::Select(Box::new(outside)));
-        }
-        query.strict = true;
-        query
-    }
-
-    /// WITH RECURSIVE that begins with a column of an enclosing query.
-    fn steps(&mut self, outer: &[Leaf]) -> Query {
-        let scope = Scope { leaves: outer.to_vec(), ..Scope::default() };
-        let first = self.leaf(Ty::Int4, &scope, true).unwrap_or_else(|| self.literal(Ty::Int4));
-        let first = call("greatest($0, 1)", vec![first], Ty::Int4);
-        let name = self.alias("r");
-        let select = |item: Expr, from: Vec<FromItem>, filter: Vec<Expr>| {
-            let items = vec![Item { expr: item, name: None }];
-            Query::of(Body::Select(Box::new(Select::plain(items, from, filter))))
-        };
-        let again = || vec![FromItem::Table { name: name.clone(), alias: name.clone() }];
-        let number = |text: String, ty: Ty| call(&text, Vec::new(), ty);
-        let (left, step) = (select(first, Vec::new(), Vec::new()), number(format!("{name}.k + 1"), Ty::Int4));
-        let right = select(step, again(), vec![number(format!("({name}.k < 4)"), Ty::Bool)]);
-        let query = Query::of(Body::Set { operator: "union all", left: Box::new(left), right: Box::new(right) });
-        let mut main = select(column(format!("{name}.k"), Ty::Int4, false), again(), Vec::new());
-        main.with.push(Cte { name, columns: vec!["k".to_owned()], query, recursive: true, materialized: "" });
-        main
-    }
-
-    /// VALUES.
-    fn values(&mut self) -> Query {
-        let types: Vec<Ty> = (0..1 + self.rng.below(3)).map(|_| *self.rng.pick(&COMMON)).collect();
-        let mut rows = Vec::new();
-        for _ in 0..1 + self.rng.below(5) {
-            let mut row = Vec::new();
-            for ty in &types {
-                let null = self.rng.chance(15);
-                row.push(if null { call(&format!("null::{}", ty.name()), Vec::new(), *ty) } else { self.literal(*ty) });
-            }
-            rows.push(row);
-        }
-        Query::of(Body::Values(rows))
-    }
-
-    /// UNION, INTERSECT, EXCEPT, each with ALL and without.
+    /// UNION, INTERSECT, EXCEPT, each with ALL and without; now and then of set operations.
     fn set_operation(&mut self, focus: Option<usize>, items: usize) -> Query {
-        let left = self.select(focus, items, &[], 1);
+        let left = match self.rng.chance(20) {
+            true => {
+                let mut inner = self.set_operation(focus, items);
+                self.finish(&mut inner);
+                inner
+            }
+            false => self.select(focus, items, &[], 1),
+        };
         let types = left.outputs();
-        let operator =
-            *self.rng.pick(&["union", "union all", "union all", "intersect", "intersect all", "except", "except all"]);
-        // Of values of several lengths that are equal, any may stay.
-        let can_merge = |(ty, vague): &(Ty, bool)| ty.is_ordered() && *ty != Ty::Bpchar && !vague;
+        let operator = self.set_operator();
         if operator != "union all" && !types.iter().all(can_merge) {
             return left;
         }
+        let mut right = self.side(&types, operator != "union all");
+        if self.rng.chance(15) && types.iter().all(can_merge) {
+            let (two, operator) = (self.side(&types, true), self.set_operator());
+            right = Query::of(Body::Set { operator, left: Box::new(right), right: Box::new(two) });
+            self.finish(&mut right);
+        }
+        Query::of(Body::Set { operator, left: Box::new(left), right: Box::new(right) })
+    }
+
+    fn set_operator(&mut self) -> &'static str {
+        self.rng.word(&["union", "union all", "union all", "intersect", "intersect all", "except", "except all"])
+    }
+
+    /// A side of a set operation with columns of these types.
+    fn side(&mut self, types: &[(Ty, bool)], exact: bool) -> Query {
         let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
-        let from = self.from(0, &mut scope);
+        let from = self.from(0, &mut scope, &[]);
         let mut select = Select::plain(Vec::new(), from, Vec::new());
-        for (ty, _) in &types {
-            let expr = self.expr(*ty, 1, &scope, operator != "union all");
+        for (ty, _) in types {
+            let expr = self.expr(*ty, 1, &scope, exact);
             select.items.push(Item { expr, name: None });
         }
         if self.rng.chance(40) {
             select.filter.push(self.condition(1, &scope));
         }
-        let right = self.order_rows(select, &scope);
-        Query::of(Body::Set { operator, left: Box::new(left), right: Box::new(right) })
+        self.order_rows(select, &scope)
     }
+}
+
+/// Tells if a key begins with a parenthesis that ends before the key does: in ROLLUP and CUBE, the parser of our side takes it
+/// for that of a list of keys.
+fn begins_as_list(key: &Expr) -> bool {
+    let text = key.to_string();
+    let mut depth = 0;
+    let end = text.bytes().position(|byte| {
+        depth += i32::from(byte == b'(') - i32::from(byte == b')');
+        depth == 0
+    });
+    text.starts_with('(') && end.is_some_and(|end| end + 1 < text.len())
+}
+
+/// Of values of several lengths that are equal, any may stay.
+fn can_merge((ty, vague): &(Ty, bool)) -> bool {
+    ty.is_ordered() && *ty != Ty::Bpchar && !vague
 }

@@ -168,6 +168,10 @@ fn selects(select: &Select) -> Vec<Select> {
                 with(&|other| other.group = Some(Group::Rollup(keys.clone())));
             }
         }
+        Some(Group::Beside(keys, sets)) => {
+            with(&|other| other.group = Some(Group::Keys(keys.clone())));
+            with(&|other| other.group = Some((**sets).clone()));
+        }
         Some(Group::Sets(sets)) => {
             for sets in lists(sets, 1, |_| Vec::new()) {
                 with(&|other| other.group = Some(Group::Sets(sets.clone())));

@@ -1,0 +1,209 @@
+//! LATERAL: what stands in FROM and looks at the rows of what stands before it.
+
+use super::ast::{Body, Cte, Expr, FromItem, Group, Item, Node, Query, Select};
+use super::exprs::{Gen, Leaf, Scope, call, column};
+use super::queries::COMMON;
+use super::types::Ty;
+
+/// Set-returning calls over one value, with its type.
+const CALLS: [(&str, Ty, Ty); 7] = [
+    ("generate_series(1, least($0, 3))", Ty::Int4, Ty::Int4),
+    ("generate_series($0, $0 + 2)", Ty::Int8, Ty::Int8),
+    ("unnest($0)", Ty::Int4Array, Ty::Int4),
+    ("unnest($0)", Ty::TextArray, Ty::Text),
+    ("generate_subscripts($0, 1)", Ty::Int4Array, Ty::Int4),
+    ("regexp_split_to_table($0, 'b')", Ty::Text, Ty::Text),
+    ("generate_series($0, $0 + interval '1 day', interval '12 hours')", Ty::Timestamptz, Ty::Timestamptz),
+];
+
+fn one(expr: Expr) -> Item {
+    Item { expr, name: None }
+}
+
+fn simple(items: Vec<Expr>, from: Vec<FromItem>, filter: Vec<Expr>) -> Query {
+    Query::of(Body::Select(Box::new(Select::plain(items.into_iter().map(one).collect(), from, filter))))
+}
+
+impl Gen<'_> {
+    /// A lateral source. `left` is what it may look at, beside the columns of enclosing queries; its columns go into `scope`.
+    pub fn lateral(&mut self, depth: usize, left: &Scope, outer: &[Leaf], scope: &mut Scope) -> FromItem {
+        let around: Vec<Leaf> = left.leaves.iter().chain(outer).cloned().collect();
+        let roll = self.rng.below(100);
+        if roll < 14 {
+            let (template, from, ty) = *self.rng.pick(&CALLS);
+            let seen = Scope { leaves: around.clone(), ..Scope::default() };
+            if let Some(value) = self.leaf(from, &seen, true) {
+                return self.call_in_from(call(template, vec![value], ty), ty, scope);
+            }
+        }
+        // Of one row, so that what was unique stays so.
+        let mut is_single = false;
+        let mut query = match roll {
+            0..30 => self.steps(&around),
+            30..48 => {
+                is_single = true;
+                self.aggregated(&around)
+            }
+            48..62 => {
+                is_single = self.rng.chance(50);
+                self.first_rows(&around, if is_single { 1 } else { 3 })
+            }
+            62..70 => self.values_of(&around),
+            70..76 => self.both_of(&around),
+            76..84 => self.with_inside(&around),
+            84..92 => self.per_group(&around),
+            _ => self.select(None, 1, &around, depth.saturating_sub(1)),
+        };
+        if !is_single {
+            self.finish(&mut query);
+        }
+        let unique = scope.unique.take();
+        let made = self.derived(query, true, scope);
+        scope.unique = unique.filter(|_| is_single);
+        made
+    }
+
+    /// Conditions of a small query over one table that tie its rows to those around it.
+    fn tied(&mut self, around: &[Leaf]) -> (Select, Scope) {
+        let scope = Scope { leaves: around.to_vec(), ..Scope::default() };
+        let (mut select, mut inner) = self.small(&scope, true);
+        inner.plain = true;
+        if self.rng.chance(20) {
+            let condition = self.condition(1, &inner);
+            select.filter.push(condition);
+        }
+        (select, inner)
+    }
+
+    /// Aggregates of the rows that belong to the row around them.
+    fn aggregated(&mut self, around: &[Leaf]) -> Query {
+        let (mut select, inner) = self.tied(around);
+        for _ in 0..1 + self.rng.below(2) {
+            let found = self.aggregate(None, 1, &inner, false);
+            select.items.push(one(found.unwrap_or_else(|| call("count(*)", Vec::new(), Ty::Int8))));
+        }
+        if self.rng.chance(15) {
+            select.having.push(call("(count(*) > 1)", Vec::new(), Ty::Bool));
+        }
+        Query::of(Body::Select(Box::new(select)))
+    }
+
+    /// The first rows by the key.
+    fn first_rows(&mut self, around: &[Leaf], rows: usize) -> Query {
+        let (mut select, inner) = self.tied(around);
+        for _ in 0..1 + self.rng.below(2) {
+            let ty = *self.rng.pick(&COMMON);
+            select.items.push(one(self.expr(ty, 1, &inner, false)));
+        }
+        let mut query = Query::of(Body::Select(Box::new(select)));
+        let direction = *self.rng.pick(&["", " desc"]);
+        query.order = inner.unique.into_iter().flatten().map(|key| (key, direction)).collect();
+        query.total = true;
+        query.limit = Some(rows);
+        query
+    }
+
+    /// VALUES of the row around it.
+    fn values_of(&mut self, around: &[Leaf]) -> Query {
+        let scope = Scope { leaves: around.to_vec(), plain: true, ..Scope::default() };
+        let types: Vec<Ty> = (0..1 + self.rng.below(2)).map(|_| *self.rng.pick(&COMMON)).collect();
+        let rows = 1 + self.rng.below(3);
+        let row = |gen_: &mut Self| types.iter().map(|ty| gen_.expr(*ty, 1, &scope, false)).collect();
+        Query::of(Body::Values((0..rows).map(|_| row(self)).collect()))
+    }
+
+    /// UNION ALL, or another set operation, of values of the row around it.
+    fn both_of(&mut self, around: &[Leaf]) -> Query {
+        let scope = Scope { leaves: around.to_vec(), plain: true, ..Scope::default() };
+        let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Date, Ty::Int8, Ty::Timestamp]);
+        let mut side = || {
+            let value = self.expr(ty, 1, &scope, true);
+            let filter = if self.rng.chance(30) { vec![self.condition(1, &scope)] } else { Vec::new() };
+            Box::new(simple(vec![value], Vec::new(), filter))
+        };
+        let (left, right) = (side(), side());
+        let operator = *self.rng.pick(&["union all", "union all", "union", "intersect", "except"]);
+        Query::of(Body::Set { operator, left, right })
+    }
+
+    /// WITH whose query looks at the row around it.
+    fn with_inside(&mut self, around: &[Leaf]) -> Query {
+        let query = if self.rng.chance(50) { self.aggregated(around) } else { self.first_rows(around, 2) };
+        let name = self.alias("w");
+        let outputs = query.outputs();
+        let columns: Vec<String> = (1..=outputs.len()).map(|at| format!("c{at}")).collect();
+        let items = |alias: &str| -> Vec<Expr> {
+            let pairs = columns.iter().zip(&outputs);
+            pairs.map(|(own, (ty, vague))| column(format!("{alias}.{own}"), *ty, *vague)).collect()
+        };
+        let (one, two) = (self.alias("x"), self.alias("x"));
+        let table = |alias: &String| FromItem::Table { name: name.clone(), alias: alias.clone() };
+        let (items, from) = if self.rng.chance(40) {
+            ([items(&one), items(&two)].concat(), vec![table(&one), table(&two)])
+        } else {
+            (items(&one), vec![table(&one)])
+        };
+        let mut main = simple(items, from, Vec::new());
+        let materialized = *self.rng.pick(&["", "", "materialized ", "not materialized "]);
+        main.with.push(Cte { name, columns, query, recursive: false, materialized });
+        main
+    }
+
+    /// Groups of the rows that belong to the row around them.
+    fn per_group(&mut self, around: &[Leaf]) -> Query {
+        let (mut select, inner) = self.tied(around);
+        let ty = *self.rng.pick(&[Ty::Bool, Ty::Int2, Ty::Text, Ty::Date]);
+        let mine = Scope { outer: Vec::new(), ..inner.clone() };
+        let key = self.leaf(ty, &mine, true).filter(Expr::has_column);
+        let found = self.aggregate(None, 1, &inner, false);
+        select.items.push(one(found.unwrap_or_else(|| call("count(*)", Vec::new(), Ty::Int8))));
+        if let Some(key) = key {
+            select.items.insert(0, one(key.clone()));
+            select.group = Some(if self.rng.chance(25) { Group::Rollup(vec![key]) } else { Group::Keys(vec![key]) });
+        }
+        Query::of(Body::Select(Box::new(select)))
+    }
+
+    /// WITH RECURSIVE that begins with a column of an enclosing query, and may look at it in each round.
+    pub fn steps(&mut self, around: &[Leaf]) -> Query {
+        let scope = Scope { leaves: around.to_vec(), ..Scope::default() };
+        let mut looked = |choices: &'static [&'static str]| match self.leaf(Ty::Int4, &scope, true) {
+            Some(leaf) => call(self.rng.word(choices), vec![leaf], Ty::Int4),
+            None => self.literal(Ty::Int4),
+        };
+        let first = looked(&["greatest($0, 1)", "coalesce($0, 2)", "abs($0 % 5)", "$0"]);
+        let bound = looked(&["least($0, 6)", "least(abs($0), 4)", "4", "3"]);
+        let name = self.alias("r");
+        let again = || vec![FromItem::Table { name: name.clone(), alias: name.clone() }];
+        let number = |text: String, ty: Ty| call(&text, Vec::new(), ty);
+        let left = simple(vec![first], Vec::new(), Vec::new());
+        let below = call(&format!("({name}.k < $0)"), vec![bound], Ty::Bool);
+        let right = simple(vec![number(format!("{name}.k + 1"), Ty::Int4)], again(), vec![below]);
+        let operator = *self.rng.pick(&["union all", "union all", "union"]);
+        let query = Query::of(Body::Set { operator, left: Box::new(left), right: Box::new(right) });
+        let (shown, ty) =
+            *self.rng.pick(&[("k", Ty::Int4), ("k", Ty::Int4), ("sum(k)", Ty::Int8), ("count(*)", Ty::Int8)]);
+        let shown = shown.replace('k', &format!("{name}.k"));
+        let shown = if shown.ends_with(".k") { column(shown, ty, false) } else { number(shown, ty) };
+        let mut main = simple(vec![shown], again(), Vec::new());
+        main.with.push(Cte { name, columns: vec!["k".to_owned()], query, recursive: true, materialized: "" });
+        main
+    }
+
+    /// A scalar subquery with WITH RECURSIVE over the row around it.
+    pub fn counted_steps(&mut self, ty: Ty, scope: &Scope) -> Expr {
+        let around: Vec<Leaf> = scope.leaves.iter().chain(&scope.outer).cloned().collect();
+        let mut query = self.steps(&around);
+        if let Body::Select(select) = &mut query.body {
+            let key = query.with[0].name.clone();
+            let shown =
+                if ty == Ty::Int4 { ["max", "min"][self.rng.below(2)] } else { ["sum", "count"][self.rng.below(2)] };
+            select.items = vec![one(call(&format!("{shown}({key}.k)"), Vec::new(), ty))];
+        }
+        Expr {
+            node: Node::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) },
+            ty,
+            vague: false,
+        }
+    }
+}
