@@ -8,8 +8,9 @@
 
 use preempt::os;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -128,51 +129,65 @@ impl Below {
     }
 }
 
-/// How a job of a thread [`Below`] gets a processor as any other work from now on.
+/// Request to run a job of a thread [`Below`] as any other work from now on.
+///
+/// **Invariant:** a thread below the others never keeps one above them waiting: [`Lift::lift`] takes the lock only if it is free.
+/// Whoever has it then is either about to look at `is_wanted` or at the end of the job.
 #[derive(Debug, Default)]
-pub(crate) struct Lift(Mutex<Lifted>);
-
-#[derive(Debug, Default)]
-struct Lifted {
+pub(crate) struct Lift {
     /// The thread that is at the job.
-    thread: Option<i32>,
-    is_wanted: bool,
+    thread: Mutex<Option<i32>>,
+    is_wanted: AtomicBool,
 }
 
 /// A job's place on its thread.
 struct LiftPlace<'l>(&'l Lift);
 
 impl Lift {
-    fn state(&self) -> MutexGuard<'_, Lifted> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn thread(&self) -> MutexGuard<'_, Option<i32>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn enter(&self, begun: &Begun) -> LiftPlace<'_> {
-        let mut state = self.state();
-        state.thread = Some(os::thread_id());
-        if !state.is_wanted {
+        *self.thread() = Some(os::thread_id());
+        let place = LiftPlace(self);
+        if !self.is_wanted.load(Ordering::SeqCst) {
+            // The thread can lose its processor here for long, so it holds nothing.
             begun();
+            // A request from before has been undone.
+            if self.is_wanted.load(Ordering::SeqCst) {
+                ordinary();
+            }
         }
-        LiftPlace(self)
+        place
     }
 
     /// The job must end: it is not kept from a processor any more. Where the system does not allow that, it goes on as it is.
     pub(crate) fn lift(&self) {
-        let mut state = self.state();
-        state.is_wanted = true;
+        self.is_wanted.store(true, Ordering::SeqCst);
+        let thread = match self.thread.try_lock() {
+            Ok(thread) => thread,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
         // It is at the job, as it gives its number back under the lock.
-        if let Some(Err(error)) = state.thread.map(os::set_thread_ordinary) {
+        if let Some(Err(error)) = thread.map(os::set_thread_ordinary) {
             tracing::debug!(%error, "a statement that must end stays below other threads");
         }
     }
 }
 
+/// Puts this thread among the others.
+fn ordinary() {
+    if let Err(error) = os::set_ordinary() {
+        tracing::debug!(%error, "a thread stays below others");
+    }
+}
+
 impl Drop for LiftPlace<'_> {
     fn drop(&mut self) {
-        self.0.state().thread = None;
-        if let Err(error) = os::set_ordinary() {
-            tracing::debug!(%error, "a thread stays below others between two statements");
-        }
+        ordinary();
+        *self.0.thread() = None;
     }
 }
 

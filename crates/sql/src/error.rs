@@ -328,6 +328,12 @@ impl SqlError {
     pub fn is_preempted(&self) -> bool {
         self.engine() == Some(&engine::Error::Taken)
     }
+
+    /// False if the statement was stopped, or is too large, whatever its names stand for.
+    pub(crate) fn is_of_names(&self) -> bool {
+        let state = self.state();
+        state != SqlState::QUERY_CANCELED && state != SqlState::OUT_OF_MEMORY && !state.0.starts_with("54")
+    }
 }
 
 impl std::error::Error for SqlError {}

@@ -196,7 +196,7 @@ impl Session {
         let bound = self.bind_seen(text, tree, copy, given.clone());
         let version = self.database.catalog.current_version();
         let is_old = self.work.is_none() && self.pinned.as_ref().is_some_and(|pinned| pinned.upto != version);
-        if bound.is_err() && is_old {
+        if is_old && bound.as_ref().is_err_and(SqlError::is_of_names) {
             self.advance_pinned(&[])?;
             return self.bind_seen(text, tree, copy, given);
         }
@@ -229,8 +229,7 @@ impl Session {
         let tables = tables.into_inner();
         let ((action, columns, parameters, uses), is_deep) = match bound {
             Ok(bound) => bound,
-            // It is not the tables' doing.
-            Err(error) if matches!(error.state(), SqlState::QUERY_CANCELED | SqlState::OUT_OF_MEMORY) => {
+            Err(error) if !error.is_of_names() => {
                 self.unbound = None;
                 return Err(error);
             }
