@@ -42,7 +42,7 @@ thread_local! {
     static HAS_RESERVE: Cell<bool> = const { Cell::new(false) };
     /// What the thread has been promised.
     static PROMISED: Cell<usize> = const { Cell::new(0) };
-    /// A look has found that the statement must end.
+    /// A look has found that somebody ends the statement.
     static HAS_ENDED: Cell<bool> = const { Cell::new(false) };
     /// Of a [`preparing`] the end that a look has found, if any.
     static PREPARING: RefCell<Option<Preparing>> = const { RefCell::new(None) };
@@ -69,7 +69,8 @@ pub fn during<R>(watch: Arc<dyn Watch>, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Tells whether a look has found that the statement must end that this thread is at, or was at last.
+/// Tells whether a look has found that the statement must end that this thread is at, or was at last: it is cancelled, or out of time.
+/// One that there is no room for ends as well, but must not keep what it holds for a moment longer.
 pub(crate) fn has_ended() -> bool {
     HAS_ENDED.get()
 }
@@ -89,11 +90,10 @@ pub fn preparing<R>(f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
             }
         }
     }
-    if PREPARING.with_borrow(Option::is_some) {
-        return f();
-    }
-    let _before = Before(PREPARING.replace(Some(Preparing::default())));
+    let is_inner = PREPARING.with_borrow(Option::is_some);
+    let _before = (!is_inner).then(|| Before(PREPARING.replace(Some(Preparing::default()))));
     let made = f();
+    // A walk that was stopped has led to any error.
     match PREPARING.with_borrow(|own| own.as_ref().and_then(|own| own.ended.clone())) {
         Some(ended) => Err(ended),
         None => made,
@@ -216,9 +216,11 @@ pub fn look() -> SqlResult<()> {
         return Err(ended);
     }
     LEFT.set(UNITS);
-    let looked = room().and_then(|()| WATCH.with_borrow(|watch| watch.as_ref().map_or(Ok(()), |watch| watch.look())));
+    let has_room = room();
+    let is_full = has_room.is_err();
+    let looked = has_room.and_then(|()| WATCH.with_borrow(|watch| watch.as_ref().map_or(Ok(()), |watch| watch.look())));
     if let Err(error) = &looked {
-        HAS_ENDED.set(true);
+        HAS_ENDED.set(!is_full);
         PREPARING.with_borrow_mut(|own| {
             if let Some(own) = own {
                 own.ended = Some(error.clone());

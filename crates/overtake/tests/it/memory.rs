@@ -406,6 +406,11 @@ pub fn nine_tenths_of_the_memory_are_somebodys() {
             }
         }
         reader.batch_execute("commit").await.unwrap();
+        // What was garbage until then is not to be mixed up with what follows.
+        let garbage = "select coalesce(sum(bytes), 0) > 1000000 from overtake.memory where part = 'garbage'";
+        while value(&client, garbage).await == "t" {
+            tokio::task::yield_now().await;
+        }
         // What a session keeps between two statements.
         let savepoints: String = (0..10_000).map(|at| format!("savepoint s{};", at % 100)).collect();
         let locks = "select count(pg_advisory_lock(n)) from generate_series(1, 400000) n; select 1".to_owned();

@@ -1,13 +1,14 @@
 //! Statements that are transactions of their own.
 //!
 //! **Invariant:** nothing of such a statement reaches the client before it has run, and before its commit where that is known to
-//! follow, unless a row may be too long for a message: what is committed is never told with an error. One that a more important transaction has aborted until then can therefore be run again, and no tag is followed by the news
-//! that it was in vain.
+//! follow, unless a row may be refused: what is committed is never told with an error. One that a more important transaction has
+//! aborted until then can therefore be run again, and no tag is followed by the news that it was in vain.
 
 use super::{Session, Stop};
 use crate::backend::Backend;
 use crate::lent::Lent;
 use crate::stats::Totals;
+use engine::memory::SMALL_BYTES;
 use sql::Datum;
 use sql::session::Outcome;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,11 +25,12 @@ pub(crate) enum Then {
     Unknown,
 }
 
-/// Tells whether each row is sure to fit into a message.
+/// Tells whether each row is sure to be written: it fits into a message, and asks for no room.
 fn fits(outcome: &Outcome) -> bool {
     let Outcome::Rows(rows, _) = outcome else { return true };
     let written_max = |row: &[Datum]| row.iter().map(Datum::written_max).sum::<u64>();
-    rows.iter().all(|row| written_max(row) < ROW_MAX)
+    let is_small = |row: &[Datum]| row.iter().all(|value| value.text_bytes() <= SMALL_BYTES);
+    rows.iter().all(|row| written_max(row) < ROW_MAX && is_small(row))
 }
 
 /// Bytes of a row, with room for the lengths of its values.
@@ -95,6 +97,11 @@ mod tests {
         };
         assert!(fits(&of((0..1_000).map(|_| number()).collect())));
         assert!(!fits(&of((0..16_384).map(|_| number()).collect())));
+        assert!(fits(&of(Vec::new())));
+        let text =
+            |bytes| Outcome::Rows(vec![[Datum::Text("x".repeat(bytes).into())].into()], Tag { words: "", rows: None });
+        assert!(fits(&text(SMALL_BYTES)));
+        assert!(!fits(&text(SMALL_BYTES + 1)));
         assert!(fits(&Outcome::Empty));
     }
 }

@@ -23,6 +23,12 @@ use std::sync::Arc;
 
 /// Columns of a result at most, as in PostgreSQL.
 const ITEMS_MAX: usize = 1664;
+
+/// `54011`
+fn too_many_columns() -> SqlError {
+    SqlError::new(SqlState("54011"), format!("target lists can have at most {ITEMS_MAX} entries")).nowhere()
+}
+
 /// Units of work of a value of `VALUES` that is moved.
 const VALUE: usize = 16;
 
@@ -506,8 +512,7 @@ impl Binder<'_> {
         let mut items = Vec::new();
         for item in projection {
             if ITEMS_MAX <= items.len() {
-                let message = format!("target lists can have at most {ITEMS_MAX} entries");
-                return Err(SqlError::new(SqlState("54011"), message).nowhere());
+                return Err(too_many_columns());
             }
             match item {
                 ast::SelectItem::ExprWithAlias { expr: _, alias } if alias.quote_style == Some('\'') => {
@@ -563,7 +568,8 @@ impl Binder<'_> {
                 other => return Err(SqlError::unsupported(format_args!("{other} in a select list"))),
             }
         }
-        Ok(items)
+        // The last one may have been a `*`.
+        if ITEMS_MAX < items.len() { Err(too_many_columns()) } else { Ok(items) }
     }
 
     fn item(&self, name: String, value: Typed, scope: &Scope<'_>) -> (ColumnInfo, Expr) {

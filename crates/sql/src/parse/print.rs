@@ -99,6 +99,7 @@ impl Printer {
     }
 
     fn query(&mut self, query: &ast::Query) -> SqlResult<()> {
+        crate::stack::check()?;
         let ast::Query {
             with,
             body,
@@ -210,6 +211,7 @@ impl Printer {
     }
 
     fn set(&mut self, set: &SetExpr) -> SqlResult<()> {
+        crate::stack::check()?;
         match set {
             SetExpr::Select(select) => self.select(select),
             SetExpr::Query(query) => self.subquery(query),

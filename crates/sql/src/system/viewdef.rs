@@ -229,7 +229,12 @@ impl Query<'_> {
 /// could be compared.
 pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&str>) -> Option<String> {
     let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).noting();
-    let Ok(bound) = binder.query(&view.query, None) else { return shown(&view.query) };
+    let bound = match binder.query(&view.query, None) {
+        Ok(bound) => bound,
+        Err(error) if error.is_of_names() => return shown(&view.query),
+        // It might be bound another time, and mean something else then.
+        Err(_) => return None,
+    };
     let notes = binder.take_notes();
     let of_relation = |note: &Note| match note.of {
         Noted::Relation(oid) if note.span != Span::empty() => Some((note.span, oid)),
