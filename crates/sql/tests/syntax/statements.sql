@@ -448,9 +448,9 @@ reset transaction isolation level
 begin work isolation level serializable, read only, deferrable
 begin transaction read write
 start transaction not deferrable
-commit and chain --! AND CHAIN is not supported
+commit and chain
 commit work and no chain
-rollback and chain --! AND CHAIN is not supported
+rollback and chain
 abort
 abort transaction
 end
