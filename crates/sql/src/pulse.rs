@@ -76,7 +76,7 @@ pub(crate) fn has_ended() -> bool {
 }
 
 /// Calls `f`, which makes a plan and does nothing else. When a look has found that it must end, each later one finds the same at once.
-/// So a walk that has no error of its own may stop in the middle ([`walk`]): what it has come to is never used.
+/// So a walk that has no error of its own may stop in the middle (`walk`): what it has come to is never used.
 ///
 /// # Errors
 /// Those of `f`, and of [`look`].
