@@ -105,7 +105,7 @@ pub fn promise(bytes: usize) -> Option<Promise> {
 }
 
 impl Promise {
-    /// How many.
+    /// Number of bytes.
     pub fn bytes(&self) -> usize {
         self.0
     }

@@ -63,7 +63,7 @@ pub enum Run {
     CopyOut(CopyShape),
 }
 
-/// What the preparation of a statement that has failed comes to.
+/// Outcome of a preparation that has failed.
 pub enum Unbound {
     /// The error stands.
     Stands,
@@ -140,7 +140,7 @@ pub trait Backend: Send + 'static {
     /// When any is not in the grammar.
     fn split(&mut self, text: &str) -> SqlResult<Vec<Part>>;
 
-    /// What its statements have left over, if anything: to drop it may take a while.
+    /// Takes the leavings of its statements, if any: to drop it may take a while.
     fn take_leavings(&mut self) -> Option<Box<dyn Send>> {
         None
     }

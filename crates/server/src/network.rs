@@ -132,7 +132,7 @@ impl Below {
 /// Request to run a job of a thread [`Below`] as any other work from now on.
 ///
 /// **Invariant:** a thread below the others never keeps one above them waiting: [`Lift::lift`] takes the lock only if it is free.
-/// Whoever has it then is either about to look at `is_wanted` or at the end of the job.
+/// The thread that has it then is either about to look at `is_wanted` or at the end of the job.
 #[derive(Debug, Default)]
 pub(crate) struct Lift {
     /// The thread that is at the job.

@@ -25,7 +25,7 @@ pub(crate) struct Rest<T: Send + 'static>(std::vec::IntoIter<T>);
 #[derive(Debug)]
 pub(crate) struct Later<T: Send + 'static>(Option<T>);
 
-/// What statements have left over. To drop it may take a while.
+/// Leavings of statements. To drop it may take a while.
 #[derive(Default)]
 pub struct Leavings(Vec<Box<dyn Send>>);
 

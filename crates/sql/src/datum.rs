@@ -57,7 +57,7 @@ impl Datum {
     pub fn written_max(&self) -> u64 {
         /// A number may have so many digits before and behind its point.
         const NUMERIC_MAX: u64 = 131_072 + 16_383;
-        /// What is left is shorter, names of objects included.
+        /// Bytes of all other values at most, names of objects included.
         const OTHERS_MAX: u64 = 512;
         match self {
             // Quoted, each may have a backslash before it.

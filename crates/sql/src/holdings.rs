@@ -92,7 +92,7 @@ impl SessionHoldings {
         made
     }
 
-    /// What was held for this is gone.
+    /// Forgets the bytes held for this.
     pub(crate) fn forget(&self, of: Use) {
         let bytes = self.bytes[of as usize].swap(0, Relaxed);
         of.share().change(-bytes);

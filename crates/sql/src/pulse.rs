@@ -40,7 +40,7 @@ thread_local! {
     static ASKED: Cell<isize> = const { Cell::new(0) };
     /// What runs may take of the reserve.
     static HAS_RESERVE: Cell<bool> = const { Cell::new(false) };
-    /// What the thread has been promised.
+    /// Bytes promised to the thread.
     static PROMISED: Cell<usize> = const { Cell::new(0) };
     /// A look has found that somebody ends the statement.
     static HAS_ENDED: Cell<bool> = const { Cell::new(false) };

@@ -68,7 +68,7 @@ impl Place {
         Who { owner: self.owner, session: self.waiter.id }
     }
 
-    /// Whether somebody of this rank, who runs, may go first although this one was woken: until it is there the row
+    /// Tells whether somebody of this rank, who runs, may go first although this one was woken: until it is there the row
     /// would lie idle, and each who met its place would be undone and queue up too (a lock convoy: Blasgen et al., 1979).
     fn lets_pass(&self, rank: u64) -> bool {
         self.woken && self.passed < PASSED_MAX && self.rank <= rank
@@ -225,7 +225,7 @@ impl Entry {
         owners
     }
 
-    /// What stands in the way of somebody of this rank, who is or would be at `position` of the queue. Who has the
+    /// Obstacles of somebody of this rank, who is or would be at `position` of the queue. Who has the
     /// lock in some mode waits for nobody who waits for it.
     pub(super) fn obstacles(
         &self,

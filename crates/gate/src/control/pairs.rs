@@ -11,7 +11,7 @@ use crate::gate::student;
 
 /// Pairs without which nothing is said.
 const PAIRS_MIN: usize = 4;
-/// So many times wider is the interval in which the ratio must lie for a limit to be taken for better: it is held for long, and
+/// Factor by which the interval is wider in which the ratio must lie for a limit to be taken for better: it is held for long, and
 /// who tries again and again is lucky at some time.
 const STRICT: f64 = 1.5;
 /// Pairs from which on a limit is left that loses [`GROSS`] in their mean: to know better would cost more than it is worth.

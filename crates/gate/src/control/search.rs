@@ -57,7 +57,7 @@ impl Tried {
         is_bound == other.stands_for.is_some() && c2 < 2f64.ln() && (!is_bound || off <= may_differ)
     }
 
-    /// What a comparison has shown of a limit, in the units of the one that it was compared with. Where it is not sure that the
+    /// Result of a comparison for a limit, in the units of the one that it was compared with. Where it is not sure that the
     /// limit does more, it does not: otherwise each step down would be measured against the luck of the one before.
     pub(super) fn compared(&self, compared: &Compared) -> Tried {
         let ratio = if compared.is_better { compared.ratio } else { compared.ratio.min(1.0) };

@@ -326,7 +326,7 @@ fn a_pause_of_the_load_is_not_observed() {
 /// Throughput at a limit.
 type Does = fn(u32) -> f64;
 
-/// What a controller does in simulated time on a host whose speed in each second is drawn at random.
+/// Run of a controller in simulated time on a host whose speed in each second is drawn at random.
 struct Noisy {
     controller: Controller,
     random: crate::sim::Random,

@@ -63,7 +63,7 @@ impl Observation {
         (mean, (moment(2) / (mean * mean).max(f64::MIN_POSITIVE) - 1.0).max(0.0))
     }
 
-    /// How many were active on average when anybody was.
+    /// Number of active transactions on average when anybody was.
     pub(crate) fn crowd(&self) -> f64 {
         self.population().0
     }

@@ -360,7 +360,7 @@ const COARSE: [&str; 1] = ["condition-not-met"];
 /// takes no lock: a reader that comes first is waited for, and one that comes later reads its snapshot.
 const KEPT: &str = "table-access-exclusive-readers";
 
-/// What such a script comes to.
+/// Outcome of such a script.
 fn check_kept(script: &Script, level: Level, found: &[String]) {
     let reads_first = |line: &&str| line.starts_with("rb");
     let ours = script.expected(Who::Overtake, level).into_iter().filter(|line| !reads_first(line));

@@ -137,7 +137,7 @@ fn cast_to_regclass(expr: Box<Expr>) -> Expr {
     Expr::Cast { kind: ast::CastKind::DoubleColon, expr, data_type: ast::DataType::Regclass, format: None }
 }
 
-/// Whether it is the cast of a literal, as [`cast_to_regclass`] makes it.
+/// Tells whether it is the cast of a literal, as [`cast_to_regclass`] makes it.
 fn is_cast_literal(expr: &Expr) -> bool {
     matches!(
         expr,

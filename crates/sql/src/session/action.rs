@@ -56,7 +56,7 @@ pub(crate) enum Action {
     /// `COMMIT`, `ROLLBACK`
     End {
         commits: bool,
-        /// Whether another transaction like it follows.
+        /// True if another transaction like it follows.
         chain: bool,
     },
     Savepoint(String),

@@ -312,7 +312,7 @@ pub struct Session {
     notices: Vec<(&'static str, SqlError)>,
     /// The statement under way has been given before, and waits.
     is_parked: bool,
-    /// Whether the time of the transaction is settled, which begins with the first statement that is analysed for it.
+    /// True if the time of the transaction is settled, which begins with the first statement that is analysed for it.
     is_timed: bool,
     /// Binding of the statement that waits, if it has begun: it goes on with what it has seen.
     running: Option<Arc<Bound>>,

@@ -11,7 +11,7 @@ use crate::error::SqlResult;
 use engine::{TableLock, Wait};
 use std::sync::Arc;
 
-/// What the preparation of a statement that has failed comes to.
+/// Outcome of a preparation that has failed.
 #[derive(Debug)]
 pub enum Unbound {
     /// The error stands.

@@ -21,7 +21,7 @@ const STEPS: [(Ty, &[&str]); 11] = [
     (Ty::Interval, &["interval '1 day'", "interval '1 month'"]),
 ];
 
-/// What a frame leaves out.
+/// Rows that a frame leaves out.
 const EXCLUDES: [&str; 6] = ["", "", " exclude current row", " exclude group", " exclude ties", " exclude no others"];
 
 impl Gen<'_> {
