@@ -76,10 +76,14 @@ impl<B: Backend> Session<B> {
         self.parsed(name, Prepared { statement, text: text.into(), totals, marks, generation })
     }
 
-    /// The same, waiting for definitions under way for which it may fail.
-    pub(crate) async fn parse_waiting(&mut self, body: &[u8]) -> Result<(), Stop> {
+    /// The same, waiting for definitions under way for which it may fail, as it has `failed` once if that is known.
+    pub(crate) async fn parse_waiting(&mut self, body: &[u8], mut failed: Option<Stop>) -> Result<(), Stop> {
         loop {
-            let parsed = if body.len() < TEXT_MAX { self.parse(body) } else { self.parse_aside(body).await };
+            let parsed = match failed.take() {
+                Some(failed) => Err(failed),
+                None if body.len() < TEXT_MAX => self.parse(body),
+                None => self.parse_aside(body).await,
+            };
             match parsed {
                 Err(Stop::Error(error)) if !self.may_prepare_again().await? => return Err(Stop::Error(error)),
                 Err(Stop::Error(_)) => {}

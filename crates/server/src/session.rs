@@ -246,10 +246,10 @@ impl<B: Backend> Session<B> {
         let answered = match kind {
             b'P' => match (length <= TEXT_MAX).then(|| self.parse(body)) {
                 Some(parsed) if !self.backend.is_unbound() => parsed,
-                _ => {
+                parsed => {
                     self.conn.put_back(message);
                     let body = self.conn.split(length);
-                    let answered = self.parse_waiting(&body).await;
+                    let answered = self.parse_waiting(&body, parsed.and_then(Result::err)).await;
                     return self.answered(answered);
                 }
             },
