@@ -58,7 +58,7 @@ pub(crate) enum Opt {
     OfSuperusers(&'static str),
 }
 
-/// What a transaction has changed.
+/// Changes of roles by one transaction.
 pub(crate) struct Changed {
     /// All roles, as it sees them.
     pub(crate) seen: Arc<Roles>,
@@ -81,8 +81,8 @@ impl Decided<'_> {
 
 impl Changed {
     /// Nothing so far.
-    pub(crate) fn new(roles: &Roles) -> Changed {
-        Changed { seen: Arc::new(roles.copy()), changes: Vec::new() }
+    pub(crate) fn new(seen: Arc<Roles>) -> Changed {
+        Changed { seen, changes: Vec::new() }
     }
 
     /// Makes a change for the transaction. A password is made into what is kept once.
@@ -331,7 +331,7 @@ impl RoleChange {
     }
 }
 
-/// Who changes what.
+/// Author of a change, and the roles that it changes.
 struct Changer<'a> {
     roles: &'a Roles,
     user: &'a str,

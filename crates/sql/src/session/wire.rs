@@ -65,7 +65,7 @@ impl Database {
     }
 }
 
-/// So many times its bytes a text takes while it is prepared, at least: its tokens, the tree, the plan.
+/// Bytes that a text takes while it is prepared, over its own, at least: its tokens, the tree, the plan.
 pub(super) const COPIES: usize = 4;
 
 impl Session {
@@ -223,7 +223,7 @@ impl Session {
             return Err(SqlError::unsupported(format_args!("{} in a transaction block", change.tag())));
         }
         self.open_implicit();
-        let changed = self.roles.get_or_insert_with(|| Box::new(Changed::new(&self.database.roles)));
+        let changed = self.roles.get_or_insert_with(|| Box::new(Changed::new(Arc::clone(&self.database.roles))));
         changed.change(change, (&self.user, &self.name_of_database), &mut self.notices)
     }
 }
