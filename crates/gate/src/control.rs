@@ -117,7 +117,7 @@ const HOPE: u32 = 3;
 const C2_MAX: f64 = 10.0;
 /// Completions of a phase that has taken as long as an observation may.
 const PHASE_COMPLETIONS_MIN: u64 = 50;
-/// How long the next search by ratios waits: at first, when one after the other has ended where it began, and in any case.
+/// Waits before the next search by ratios: at first, when one after the other has ended where it began, and in any case.
 const REST: [Duration; 3] = [Duration::from_secs(60), Duration::from_secs(4 * 60), Duration::from_secs(16 * 60)];
 /// The part of the time's throughput that searches by ratios may cost.
 const COST: f64 = 0.01;
@@ -142,7 +142,7 @@ struct Rest {
     changed: Time,
     /// If nothing has changed: what is seen at one limit does not say what others do by now, and now and then a comparison is wrong.
     same: Time,
-    /// How long this one takes, cost left out.
+    /// Length of this one, cost left out.
     length: Duration,
 }
 
@@ -328,7 +328,9 @@ impl Controller {
                 // Where a limit seems to cost more than it may, none is the safe side of the doubt.
                 let costs = compared.known < compared.other && 1.0 < compared.ratio * (1.0 - loss);
                 let mpl = if costs { compared.other } else { self.lowest_known(compared.known) };
-                self.tried.retain(|_| !costs);
+                if costs {
+                    self.tried.clear();
+                }
                 self.hold(now, mpl);
                 self.next_look = COMPLETIONS_MIN;
                 self.note(Move { at: now, from: seen.mpl, to: mpl, reason: unsure, seen: noted });
@@ -404,7 +406,7 @@ impl Controller {
         (share * loss).max(self.shortfall(seen, loss) / SURELY)
     }
 
-    /// Whether no observation of a search will be as precise as it is to be in its time, because the host is unsteady or little is
+    /// Tells whether no observation of a search will be as precise as it is to be in its time, because the host is unsteady or little is
     /// done: more of them or limits compared in turn say more, and sooner. An interval becomes narrower with the root of the time.
     fn is_hopeless(&self, seen: &Observation, loss: f64) -> bool {
         let takes =

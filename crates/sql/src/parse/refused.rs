@@ -115,8 +115,6 @@ const CLAUSES: &[(&str, &str, &str)] = &[
     ("drop database", "(", "DROP DATABASE WITH (FORCE)"),
     ("", "collate", "COLLATE there"),
     ("", "* any (", "ANY with an operator that compares nothing"),
-    ("", "all ( values (", "VALUES in ALL"),
-    ("", "any ( values (", "VALUES in ANY"),
     ("", ". * ::", "a cast of a whole row"),
     ("create", "with check option", "WITH CHECK OPTION"),
     ("create", "with local check option", "WITH CHECK OPTION"),
