@@ -10,6 +10,7 @@ use crate::session::Session;
 use crate::sync::Latch;
 use crate::txn::Txn;
 use preempt::Region;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How long an advisory lock is had.
@@ -21,46 +22,37 @@ pub enum AdvisoryScope {
     Session,
 }
 
-/// A lock that a session has.
-struct Had {
-    lock: Advisory,
-    mode: Mode,
-    count: u32,
-}
-
-/// Advisory locks of a session that outlive its transactions.
-pub(crate) struct Advisories(Latch<Vec<Had>>);
+/// Advisory locks of a session that outlive its transactions, with how often it has each.
+///
+/// A tree: an application may lock millions of numbers, and no step under the latch is to grow with them.
+pub(crate) struct Advisories(Latch<BTreeMap<(Advisory, Mode), u32>>);
 
 impl Default for Advisories {
     fn default() -> Advisories {
-        Advisories(Latch::new(Vec::new()))
+        Advisories(Latch::new(BTreeMap::new()))
     }
 }
 
 impl Advisories {
     fn add(&self, lock: Advisory, mode: Mode) {
         let region = Region::enter();
-        let mut all = self.0.lock(&region);
-        match all.iter_mut().find(|had| had.lock == lock && had.mode == mode) {
-            Some(had) => had.count += 1,
-            None => all.push(Had { lock, mode, count: 1 }),
-        }
+        *self.0.lock(&region).entry((lock, mode)).or_default() += 1;
     }
 
     /// Counts one down. Nothing: it is not had; else whether that was the last.
     fn take(&self, lock: Advisory, mode: Mode) -> Option<bool> {
         let region = Region::enter();
         let mut all = self.0.lock(&region);
-        let at = all.iter().position(|had| had.lock == lock && had.mode == mode)?;
-        all[at].count -= 1;
-        let is_last = all[at].count == 0;
+        let count = all.get_mut(&(lock, mode))?;
+        *count -= 1;
+        let is_last = *count == 0;
         if is_last {
-            all.swap_remove(at);
+            all.remove(&(lock, mode));
         }
         Some(is_last)
     }
 
-    fn take_all(&self) -> Vec<Had> {
+    fn take_all(&self) -> BTreeMap<(Advisory, Mode), u32> {
         let region = Region::enter();
         core::mem::take(&mut *self.0.lock(&region))
     }
@@ -143,8 +135,8 @@ impl AdvisoryLocks {
 
     /// Gives up all of them.
     pub fn unlock_all(&self) {
-        for had in self.waiter.advisories.take_all() {
-            release(&self.engine, &self.waiter, had.lock, had.mode);
+        for ((lock, mode), _) in self.waiter.advisories.take_all() {
+            release(&self.engine, &self.waiter, lock, mode);
         }
     }
 }

@@ -154,6 +154,9 @@ fn primitive<T: ArrowPrimitiveType>(values: Vec<T::Native>, nulls: Option<NullBu
 const INLINE_BYTES: usize = 12;
 /// So many longer ones are looked at to find out whether equal ones are worth sharing.
 const SAMPLE: usize = 1024;
+/// Bytes of a buffer of long texts: at most, and where equal ones share their bytes, so that nobody knows how many there will be.
+const BUFFER_MAX: usize = 2 << 20;
+const SHARED_BUFFER: usize = 32 << 10;
 
 /// The column as a block keeps it: equal long texts share their bytes if there are few different ones, and no buffer
 /// holds texts that no row has.
@@ -174,8 +177,14 @@ fn shared<T: ByteViewType>(column: &GenericByteViewArray<T>, rest: impl Fn()) ->
         looked += 1;
         different.insert(bytes);
     }
-    let mut sealed = GenericByteViewBuilder::<T>::with_capacity(column.len());
-    if 2 * different.len() <= looked {
+    let total: usize = byte_lengths(column).filter(|bytes| INLINE_BYTES < *bytes).sum();
+    let shares = 2 * different.len() <= looked;
+    // Buffers of one size that the texts fill: those that grow by doubling would leave up to half of the last one empty for as
+    // long as the block lives.
+    let buffer_bytes = if shares { SHARED_BUFFER } else { total.div_ceil(total.div_ceil(BUFFER_MAX).max(1)) };
+    let mut sealed = GenericByteViewBuilder::<T>::with_capacity(column.len())
+        .with_fixed_block_size(buffer_bytes.clamp(1, total.clamp(1, BUFFER_MAX)) as u32);
+    if shares {
         sealed = sealed.with_deduplicate_strings();
     }
     for (at, value) in column.iter().enumerate() {
@@ -299,6 +308,19 @@ mod tests {
         let sealed = sealed(Arc::new(some.clone()), || ());
         assert_eq!(sealed.as_string_view(), &some);
         assert!(sealed.get_array_memory_size() < texts.get_array_memory_size() / 10);
+    }
+
+    #[test]
+    fn sealed_columns_hold_no_more_than_their_texts_need() {
+        for length in [13, 40, 4_000] {
+            for count in [1, 300, 9_000] {
+                let texts: StringViewArray = (0..count).map(|at| Some(format!("{at:0length$}"))).collect();
+                let sealed = sealed(Arc::new(texts.clone()), || ());
+                assert_eq!(sealed.as_string_view(), &texts);
+                let (held, takes) = (bytes_held(&sealed), sealed.get_buffer_memory_size());
+                assert!(takes <= held + held / 20 + 64, "{count} texts of {length}: {takes} for {held}");
+            }
+        }
     }
 
     #[test]

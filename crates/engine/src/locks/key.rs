@@ -19,7 +19,7 @@ pub struct Wanted {
 
 /// What an application locks by a number of its own, which means nothing to the engine. One number is never equal to two.
 /// Who has such a lock is told apart from all who write, as it is no table's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Advisory {
     /// One number.
     One(i64),

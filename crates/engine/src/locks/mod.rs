@@ -51,6 +51,8 @@ const STRIPES: usize = if cfg!(feature = "shuttle") { 2 } else { 256 };
 pub(crate) const TABLE_BITS: u32 = 64;
 /// Entries that a stripe keeps to use again.
 const SPARE_MAX: usize = 16;
+/// Entries that a stripe keeps room for.
+const ROOM_KEPT: usize = 64;
 
 /// A number on a line of its own.
 #[repr(align(128))]
@@ -218,6 +220,11 @@ impl LockTable {
         if entry.is_empty() {
             let entry = entries.remove(&key);
             spare.extend(entry.filter(|_| spare.len() < SPARE_MAX));
+            // Half of the room goes when a quarter is used: each entry pays for a constant number of moves.
+            let room = entries.capacity();
+            if ROOM_KEPT < room && entries.len() < room / 4 {
+                entries.shrink_to(room / 2);
+            }
         }
         result
     }

@@ -278,6 +278,11 @@ impl Graveyard {
                 queue.shrink_to(2 * queue.len());
             }
         }
+        for list in [&mut self.pending, &mut self.later] {
+            if SPACIOUS < list.capacity() && list.len() < list.capacity() / 4 {
+                list.shrink_to(2 * list.len());
+            }
+        }
     }
 }
 
