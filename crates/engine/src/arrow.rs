@@ -181,9 +181,9 @@ fn shared<T: ByteViewType>(column: &GenericByteViewArray<T>, rest: impl Fn()) ->
     let shares = 2 * different.len() <= looked;
     // Buffers of one size that the texts fill: those that grow by doubling would leave up to half of the last one empty for as
     // long as the block lives.
-    let buffer_bytes = if shares { SHARED_BUFFER } else { total.div_ceil(total.div_ceil(BUFFER_MAX).max(1)) };
-    let mut sealed = GenericByteViewBuilder::<T>::with_capacity(column.len())
-        .with_fixed_block_size(buffer_bytes.clamp(1, total.clamp(1, BUFFER_MAX)) as u32);
+    let buffer_bytes = if shares { total.clamp(1, SHARED_BUFFER) } else { total.div_ceil(total.div_ceil(BUFFER_MAX)) };
+    let mut sealed =
+        GenericByteViewBuilder::<T>::with_capacity(column.len()).with_fixed_block_size(buffer_bytes as u32);
     if shares {
         sealed = sealed.with_deduplicate_strings();
     }

@@ -278,10 +278,9 @@ impl Graveyard {
                 queue.shrink_to(2 * queue.len());
             }
         }
-        for list in [&mut self.pending, &mut self.later] {
-            if SPACIOUS < list.capacity() && list.len() < list.capacity() / 4 {
-                list.shrink_to(2 * list.len());
-            }
+        // The end of a pass takes `later` whole.
+        if SPACIOUS < self.pending.capacity() && self.pending.len() < self.pending.capacity() / 4 {
+            self.pending.shrink_to(2 * self.pending.len());
         }
     }
 }
