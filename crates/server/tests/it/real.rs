@@ -1,9 +1,10 @@
 //! The real database behind the protocol, by an ordinary driver.
 
+use crate::support::{PATIENCE, Raw, bind, execute, message, named, parse, query, sync};
 use engine::{Engine, EngineConfig};
 use server::{Config, Server};
 use sql::session::{Database, Defaults, Source};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, error::SqlState};
@@ -307,4 +308,42 @@ pub fn a_statement_alone_survives_a_more_important_one() {
             }
         }
     });
+}
+
+/// Data of a COPY that are wrong are told before a message that no COPY expects, which is ignored then up to `Sync`.
+pub fn wrong_data_come_before_another_message() {
+    let rig = Real::new();
+    let client = || {
+        let stream = TcpStream::connect(rig.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut raw = Raw { stream, pid: 0, secret: 0 };
+        raw.start(&[("user", "postgres"), ("database", "postgres")]);
+        raw
+    };
+    let mut raw = client();
+    raw.ask(&query("create table t (a int)"));
+    let others = [
+        parse("", "select 1", &[]),
+        bind("", "", &[], &[], &[]),
+        execute("", 0),
+        named(b'D', b'P', ""),
+        named(b'C', b'P', ""),
+        query("insert into t values (1)"),
+    ];
+    let copy = |data: &[u8], other: &[u8]| {
+        let begin = [parse("", "copy t from stdin", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
+        [&begin[..], &message(b'd', data), other, &sync()].concat()
+    };
+    for other in &others {
+        let said = raw.ask(&copy(b"x\n", other));
+        assert!(said.starts_with("1 2 G(0,1) E(ERROR|22P02|") && said.ends_with(" Z(I)"), "{said}");
+        assert!(!said.contains("08P01"), "{said}");
+        assert_eq!(raw.ask(&query("select count(*) from t")), "T(count:20:0) D(0) C(SELECT 1) Z(I)");
+    }
+    // With data that are right it is the message that is wrong.
+    for other in &others {
+        let said = client().ask(&copy(b"1\n", other));
+        assert!(said.contains("08P01|unexpected message type") && said.ends_with("end"), "{said}");
+        assert_eq!(raw.ask(&query("select count(*) from t")), "T(count:20:0) D(0) C(SELECT 1) Z(I)");
+    }
 }
