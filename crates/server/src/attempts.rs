@@ -1,8 +1,11 @@
 //! Clients by their address: after some wrong passwords the next ones are answered later, and few of a crowd are logged.
 //!
+//! Wrong passwords of one role and address are answered one after the other, over however many connections they come.
+//!
 //! **Invariant:** who logs in with the right password never waits, whoever fails beside it; what is remembered is bounded.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,10 +22,19 @@ const LINES: u32 = 10;
 const SESSIONS: u32 = 100;
 /// Of more addresses than this nothing is remembered.
 const ADDRESSES_MAX: usize = 10_000;
+/// No answer waits longer than this for those before it.
+const WAIT_MAX: Duration = Duration::from_mins(1);
+/// Of more roles than this it is not remembered when they were answered.
+const ROLES_MAX: usize = 10_000;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Attempts(Mutex<HashMap<Option<IpAddr>, Attempt>>);
+pub(crate) struct Attempts {
+    addresses: Mutex<HashMap<Option<IpAddr>, Attempt>>,
+    /// When the last answer of an address and a role is due. Names are the clients', and may be long: their hashes stand for them.
+    answers: Mutex<HashMap<(Option<IpAddr>, u64), Instant>>,
+    hashes: RandomState,
+}
 
 /// Failures and log lines of one address.
 #[derive(Debug)]
@@ -63,7 +75,7 @@ impl Lines {
 
 impl Attempts {
     fn lock(&self) -> MutexGuard<'_, HashMap<Option<IpAddr>, Attempt>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<R>(&self, from: Option<IpAddr>, now: Instant, act: impl FnOnce(&mut Attempt) -> R) -> R {
@@ -78,9 +90,9 @@ impl Attempts {
         act(all.entry(from).or_insert_with(new))
     }
 
-    /// A password was wrong. Gives how long the answer is to wait.
-    pub(crate) fn failed(&self, from: Option<IpAddr>, now: Instant) -> Duration {
-        self.with(from, now, |attempt| {
+    /// A password of this role was wrong. Gives how long the answer is to wait.
+    pub(crate) fn failed(&self, from: Option<IpAddr>, role: &str, now: Instant) -> Duration {
+        let delay = self.with(from, now, |attempt| {
             if PERIOD < now.saturating_duration_since(attempt.failed) {
                 attempt.failures = 0;
             }
@@ -90,7 +102,20 @@ impl Attempts {
                 Some(count) => DELAY_MAX.min(DELAY * 2_u32.pow(count.min(10))),
                 None => Duration::ZERO,
             }
-        })
+        });
+        if delay.is_zero() {
+            return delay;
+        }
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if ROLES_MAX <= answers.len() {
+            answers.retain(|_, due| now < *due);
+        }
+        if ROLES_MAX <= answers.len() {
+            answers.clear();
+        }
+        let due = answers.entry((from, self.hashes.hash_one(role))).or_insert(now);
+        *due = ((*due).max(now) + delay).min(now + WAIT_MAX);
+        due.saturating_duration_since(now)
     }
 
     /// A client of this address was turned away, and that is to be logged. Nothing if it is one line too many; else how many were
@@ -112,11 +137,33 @@ mod tests {
     #[test]
     fn the_more_fail_the_longer_they_wait() {
         let (attempts, now) = (Attempts::default(), Instant::now());
-        let ms: Vec<u128> = (0..9).map(|_| attempts.failed(None, now).as_millis()).collect();
+        let mut next = now;
+        let mut failed = || {
+            let delay = attempts.failed(None, "ann", next);
+            next += delay;
+            delay.as_millis()
+        };
+        let ms: Vec<u128> = (0..9).map(|_| failed()).collect();
         assert_eq!(ms, [0, 0, 0, 250, 500, 1_000, 2_000, 4_000, 4_000]);
         let other = Some(IpAddr::from([127, 0, 0, 1]));
-        assert_eq!(attempts.failed(other, now), Duration::ZERO);
-        assert_eq!(attempts.failed(None, now + 2 * PERIOD), Duration::ZERO);
+        assert_eq!(attempts.failed(other, "ann", now), Duration::ZERO);
+        assert_eq!(attempts.failed(None, "ann", now + 3 * PERIOD), Duration::ZERO);
+    }
+
+    #[test]
+    fn who_fails_on_several_connections_is_answered_on_one_after_the_other() {
+        let (attempts, now) = (Attempts::default(), Instant::now());
+        let failed = |role: &str| attempts.failed(None, role, now).as_millis();
+        let ms: Vec<u128> = (0..9).map(|_| failed("ann")).collect();
+        assert_eq!(ms, [0, 0, 0, 250, 750, 1_750, 3_750, 7_750, 11_750]);
+        // Another role has a line of its own.
+        assert_eq!([failed("bob"), failed("bob")], [4_000, 8_000]);
+        assert!((0..100).map(|_| failed("ann")).all(|ms| ms <= 60_000));
+        assert_eq!(failed("ann"), 60_000);
+        for number in 0..2 * ROLES_MAX {
+            attempts.failed(None, &number.to_string(), now);
+        }
+        assert!(attempts.answers.lock().is_ok_and(|answers| answers.len() <= ROLES_MAX));
     }
 
     #[test]

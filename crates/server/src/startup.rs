@@ -82,7 +82,8 @@ pub(crate) async fn begin<D: Front>(
     ending: Ending,
 ) -> Option<Begun<D::Opened>> {
     let mut conn = Conn::new(io, ending);
-    let begun = log_in(shared, &mut conn, &mut origin);
+    let mut user = String::new();
+    let begun = log_in(shared, &mut conn, &mut origin, &mut user);
     let begun = match tokio::time::timeout(shared.config.authentication_timeout, begun).await {
         Ok(begun) => begun,
         Err(_) => Err(SqlError::new(SqlState("57014"), "canceling authentication due to timeout").into()),
@@ -112,9 +113,14 @@ pub(crate) async fn begin<D: Front>(
             tracing::info!(%state, from, reason, left_out, "a client was turned away");
         }
         if error.state().0 == "28P01" {
-            // Its place among the clients is free already.
-            let delay = shared.attempts.failed(origin.address, Instant::now());
-            tokio::time::sleep(delay).await;
+            // Its place among the clients is free already. Who goes meanwhile, or must, is not kept.
+            let delay = shared.attempts.failed(origin.address, &user, Instant::now());
+            let gone = async {
+                while conn.fill().await.is_ok() {
+                    conn.input.clear();
+                }
+            };
+            let _ = tokio::time::timeout(delay, gone).await;
         }
         conn.replies.error("FATAL", &error);
         // One who does not read is not waited for.
@@ -169,8 +175,10 @@ async fn log_in<D: Front>(
     shared: &Shared<D>,
     conn: &mut Conn,
     origin: &mut Origin,
+    user: &mut String,
 ) -> Result<Option<(Place, D::Opened, Arc<Seen>, bool)>, Stop> {
     let Some(wish) = negotiate(shared, conn, origin).await? else { return Ok(None) };
+    user.clone_from(&wish.user);
     if wish.minor != 0 || !wish.unknown.is_empty() {
         conn.replies.negotiate(VERSION, wish.unknown.clone());
     }

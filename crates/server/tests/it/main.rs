@@ -160,6 +160,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::passwords::passwords_are_asked_for_again),
             testkit::test!(upstream::passwords::roles_are_asked_for_again),
             testkit::test!(upstream::passwords::expired_passwords_are_refused),
+            testkit::test!(upstream::passwords::guesses_side_by_side_wait_for_each_other),
             testkit::test!(upstream::passwords::a_failed_login_leaves_pools_alone),
             testkit::test!(upstream::passwords::questions_of_the_front_are_asked_as_itself),
             testkit::test!(upstream::passwords::older_methods_are_known),

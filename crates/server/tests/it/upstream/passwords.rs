@@ -110,6 +110,27 @@ pub fn expired_passwords_are_refused() {
     });
 }
 
+/// Passwords that are tried over several connections at once are answered one after the other.
+pub fn guesses_side_by_side_wait_for_each_other() {
+    let Some(front) = front("scram-sha-256", |port| format!("postgres://postgres:iron@127.0.0.1:{port}/postgres"))
+    else {
+        return;
+    };
+    let login = |password: &str| {
+        let login = format!("user=ann password={password} dbname=postgres");
+        front.runtime.block_on(front.try_client(&login)).map(drop)
+    };
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| assert_eq!(login("pen").unwrap_err().code().unwrap().code(), "28P01"));
+        }
+    });
+    // Three are answered at once, the others after 250, 500 and 1,000 ms more.
+    assert!(Duration::from_millis(1_700) < begun.elapsed(), "{:?}", begun.elapsed());
+    login("pencil").unwrap();
+}
+
 /// What the server has of a role counts soon: other defaults, and that it must not log in, or is not there.
 pub fn roles_are_asked_for_again() {
     let Some(cluster) = Cluster::start("") else { return };
