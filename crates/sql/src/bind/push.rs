@@ -15,28 +15,33 @@ pub(super) fn push_down(group: &mut Group, conditions: &mut Vec<Expr>) {
     for item in &mut group.items {
         let Item { source, first, width, outer, needs: _ } = item;
         let ItemSource::Query { plan, is_lateral: false } = source else { continue };
-        let own = Slots::range(*first, *width);
-        let mut push_all = |conditions: &mut Vec<Expr>| {
+        let (own, mut pushed) = (Slots::range(*first, *width), Vec::new());
+        let mut take = |conditions: &mut Vec<Expr>| {
             conditions.retain(|condition| {
                 let slots = slots_of(condition);
-                if slots.is_empty() || slots.looks_out || !slots.is_within(&own) {
+                let is_own = !slots.is_empty() && !slots.looks_out && slots.is_within(&own);
+                if !is_own || condition.has_query() || condition.is_volatile() {
                     return true;
                 }
                 let mut within = condition.clone();
-                let is_moved = !condition.has_query() && !condition.is_volatile() && moved(&mut within, *first);
-                !(is_moved && push(plan, &within, true, false) && push(plan, &within, false, false))
+                let is_taken = moved(&mut within, *first) && takes(plan, &within);
+                if is_taken {
+                    pushed.push(within);
+                }
+                !is_taken
             });
         };
         match outer {
             None => {
-                push_all(&mut group.conditions);
-                push_all(conditions);
+                take(&mut group.conditions);
+                take(conditions);
             }
             Some(outer) => {
                 outer.on = std::mem::take(&mut outer.on).into_iter().flat_map(split).collect();
-                push_all(&mut outer.on);
+                take(&mut outer.on);
             }
         }
+        push(plan, pushed, false);
     }
 }
 
@@ -59,13 +64,23 @@ fn replaced(expr: &mut Expr, value: &dyn Fn(usize) -> Option<Expr>) -> bool {
     done.is_ok() && is_whole
 }
 
-/// Asks a condition on the rows of a plan within it; `is_trial` only says whether that can be. The rows may be wanted in the
-/// order in which an index gives them.
-fn push(plan: &mut Plan, condition: &Expr, is_trial: bool, is_ordered: bool) -> bool {
+/// A condition on rows made of these values, asked of the rows that those are made of; nothing if it would compute one again that
+/// takes long, or that may be another.
+fn below(condition: &Expr, values: &[&Expr]) -> Option<Expr> {
     let slots = slots_of(condition);
+    let is_plain = |(at, value): (usize, &&Expr)| !(slots.has(at) && (value.is_volatile() || value.has_query()));
+    let mut below = condition.clone();
+    let is_made = values.iter().enumerate().all(is_plain)
+        && replaced(&mut below, &|column| values.get(column).map(|value| (*value).clone()));
+    is_made.then_some(below)
+}
+
+/// Tells whether a condition on the rows of a plan can be asked within it.
+fn takes(plan: &Plan, condition: &Expr) -> bool {
     match plan {
         Plan::Project { input, columns } => {
             if let Plan::Windows { input: _, calls } = &**input {
+                let slots = slots_of(condition);
                 let is_of_partitions = |(at, column): (usize, &Expr)| {
                     let is_partition = |(value, _): &(Expr, _)| is_same(value, column);
                     !slots.has(at) || calls.iter().all(|call| call.partition.iter().any(is_partition))
@@ -74,59 +89,18 @@ fn push(plan: &mut Plan, condition: &Expr, is_trial: bool, is_ordered: bool) -> 
                     return false;
                 }
             }
-            let is_plain =
-                |(at, column): (usize, &Expr)| !(slots.has(at) && (column.is_volatile() || column.has_query()));
-            let mut below = condition.clone();
-            columns.iter().enumerate().all(is_plain)
-                && replaced(&mut below, &|column| columns.get(column).cloned())
-                && push(input, &below, is_trial, is_ordered)
+            below(condition, &columns.iter().collect::<Vec<_>>()).is_some_and(|below| takes(input, &below))
         }
         // What it looks at is the partition.
-        Plan::Windows { input, calls: _ } => push(input, condition, is_trial, is_ordered),
-        Plan::Sort { input, keys: _, is_given } => push(input, condition, is_trial, is_ordered || *is_given),
+        Plan::Windows { input, calls: _ } | Plan::Sort { input, keys: _, is_given: _ } => takes(input, condition),
         Plan::Distinct { input, kinds } => {
-            !slots.reaches(kinds.len())
-                && matches!(**input, Plan::Project { .. })
-                && push(input, condition, is_trial, is_ordered)
+            let is_of_values = !slots_of(condition).reaches(kinds.len());
+            is_of_values && matches!(**input, Plan::Project { .. }) && takes(input, condition)
         }
         Plan::Set { left, right, operation: SetOperation::Union | SetOperation::Intersect, all: _, kinds: _ } => {
-            push(left, condition, is_trial, is_ordered) && push(right, condition, is_trial, is_ordered)
+            takes(left, condition) && takes(right, condition)
         }
-        Plan::Aggregate { input, groups, sets: None, calls: _ }
-            if !groups.is_empty() && !slots.reaches(groups.len()) =>
-        {
-            let mut below = condition.clone();
-            let is_plain =
-                |(at, (group, _)): (usize, &(Expr, _))| !(slots.has(at) && (group.is_volatile() || group.has_query()));
-            let is_moved = groups.iter().enumerate().all(is_plain)
-                && replaced(&mut below, &|column| groups.get(column).map(|(group, _)| group.clone()));
-            if is_moved && push(input, &below, true, is_ordered) {
-                return push(input, &below, is_trial, is_ordered);
-            }
-            filter(plan, condition, is_trial)
-        }
-        Plan::Filter { input, condition: own } => {
-            if matches!(**input, Plan::Aggregate { .. })
-                && push(input, condition, true, is_ordered)
-                && !matches!(&**input, Plan::Aggregate { groups, .. } if slots.reaches(groups.len()))
-            {
-                return push(input, condition, is_trial, is_ordered);
-            }
-            if !is_trial {
-                let before = std::mem::replace(own, Expr::And(Vec::new()));
-                *own = Expr::And(cheapest_first(split(before).into_iter().chain([condition.clone()]).collect()));
-            }
-            true
-        }
-        Plan::Joins(joins) => {
-            if let ([step], false, true) = (&mut joins.steps[..], is_ordered, !is_trial)
-                && search(step, condition)
-            {
-                return true;
-            }
-            filter(plan, condition, is_trial)
-        }
-        Plan::Unit | Plan::Aggregate { .. } => filter(plan, condition, is_trial),
+        Plan::Unit | Plan::Joins(_) | Plan::Filter { .. } | Plan::Aggregate { .. } => true,
         // Fewer rows would be others, or more than one query reads them, or nothing is computed of them. PostgreSQL leaves EXCEPT
         // alone, too.
         Plan::Values(_)
@@ -145,27 +119,88 @@ fn push(plan: &mut Plan, condition: &Expr, is_trial: bool, is_ordered: bool) -> 
     }
 }
 
-fn filter(plan: &mut Plan, condition: &Expr, is_trial: bool) -> bool {
-    if !is_trial {
-        let input = Box::new(std::mem::replace(plan, Plan::Unit));
-        *plan = Plan::Filter { input, condition: condition.clone() };
+/// Asks conditions within a plan that takes each of them. All at once: at each place they are put in order once, and an index is
+/// chosen by all of them. The rows may be wanted in the order in which an index gives them.
+fn push(plan: &mut Plan, conditions: Vec<Expr>, is_ordered: bool) {
+    if conditions.is_empty() {
+        return;
     }
-    true
+    let here = match plan {
+        Plan::Project { input, columns } => {
+            let values: Vec<&Expr> = columns.iter().collect();
+            let (within, here) = moved_below(conditions, |condition| below(condition, &values));
+            push(input, within, is_ordered);
+            here
+        }
+        Plan::Windows { input, calls: _ } | Plan::Distinct { input, kinds: _ } => {
+            return push(input, conditions, is_ordered);
+        }
+        Plan::Sort { input, keys: _, is_given } => return push(input, conditions, is_ordered || *is_given),
+        Plan::Set { left, right, operation: SetOperation::Union | SetOperation::Intersect, all: _, kinds: _ } => {
+            push(left, conditions.clone(), is_ordered);
+            return push(right, conditions, is_ordered);
+        }
+        Plan::Aggregate { input, groups, sets: None, calls: _ } if !groups.is_empty() => {
+            let values: Vec<&Expr> = groups.iter().map(|(group, _)| group).collect();
+            let of_groups = |condition: &Expr| {
+                let is_of_groups = !slots_of(condition).reaches(values.len());
+                is_of_groups.then(|| below(condition, &values)).flatten().filter(|below| takes(input, below))
+            };
+            let (within, here) = moved_below(conditions, of_groups);
+            push(input, within, is_ordered);
+            here
+        }
+        Plan::Filter { input, condition: own } => {
+            let (within, here) = match &**input {
+                Plan::Aggregate { groups, .. } => {
+                    conditions.into_iter().partition(|condition| !slots_of(condition).reaches(groups.len()))
+                }
+                _ => (Vec::new(), conditions),
+            };
+            push(input, within, is_ordered);
+            if !here.is_empty() {
+                let before = std::mem::replace(own, Expr::And(Vec::new()));
+                *own = Expr::And(cheapest_first(split(before).into_iter().chain(here).collect()));
+            }
+            return;
+        }
+        Plan::Joins(joins) => match (&mut joins.steps[..], is_ordered) {
+            ([step], false) => search(step, conditions),
+            _ => conditions,
+        },
+        _ => conditions,
+    };
+    if let Some(condition) = all_of(cheapest_first(here)) {
+        let input = Box::new(std::mem::replace(plan, Plan::Unit));
+        *plan = Plan::Filter { input, condition };
+    }
 }
 
-/// Asks the condition of the rows of one table, which an index may find by it.
-fn search(step: &mut Step, condition: &Expr) -> bool {
+/// Conditions as they are asked further down, and those that are not.
+fn moved_below(conditions: Vec<Expr>, below: impl Fn(&Expr) -> Option<Expr>) -> (Vec<Expr>, Vec<Expr>) {
+    let (mut within, mut here) = (Vec::new(), Vec::new());
+    for condition in conditions {
+        match below(&condition) {
+            Some(below) => within.push(below),
+            None => here.push(condition),
+        }
+    }
+    (within, here)
+}
+
+/// Asks the conditions of the rows of one table, which an index may find by them. Returns them if it is something else.
+fn search(step: &mut Step, conditions: Vec<Expr>) -> Vec<Expr> {
     let Step { source: Source::Table { table, access, .. }, is_outer: false, on, first, kept: None, .. } = step else {
-        return false;
+        return conditions;
     };
     let own = on.take().map(split).unwrap_or_default();
-    let all = cheapest_first(own.into_iter().chain(split(condition.clone())).collect());
+    let all = cheapest_first(own.into_iter().chain(conditions.into_iter().flat_map(split)).collect());
     if matches!(access, Access::All | Access::Index { .. }) {
         let wanted = Wanted { table, first: *first, known: &Slots::default() };
         *access = access::choose(&wanted, &all.iter().collect::<Vec<_>>()).0;
     }
     *on = all_of(all);
-    true
+    Vec::new()
 }
 
 /// Conditions in the order in which they are asked: as by PostgreSQL's `order_qual_clauses`, what computes less comes first.
@@ -173,6 +208,8 @@ pub(super) fn cheapest_first(mut conditions: Vec<Expr>) -> Vec<Expr> {
     const QUERY: usize = 1_000_000;
     let cost = |condition: &Expr| {
         let mut cost = 0;
+        #[cfg(test)]
+        tests::JUDGED.set(tests::JUDGED.get() + 1);
         visit(condition, 0, &mut |part, depth| {
             // In halves, as a list is gone through by half.
             cost += match part {
@@ -188,4 +225,43 @@ pub(super) fn cheapest_first(mut conditions: Vec<Expr>) -> Vec<Expr> {
     };
     conditions.sort_by_cached_key(cost);
     conditions
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::session::{Connect, Database};
+    use engine::{Engine, EngineConfig};
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Conditions whose cost was computed.
+        pub(super) static JUDGED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Goal: the work is linear in the number of conditions. Method: how often one of them is judged.
+    #[test]
+    fn many_conditions_are_put_in_order_once() {
+        let database = Database::new(Engine::new(EngineConfig::in_memory()));
+        let connect = Connect { user: "u".into(), database: "postgres".into(), ..Connect::default() };
+        let mut session = database.connect(connect).expect("a session");
+        let table = session.prepare("create table t (a int primary key, b int)", &[]).expect("a table");
+        let mut portal = session.bind(&table, Vec::new()).expect("no parameters");
+        session.execute(&mut portal).expect("it is defined");
+        session.sync().expect("it is committed");
+        for query in [
+            "select a, b from t offset 0",
+            "select a, count(*) b from t group by a",
+            "select a, b, rank() over (partition by a) from t",
+            "select distinct a, b from t",
+            "select a, b from t union select b, a from t",
+            "select x.a, y.b from t x, t y",
+        ] {
+            let count = 200;
+            let conditions: Vec<String> = (0..count).map(|at| format!("a + {at} > {at}")).collect();
+            JUDGED.set(0);
+            let text = format!("select * from ({query}) q where {}", conditions.join(" and "));
+            session.prepare(&text, &[]).expect(query);
+            assert!(JUDGED.get() <= 4 * count, "{query}: {} were judged", JUDGED.get());
+        }
+    }
 }
