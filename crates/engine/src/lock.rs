@@ -400,10 +400,11 @@ impl Txn<'_> {
     }
 
     /// As [`Txn::share_table`], but waits for nobody: false if another has or wants the table in mode ACCESS EXCLUSIVE. Then
-    /// nothing is announced.
+    /// nothing is announced. A transaction may keep many tables so: those that cannot be told apart in what it announces are locked
+    /// in mode ACCESS SHARE.
     ///
     /// # Errors
-    /// [`Error::Taken`], [`Error::Cancelled`].
+    /// [`Error::Taken`], [`Error::Cancelled`]; [`Error::Limit`] for too many locks.
     #[inline]
     pub fn try_share_table(&self, table: &Table) -> Result<bool> {
         self.inner.assert_own(table);
@@ -415,10 +416,18 @@ impl Txn<'_> {
         self.check_active()?;
         let (number, key) = (table.id % TABLE_BITS, Key::Table(table.id));
         let before = self.shared.get();
+        let Inner { locks, registry, .. } = self.inner;
+        if before.is_full() {
+            // What is announced from here on may be taken for other tables, as long as the transaction lasts.
+            let elsewhere = self.inner.elsewhere(self.held());
+            return match locks.ask(registry, &elsewhere, self.asker(), (key, Mode::ACCESS_SHARE), Ask::Grant)? {
+                Answer::Blocked(_) => Ok(false),
+                answer => Ok(self.got(key, Mode::ACCESS_SHARE, &answer)),
+            };
+        }
         let now = before.with(table.id);
         // As for writes: first the announcement, then the look.
         self.held().set_shared(&before, &now);
-        let Inner { locks, registry, .. } = self.inner;
         if !locks.admits_readers(number) {
             let elsewhere = Elsewhere { inner: self.inner, held: self.held(), without_own: Own::Reads };
             let answer = locks.ask(registry, &elsewhere, self.asker(), (key, Mode::ACCESS_SHARE), Ask::Check);

@@ -44,6 +44,13 @@ impl Shared {
         lanes(first).chain(lanes(second)).any(|other| other == lane) || bits & (1 << (table % 64)) != 0
     }
 
+    /// Tells whether the next table could not be told apart from others.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        let Shared([_, second, _]) = *self;
+        1 << ((LANES - 1) * LANE_BITS) <= second
+    }
+
     /// With this table too.
     #[inline]
     pub(crate) fn with(mut self, table: u32) -> Shared {
@@ -122,6 +129,7 @@ mod tests {
         for (count, id) in ids.into_iter().enumerate() {
             shared = shared.with(id);
             assert!(ids[..=count].iter().all(|id| shared.has(*id)), "{shared:?}");
+            assert_eq!(shared.is_full(), 7 <= count);
             assert_eq!(shared.bits(), ids[..=count].iter().fold(0, |all, id| all | 1 << (id % 64)));
         }
         // The first eight are told apart.

@@ -113,6 +113,7 @@ fn main() -> ExitCode {
             testkit::test!(shared::only_access_exclusive_minds_readers),
             testkit::test!(shared::a_share_is_given_up_as_a_lock_is),
             testkit::test!(shared::readers_of_other_tables_are_in_nobodys_way),
+            testkit::test!(shared::a_reader_of_many_tables_is_in_nobodys_way),
             testkit::test!(shared::nobody_reads_under_access_exclusive),
             testkit::test!(thaw::frozen_rows_take_writes),
             testkit::test!(thaw::keys_of_frozen_rows_are_given_up),

@@ -2,7 +2,7 @@
 
 use crate::sessions::*;
 use crate::support::*;
-use engine::{Engine, Error, Table, TableDef, TableLock, Txn, Wait};
+use engine::{Engine, Error, Session, Table, TableDef, TableLock, Txn, Wait};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
@@ -110,6 +110,34 @@ pub fn a_share_is_given_up_as_a_lock_is() {
     assert!(may_lock(&table));
     locker.rollback();
     assert!(ticket.is_ready());
+}
+
+/// One that keeps many tables to its end is in the way of whoever wants these, and of nobody else.
+pub fn a_reader_of_many_tables_is_in_nobodys_way() {
+    let (engine, bank) = bank_of(1);
+    let create = |number: usize| TableDef { name: format!("t{number}"), indexes: vec![], ..definition(&bank) };
+    let tables: Vec<_> = (0..200).map(|number| engine.create_table(create(number)).unwrap()).collect();
+    let keeps = |reader: &mut Session, at: usize| done(reader, |txn| txn.try_share_table(&tables[at]));
+    let locks_it = |at: usize| {
+        let mut locker = open_session(&engine, Class::Normal);
+        locker.execute(lock_all(&tables[at], Wait::NoWait)).is_ok()
+    };
+    let mut locker = open_session(&engine, Class::Normal);
+    done(&mut locker, lock_all(&tables[199], Wait::NoWait));
+    let mut reader = open_session(&engine, Class::Normal);
+    assert!((0..20).all(|at| keeps(&mut reader, at)));
+    let savepoint = reader.savepoint().unwrap();
+    assert!((15..30).all(|at| keeps(&mut reader, at)));
+    assert!(!keeps(&mut reader, 199), "it is locked against readers");
+    for at in 0..199 {
+        assert_eq!(locks_it(at), 30 <= at, "table {at}");
+    }
+    reader.rollback_to(&savepoint).unwrap();
+    assert!((0..199).all(|at| locks_it(at) == (20 <= at)));
+    reader.commit().unwrap();
+    assert!((0..199).all(locks_it));
+    locker.rollback();
+    assert!(engine.locks().is_empty());
 }
 
 /// Numbers that have a bit in common do not make readers of one table stand in the way of another.
