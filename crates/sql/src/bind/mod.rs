@@ -113,7 +113,7 @@ pub(crate) struct Binder<'c> {
 pub(crate) enum Views {
     /// The view's query takes its place. These are the views inside of which the query stands, outermost first.
     Expanded(Vec<u32>),
-    /// It has the columns of its definition and no rows: nobody runs the plan.
+    /// It has the columns of its definition, and a plan that only tells it from others: nobody runs it.
     Opaque,
 }
 

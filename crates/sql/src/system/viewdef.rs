@@ -225,7 +225,7 @@ impl Query<'_> {
 }
 
 /// The query of a view as its author has written it, with the schemas of relations that the session's path does not find, and
-/// with the names that its columns have; nothing if it does not have this plan. A view without a plan means nothing that
+/// with the names that its columns have; nothing if it does not have this plan. A view that cannot be bound means nothing that
 /// could be compared.
 pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&str>) -> Option<String> {
     let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).noting();
@@ -336,7 +336,8 @@ fn bound(seen: &Seen, env: &Env, text: &str) -> Option<crate::bind::Bound> {
     let mut parsed = crate::parse::parse(text).ok()?;
     let (Some(one), true) = (parsed.pop(), parsed.is_empty()) else { return None };
     let ast::Statement::Query(query) = one.tree else { return None };
-    Binder::new(&seen.state, &seen.path, text, env, Vec::new()).query(&query, None).ok()
+    let binder = Binder::new(&seen.state, &seen.path, text, env, Vec::new()).without_expansion();
+    binder.query(&query, None).ok()
 }
 
 /// A text as the session's path reads it, if it is a query with the columns of the view.
@@ -348,9 +349,10 @@ fn with_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> Option<c
     })
 }
 
-/// Plan of the view's query, as text; nothing if the view cannot be used, as it reaches itself.
+/// Plan of the view's query, as text; nothing if it cannot be bound. The views that it names are not bound themselves: the text
+/// of each view of a chain would take as long as the chain is, and that of one that reaches itself could not be compared.
 pub(super) fn plan_of(seen: &Seen, env: &Env, view: &ViewInfo) -> Option<String> {
-    let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new());
+    let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).without_expansion();
     binder.query(&view.query, None).ok().map(|own| plan_text(&own.plan))
 }
 
