@@ -12,7 +12,8 @@ pub(crate) mod change;
 
 use crate::error::{SqlError, SqlResult, SqlState};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The role that is always there.
 pub const FIRST: &str = "postgres";
@@ -30,14 +31,16 @@ pub struct Roles {
     hash: OnceLock<Hash>,
     /// For whoever decides a commit that changes some.
     changing: Mutex<()>,
+    /// How many numbers were given, by the copies of transactions too: a role keeps the one that its own transaction has seen.
+    numbers: Arc<AtomicU32>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    roles: BTreeMap<String, Role>,
+    /// Shared with the copies of transactions.
+    roles: BTreeMap<Arc<str>, Arc<Role>>,
     /// What `ALTER DATABASE SET` has said.
     databases: HashMap<String, SettingList>,
-    last_oid: u32,
 }
 
 /// Names and values, in the order in which they were first given.
@@ -105,7 +108,7 @@ impl Roles {
     /// The one role of a fresh server: `postgres`, without a password.
     pub fn of_a_fresh_server() -> Roles {
         let roles = Roles::default();
-        roles.write().roles.insert(FIRST.to_owned(), Role::first());
+        roles.write().roles.insert(FIRST.into(), Arc::new(Role::first()));
         roles
     }
 
@@ -118,7 +121,7 @@ impl Roles {
     /// The same, to be changed by a transaction.
     fn copy(&self) -> Roles {
         let state = RwLock::new(self.read().clone());
-        Roles { state, hash: self.hash.clone(), changing: Mutex::default() }
+        Roles { state, hash: self.hash.clone(), changing: Mutex::default(), numbers: Arc::clone(&self.numbers) }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -129,17 +132,18 @@ impl Roles {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A number that no role has had.
+    fn number(&self) -> u32 {
+        NEXT_OID + self.numbers.fetch_add(1, Relaxed)
+    }
+
     /// Makes or changes a role. A number is given to one that has none.
     pub fn put(&self, name: &str, mut role: Role) {
         let mut state = self.write();
         if role.oid == 0 {
-            let last = state.roles.get(name).map(|before| before.oid);
-            role.oid = last.unwrap_or_else(|| {
-                state.last_oid = state.last_oid.max(NEXT_OID - 1) + 1;
-                state.last_oid
-            });
+            role.oid = state.roles.get(name).map_or_else(|| self.number(), |before| before.oid);
         }
-        state.roles.insert(name.to_owned(), role);
+        state.roles.insert(name.into(), Arc::new(role));
     }
 
     /// Removes a role; whether there was one.
@@ -149,12 +153,12 @@ impl Roles {
 
     /// The role of this name.
     pub fn get(&self, name: &str) -> Option<Role> {
-        self.read().roles.get(name).cloned()
+        self.read().roles.get(name).map(|role| Role::clone(role))
     }
 
     /// All of them, by name.
     pub fn all(&self) -> Vec<(String, Role)> {
-        self.read().roles.iter().map(|(name, role)| (name.clone(), role.clone())).collect()
+        self.read().roles.iter().map(|(name, role)| (name.to_string(), Role::clone(role))).collect()
     }
 
     /// What `ALTER DATABASE SET` has said.

@@ -268,6 +268,15 @@ fn changes_of_roles_are_their_transactions_own_until_it_commits() {
             other.run("alter role app nologin nocreatedb nocreaterole").unwrap();
         }
     }
+    // A role keeps the number that its own transaction has seen, whatever roles others make before its commit.
+    let number = "select oid::int from pg_roles where rolname = 'numbered'";
+    one.start("create role numbered").unwrap();
+    let (_, seen) = one.start(number).unwrap();
+    other.run("create role sooner").unwrap();
+    one.0.sync().unwrap();
+    let Some(Outcome::Rows(seen, _)) = seen.done() else { panic!("a query waits") };
+    assert!(matches!(seen[0][0], Datum::Int4(seen) if other.rows(number) == [[seen]]), "{seen:?}");
+    assert!(other.rows("select count(*)::int from pg_roles group by oid having 1 < count(*)").is_empty());
     // What the others have left does not allow it any more.
     one.start("alter role app login").unwrap();
     other.run("drop role app").unwrap();

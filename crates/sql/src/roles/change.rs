@@ -21,6 +21,8 @@ pub(crate) enum RoleChange {
     Create {
         names: Vec<String>,
         options: Vec<Opt>,
+        /// Given when the change is first made, one for each name: its transaction may have told somebody of them.
+        numbers: Vec<u32>,
     },
     Alter {
         name: String,
@@ -92,7 +94,10 @@ impl Changed {
         (user, database): (&str, &str),
         notices: &mut Vec<(&'static str, SqlError)>,
     ) -> SqlResult<()> {
-        let change = change.hashed(&self.seen)?;
+        let mut change = change.hashed(&self.seen)?;
+        if let RoleChange::Create { names, numbers, options: _ } = &mut change {
+            *numbers = names.iter().map(|_| self.seen.number()).collect();
+        }
         // Queries of statements before may still have the other.
         let seen = Arc::new(self.seen.copy());
         Changer { roles: &seen, user, database, notices }.apply(&change)?;
@@ -261,7 +266,8 @@ impl RoleChange {
             Some(Password::NullPassword) => options.push(Opt::Password(None)),
             Some(Password::Password(password)) => options.push(Opt::Password(Some(text(password)?))),
         }
-        Ok(RoleChange::Create { names: names.iter().map(joined).collect::<SqlResult<_>>()?, options })
+        let names = names.iter().map(joined).collect::<SqlResult<_>>()?;
+        Ok(RoleChange::Create { names, options, numbers: Vec::new() })
     }
 
     pub(crate) fn alter(name: &ast::Ident, operation: &AlterRoleOperation) -> SqlResult<RoleChange> {
@@ -354,16 +360,16 @@ fn exists(name: &str) -> SqlError {
 impl Changer<'_> {
     fn apply(&mut self, change: &RoleChange) -> SqlResult<()> {
         match change {
-            RoleChange::Create { names, options } => {
+            RoleChange::Create { names, options, numbers } => {
                 for name in names {
                     self.check_name(name)?;
                     if self.roles.get(name).is_some() {
                         return Err(exists(name));
                     }
                 }
-                for name in names {
+                for (name, number) in names.iter().zip(numbers) {
                     let role = self.with(Role::default(), options, "permission denied to create role")?;
-                    self.put(name, Some(role));
+                    self.put(name, Some(Role { oid: *number, ..role }));
                 }
                 Ok(())
             }
