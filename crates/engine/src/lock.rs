@@ -682,6 +682,13 @@ impl Engine {
         self.inner.locks.settings.get()
     }
 
+    /// Tells, without a transaction, whether nobody has or wants this table in mode ACCESS EXCLUSIVE. False may be said of a table
+    /// that shares its number with another.
+    pub fn admits_readers(&self, table: &Table) -> bool {
+        self.inner.assert_own(table);
+        self.inner.locks.admits_readers(table.id % TABLE_BITS)
+    }
+
     /// What locks have cost so far.
     pub fn lock_stats(&self) -> LockStats {
         self.inner.locks.stats()

@@ -347,3 +347,21 @@ fn sessions_answer_as_in_postgresql() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+/// Goal: a statement that cannot be bound says so, whatever there is no room for. Method: no lock can be had.
+#[test]
+fn an_error_of_binding_needs_no_lock() {
+    let engine = Engine::new(EngineConfig::in_memory());
+    let database = Database::new(engine.clone());
+    let connect = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
+    let mut session = database.connect(connect).unwrap();
+    let statement = session.prepare("create table t (a int)", &[]).unwrap();
+    let mut portal = session.bind(&statement, Vec::new()).unwrap();
+    session.execute(&mut portal).unwrap();
+    session.sync().unwrap();
+    engine.set_lock_config(engine::LockConfig { entries_max: 0, ..engine.lock_config() });
+    assert_eq!(session.prepare("select nothing from t", &[]).unwrap_err().state().0, "42703");
+    assert!(session.is_unbound() && matches!(session.await_definitions(), Ok(Unbound::Stands)));
+    session.fail();
+    session.sync().unwrap();
+}

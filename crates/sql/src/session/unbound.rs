@@ -52,6 +52,11 @@ impl Session {
         if self.has_failed {
             return Ok(Unbound::Stands);
         }
+        let engine = self.database.engine();
+        // Most have failed beside nobody. First the locks, then the catalog: who defines something publishes it before it gives them up.
+        if !self.is_parked && failed.tables.iter().all(|table| engine.admits_readers(&table.table)) {
+            return Ok(self.judged(&failed));
+        }
         let tables = Arc::clone(&failed.tables);
         let ran = self.run(&[], Needs::Nothing, |run| {
             run.txn.give_back_when_waiting();
@@ -67,9 +72,13 @@ impl Session {
                 self.unbound = Some(failed);
                 Unbound::Parked(parked)
             }
-            _ if failed.catalog == self.database.catalog.current_version() => Unbound::Stands,
-            _ => Unbound::Again,
+            Ran::Done(()) | Ran::Moved => self.judged(&failed),
         })
+    }
+
+    /// Tells whether anything was defined since.
+    fn judged(&self, failed: &Failed) -> Unbound {
+        if failed.catalog == self.database.catalog.current_version() { Unbound::Stands } else { Unbound::Again }
     }
 
     /// Runs what binds on the way, again after definitions that its binding has failed for.
