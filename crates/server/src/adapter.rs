@@ -274,12 +274,8 @@ impl Backend for Session {
         Session::does_nothing_inside(self, portal)
     }
 
-    fn statement_timeout(&self) -> Option<Duration> {
-        Session::statement_timeout(self)
-    }
-
-    fn has_waited(&mut self, time: Duration) {
-        Session::has_waited(self, time);
+    fn time_left(&self) -> Option<Duration> {
+        Session::time_left(self)
     }
 
     fn holds_nothing(&self, portal: &Portal) -> bool {

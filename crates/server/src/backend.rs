@@ -341,13 +341,10 @@ pub trait Backend: Send + 'static {
         false
     }
 
-    /// How long a statement may take from its begin, waits included.
-    fn statement_timeout(&self) -> Option<Duration> {
+    /// How long the statement under way, or the one that begins now, may yet take, waits included.
+    fn time_left(&self) -> Option<Duration> {
         None
     }
-
-    /// What is executed next has waited for so long, as part of its time.
-    fn has_waited(&mut self, _time: Duration) {}
 
     /// Whether nobody can come to wait for this session while it runs the portal: a query outside of any transaction, that
     /// takes no locks.

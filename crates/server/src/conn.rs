@@ -504,7 +504,7 @@ impl Conn {
                 biased;
                 done = &mut job => return Ok(done),
                 () = &mut cancelled => return Err(Stop::Error(errors::cancelled())),
-                () = over(until) => return Err(errors::late_at_the_door(timeout).into()),
+                () = over(until) => return Err(errors::late_at_the_door().into()),
                 () = &mut self.ending => return Err(Gone::Server.into()),
                 read = self.io.read_buf(&mut self.input), if listens => match read {
                     Ok(0) | Err(_) => return Err(Gone::Client.into()),

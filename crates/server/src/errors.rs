@@ -85,10 +85,9 @@ pub(crate) fn cancelled() -> SqlError {
 }
 
 /// A statement that has not begun, and has no time left.
-pub(crate) fn late_at_the_door(timeout: Option<Duration>) -> SqlError {
-    let ms = timeout.unwrap_or_default().as_millis();
+pub(crate) fn late_at_the_door() -> SqlError {
     SqlError::cancelled("statement timeout")
-        .detail(format!("It waited for all of its {ms} ms at the gate, or for a connection."))
+        .detail("Its time was over while it waited at the gate, or for a connection.")
         .hint("Raise statement_timeout, or the transaction's class by overtake.priority.")
 }
 

@@ -449,7 +449,7 @@ impl<B: Backend> Session<B> {
     /// The transaction has a place inside when it goes on. What it waits for that is part of the statement's time.
     async fn enter(&mut self, class: Class, marks: Marks) -> Result<(), Stop> {
         let begun = self.conn.now;
-        let timeout = self.backend.statement_timeout();
+        let timeout = self.backend.time_left();
         let entered = match self.slot.as_mut() {
             Some(slot) => {
                 slot.reclass(class);
@@ -470,7 +470,6 @@ impl<B: Backend> Session<B> {
         self.conn.lap();
         let waited = self.conn.now.saturating_duration_since(begun);
         self.spent.gate += waited;
-        self.backend.has_waited(waited);
         match entered? {
             Ok(()) => Ok(()),
             Err(away) => {
@@ -534,7 +533,7 @@ impl<B: Backend> Session<B> {
         job: impl FnOnce(&mut B) -> R + Send + 'static,
     ) -> Result<R, Stop> {
         let is_below = self.backend.class() != Class::High && self.backend.status() == TransactionStatus::Idle;
-        let timeout = self.backend.statement_timeout();
+        let timeout = self.backend.time_left();
         let Some(mut backend) = self.backend.lend() else { return Err(Gone::Fault.into()) };
         let job = move || {
             let made = job(&mut backend);
@@ -580,7 +579,7 @@ impl<B: Backend> Session<B> {
         let (Some(mut backend), Some(mut own)) = (self.backend.lend(), portal.lend()) else {
             return Err(Gone::Fault.into());
         };
-        let (asked, timeout) = (Instant::now(), backend.statement_timeout());
+        let (asked, timeout) = (Instant::now(), backend.time_left());
         let job = move || {
             let queued = asked.elapsed();
             let run = backend.execute(&mut own);

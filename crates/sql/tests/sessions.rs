@@ -365,3 +365,66 @@ fn an_error_of_binding_needs_no_lock() {
     session.fail();
     session.sync().unwrap();
 }
+
+/// Goal: `statement_timeout` counts once for all that is done for a statement, and anew for the next one. Method: what is left of it.
+#[test]
+fn a_statement_has_one_timer() {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let connect = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
+    let mut session = database.connect(connect).unwrap();
+    let all = std::time::Duration::from_secs(3600);
+    let done = |session: &mut Session, text: &str| {
+        let statement = session.prepare(text, &[]).unwrap();
+        let mut portal = session.bind(&statement, Vec::new()).unwrap();
+        session.execute(&mut portal).is_ok()
+    };
+    assert!(done(&mut session, "set statement_timeout = '1h'"));
+    session.sync().unwrap();
+    assert_eq!(session.time_left(), Some(all), "the next one has all of it");
+    // By the simple protocol, of one statement and of two.
+    assert_eq!(session.split("select 1; select 2").unwrap().len(), 2);
+    let mut before = session.time_left().unwrap();
+    assert!(before < all);
+    let mut less = |session: &Session| {
+        let left = session.time_left().unwrap();
+        assert!(left < std::mem::replace(&mut before, left));
+    };
+    let statement = session.prepare("select 1", &[]).unwrap();
+    less(&session);
+    let mut portal = session.bind(&statement, Vec::new()).unwrap();
+    less(&session);
+    assert!(matches!(session.execute(&mut portal), Ok(Step::Done(_))));
+    assert_eq!(session.time_left(), Some(all));
+    // It is run again in what it has left.
+    session.begin_again();
+    less(&session);
+    session.sync().unwrap();
+    assert_eq!(session.time_left(), Some(all));
+    // By the extended protocol: from the first message to the end, or to Sync, or to an error.
+    let statement = session.prepare("select 1", &[]).unwrap();
+    assert!(session.time_left().unwrap() < all);
+    session.sync().unwrap();
+    assert_eq!(session.time_left(), Some(all));
+    session.bind(&statement, Vec::new()).unwrap();
+    assert!(session.time_left().unwrap() < all);
+    session.fail();
+    assert_eq!(session.time_left(), Some(all));
+    assert!(!done(&mut session, "select 1 / 0"));
+    assert_eq!(session.time_left(), Some(all));
+    session.sync().unwrap();
+    // One that fails to be bound may be bound again.
+    assert!(session.prepare("select nothing", &[]).is_err());
+    assert!(session.time_left().unwrap() < all);
+    assert!(matches!(session.await_definitions(), Ok(Unbound::Stands)));
+    assert!(session.time_left().unwrap() < all);
+    session.fail();
+    session.sync().unwrap();
+    // A COPY has one for all of its data.
+    assert!(done(&mut session, "create table t (a int)"));
+    session.sync().unwrap();
+    assert!(done(&mut session, "copy t from stdin"));
+    assert!(session.copy_data(b"1\n").unwrap().is_none());
+    assert!(session.time_left().unwrap() < all);
+    assert!(session.copy_done().is_ok());
+    assert_eq!(session.time_left(), Some(all));
+}

@@ -12,7 +12,6 @@ use engine::memory::SMALL_BYTES;
 use sql::Datum;
 use sql::session::Outcome;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
 
 /// What follows an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +47,6 @@ impl<B: Backend> Session<B> {
         portal: &mut Lent<B::Portal>,
         commits: bool,
     ) -> Result<Outcome, Stop> {
-        let begun = Instant::now();
         let is_modifying = self.backend.is_modifying(portal);
         let outcome = loop {
             let outcome = match self.run_to_end(totals, portal).await {
@@ -66,13 +64,11 @@ impl<B: Backend> Session<B> {
                 Err(Stop::Error(error)) if error.is_preempted() => {
                     self.backend.begin_again();
                     self.stats.run_again.fetch_add(1, Relaxed);
-                    self.backend.has_waited(self.spent.gate + begun.elapsed());
                     tokio::task::yield_now().await;
                 }
                 outcome => break outcome,
             }
         };
-        self.backend.has_waited(Duration::ZERO);
         if outcome.is_ok() {
             self.notices();
         }

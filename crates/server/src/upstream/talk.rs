@@ -500,9 +500,9 @@ impl Talk {
                     reach.rests();
                     return Err(errors::cancelled().into());
                 }
-                timeout = &mut late => {
+                _ = &mut late => {
                     reach.rests();
-                    return Err(errors::late_at_the_door(Some(timeout)).into());
+                    return Err(errors::late_at_the_door().into());
                 }
                 waited = &mut has_waited => {
                     reach.rests();

@@ -139,7 +139,7 @@ pub fn a_wait_at_the_gate_is_part_of_the_time() {
         assert_eq!(state(&error), "57014");
         let error = error.as_db_error().unwrap();
         assert_eq!(error.message(), "canceling statement due to statement timeout");
-        assert!(error.detail().unwrap().contains("30 ms at the gate"), "{error:?}");
+        assert!(error.detail().unwrap().contains("at the gate"), "{error:?}");
         assert_eq!(waiting(&door), 0);
         // lock_timeout does not count it, and what is waited for is taken from what the statement has left.
         let client = real.client().await;

@@ -396,12 +396,6 @@ impl Backend for Scripted {
         self.notices.clear();
     }
 
-    fn has_waited(&mut self, time: Duration) {
-        if self.taken_at_commit.is_some() && !time.is_zero() {
-            self.shared.log("has taken time");
-        }
-    }
-
     fn fail(&mut self) {
         self.taken_at_commit = None;
         if self.status == TransactionStatus::Open {

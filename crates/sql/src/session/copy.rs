@@ -51,10 +51,6 @@ impl Flag {
         // If there is none, there is nothing to cancel.
         let _ = self.0.compare_exchange(ON, CANCELLED, SeqCst, SeqCst);
     }
-
-    pub(super) fn is_on(&self) -> bool {
-        self.0.load(SeqCst) != 0
-    }
 }
 
 /// The COPY that is under way.
@@ -180,6 +176,7 @@ impl Session {
         }
         let Some(Copying::In(copy)) = self.copying.take() else { return Err(none_under_way()) };
         self.end_copy();
+        self.end_timer();
         Ok(CopyPart::Last(tag(copy.state.rows)))
     }
 
@@ -238,6 +235,7 @@ impl Session {
         }
         let rows = copy.sent.rows;
         self.end_copy();
+        self.end_timer();
         Ok(CopyPart::Last(tag(rows)))
     }
 }

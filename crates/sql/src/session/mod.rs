@@ -59,7 +59,7 @@ use sqlparser::ast;
 use stage::Class;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 pub use unbound::Unbound;
 pub use wire::Canceller;
 
@@ -334,10 +334,10 @@ pub struct Session {
     hinted: Option<Class>,
     /// What the transaction has changed of roles.
     roles: Option<Box<Changed>>,
-    /// When the statement under way has taken too long.
+    /// When the statement under way has taken too long, and whether there is one: its timer runs, from the first message about it to
+    /// its end.
     deadline: Option<Instant>,
-    /// What it has waited before it was executed.
-    waited: Duration,
+    has_timer: bool,
     /// It has made statements on a large stack, and runs all on one since then.
     is_deep: bool,
     /// Flag that cancels the preparation of a statement.
@@ -443,7 +443,7 @@ impl Database {
             hinted: None,
             roles: None,
             deadline: None,
-            waited: Duration::ZERO,
+            has_timer: false,
             is_deep: false,
             planning: Arc::default(),
             message: Arc::default(),
@@ -461,7 +461,7 @@ impl Session {
     pub fn split(&mut self, text: &str) -> SqlResult<Vec<Part>> {
         self.message.end();
         self.message.begin();
-        let (planning, deadline) = (Arc::clone(&self.planning), self.deadline_now());
+        let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
         let split = || {
             pulse::with_room(text.len().saturating_mul(wire::COPIES), || stack::bounded(|| crate::parse::texts(text)))
         };
@@ -483,7 +483,7 @@ impl Session {
     /// # Errors
     /// Grammar, names, types.
     pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
-        let (planning, deadline) = (Arc::clone(&self.planning), self.deadline_now());
+        let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
         let room = text.len().saturating_mul(wire::COPIES);
         let prepare = || pulse::with_room(room, || stack::bounded(|| self.analyse_text(text, types)));
         let prepared = crate::planning::during(&planning, deadline, prepare);
@@ -550,6 +550,7 @@ impl Session {
                 format!("bind message supplies {given} parameters, but the prepared statement requires {wanted}");
             return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
         }
+        self.begin_timer();
         Ok(Portal { statement: Arc::clone(statement), values })
     }
 
@@ -559,7 +560,7 @@ impl Session {
     /// # Errors
     /// Whatever the statement meets; the transaction has failed then.
     pub fn execute(&mut self, portal: &mut Portal) -> SqlResult<Step> {
-        let deadline = if self.is_parked { self.deadline } else { self.deadline_now() };
+        let deadline = self.begin_timer();
         let planning = Arc::clone(&self.planning);
         let execute = || stack::fitting(self.is_deep, || self.execute_here(portal));
         let executed = crate::planning::executing(&planning, deadline, execute);
@@ -580,6 +581,7 @@ impl Session {
         match &result {
             Ok(Step::Done(_)) => {
                 self.running = None;
+                self.end_timer();
                 statement.settle();
                 statement.runs.fetch_add(1, Ordering::Relaxed);
             }

@@ -148,8 +148,8 @@ impl Session {
         match self.choose(given.statement, plan)? {
             Path::Row => self.by_rows(given, plan),
             Path::Small => self.by_few_rows(given, plan),
-            Path::Large => self.analyse_or_by_rows(given, plan, self.deadline_now()),
-            Path::Analytics => self.analyse(given, plan, self.deadline_now()),
+            Path::Large => self.analyse_or_by_rows(given, plan, self.deadline),
+            Path::Analytics => self.analyse(given, plan, self.deadline),
         }
     }
 
@@ -286,11 +286,6 @@ impl Session {
             }
             ready => known.plan.get_or_init(|| ready.clone()).clone(),
         }
-    }
-
-    /// When a statement that begins now has taken too long.
-    pub(super) fn deadline_now(&self) -> Option<Instant> {
-        self.timeout_left().and_then(|left| Instant::now().checked_add(left))
     }
 
     /// Input of a run of this transaction; nothing if the statement is to be bound anew.

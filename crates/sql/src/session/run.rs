@@ -133,6 +133,7 @@ impl Session {
             Some(nap) => return Ok(Ran::Parked(Parked::Nap(nap))),
             None if self.is_parked => {}
             None => {
+                self.begin_timer();
                 let left = self.time_left();
                 self.engine.set_lock_timeout(self.settings.lock_timeout());
                 self.engine.set_statement_timeout(left);

@@ -120,6 +120,7 @@ impl Session {
     /// Those of a commit.
     pub fn sync(&mut self) -> SqlResult<()> {
         self.message.end();
+        self.end_timer();
         match self.block {
             Block::Implicit => self.end(true).map(drop),
             Block::Explicit => Ok(()),
@@ -149,12 +150,13 @@ impl Session {
         portal.statement.is_modifying()
     }
 
-    /// Forgets what the implicit transaction has done, and its notices: the statement is run again.
+    /// Forgets what the implicit transaction has done, and its notices: the statement is run again, in what is left of its time.
     pub fn begin_again(&mut self) {
         if self.block == Block::Implicit {
             // A rollback does not fail.
             let _ = self.end(false);
         }
+        self.has_timer = true;
         self.advised.undo();
         self.waiting = None;
         self.notices.clear();
@@ -163,6 +165,7 @@ impl Session {
     /// To be told when a message failed before it got here (a protocol error, bad parameters): the transaction has failed.
     pub fn fail(&mut self) {
         self.end_copy();
+        self.end_timer();
         if self.block != Block::None {
             self.has_failed = true;
         }

@@ -133,19 +133,17 @@ impl Session {
         Canceller(self.engine.canceller(), self.analysis.0.clone(), copy, bed, preparations)
     }
 
-    /// `statement_timeout`, if there is one.
-    pub fn statement_timeout(&self) -> Option<Duration> {
-        self.settings.statement_timeout()
+    /// Of `statement_timeout`, if there is one, what the statement under way has left: all of it before it begins.
+    pub fn time_left(&self) -> Option<Duration> {
+        match self.has_timer {
+            true => self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+            false => self.settings.statement_timeout(),
+        }
     }
 
     /// What the next transaction meets others at: `overtake.hot_key`.
     pub fn hot_key(&self) -> Option<u64> {
         self.settings.hot_key()
-    }
-
-    /// The statement that is executed next has waited for so long already, which counts as its own time.
-    pub fn has_waited(&mut self, time: Duration) {
-        self.waited = time;
     }
 
     /// Whether no transaction has begun in the engine, and the portal begins none: it opens or ends a block, sets or shows
@@ -169,18 +167,18 @@ impl Session {
         !self.engine.is_open() && is_without(&portal.statement.bound().action)
     }
 
-    /// Of `statement_timeout`, what a statement has left that begins now.
-    pub(super) fn timeout_left(&self) -> Option<Duration> {
-        self.settings.statement_timeout().map(|timeout| timeout.saturating_sub(self.waited))
+    /// Begins the timer of `statement_timeout`, unless it runs: reading, waits and execution of a statement have one together, and a
+    /// COPY has the same to its end. Returns when the statement has taken too long.
+    pub(super) fn begin_timer(&mut self) -> Option<Instant> {
+        if !std::mem::replace(&mut self.has_timer, true) {
+            self.deadline = self.settings.statement_timeout().and_then(|timeout| Instant::now().checked_add(timeout));
+        }
+        self.deadline
     }
 
-    /// How long the statement that begins may take, or, if it is a piece of a COPY, how long the rest of it may.
-    pub(super) fn time_left(&mut self) -> Option<Duration> {
-        let now = Instant::now();
-        if !self.copy_flag.is_on() {
-            self.deadline = self.timeout_left().and_then(|left| now.checked_add(left));
-        }
-        self.deadline.map(|deadline| deadline.saturating_duration_since(now))
+    /// The statement is done, or has failed. The next one has a timer of its own.
+    pub(super) fn end_timer(&mut self) {
+        self.has_timer = false;
     }
 
     /// What a client is told of an error, where this session knows more about it than the engine.

@@ -288,14 +288,14 @@ pub fn a_wait_at_the_gate_is_part_of_the_time() {
         client.batch_execute("set statement_timeout = '30ms'; set lock_timeout = '1ms'").await.unwrap();
         let other = front.try_client("options='-c statement_timeout=40ms'").await.unwrap();
         holder.batch_execute("begin; select 1").await.unwrap();
-        for (client, ms) in [(&client, "30 ms"), (&other, "40 ms")] {
+        for (client, ms) in [(&client, 30), (&other, 40)] {
             let begun = Instant::now();
             let error = client.query("select 2", &[]).await.unwrap_err();
             assert_eq!(state(&error), "57014");
             let error = error.as_db_error().unwrap();
             assert_eq!(error.message(), "canceling statement due to statement timeout");
-            assert!(error.detail().unwrap().contains(ms), "{error:?}");
-            assert!(Duration::from_millis(30) <= begun.elapsed());
+            assert!(error.detail().unwrap().contains("at the gate"), "{error:?}");
+            assert!(Duration::from_millis(ms) <= begun.elapsed());
         }
         client.batch_execute("set overtake.priority = low").await.unwrap();
         assert_eq!(waiting(&front.door), 0);
