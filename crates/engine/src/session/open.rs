@@ -381,6 +381,19 @@ impl Session {
         result
     }
 
+    /// Fails the open transaction, if there is one, for a cause outside the engine: as by a statement that fails, what was done
+    /// since the last savepoint, or else by the whole transaction, is undone, and the locks got since are given up.
+    pub fn fail(&mut self) {
+        self.abandon();
+        let Session { engine, waiter, open, .. } = self;
+        let Some(open) = open.as_mut().filter(|open| open.state == State::Fine) else { return };
+        match open.suspended.is_some().then(|| open.resume(engine, waiter, false)) {
+            Some(Ok(txn)) => open.fail(txn, &Error::InFailedTransaction),
+            // It has done nothing yet.
+            None | Some(Err(_)) => open.state = State::Failed,
+        }
+    }
+
     /// Rolls back the open transaction, if there is one.
     pub fn rollback(&mut self) {
         self.abandon();

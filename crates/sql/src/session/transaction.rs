@@ -162,12 +162,14 @@ impl Session {
         self.notices.clear();
     }
 
-    /// To be told when a message failed before it got here (a protocol error, bad parameters): the transaction has failed.
+    /// To be told of every error: the transaction has failed, and gives up its locks at once, whatever the cause (a protocol error,
+    /// grammar, names, a command that is refused here).
     pub fn fail(&mut self) {
         self.end_copy();
         self.end_timer();
         if self.block != Block::None {
             self.has_failed = true;
+            self.engine.fail();
         }
     }
 
