@@ -257,8 +257,10 @@ impl Lowering<'_> {
     fn cast(&self, argument: Value, to: SqlType, eval: sql::plan::CastEval) -> SqlResult<Value> {
         let is_bare = to.typmod < 0;
         let native = match (argument.repr, to.kind) {
-            // The array has no blanks.
-            (Repr::Padded(_), Kind::Text | Kind::Varchar) if is_bare => Some((argument.expr.clone(), Repr::Text)),
+            // The array has no blanks. A value as it is shown has them.
+            (Repr::Padded(_), Kind::Text | Kind::Varchar) if is_bare && !self.keeps_blanks(to, eval) => {
+                Some((argument.expr.clone(), Repr::Text))
+            }
             (Repr::Text, Kind::Text | Kind::Varchar) if is_bare && self.keeps_blanks(to, eval) => {
                 Some((argument.expr.clone(), Repr::Text))
             }

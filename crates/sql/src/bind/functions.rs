@@ -261,7 +261,7 @@ impl Binder<'_> {
     }
 
     /// A value of any type as its text, which of truth values is not what a cast to text gives.
-    fn shown(&self, argument: Typed) -> SqlResult<Expr> {
+    pub(super) fn shown(&self, argument: Typed) -> SqlResult<Expr> {
         match ops::casts::shown(argument.kind.kind).filter(|_| argument.kind.kind != Kind::Unknown) {
             None => self.argument(argument, Kind::Text),
             Some(cast) => {

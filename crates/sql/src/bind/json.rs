@@ -47,7 +47,7 @@ impl Binder<'_> {
                 self.coerce(argument, Kind::Text.into(), Context::Explicit)
             }
             Kind::Numeric | Kind::Float4 | Kind::Float8 => self.json_text(argument, "json_number"),
-            Kind::Timestamp | Kind::Timestamptz => self.call("json_moment", vec![argument]),
+            Kind::Date | Kind::Timestamp | Kind::Timestamptz => self.call("json_moment", vec![argument]),
             Kind::Array(element) => self.json_array(argument, element.kind()),
             Kind::Int2Vector | Kind::OidVector => {
                 Err(SqlError::unsupported(format_args!("JSON of {}", argument.kind.name())))
@@ -141,7 +141,7 @@ impl Binder<'_> {
     pub(super) fn json_key(&self, key: Typed) -> SqlResult<Typed> {
         match key.kind.kind {
             // ISO 8601, as the values.
-            Kind::Timestamp | Kind::Timestamptz => self.call("json_moment", vec![key]),
+            Kind::Date | Kind::Timestamp | Kind::Timestamptz => self.call("json_moment", vec![key]),
             Kind::Array(_) | Kind::Json | Kind::Int2Vector | Kind::OidVector => {
                 let message = "key value must be scalar, not array, composite, or json";
                 Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).nowhere())
@@ -151,7 +151,11 @@ impl Binder<'_> {
     }
 
     fn json_text(&self, argument: Typed, function: &str) -> SqlResult<Typed> {
-        let text = self.coerce(argument, Kind::Text.into(), Context::Explicit)?;
+        let text = match argument.kind.kind {
+            // A cast to text would drop the blanks.
+            Kind::Bpchar => Typed::new(self.shown(argument)?, Kind::Text),
+            _ => self.coerce(argument, Kind::Text.into(), Context::Explicit)?,
+        };
         self.call(function, vec![text])
     }
 }

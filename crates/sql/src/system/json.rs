@@ -56,19 +56,24 @@ fn object(args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::text(format!("{{{}}}", parts.join(", "))))
 }
 
-/// As ISO 8601 has it: with a `T`, and minutes of the zone's offset.
+/// As ISO 8601 has it, whatever DateStyle says: with a `T`, and minutes of the zone's offset.
 fn moment(value: &Datum, kind: Kind, env: &Env) -> SqlResult<Datum> {
     if !value.is_null() && !value.is_of(kind) {
         return Err(mistyped(value));
     }
     let forms = Forms { date_style: DateStyle::Iso, ..env.forms.clone() };
-    let mut written = text::to_string(value, kind.into(), &forms).replacen(' ', "T", 1);
+    let written = text::to_string(value, kind.into(), &forms);
+    let (moment, era) = match written.strip_suffix(" BC") {
+        Some(moment) => (moment, " BC"),
+        None => (&*written, ""),
+    };
+    let mut moment = moment.replacen(' ', "T", 1);
     if kind == Kind::Timestamptz
-        && let Some(sign) = written.rfind(['+', '-']).filter(|at| written[*at..].len() == 3)
+        && let Some(sign) = moment.rfind(['+', '-']).filter(|at| moment[*at..].len() == 3)
     {
-        written.insert_str(sign + 3, ":00");
+        moment.insert_str(sign + 3, ":00");
     }
-    Ok(Datum::text(string(&written)))
+    Ok(Datum::text(string(&(moment + era))))
 }
 
 /// Items, or members, without spaces.
@@ -95,6 +100,7 @@ pub(super) fn functions() -> Vec<Function> {
             Datum::Null => Ok(Datum::Null),
             all => Ok(Datum::text(format!("[{}]", items(crate::ops::get::items(all)?)?))),
         }),
+        crate::ops::line_in("json_moment", &[Kind::Date], TEXT, |a, env| moment(&a[0], Kind::Date, env)),
         crate::ops::line_in("json_moment", &[Kind::Timestamp], TEXT, |a, env| moment(&a[0], Kind::Timestamp, env)),
         crate::ops::line_in("json_moment", &[Kind::Timestamptz], TEXT, |a, env| moment(&a[0], Kind::Timestamptz, env)),
         many("json_array_of", |a, _| Ok(Datum::text(format!("[{}]", all_words(a)?.join(", "))))),
