@@ -60,7 +60,33 @@ pub(super) fn lazy<'e>(parts: impl IntoIterator<Item = &'e Df>) -> SqlResult<()>
             Df::ScalarSubquery(query) => !has_one_row(&query.subquery) || plan_can_raise(&query.subquery),
             Df::Exists(exists) => plan_can_raise(&exists.subquery.subquery),
             Df::InSubquery(of) => plan_can_raise(&of.subquery.subquery),
-            _ => false,
+            Df::SetComparison(of) => plan_can_raise(&of.subquery.subquery),
+            Df::Alias(_)
+            | Df::Column(_)
+            | Df::OuterReferenceColumn(..)
+            | Df::Literal(..)
+            | Df::BinaryExpr(_)
+            | Df::Like(_)
+            | Df::Not(_)
+            | Df::IsNotNull(_)
+            | Df::IsNull(_)
+            | Df::IsTrue(_)
+            | Df::IsFalse(_)
+            | Df::IsUnknown(_)
+            | Df::IsNotTrue(_)
+            | Df::IsNotFalse(_)
+            | Df::IsNotUnknown(_)
+            | Df::Negative(_)
+            | Df::Between(_)
+            | Df::Case(_)
+            | Df::Cast(_)
+            | Df::TryCast(_)
+            | Df::InList(_)
+            | Df::ScalarFunction(_)
+            | Df::AggregateFunction(_)
+            | Df::WindowFunction(_) => false,
+            // Nobody makes these here, so nothing is known of them.
+            _ => true,
         })
     };
     // Looking never fails.
