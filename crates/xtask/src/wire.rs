@@ -253,9 +253,30 @@ impl<'a> Reader<'a> {
             match self.take(1)?[0] {
                 0 => return Ok((state, message)),
                 b'C' => state = self.text()?,
-                b'M' => message = self.text()?,
-                _ => drop(self.text()?),
+                b'M' => message = self.cut_text()?,
+                _ => drop(self.cut_text()?),
             }
         }
+    }
+
+    /// Text that may end within a character: PostgreSQL cuts what a message quotes at a number of bytes.
+    fn cut_text(&mut self) -> anyhow::Result<String> {
+        let end = self.0.iter().position(|byte| *byte == 0).context("a text without an end")?;
+        let text = String::from_utf8_lossy(self.take(end)?).into_owned();
+        self.take(1)?;
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_quotes_half_a_character_is_read() {
+        let body = b"C22P02\0Minvalid input: \xe6\x97\0Whalf \xe6\0\0";
+        let (state, message) = Reader(body).error().expect("an error");
+        assert_eq!((state.as_str(), message.as_str()), ("22P02", "invalid input: \u{fffd}"));
+        assert!(Reader(b"Chalf \xe6\0\0").error().is_err(), "states are compared, so they have to be right");
     }
 }
