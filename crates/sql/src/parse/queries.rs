@@ -52,12 +52,17 @@ fn is_operation(token: &TokenWithSpan) -> bool {
     ["union", "intersect", "except"].iter().any(|own| is_word(token, own))
 }
 
-/// Tells if an expression may stand in this parenthesis. ALL is before a query of a set operation, or an operator's.
+/// Tells if an expression may stand in this parenthesis. ALL and DISTINCT are before a query of a set operation, too.
 fn may_be_expression(tokens: &[TokenWithSpan], open: usize) -> bool {
     let Some(before) = open.checked_sub(1) else { return false };
     match &tokens[before].token {
-        Token::Word(_) if is_word(&tokens[before], "all") => {
+        Token::Word(_) if ["all", "distinct"].iter().any(|own| is_word(&tokens[before], own)) => {
             !before.checked_sub(1).is_some_and(|at| is_operation(&tokens[at]))
+        }
+        // `IS DISTINCT FROM`
+        Token::Word(_) if is_word(&tokens[before], "from") => {
+            let is = |back: usize, word| before.checked_sub(back).is_some_and(|at| is_word(&tokens[at], word));
+            is(1, "distinct") && (is(2, "is") || is(2, "not") && is(3, "is"))
         }
         Token::Word(_) => TAKES_EXPRESSIONS.iter().any(|own| is_word(&tokens[before], own)),
         Token::RParen | Token::RBracket | Token::SemiColon => false,
