@@ -4,6 +4,7 @@
 //! has a place for every column of every source, in the order in which the statement names them, whatever the order in which
 //! they are joined; each table has, behind its columns, one more that no query can name: the row's id.
 
+mod same;
 mod walk;
 mod window;
 
@@ -20,6 +21,7 @@ use engine::{RowLock, TableLock, Txn, Wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+pub(crate) use same::{Copies, is_same};
 pub(crate) use walk::{
     PLACEHOLDERS, Slots, has_working, is_volatile_plan, move_inward, rewrite_plan, slots_of, slots_of_plan,
     source_has_working, visit, visit_plan,

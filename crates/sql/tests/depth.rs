@@ -61,6 +61,14 @@ const CONSTRUCTS: &[(&str, Construct, usize)] = &[
     ),
     ("queries of queries", |depth| queries(depth, |at| format!("select x from c{at}")), 800),
     ("scalars of queries", |depth| queries(depth, |at| format!("select (select x from c{at}) as x")), 300),
+    (
+        "queries compared",
+        |depth| {
+            let query = queries(depth, |at| format!("select x from c{at}"));
+            format!("select distinct ({query}) order by ({query})")
+        },
+        300,
+    ),
     ("json", |depth| format!("select length('{}'::json::text)", around("[", "1", "]", depth)), 500),
     ("pattern", |depth| format!("select 'a' ~ '{}'", around("(", "a", ")", depth)), 50),
     ("IN", |depth| format!("select 1 in ({}1)", "2, ".repeat(depth)), 10_000),
@@ -213,7 +221,15 @@ fn queries_named_twice_are_planned_once() {
             text += &format!(", c{at} as (select a.x from c{0} a, c{0} b)", at - 1);
         }
         text += " select count(*) from c60";
-        for text in [text.clone(), format!("explain {text}"), format!("create table t as {text}")] {
+        for text in [
+            text.clone(),
+            format!("explain {text}"),
+            format!("create table t as {text}"),
+            // Queries that are compared with their copies.
+            format!("select ({text}) group by rollup (({text}))"),
+            format!("select distinct ({text}) order by ({text})"),
+            format!("select string_agg(distinct ({text})::text, '' order by ({text})::text)"),
+        ] {
             each(&mut session, &text).unwrap();
         }
     });

@@ -403,7 +403,7 @@ impl Binder<'_> {
             argument_kinds.iter().try_for_each(|kind| self.groupable(*kind).map(drop))?;
             // Each once: the order is one of the arguments, by which they are sorted in any case.
             for (key, written) in keys.iter_mut().zip(order) {
-                let is_it = |expr: &Expr| super::group::is_same(expr, &key.value);
+                let is_it = |expr: &Expr| self.are_same(expr, &key.value, scope);
                 let Some(at) = given.iter().position(is_it).or_else(|| arguments.iter().position(is_it)) else {
                     let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
                     let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message);

@@ -7,15 +7,15 @@
 //! stand the window functions' values, then the sets'.
 
 use super::calls::{AGGREGATES, GROUPINGS, SETS, WINDOWS};
+use super::select::Values;
 use super::{Binder, Clause, Scope, settled};
 use crate::catalog::TableInfo;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
-use crate::plan::{Expr, PLACEHOLDERS, Typed, rewrite};
+use crate::plan::{Expr, PLACEHOLDERS, Typed, rewrite, slots_of};
 use crate::pulse;
-use crate::session::ColumnInfo;
 use crate::types::Kind;
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr};
 use std::sync::Arc;
@@ -23,7 +23,8 @@ use std::sync::Arc;
 /// What rows are grouped by.
 pub(super) struct Grouping {
     pub(super) groups: Vec<(Expr, Kind)>,
-    /// With grouping sets, the items of the select list that GROUP BY names by position or by output name, each with its group.
+    /// With grouping sets, the items of the select list or of ORDER BY that GROUP BY names by position, by output name or as they
+    /// are, each with its group.
     /// Such an item is NULL where its group is not in the set, even if it is a constant or equal to another group.
     named: Vec<(usize, usize)>,
     /// As in [`crate::plan::Plan::Aggregate`].
@@ -43,25 +44,8 @@ pub(super) struct Layout {
     pub(super) groupings: Vec<Vec<i32>>,
 }
 
-/// Units of work of two expressions that are compared.
+/// Units of work of an expression that is compared with others.
 const COMPARED: usize = 256;
-
-/// Whether two expressions say the same.
-pub(super) fn is_same(left: &Expr, right: &Expr) -> bool {
-    if pulse::walk(2).is_err() {
-        return false;
-    }
-    match (left, right) {
-        (Expr::Column(left), Expr::Column(right)) => left == right,
-        (Expr::Column(_), _) | (_, Expr::Column(_)) => false,
-        // Functions are told from one another by their addresses.
-        _ => {
-            std::mem::discriminant(left) == std::mem::discriminant(right)
-                && pulse::walk(COMPARED).is_ok()
-                && format!("{left:?}") == format!("{right:?}")
-        }
-    }
-}
 
 /// Tells if a condition on groups says the same of each of their rows: it has no aggregate, and no value of its own making.
 pub(super) fn is_of_rows(condition: &Expr) -> bool {
@@ -77,12 +61,7 @@ const CUBE_MAX: usize = 12;
 
 impl Binder<'_> {
     /// The groups: each by its expression, its number in the select list, or its name there.
-    pub(super) fn group_by(
-        &self,
-        groups: &[ast::Expr],
-        items: &[(ColumnInfo, Expr)],
-        scope: &Scope<'_>,
-    ) -> SqlResult<Grouping> {
+    pub(super) fn group_by(&self, groups: &[ast::Expr], items: &Values, scope: &Scope<'_>) -> SqlResult<Grouping> {
         let has_sets = groups
             .iter()
             .any(|group| matches!(group, ast::Expr::GroupingSets(_) | ast::Expr::Rollup(_) | ast::Expr::Cube(_)));
@@ -163,7 +142,7 @@ impl Binder<'_> {
     fn group_lists(
         &self,
         lists: &[Vec<ast::Expr>],
-        items: &[(ColumnInfo, Expr)],
+        items: &Values,
         scope: &Scope<'_>,
         grouping: &mut Grouping,
     ) -> SqlResult<Vec<Vec<usize>>> {
@@ -190,25 +169,19 @@ impl Binder<'_> {
     }
 
     /// The number of a group, which is added if it is new.
-    fn group(
-        &self,
-        group: &ast::Expr,
-        items: &[(ColumnInfo, Expr)],
-        scope: &Scope<'_>,
-        grouping: &mut Grouping,
-    ) -> SqlResult<usize> {
+    fn group(&self, group: &ast::Expr, items: &Values, scope: &Scope<'_>, grouping: &mut Grouping) -> SqlResult<usize> {
         self.group_somewhere(group, items, scope, grouping).map_err(|error| self.at_expr(error, group))
     }
 
     fn group_somewhere(
         &self,
         group: &ast::Expr,
-        items: &[(ColumnInfo, Expr)],
+        items: &Values,
         scope: &Scope<'_>,
         grouping: &mut Grouping,
     ) -> SqlResult<usize> {
         let item = |at: usize| {
-            let (info, value) = items.get(at)?;
+            let (info, value) = (items.columns.get(at)?, &items.all[at]);
             Some((Typed::new(value.clone(), info.kind), Some(at)))
         };
         let (typed, named) = match group {
@@ -232,7 +205,7 @@ impl Binder<'_> {
                 }
                 found => {
                     let name = folded(ident);
-                    match items.iter().position(|(info, _)| info.name == name).and_then(item) {
+                    match items.columns.iter().position(|info| info.name == name).and_then(item) {
                         Some(item) => item,
                         None => (found?, None),
                     }
@@ -254,11 +227,14 @@ impl Binder<'_> {
         let kind = settled(typed.kind);
         self.groupable(kind.kind)?;
         let value = self.coerce(typed, kind, Context::Implicit)?.expr;
-        // An expression means the first equal item of the select list, as in PostgreSQL.
-        let named = named.or_else(|| items.iter().position(|(_, item)| is_same(item, &value)));
+        // An expression means the first equal item of the select list or of ORDER BY, as in PostgreSQL.
+        let is_it = |(at, item): (usize, &Expr)| {
+            items.columns.get(at).is_none_or(|info| settled(info.kind) == kind) && self.are_same(item, &value, scope)
+        };
+        let named = named.or_else(|| items.all.iter().enumerate().position(is_it));
         let known = match named {
             Some(item) => grouping.named.iter().find(|(own, _)| *own == item).map(|(_, group)| *group),
-            None => grouping.groups.iter().position(|(group, _)| is_same(group, &value)),
+            None => grouping.groups.iter().position(|(group, _)| self.are_same(group, &value, scope)),
         };
         let at = known.unwrap_or_else(|| {
             grouping.groups.push((value, kind.kind));
@@ -309,7 +285,10 @@ impl Binder<'_> {
                 }
                 // Constants and parameters stay; anything else may be a group as a whole.
                 None if depth == 0 && !matches!(expr, Expr::Constant(_) | Expr::Parameter(_)) => {
-                    match grouping.groups.iter().position(|(group, _)| is_same(group, expr)) {
+                    match grouping.groups.iter().position(|(group, _)| self.are_same(group, expr, scope)) {
+                        // The same for all rows, it is a value of its own where GROUP BY does not mean the whole item, as
+                        // PostgreSQL 15 has it.
+                        Some(_) if expr.has_query() && slots_of(expr).is_empty() => return Ok(false),
                         Some(at) => at,
                         None => return Ok(false),
                     }
@@ -356,7 +335,12 @@ impl Binder<'_> {
     }
 
     /// The values of `grouping` in each grouping set.
-    pub(super) fn grouping_values(&self, calls: &[Vec<Typed>], grouping: &Grouping) -> SqlResult<Vec<Vec<i32>>> {
+    pub(super) fn grouping_values(
+        &self,
+        calls: &[Vec<Typed>],
+        grouping: &Grouping,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Vec<Vec<i32>>> {
         let wrong = |argument: &Typed| {
             let message = "arguments to GROUPING must be grouping expressions of the associated query level";
             self.at_place(SqlError::new(SqlState::GROUPING_ERROR, message), argument.place)
@@ -366,7 +350,9 @@ impl Binder<'_> {
         calls
             .iter()
             .map(|arguments| {
-                let find = |argument: &Expr| grouping.groups.iter().position(|(group, _)| is_same(group, argument));
+                let find = |argument: &Expr| {
+                    grouping.groups.iter().position(|(group, _)| self.are_same(group, argument, scope))
+                };
                 let places = arguments.iter().map(|one| find(&one.expr).ok_or_else(|| wrong(one)));
                 let places = places.collect::<SqlResult<Vec<_>>>()?;
                 let bits =

@@ -41,14 +41,16 @@ mod write;
 use crate::catalog::{State, TableInfo};
 use crate::change::Modify;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::fingerprint::of_bytes;
 use crate::ops::Env;
 use crate::place::{Place, Source};
-use crate::plan::{Expr, Hold, Plan, TableUse};
+use crate::plan::{Copies, Expr, Hold, Plan, TableUse, is_same, new_id};
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast;
 use sqlparser::tokenizer::Span;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use calls::Calls;
@@ -106,6 +108,10 @@ pub(crate) struct Binder<'c> {
     may_pull: Cell<bool>,
     /// Queries of `WITH` that take the places of their names and may be pulled up, by the numbers of their plans.
     inline: RefCell<Vec<(u64, Box<pull::Simple>)>>,
+    /// Names that are written in the subquery that is being bound, as one number.
+    names: Cell<u64>,
+    /// Those of subqueries that look at no row, by the numbers of their plans.
+    named: RefCell<HashMap<u64, u64>>,
 }
 
 /// Treatment of a view that a query names.
@@ -185,7 +191,6 @@ impl Relation {
 }
 
 /// Where names are looked up.
-#[derive(Default)]
 pub(crate) struct Scope<'p> {
     pub(crate) relations: Vec<Relation>,
     /// Columns of a row.
@@ -202,6 +207,24 @@ pub(crate) struct Scope<'p> {
     windows: Vec<ast::NamedWindowDefinition>,
     /// Columns that were named outside of aggregates, and where.
     uses: RefCell<Vec<(usize, Place)>>,
+    /// Of queries that may be copies of one another, none has a smaller number.
+    since: u64,
+}
+
+impl Default for Scope<'_> {
+    fn default() -> Self {
+        Scope {
+            relations: Vec::new(),
+            width: 0,
+            parent: None,
+            is_lateral: Cell::default(),
+            clause: Cell::default(),
+            calls: RefCell::default(),
+            windows: Vec::new(),
+            uses: RefCell::default(),
+            since: new_id(),
+        }
+    }
 }
 
 /// A query, bound.
@@ -210,11 +233,13 @@ pub(crate) struct Bound {
     pub(crate) columns: Vec<ColumnInfo>,
     /// The query itself, if whoever asked may pull it up and it is simple; then there is no plan.
     pub(crate) simple: Option<Box<pull::Simple>>,
+    /// Of a subquery, the names in it, as one number.
+    pub(crate) names: u64,
 }
 
 impl Bound {
     fn new(plan: Plan, columns: Vec<ColumnInfo>) -> Bound {
-        Bound { plan, columns, simple: None }
+        Bound { plan, columns, simple: None, names: 0 }
     }
 }
 
@@ -244,6 +269,8 @@ impl<'c> Binder<'c> {
             views: Views::Expanded(Vec::new()),
             may_pull: Cell::new(false),
             inline: RefCell::default(),
+            names: Cell::new(0),
+            named: RefCell::default(),
         }
     }
 
@@ -276,6 +303,18 @@ impl<'c> Binder<'c> {
             Some(ast::ObjectNamePart::Identifier(ident)) => ident.span,
             _ => Span::empty(),
         }
+    }
+
+    /// These names are written in the subquery that is being bound.
+    fn add_names<'n>(&self, names: impl IntoIterator<Item = &'n String>) {
+        for name in names {
+            self.names.set(of_bytes([&self.names.get().to_be_bytes()[..], name.as_bytes()]));
+        }
+    }
+
+    /// Says whether two expressions of a query say the same.
+    fn are_same(&self, left: &Expr, right: &Expr, scope: &Scope<'_>) -> bool {
+        is_same(left, right, Some(Copies { since: scope.since, names: &self.named.borrow() }))
     }
 
     /// The statements of `WITH` that change rows, for whoever runs the whole.

@@ -6,9 +6,8 @@
 
 use super::access::{self, Wanted};
 use super::from::{Group, Item, ItemSource, all_of, split};
-use super::group::is_same;
 use crate::error::SqlResult;
-use crate::plan::{Access, Expr, Plan, SetOperation, Slots, Source, Step, rewrite, slots_of, visit};
+use crate::plan::{Access, Expr, Plan, SetOperation, Slots, Source, Step, is_same, rewrite, slots_of, visit};
 
 /// Asks of these conditions within the subqueries what looks at one of those alone.
 pub(super) fn push_down(group: &mut Group, conditions: &mut Vec<Expr>) {
@@ -82,7 +81,8 @@ fn takes(plan: &Plan, condition: &Expr) -> bool {
             if let Plan::Windows { input: _, calls } = &**input {
                 let slots = slots_of(condition);
                 let is_of_partitions = |(at, column): (usize, &Expr)| {
-                    let is_partition = |(value, _): &(Expr, _)| is_same(value, column);
+                    // Of a query that is copied only one of the copies is the partition.
+                    let is_partition = |(value, _): &(Expr, _)| is_same(value, column, None);
                     !slots.has(at) || calls.iter().all(|call| call.partition.iter().any(is_partition))
                 };
                 if !columns.iter().enumerate().all(is_of_partitions) {

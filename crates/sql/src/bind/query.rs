@@ -195,6 +195,7 @@ impl Binder<'_> {
                 refuse!(data_type.is_some() => "a type in WITH");
                 column.name = folded(name);
             }
+            self.add_names([&folded(name)]);
             if !known.insert(folded(name)) {
                 let message = format!("WITH query name \"{}\" specified more than once", folded(name));
                 return Err(self.at(SqlError::new(SqlState::DUPLICATE_ALIAS, message), name));

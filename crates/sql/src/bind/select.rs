@@ -5,7 +5,7 @@
 
 use super::calls::Calls;
 use super::from::{Group, all_of, joined_steps, split};
-use super::group::{Grouping, Layout, is_same};
+use super::group::{Grouping, Layout};
 use super::pull::{Simple, is_volatile, pull_up};
 use super::query::{Tail, limited};
 use super::steps::put_in_order;
@@ -25,14 +25,14 @@ use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
 /// What is computed of each row: the select list, and behind it what only the order wants.
-struct Values {
-    columns: Vec<ColumnInfo>,
-    all: Vec<Expr>,
+pub(super) struct Values {
+    pub(super) columns: Vec<ColumnInfo>,
+    pub(super) all: Vec<Expr>,
 }
 
 impl Values {
     /// Where a value stands; it is added if it is not there.
-    fn place(&mut self, value: Expr) -> usize {
+    fn place(&mut self, value: Expr, is_same: impl Fn(&Expr, &Expr) -> bool) -> usize {
         self.all.iter().position(|own| is_same(own, &value)).unwrap_or_else(|| {
             self.all.push(value);
             self.all.len() - 1
@@ -90,7 +90,10 @@ impl Binder<'_> {
         let inside = |clause: Clause| scope.clause.set(clause);
 
         inside(Clause::SelectList);
-        let items = self.projection(projection, &scope)?;
+        let (columns, all) = self.projection(projection, &scope)?.into_iter().unzip();
+        let mut values = Values { columns, all };
+        self.add_names(scope.relations.iter().map(|relation| &relation.alias));
+        self.add_names(values.columns.iter().map(|column| &column.name));
         inside(Clause::Where);
         let mut selection = match selection {
             Some(selection) => {
@@ -107,15 +110,11 @@ impl Binder<'_> {
             }
             None => None,
         };
-        let mut values = Values {
-            columns: items.iter().map(|(info, _)| info.clone()).collect(),
-            all: items.iter().map(|(_, value)| value.clone()).collect(),
-        };
         let is_distinct = matches!(distinct, Some(ast::Distinct::Distinct));
         inside(Clause::OrderBy);
         let mut keys = self.order(tail.order, &mut values, is_distinct, &scope)?;
         inside(Clause::GroupBy);
-        let mut grouping = self.group_by(groups, &items, &scope)?;
+        let mut grouping = self.group_by(groups, &values, &scope)?;
         inside(Clause::DistinctOn);
         let on = match distinct {
             Some(ast::Distinct::On(on)) => Some(self.distinct_on(on, &mut values, &mut keys, &scope)?),
@@ -180,7 +179,7 @@ impl Binder<'_> {
             for expr in having.iter_mut().chain(more) {
                 self.regroup(expr, &mut grouping, &scope)?;
             }
-            layout.groupings = self.grouping_values(&groupings, &grouping)?;
+            layout.groupings = self.grouping_values(&groupings, &grouping, &scope)?;
             layout.aggregates = grouping.groups.len();
             layout.windows = layout.aggregates + aggregates.len();
             if grouping.sets.is_some() {
@@ -232,7 +231,7 @@ impl Binder<'_> {
         {
             let Values { columns, all } = values;
             let simple = Box::new(Simple { group: tree, conditions: selection, columns: all, width });
-            return Ok(Bound { plan: Plan::Unit, columns, simple: Some(simple) });
+            return Ok(Bound { simple: Some(simple), ..Bound::new(Plan::Unit, columns) });
         }
 
         // What is looked at of the rows of FROM.
@@ -366,7 +365,7 @@ impl Binder<'_> {
         let width = values.columns.len();
         for ast::OrderByExpr { expr, options, with_fill } in order {
             refuse!(with_fill.is_some() => "WITH FILL");
-            let are_same = |a, b| is_same(&values.all[a], &values.all[b]);
+            let are_same = |a, b| self.are_same(&values.all[a], &values.all[b], scope);
             let at = self.output_column("ORDER BY", expr, &values.columns, are_same)?;
             let (at, kind) = match at {
                 Some(at) => (at, values.columns[at].kind),
@@ -374,7 +373,7 @@ impl Binder<'_> {
                     let value = self.expr(expr, scope)?;
                     let kind = settled(value.kind);
                     let value = self.coerce(value, kind, Context::Implicit)?;
-                    (values.place(value.expr), kind)
+                    (values.place(value.expr, |a, b| self.are_same(a, b, scope)), kind)
                 }
             };
             if is_distinct && width <= at {
@@ -398,14 +397,15 @@ impl Binder<'_> {
         let mut places = Vec::with_capacity(on.len());
         let mut written = Vec::with_capacity(on.len());
         for expr in on {
-            let are_same = |a, b| is_same(&values.all[a], &values.all[b]);
+            let are_same = |a, b| self.are_same(&values.all[a], &values.all[b], scope);
             let at = self.output_column("DISTINCT ON", expr, &values.columns, are_same)?;
             let (at, kind) = match at {
                 Some(at) => (at, settled(values.columns[at].kind)),
                 None => {
                     let value = self.expr(expr, scope)?;
                     let kind = settled(value.kind);
-                    (values.place(self.coerce(value, kind, Context::Implicit)?.expr), kind)
+                    let value = self.coerce(value, kind, Context::Implicit)?.expr;
+                    (values.place(value, |a, b| self.are_same(a, b, scope)), kind)
                 }
             };
             self.groupable(kind.kind).map_err(|error| self.at_expr(error, expr))?;

@@ -8,20 +8,12 @@ use super::unused::drop_unused;
 use super::{Binder, Bound, Scope, refuse, settled};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::fingerprint::of_bytes;
 use crate::ops::Context;
 use crate::plan::{Expr, Over, Plan, Slots, Typed, new_id, slots_of_plan};
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, BinaryOperator};
 use std::sync::Arc;
-
-/// A plan that stands in an expression.
-fn shared(plan: Plan) -> Plan {
-    if matches!(plan, Plan::Shared { .. }) {
-        return plan;
-    }
-    let slots = slots_of_plan(&plan, 1);
-    if !slots.is_empty() || slots.looks_out { plan } else { Plan::Shared { id: new_id(), plan: Arc::new(plan) } }
-}
 
 /// An expression as a query over its row says it.
 pub(super) fn lifted(mut expr: Expr) -> SqlResult<Expr> {
@@ -77,16 +69,33 @@ impl Binder<'_> {
         if let Some(what) = scope.clause.get().refuses_queries() {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {what}")));
         }
+        let outside = self.names.take();
         let mut bound = self.within("a subquery", || self.query(query, Some(scope)))?;
+        bound.names = self.names.replace(outside);
+        self.names.set(of_bytes([outside, bound.names].map(u64::to_be_bytes).iter().map(|part| &part[..])));
         bound.columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
         Ok(bound)
     }
 
+    /// Plan of a subquery with these names, as it stands in an expression.
+    fn shared(&self, plan: Plan, names: u64) -> Plan {
+        if matches!(plan, Plan::Shared { .. }) {
+            return plan;
+        }
+        let slots = slots_of_plan(&plan, 1);
+        if !slots.is_empty() || slots.looks_out {
+            return plan;
+        }
+        let id = new_id();
+        self.named.borrow_mut().insert(id, names);
+        Plan::Shared { id, plan: Arc::new(plan) }
+    }
+
     pub(super) fn exists(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
-        let plan = self.subquery(query, scope)?.plan;
-        let mut plan = first_of(plan, 1);
+        let bound = self.subquery(query, scope)?;
+        let mut plan = first_of(bound.plan, 1);
         drop_unused(&mut plan, &Slots::default());
-        Ok(truth(Expr::Exists(Box::new(shared(plan)))))
+        Ok(truth(Expr::Exists(Box::new(self.shared(plan, bound.names)))))
     }
 
     pub(super) fn scalar(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
@@ -95,7 +104,7 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
         };
         // A second row is an error.
-        Ok(Typed::new(Expr::Scalar(Box::new(shared(first_of(bound.plan, 2)))), column.kind))
+        Ok(Typed::new(Expr::Scalar(Box::new(self.shared(first_of(bound.plan, 2), bound.names))), column.kind))
     }
 
     pub(super) fn array_query(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
@@ -107,7 +116,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(format_args!("an array of {}", column.kind.kind.name())));
         };
         let kind = SqlType { kind, ..column.kind };
-        Ok(Typed::new(Expr::ArrayQuery(Box::new(shared(bound.plan))), kind))
+        Ok(Typed::new(Expr::ArrayQuery(Box::new(self.shared(bound.plan, bound.names))), kind))
     }
 
     /// `x IN (query)`, of values or rows.
@@ -136,12 +145,8 @@ impl Binder<'_> {
             && let Ok(Equality::One(kind)) = equality(argument.kind.kind, column.kind.kind)
         {
             let argument = Box::new(self.argument(argument.clone(), kind)?);
-            let query = Box::new(shared(self.converted(
-                bound.plan,
-                &[column.kind],
-                &[kind.into()],
-                Some(&query_written.body),
-            )?));
+            let query = self.converted(bound.plan, &[column.kind], &[kind.into()], Some(&query_written.body))?;
+            let query = Box::new(self.shared(query, bound.names));
             let found = truth(Expr::InQuery { kind, argument, query });
             return Ok(if all { not(found) } else { found });
         }
@@ -158,7 +163,7 @@ impl Binder<'_> {
         let own = |at: usize| Typed::new(Expr::Column(at), arguments[at].kind);
         let theirs = |at: usize| Typed::new(Expr::Column(count + at), bound.columns[at].kind);
         let condition = self.compare_rows(operator, (0..count).map(own).collect(), (0..count).map(theirs).collect())?;
-        let over = Over::Query(Box::new(shared(bound.plan)));
+        let over = Over::Query(Box::new(self.shared(bound.plan, bound.names)));
         let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
         Ok(truth(Expr::Quantified { all, arguments, over, condition: Box::new(condition.expr), hashed: None }))
     }
@@ -262,7 +267,7 @@ impl Binder<'_> {
         let arguments = arguments.into_iter().map(outside).collect::<SqlResult<Vec<_>>>()?;
         let compared = self.compare_rows(operator, arguments, columns)?.expr;
         let plan = Plan::Project { input: Box::new(first_of(bound.plan, 2)), columns: vec![compared] };
-        Ok(truth(Expr::Scalar(Box::new(shared(plan)))))
+        Ok(truth(Expr::Scalar(Box::new(self.shared(plan, bound.names)))))
     }
 
     /// The values of a row as it is written.

@@ -107,7 +107,7 @@ impl Binder<'_> {
         Ok(match statement {
             Statement::Query(query) if crate::bind::is_change(query) => self.written(self.modifying(query)?),
             Statement::Query(query) => {
-                let Bound { mut plan, mut columns, simple: _ } = self.query(query, None)?;
+                let Bound { mut plan, mut columns, simple: _, names: _ } = self.query(query, None)?;
                 columns.iter_mut().for_each(|column| column.kind = crate::bind::settled(column.kind));
                 refuse!(columns.iter().any(|column| column.name.contains('\0')) => "a composite value in a result");
                 let modifies = self.take_modifies();
