@@ -329,7 +329,9 @@ impl Controller {
                 let costs = compared.known < compared.other && 1.0 < compared.ratio * (1.0 - loss);
                 let mpl = if costs { compared.other } else { self.lowest_known(compared.known) };
                 if costs {
-                    self.tried.clear();
+                    // What the others do was measured by one that counts no more; the next observation says what this one does.
+                    let known = self.tried.iter().find(|tried| tried.mpl == compared.known);
+                    self.tried = known.map(|known| known.clone().into_unit(mpl)).into_iter().collect();
                 }
                 self.hold(now, mpl);
                 self.next_look = COMPLETIONS_MIN;

@@ -332,6 +332,8 @@ struct Noisy {
     random: crate::sim::Random,
     curve: Does,
     noise: f64,
+    /// Transactions in a second of a host of mean speed.
+    rate: f64,
     mpl: u32,
     now: Time,
     /// Of the observation under way: seconds, and what was done.
@@ -345,7 +347,7 @@ impl Noisy {
     fn new(curve: Does, noise: f64, seed: u64) -> Noisy {
         let controller = Controller::new(ControlSettings::default());
         let (random, mpl) = (crate::sim::Random::new(seed), controller.start(2));
-        Noisy { controller, random, curve, noise, mpl, now: Time::ZERO, seconds: 0, done: 0.0 }
+        Noisy { controller, random, curve, noise, rate: 300.0, mpl, now: Time::ZERO, seconds: 0, done: 0.0 }
     }
 
     /// A second passes. Returns what the limit did in it over what none would have, on the same host.
@@ -355,7 +357,7 @@ impl Noisy {
         let normal = (0..12).map(|_| self.random.uniform()).sum::<f64>() - 6.0;
         self.now = self.now.after(Duration::from_secs(1));
         self.seconds += 1;
-        self.done += 300.0 * does * (self.noise * normal).exp();
+        self.done += self.rate * does * (self.noise * normal).exp();
         let lasted = Duration::from_secs(self.seconds.into());
         let mean = self.done / lasted.as_secs_f64();
         let half_width = 2.0 * (self.noise.powi(2) / lasted.as_secs_f64() + 1.0 / self.done).sqrt();
@@ -440,4 +442,43 @@ fn a_limit_that_has_become_worse_than_none_is_left() {
         (0..600).for_each(|_| _ = host.second());
         assert!(Some(40) < host.controller.held, "seed {seed}: {:#?}", host.log());
     }
+}
+
+/// A search that has ended in doubt is followed by a rest, whichever side of the doubt is held.
+#[test]
+fn doubt_is_followed_by_a_rest() {
+    let [first, ..] = REST;
+    let (mut doubts, mut costs) = (0, 0);
+    for seed in 1..=40 {
+        let mut host = Noisy::new(CURVES[4].1, 0.3, seed);
+        (0..900).for_each(|_| _ = host.second());
+        // Up to 40 at a time cost half as much again as they may.
+        host.curve = |mpl| if mpl <= 40 { 0.935 } else { 1.0 };
+        let (mut ended, mut lost) = (None, 0.0);
+        for _ in 0..3_600 {
+            let before = (host.controller.phase(), host.controller.held);
+            // What nobody can compare is followed by what anybody can observe.
+            (host.noise, host.rate) = if before.0 == Phase::Searching { (0.3, 300.0) } else { (0.02, 3_000.0) };
+            let does = host.second();
+            let last = host.controller.moves().last().map(|last| (last.from, last.to, last.reason));
+            match (before.0, host.controller.phase()) {
+                (Phase::Searching, Phase::Holding) => {
+                    ended = last.filter(|(_, _, reason)| matches!(reason, Reason::Unsure { .. })).map(|_| host.now);
+                    doubts += u32::from(ended.is_some());
+                    costs += u32::from(ended.is_some() && before.1.is_some_and(|held| held < host.mpl));
+                }
+                (Phase::Holding, Phase::Searching) => {
+                    let rested = ended.take().map(|ended: Time| host.now.since(ended));
+                    assert!(rested.is_none_or(|rested| first <= rested), "seed {seed}: {rested:?}: {:#?}", host.log());
+                }
+                _ => {}
+            }
+            if before.0 == Phase::Searching && before.1 != Some(host.mpl) {
+                lost += 1.0 - does;
+            }
+        }
+        // A hundredth of the hour, and the last search, which is not paid for yet.
+        assert!(lost <= 36.0 + 5.0, "seed {seed}: {lost} s: {:#?}", host.log());
+    }
+    assert!(20 < doubts && 0 < costs, "{doubts} {costs}");
 }
