@@ -71,6 +71,13 @@ impl Link {
             if reply == Reply::Error && message::field(body, b'C') == Some("08P01") {
                 unexpected = self.unexpected(talk, body);
             }
+            // Whatever comes of it, the server has looked at it.
+            match (reply, self.expects.front()) {
+                (Reply::Ready, Some(&Expect::Query(message))) | (Reply::Closed, Some(&Expect::Close { message })) => {
+                    talk.client.names.confirm(message);
+                }
+                _ => {}
+            }
             let mut dropped = Vec::new();
             let means = self.expects.answered(reply, &mut |expect| dropped.push(expect));
             let Ok(means) = means else {
@@ -82,7 +89,13 @@ impl Link {
                 Means::Pass => match reply {
                     Reply::Parameter => fate = self.parameter(talk, body),
                     Reply::Row => fate = self.shown(talk),
-                    Reply::CopyIn => self.is_open_batch |= self.expects.owes_sync(),
+                    Reply::CopyIn => {
+                        self.is_open_batch |= self.expects.owes_sync();
+                        // It runs: all before it has been looked at, and it does not wait for what the client says next.
+                        if let Some(&(Expect::Query(message) | Expect::Execute(message))) = self.expects.front() {
+                            talk.client.names.confirm(message);
+                        }
+                    }
                     Reply::Error => {
                         *done = at + length;
                         fate = self.error(talk, body)?;
@@ -291,6 +304,7 @@ impl Link {
     fn ready(&mut self, talk: &mut Talk) {
         if self.expects.is_empty() {
             self.outcome.settled(self.status != b'I');
+            talk.client.names.settle();
         }
         let is_undone = mem::take(&mut self.has_batch_failed) | mem::take(&mut self.has_rolled_back);
         if self.status == b'I' {
@@ -340,24 +354,26 @@ impl Link {
     }
 
     fn drop_all(&mut self, talk: &mut Talk, dropped: Vec<Expect>) {
-        // What came last is undone first.
-        for expect in dropped.into_iter().rev() {
-            match expect {
-                Expect::Parse { statement: 0, message } => {
-                    // Nobody can say which unnamed statement there is now.
-                    self.taken.server.unnamed = (0, 0);
-                    if message != 0 {
-                        talk.client.names.take_back(message);
-                    }
-                }
+        let names = &mut talk.client.names;
+        // What came last is undone first. The first has failed, the server ignores the others.
+        for (at, expect) in dropped.into_iter().enumerate().rev() {
+            let message = match expect {
                 Expect::Parse { statement, message } => {
-                    self.taken.server.prepared.has_failed(statement);
-                    if message != 0 {
-                        talk.client.names.take_back(message);
+                    if statement == 0 {
+                        // Nobody can say which unnamed statement there is now.
+                        self.taken.server.unnamed = (0, 0);
+                    } else {
+                        self.taken.server.prepared.has_failed(statement);
                     }
+                    message
                 }
-                Expect::Own(Own::Parsed(message) | Own::Closed(message)) => talk.client.names.take_back(message),
-                _ => {}
+                Expect::Own(Own::Parsed(message) | Own::Closed(message))
+                | Expect::Close { message }
+                | Expect::Query(message) => message,
+                _ => 0,
+            };
+            if message != 0 {
+                names.take_back(message, at == 0);
             }
         }
     }

@@ -110,7 +110,7 @@ impl Client {
 
     fn known_by_name(&mut self, name: &[u8]) -> Known {
         if name.is_empty() {
-            return self.known(text_of(&self.names.unnamed));
+            return self.known(text_of(&self.names.unnamed.body));
         }
         match self.names.known(name) {
             Some(known) if known.by == self.knowledge => return known,

@@ -92,9 +92,9 @@ pub(crate) enum Expect {
     Columns,
     /// The end of an `Execute`, of the client's message of this number.
     Execute(u32),
-    /// `CloseComplete`, and whether the client waits for it.
+    /// `CloseComplete`. The client's message, 0 if the front has asked.
     Close {
-        is_own: bool,
+        message: u32,
     },
     /// Nothing; here the client has ended the data of a COPY, if there is one.
     CopyEnd,
@@ -371,8 +371,8 @@ impl Expects {
                 self.pop(Means::Parsed { statement, message })
             }
             (Reply::Bound, Some(Expect::Bind)) => self.pop(Means::Pass),
-            (Reply::Closed, Some(&mut Expect::Close { is_own })) => {
-                self.pop(if is_own { Means::Swallow } else { Means::Pass })
+            (Reply::Closed, Some(&mut Expect::Close { message })) => {
+                self.pop(if message == 0 { Means::Swallow } else { Means::Pass })
             }
             (Reply::Parameters, Some(Expect::Parameters)) => {
                 self.queue[0] = Expect::Columns;

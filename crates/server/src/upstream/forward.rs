@@ -78,13 +78,18 @@ impl Link {
             return false;
         }
         let body = &talk.conn.input[HEAD..length];
+        let batch = self.taken.server.prepared.batch;
         let name = match kind {
             b'P' => message::text(body),
             b'B' => message::text(body).and_then(|(_, rest)| message::text(rest)),
             b'D' | b'C' => body.strip_prefix(b"S").and_then(message::text),
             _ => None,
         };
-        name.is_some_and(|(name, _)| talk.client.names.is_unsure(name, self.taken.server.prepared.batch))
+        match name {
+            Some((b"", _)) => matches!(kind, b'B' | b'D') && talk.client.names.is_unnamed_unsure(batch),
+            Some((name, _)) => talk.client.names.is_unsure(name, batch),
+            None => false,
+        }
     }
 
     /// Tells whether a message may be sent while a COPY may be under way. What it waits for is brought about here.
@@ -239,7 +244,7 @@ impl Link {
             self.takes_statements = Takes::Sent;
         }
         // The server forgets its unnamed statement, too.
-        talk.client.names.forget_unnamed();
+        talk.client.names.forget_unnamed(number, self.taken.server.prepared.batch);
         self.taken.server.unnamed = (0, 0);
         if scan.copies_in {
             self.expects.push_copy(Expect::Query(number));
@@ -265,16 +270,16 @@ impl Link {
             self.note(talk, &scan);
             let may_share = set.is_none() && scan.is_plain() && !self.is_skewed && self.may_be_parsed();
             let client = &mut talk.client;
-            client.names.set_unnamed(rest, scan, number);
-            client.names.unnamed_set = set;
+            client.names.set_unnamed(rest, scan, number, self.taken.server.prepared.batch);
+            client.names.unnamed.set = set;
             let context = client.context();
             if may_share && let Some(statement) = client.shared.statements.repeated(&context, rest) {
-                client.names.unnamed_shared = Some(Arc::clone(&statement));
+                client.names.unnamed.shared = Some(Arc::clone(&statement));
                 self.share(talk, &statement, number);
                 return;
             }
             let server = &mut self.taken.server;
-            server.unnamed = (client.number, client.names.unnamed_number);
+            server.unnamed = (client.number, client.names.unnamed.number);
             message::put(&mut server.out, b'P', |out| {
                 out.extend_from_slice(&[0]);
                 out.extend_from_slice(rest);
@@ -323,7 +328,7 @@ impl Link {
         let server = &mut self.taken.server;
         if missing == Missing::CloseAndParse {
             message::about_statement(&mut server.out, b'C', statement.name.as_bytes());
-            self.expects.push(Expect::Close { is_own: true });
+            self.expects.push(Expect::Close { message: 0 });
         }
         message::put(&mut server.out, b'P', |out| {
             out.extend_from_slice(statement.name.as_bytes());
@@ -333,29 +338,29 @@ impl Link {
         self.expects.push(Expect::Parse { statement: statement.number, message });
         if let Some(oldest) = server.prepared.evict() {
             message::about_statement(&mut server.out, b'C', name_of(oldest).as_bytes());
-            self.expects.push(Expect::Close { is_own: true });
+            self.expects.push(Expect::Close { message: 0 });
         }
     }
 
     /// The client's statement of this name is on the connection when what follows arrives.
     fn need(&mut self, talk: &mut Talk, name: &[u8]) -> Option<Arc<Statement>> {
         let names = &talk.client.names;
-        let shared = if name.is_empty() { names.unnamed_shared.as_ref() } else { names.get(name) };
+        let shared = if name.is_empty() { names.unnamed.shared.as_ref() } else { names.get(name) };
         let shared = shared.map(Arc::clone);
         if name.is_empty() && shared.is_none() {
             let client = &mut talk.client;
-            let own = (client.number, client.names.unnamed_number);
+            let own = (client.number, client.names.unnamed.number);
             if self.taken.server.unnamed != own {
                 let server = &mut self.taken.server;
                 server.unnamed = own;
-                if client.names.unnamed.is_empty() {
+                if client.names.unnamed.body.is_empty() {
                     // Another client's may be there.
                     message::about_statement(&mut server.out, b'C', b"");
-                    self.expects.push(Expect::Close { is_own: true });
+                    self.expects.push(Expect::Close { message: 0 });
                 } else {
                     message::put(&mut server.out, b'P', |out| {
                         out.extend_from_slice(&[0]);
-                        out.extend_from_slice(&client.names.unnamed);
+                        out.extend_from_slice(&client.names.unnamed.body);
                     });
                     self.expects.push(Expect::Parse { statement: 0, message: 0 });
                 }
@@ -394,12 +399,12 @@ impl Link {
             }
             None => {
                 let mut act = Act::Mixes;
-                self.copies(portal, name.is_empty() && talk.client.names.unnamed_scan.copies_in);
+                self.copies(portal, name.is_empty() && talk.client.names.unnamed.scan.copies_in);
                 if name.is_empty() {
-                    let scan = mem::take(&mut talk.client.names.unnamed_scan);
+                    let scan = mem::take(&mut talk.client.names.unnamed.scan);
                     self.note(talk, &scan);
-                    act = Act::of_statement(&talk.client.names.unnamed, &scan);
-                    talk.client.names.unnamed_scan = scan;
+                    act = Act::of_statement(&talk.client.names.unnamed.body, &scan);
+                    talk.client.names.unnamed.scan = scan;
                 }
                 // What only the server knows may be anything.
                 self.acts.bound(portal, act);
@@ -422,7 +427,7 @@ impl Link {
         let is_close = kind == b'C';
         let (target, rest) = message[HEAD..].split_first().unwrap_or((&0, &[]));
         let expect = match (is_close, target) {
-            (true, _) => Expect::Close { is_own: false },
+            (true, _) => Expect::Close { message: talk.client.message },
             (false, b'S') => Expect::Parameters,
             (false, _) => Expect::Columns,
         };
@@ -431,7 +436,7 @@ impl Link {
         };
         if is_close {
             if name.is_empty() {
-                talk.client.names.forget_unnamed();
+                talk.client.names.forget_unnamed(talk.client.message, self.taken.server.prepared.batch);
                 self.taken.server.unnamed = (0, 0);
             } else if talk.client.names.close(name, talk.client.message, self.taken.server.prepared.batch) {
                 // The connection keeps it for others.

@@ -36,7 +36,7 @@ impl Shown {
     /// That of a statement of this name.
     pub(crate) fn statement(&mut self, names: &Names, name: &[u8]) -> &Arc<str> {
         if name.is_empty() {
-            return self.text(message::text(&names.unnamed).map_or(&[], |(text, _)| text));
+            return self.text(message::text(&names.unnamed.body).map_or(&[], |(text, _)| text));
         }
         if let Some(statement) = names.get(name) {
             self.0.clone_from(&statement.text);

@@ -14,6 +14,7 @@ use super::repeated::Repeated;
 use super::scan::{Scan, scan};
 use super::shown::shortened;
 use std::collections::HashMap;
+use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -96,17 +97,38 @@ pub(crate) struct Names {
     named: HashMap<Box<[u8]>, Named>,
     /// Names that were given or taken away by messages that are not answered yet, and what they stood for.
     unsure: Vec<Unsure>,
-    /// What the unnamed `Parse` has behind the name; empty: there is none, and that is known. The buffer is used again.
-    pub(crate) unnamed: Vec<u8>,
-    /// Which one it is of all unnamed ones of the client.
-    pub(crate) unnamed_number: u64,
-    /// The message that has brought it.
-    unnamed_message: u32,
-    /// The same for all that send it, if it is one that comes again and again.
-    pub(crate) unnamed_shared: Option<Arc<Statement>>,
-    pub(crate) unnamed_scan: Scan,
-    pub(crate) unnamed_set: Option<Served>,
+    pub(crate) unnamed: Unnamed,
+    /// Unnamed statements that were replaced by messages that are not answered yet, in their order.
+    former: Vec<Former>,
+    /// Number of the last unnamed statement.
+    last_unnamed: u64,
+    /// An empty buffer for the next one.
+    spare: Vec<u8>,
 }
+
+/// Unnamed statement of a client.
+#[derive(Debug, Default)]
+pub(crate) struct Unnamed {
+    /// What `Parse` has behind the name; empty: there is none, and that is known. The buffer is used again.
+    pub(crate) body: Vec<u8>,
+    /// Which one it is of all unnamed ones of the client.
+    pub(crate) number: u64,
+    /// The same for all that send it, if it is one that comes again and again.
+    pub(crate) shared: Option<Arc<Statement>>,
+    pub(crate) scan: Scan,
+    pub(crate) set: Option<Served>,
+}
+
+/// Unnamed statement that there was before a message.
+#[derive(Debug)]
+struct Former {
+    message: u32,
+    batch: u64,
+    before: Unnamed,
+}
+
+/// A spare buffer larger than this is given back.
+const KEEP: usize = 16 << 10;
 
 #[derive(Debug)]
 struct Named {
@@ -135,8 +157,11 @@ impl Names {
 
     /// The command that the statement of this name is, and its text.
     pub(crate) fn bare(&self, name: &[u8]) -> Option<(Bare, &[u8])> {
-        let body =
-            if name.is_empty() { &self.unnamed[..] } else { &self.get(name).filter(|own| own.bare.is_some())?.body };
+        let body = if name.is_empty() {
+            &self.unnamed.body[..]
+        } else {
+            &self.get(name).filter(|own| own.bare.is_some())?.body
+        };
         let text = body.split(|&byte| byte == 0).next()?;
         Some((bare(text)?, text))
     }
@@ -154,7 +179,7 @@ impl Names {
 
     /// What the front does when the statement of this name is executed.
     pub(crate) fn set_of(&self, name: &[u8]) -> Option<&Served> {
-        if name.is_empty() { self.unnamed_set.as_ref() } else { self.named.get(name)?.set.as_ref() }
+        if name.is_empty() { self.unnamed.set.as_ref() } else { self.named.get(name)?.set.as_ref() }
     }
 
     /// A message of this batch names a statement, unless an error comes first.
@@ -171,12 +196,17 @@ impl Names {
 
     /// Whether what names stand for hangs on no message.
     pub(crate) fn is_sure(&self) -> bool {
-        self.unsure.is_empty()
+        self.unsure.is_empty() && self.former.is_empty()
     }
 
     /// Whether what this name stands for hangs on a message of an earlier batch.
     pub(crate) fn is_unsure(&self, name: &[u8], batch: u64) -> bool {
         self.unsure.iter().any(|unsure| unsure.batch != batch && *unsure.name == *name)
+    }
+
+    /// True if it hangs on a message of an earlier batch which statement is the unnamed one.
+    pub(crate) fn is_unnamed_unsure(&self, batch: u64) -> bool {
+        self.former.last().is_some_and(|former| former.batch != batch)
     }
 
     pub(crate) fn remove(&mut self, name: &[u8]) -> bool {
@@ -190,15 +220,42 @@ impl Names {
         true
     }
 
-    /// The message has done what it was to do.
+    /// The message has done what it was to do; 0: it was none of the client's.
     pub(crate) fn confirm(&mut self, message: u32) {
+        if message == 0 {
+            return;
+        }
         self.unsure.retain(|unsure| unsure.message != message);
+        let is_answered = |former: &&Former| 0 <= message.wrapping_sub(former.message) as i32;
+        let count = self.former.iter().take_while(is_answered).count();
+        self.forget_former(count);
     }
 
-    /// It has failed.
-    pub(crate) fn take_back(&mut self, message: u32) {
-        if message == self.unnamed_message {
-            self.forget_unnamed();
+    /// All messages are answered.
+    pub(crate) fn settle(&mut self) {
+        self.forget_former(self.former.len());
+    }
+
+    fn forget_former(&mut self, count: usize) {
+        for Former { before, .. } in self.former.drain(..count) {
+            self.spare = before.body;
+        }
+        self.spare.clear();
+        if KEEP < self.spare.capacity() {
+            self.spare = Vec::new();
+        }
+    }
+
+    /// It has failed, or it was ignored as another one had. Who parses an unnamed statement loses the one before though it fails.
+    pub(crate) fn take_back(&mut self, message: u32, has_failed: bool) {
+        if let Some(at) = self.former.iter().position(|former| former.message == message) {
+            let mut before = self.former.remove(at).before;
+            if has_failed {
+                before = self.no_unnamed();
+            }
+            // What it has brought may have been replaced since.
+            let brought = self.former.get_mut(at).map_or(&mut self.unnamed, |next| &mut next.before);
+            *brought = before;
         }
         let Some(at) = self.unsure.iter().position(|unsure| unsure.message == message) else { return };
         let Unsure { name, closed, .. } = self.unsure.remove(at);
@@ -215,7 +272,7 @@ impl Names {
         let name = &text[at..at + PREFIX.len() + digits];
         let closed = self.unsure.iter().filter_map(|unsure| Some((&unsure.name, unsure.closed.as_ref()?)));
         let named = self.named.iter().chain(closed).map(|(own, named)| (&**own, &named.statement));
-        let unnamed = self.unnamed_shared.as_ref().map(|statement| (&b""[..], statement));
+        let unnamed = self.unnamed.shared.as_ref().map(|statement| (&b""[..], statement));
         let (own, _) = named.chain(unnamed).find(|(_, statement)| statement.name.as_bytes() == name)?;
         Some([&text[..at], own, &text[at + name.len()..]].concat())
     }
@@ -225,20 +282,37 @@ impl Names {
         self.named.retain(|_, named| message.wrapping_sub(named.message) as i32 <= 0);
     }
 
-    /// The unnamed statement is another, by this message; 0: by one that cannot fail any more.
-    pub(crate) fn set_unnamed(&mut self, body: &[u8], scan: Scan, message: u32) {
-        self.forget_unnamed();
-        self.unnamed.extend_from_slice(body);
-        self.unnamed_scan = scan;
-        self.unnamed_message = message;
+    /// The unnamed statement is another, by this message of this batch; 0: by one that cannot fail any more.
+    pub(crate) fn set_unnamed(&mut self, body: &[u8], scan: Scan, message: u32, batch: u64) {
+        let none = self.no_unnamed();
+        let before = mem::replace(&mut self.unnamed, none);
+        self.keep_former(before, message, batch);
+        self.unnamed.body.extend_from_slice(body);
+        self.unnamed.scan = scan;
     }
 
-    pub(crate) fn forget_unnamed(&mut self) {
-        self.unnamed.clear();
-        self.unnamed_number += 1;
-        self.unnamed_message = 0;
-        self.unnamed_shared = None;
-        self.unnamed_set = None;
+    /// There is no unnamed statement any more, by this message of this batch; 0: by one that cannot fail any more.
+    pub(crate) fn forget_unnamed(&mut self, message: u32, batch: u64) {
+        let none = self.no_unnamed();
+        let before = mem::replace(&mut self.unnamed, none);
+        self.keep_former(before, message, batch);
+    }
+
+    fn keep_former(&mut self, before: Unnamed, message: u32, batch: u64) {
+        if message == 0 {
+            // Nothing is under way.
+            self.former.clear();
+            self.spare = before.body;
+            self.forget_former(0);
+        } else {
+            self.former.push(Former { message, batch, before });
+        }
+    }
+
+    /// No statement, which is another one than none before.
+    fn no_unnamed(&mut self) -> Unnamed {
+        self.last_unnamed += 1;
+        Unnamed { body: mem::take(&mut self.spare), number: self.last_unnamed, ..Unnamed::default() }
     }
 }
 
@@ -278,16 +352,44 @@ mod tests {
         assert!(names.get(b"a").is_none() && names.get(b"b").is_some());
         assert!(names.is_unsure(b"b", 2) && !names.is_unsure(b"b", 1));
         assert!(names.close(b"b", 6, 1));
-        names.take_back(6);
+        names.take_back(6, false);
         assert!(names.get(b"b").is_some());
-        names.take_back(5);
+        names.take_back(5, true);
         assert!(names.get(b"b").is_none() && !names.is_unsure(b"b", 2));
-        // One that came later stays.
-        names.set_unnamed(b"3\0", Scan::default(), 7);
-        names.set_unnamed(b"4\0", Scan::default(), 8);
-        names.take_back(7);
-        assert_eq!(names.unnamed, b"4\0");
-        names.take_back(8);
-        assert!(names.unnamed.is_empty());
+    }
+
+    #[test]
+    fn unnamed_statements_are_taken_back() {
+        let set = |names: &mut Names, message: u32| {
+            names.set_unnamed(message.to_string().as_bytes(), Scan::default(), message, 1);
+        };
+        // One that has failed is gone, and so is the one before it; one that was ignored leaves that.
+        let mut names = Names::default();
+        set(&mut names, 1);
+        names.confirm(1);
+        let number = names.unnamed.number;
+        set(&mut names, 2);
+        names.forget_unnamed(3, 1);
+        set(&mut names, 4);
+        [4, 3, 2].into_iter().for_each(|message| names.take_back(message, false));
+        assert_eq!((&names.unnamed.body[..], names.unnamed.number), (&b"1"[..], number));
+        set(&mut names, 5);
+        set(&mut names, 6);
+        [(6, false), (5, true)].into_iter().for_each(|(message, has_failed)| names.take_back(message, has_failed));
+        assert!(names.unnamed.body.is_empty() && names.is_sure());
+        // One that came later stays, and is not followed by what has failed.
+        set(&mut names, 7);
+        names.set_unnamed(b"8", Scan::default(), 8, 2);
+        names.take_back(7, true);
+        assert_eq!(names.unnamed.body, b"8");
+        assert!(names.is_unnamed_unsure(3) && !names.is_unnamed_unsure(2));
+        names.take_back(8, false);
+        assert!(names.unnamed.body.is_empty() && names.is_sure());
+        // What is answered is not kept.
+        (9..2_000).for_each(|message| set(&mut names, message));
+        names.confirm(1_500);
+        assert_eq!(names.former.len(), 499);
+        names.settle();
+        assert!(names.is_sure() && names.unnamed.body == b"1999");
     }
 }

@@ -274,7 +274,7 @@ impl Talk {
         let names = &mut self.client.names;
         let is_there = match &self.conn.input[HEAD..length] {
             [b'S', 0] => {
-                names.forget_unnamed();
+                names.forget_unnamed(0, 0);
                 true
             }
             [b'S', name @ .., 0] => names.remove(name),
@@ -302,7 +302,7 @@ impl Talk {
                     return false;
                 }
                 if name.is_empty() {
-                    names.set_unnamed(rest, Scan { commits: true, ..Scan::default() }, 0);
+                    names.set_unnamed(rest, Scan { commits: true, ..Scan::default() }, 0, 0);
                 } else {
                     let statement = self.client.shared.statements.alone(rest);
                     names.insert(name, statement, None, (self.client.message, 0));
@@ -323,8 +323,8 @@ impl Talk {
     fn answer(&mut self, alone: &block::Alone) {
         let client = &mut self.client;
         match alone.unnamed() {
-            Some(body) if body.is_empty() => client.names.forget_unnamed(),
-            Some(body) => client.names.set_unnamed(&body, scan_known(&alone.text), 0),
+            Some(body) if body.is_empty() => client.names.forget_unnamed(0, 0),
+            Some(body) => client.names.set_unnamed(&body, scan_known(&alone.text), 0, 0),
             None => {}
         }
         let has_failed = matches!(self.block, Block::Failed);

@@ -171,6 +171,8 @@ fn main() -> ExitCode {
             testkit::test!(upstream::statements::answers_go_together),
             testkit::test!(upstream::statements::failed_statements_are_not_there),
             testkit::test!(upstream::statements::the_unnamed_statement_follows),
+            testkit::test!(upstream::statements::ignored_messages_leave_the_unnamed_statement),
+            testkit::test!(upstream::statements::the_unnamed_statement_keeps_nobody_waiting),
             testkit::test!(upstream::statements::statements_are_taken_away),
             testkit::test!(upstream::statements::repeated_statements_are_prepared),
             testkit::test!(upstream::statements::prepared_statements_follow_a_changed_table),

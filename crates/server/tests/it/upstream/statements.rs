@@ -118,6 +118,57 @@ pub fn the_unnamed_statement_follows() {
     assert!(run(&mut two, "", "1").contains("26000"));
 }
 
+/// A message that an error keeps from being looked at leaves the unnamed statement as it was.
+pub fn ignored_messages_leave_the_unnamed_statement() {
+    for front in [Front::new(1), Front::preparing(1)] {
+        let Some(front) = front else { return };
+        let mut raw = front.raw();
+        let fails = || bind("", "none", &[], &[], &[]);
+        let plus = |number: i32| parse("", &format!("select $1::int + {number}"), &[]);
+        // What comes again and again is another kind of statement at last.
+        for _ in 0..10 {
+            for ignored in [plus(2), query("select 2"), named(b'C', b'S', "")] {
+                assert_eq!(raw.ask(&[plus(1), sync()].concat()), "1 Z(I)");
+                let said = raw.ask(&[fails(), ignored, sync()].concat());
+                assert!(said.contains("26000|prepared statement \"none\"") && said.ends_with("Z(I)"), "{said}");
+                assert_eq!(run(&mut raw, "", "1"), "2 D(2) C(SELECT 1) Z(I)");
+            }
+            // What was sent behind it before it had failed means the same.
+            raw.send(
+                &[fails(), plus(2), sync(), bind("", "", &[], &[Some(b"5")], &[]), execute("", 0), sync()].concat(),
+            );
+            assert!(raw.answer().contains("26000|prepared statement \"none\""));
+            assert_eq!(raw.answer(), "2 D(6) C(SELECT 1) Z(I)");
+            // One that is looked at takes it away.
+            let said = raw.ask(&[parse("", "select nothing", &[]), plus(2), sync()].concat());
+            assert!(said.contains("42703"), "{said}");
+            assert!(run(&mut raw, "", "1").contains("26000"));
+        }
+    }
+}
+
+/// What names the unnamed statement waits for what is answered by itself, and for nothing that comes behind.
+pub fn the_unnamed_statement_keeps_nobody_waiting() {
+    for front in [Front::new(1), Front::preparing(1)] {
+        let Some(front) = front else { return };
+        let mut raw = front.raw();
+        let value = || bind("", "", &[], &[], &[]);
+        for before in [query("select 1"), query("select 1/0"), named(b'C', b'S', ""), parse("", "select nothing", &[])]
+        {
+            // What the server keeps an answer to, and what has failed before.
+            for (number, between) in [parse("b", "select 2", &[]), execute("none", 0)].into_iter().enumerate() {
+                raw.send(&[&before, &sync()[..], &between, &value(), &sync(), &query("deallocate all")].concat());
+                let mut said = raw.answer();
+                while !said.ends_with("C(DEALLOCATE ALL) Z(I)") {
+                    assert!(!said.ends_with("end"), "{said}");
+                    said = [said, raw.answer()].join(" ");
+                }
+                assert!(said.contains(["26000", "34000"][number]), "{said}");
+            }
+        }
+    }
+}
+
 /// Statements go with DISCARD ALL and DEALLOCATE, and come again when they are prepared again.
 pub fn statements_are_taken_away() {
     let Some(front) = Front::new(1) else { return };
