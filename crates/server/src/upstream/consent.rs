@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// Who can be believed still is after so long: a pool whose connections are all at work is no reason to let nobody in.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The last column of the question.
+const DEADLINE: usize = 5;
+
 /// What the server has said.
 type Words = Vec<Vec<Option<String>>>;
 
@@ -36,6 +39,8 @@ pub(super) struct Consent {
 struct Last {
     asked: Option<Instant>,
     words: Option<Words>,
+    /// True if sessions of its user may begin with a `statement_timeout`.
+    has_deadline: bool,
 }
 
 impl Consent {
@@ -57,6 +62,11 @@ impl Consent {
         self.word(3).as_deref() == Some("t")
     }
 
+    /// Tells whether sessions of its user may begin with a `statement_timeout`: one that its server, its role or its database has.
+    pub(super) fn has_deadline(&self) -> bool {
+        self.last().has_deadline
+    }
+
     /// The highest class that the server has for its user.
     pub(super) fn class_max(&self, pool: &Pool) -> Option<Class> {
         let value = self.word(4)?;
@@ -72,16 +82,20 @@ impl Consent {
     }
 
     /// The server has said this; says whether it had said something else.
-    fn heard(&self, words: Words) -> bool {
+    fn heard(&self, mut words: Words) -> bool {
         let mut last = self.last();
         last.asked = Some(Instant::now());
+        // What a session has begun with says nothing of those to come.
+        let deadline = words.first_mut().filter(|row| DEADLINE < row.len()).map(|row| row.swap_remove(DEADLINE));
+        last.has_deadline = deadline.flatten().as_deref() == Some("t");
         let before = last.words.replace(words);
         before.is_some_and(|before| last.words.as_ref() != Some(&before))
     }
 }
 
 /// The role; whether it may log in to this database with a password; the defaults that both have; whether it is a superuser, and its
-/// highest class, if it has one: only a superuser may give it that, as no server knows the setting. All names are those of `pg_catalog`.
+/// highest class, if it has one: only a superuser may give it that, as no server knows the setting; and whether this session, or one
+/// by these defaults, begins with a `statement_timeout`. All names are those of `pg_catalog`.
 fn question(user: &str) -> String {
     let (mut name, mut max) = (String::new(), String::new());
     literal(&mut name, user);
@@ -98,7 +112,12 @@ fn question(user: &str) -> String {
          WHERE s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid]) \
          AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid]) \
          AND pg_catalog.lower(pg_catalog.left(c, pg_catalog.length({max}))) OPERATOR(pg_catalog.=) {max} \
-         ORDER BY s.setrole OPERATOR(pg_catalog.=) 0::pg_catalog.oid, s.setdatabase OPERATOR(pg_catalog.=) 0::pg_catalog.oid LIMIT 1) \
+         ORDER BY s.setrole OPERATOR(pg_catalog.=) 0::pg_catalog.oid, s.setdatabase OPERATOR(pg_catalog.=) 0::pg_catalog.oid LIMIT 1), \
+         EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'statement_timeout' \
+         AND reset_val OPERATOR(pg_catalog.<>) '0') OR EXISTS (SELECT FROM pg_catalog.pg_db_role_setting s, pg_catalog.unnest(s.setconfig) c \
+         WHERE s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid]) \
+         AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid]) \
+         AND c OPERATOR(pg_catalog.~) '^statement_timeout=' AND c OPERATOR(pg_catalog.<>) 'statement_timeout=0') \
          FROM pg_catalog.pg_roles r, pg_catalog.pg_database d WHERE r.rolname OPERATOR(pg_catalog.=) {name} \
          AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()"
     )
@@ -194,5 +213,10 @@ mod tests {
         assert!(consent.heard(words("b")) && consent.heard(Vec::new()));
         consent.forget();
         assert!(!consent.is_fresh() && !consent.heard(Vec::new()));
+        // A connection that is older than its role's time limit, and one that is younger.
+        let words = |deadline: &str| vec![["1", "t", "", "f", "", deadline].map(|word| Some(word.to_owned())).to_vec()];
+        assert!(consent.heard(words("f")) && !consent.has_deadline());
+        assert!(!consent.heard(words("t")) && consent.has_deadline());
+        assert!(consent.heard(Vec::new()) && !consent.has_deadline());
     }
 }

@@ -120,7 +120,7 @@ pub(crate) struct Link {
     pub(crate) takes_statements: Takes,
     /// Whether nothing may follow the prelude before it is answered.
     pub(crate) is_careful: bool,
-    /// Whether the connection came with a `statement_timeout` of another client.
+    /// True if the connection came with a `statement_timeout`: of another client, or of its role.
     pub(crate) has_deadline: bool,
     /// Whether the slot was told that the transaction waits.
     pub(crate) is_idle: bool,
@@ -214,7 +214,8 @@ impl Link {
             if is_reset {
                 change.insert_str(0, settings::RESET);
             }
-            link.has_deadline = server.settings.has_deadline();
+            let limit = server.settings.has_deadline();
+            link.has_deadline = limit.unwrap_or_else(|| talk.client.pool.consent.has_deadline());
             if link.has_deadline {
                 change.insert_str(0, settings::WITHOUT_DEADLINE);
             }

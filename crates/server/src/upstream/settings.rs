@@ -65,9 +65,9 @@ impl Settings {
         Some(self.0.remove(at).1)
     }
 
-    /// Whether statements are ended by time.
-    pub(crate) fn has_deadline(&self) -> bool {
-        self.get(DEADLINE).is_some_and(|value| value != "0")
+    /// Tells whether statements are ended by time; nothing if the server's defaults say it.
+    pub(crate) fn has_deadline(&self) -> Option<bool> {
+        self.get(DEADLINE).map(|value| value != "0")
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {

@@ -187,6 +187,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::cancels::nobody_gets_a_connection_that_a_cancel_may_hit),
             testkit::test!(upstream::cancels::the_next_transaction_is_not_cancelled),
             testkit::test!(upstream::cancels::a_time_limit_of_another_client_turns_nobody_away),
+            testkit::test!(upstream::cancels::a_time_limit_of_the_role_turns_nobody_away),
             testkit::test!(upstream::cancels::a_login_has_no_statement_timeout),
             testkit::test!(upstream::trouble::a_shutdown_says_what_is_known),
             testkit::test!(upstream::trouble::who_waits_can_be_cancelled),

@@ -124,6 +124,26 @@ pub fn a_time_limit_of_another_client_turns_nobody_away() {
     }
 }
 
+/// Nor is it under the one that the role has.
+pub fn a_time_limit_of_the_role_turns_nobody_away() {
+    let fake = Fake::new(PRIMARY);
+    fake.limit_roles();
+    let gate = before(&fake);
+    let (mut one, mut two) = (client(&gate, &[]), client(&gate, &[]));
+    let first = number(&mut two);
+    for begins in [false, true] {
+        assert_eq!(one.ask(&query("set work_mem = 1")), "C(SET) Z(I)");
+        if begins {
+            assert_eq!(two.ask(&query("begin")), "C(BEGIN) Z(T)");
+        }
+        // What the front says for it is not done in that time.
+        assert_eq!(number(&mut two)[..first.len() - 2], first[..first.len() - 2]);
+        if begins {
+            assert_eq!(two.ask(&query("commit")), "C(COMMIT) Z(I)");
+        }
+    }
+}
+
 /// Nor is a login under the one that it asks for: it is no statement.
 pub fn a_login_has_no_statement_timeout() {
     let Some(front) = Front::new(2) else { return };

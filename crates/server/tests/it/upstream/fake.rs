@@ -3,7 +3,7 @@
 use crate::support::{PATIENCE, message};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 
 /// Code of a `CancelRequest`.
@@ -37,6 +37,8 @@ struct State {
     has_come: Condvar,
     /// Statements that wait for one.
     waiting: AtomicUsize,
+    /// True if its roles have a `statement_timeout`.
+    limits_roles: AtomicBool,
 }
 
 pub struct Fake {
@@ -80,6 +82,7 @@ impl Fake {
             cancels: Mutex::default(),
             has_come: Condvar::new(),
             waiting: AtomicUsize::new(0),
+            limits_roles: AtomicBool::new(false),
         });
         let own = Arc::clone(&state);
         std::thread::spawn(move || {
@@ -87,8 +90,16 @@ impl Fake {
                 own.streams.lock().unwrap().push(stream.try_clone().unwrap());
                 let state = Arc::clone(&own);
                 let number = state.last.fetch_add(1, SeqCst) + 1;
-                let session =
-                    Session { stream, state, port, number, status: b'I', has_deadline: false, listens: false };
+                let session = Session {
+                    stream,
+                    state,
+                    port,
+                    number,
+                    status: b'I',
+                    has_deadline: false,
+                    has_memory: false,
+                    listens: false,
+                };
                 std::thread::spawn(move || session.serve());
             }
         });
@@ -98,6 +109,11 @@ impl Fake {
     /// Is another one from now on. Those who are there stay.
     pub fn is(&self, role: Role) {
         *self.state.role.lock().unwrap() = role;
+    }
+
+    /// Gives its roles a `statement_timeout`.
+    pub fn limit_roles(&self) {
+        self.state.limits_roles.store(true, SeqCst);
     }
 
     pub fn refused(&self) -> usize {
@@ -138,6 +154,8 @@ struct Session {
     status: u8,
     /// Whether it has a `statement_timeout`.
     has_deadline: bool,
+    /// Whether it has a `work_mem` of its own.
+    has_memory: bool,
     listens: bool,
 }
 
@@ -255,12 +273,30 @@ impl Session {
             text if text.starts_with("SELECT 's'") && self.has_deadline => {
                 [row(&[Some("s"), Some("statement_timeout"), Some("1")]), tag("SELECT 1")].concat()
             }
+            text if text.starts_with("SELECT 's'") && self.has_memory => {
+                [row(&[Some("s"), Some("work_mem"), Some("1")]), tag("SELECT 1")].concat()
+            }
             text if text.starts_with("SELECT 's'") && self.listens => {
                 [row(&[Some("h"), Some("listen"), None]), tag("SELECT 1")].concat()
             }
             text if text.starts_with("SELECT 's'") => [message(b'T', &[0, 0]), tag("SELECT 0")].concat(),
             // With so little time nothing is done in time.
             text if text.contains("RESET \"statement_timeout\"") && self.has_deadline => error("ERROR", "57014"),
+            text if text.contains("FROM pg_catalog.pg_roles r") && self.state.limits_roles.load(SeqCst) => {
+                [row(&[Some("1"), Some("t"), None, Some("f"), None, Some("t")]), tag("SELECT 1")].concat()
+            }
+            text if text.contains("RESET \"work_mem\"") => {
+                let is_limited = self.state.limits_roles.load(SeqCst);
+                if is_limited && !text.starts_with("SET LOCAL statement_timeout = 0; ") {
+                    return error("ERROR", "57014");
+                }
+                self.has_memory = false;
+                tag("RESET")
+            }
+            "set work_mem = 1" => {
+                self.has_memory = true;
+                tag("SET")
+            }
             "set statement_timeout = 1" => {
                 self.has_deadline = true;
                 tag("SET")
