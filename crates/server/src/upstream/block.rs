@@ -20,8 +20,8 @@ use sql::session::TransactionStatus;
 pub(crate) enum Block {
     #[default]
     Closed,
-    /// By this text, of which this is known.
-    Begun { text: Box<[u8]>, known: Known },
+    /// By this text, of which this is known. A mark says that it came as a query, which leaves no portal.
+    Begun { text: Box<[u8]>, known: Known, is_query: bool },
     /// Its first statement was refused here.
     Failed,
 }
@@ -227,6 +227,10 @@ pub(crate) fn found(kind: u8, length: usize, input: &[u8], names: &Names) -> Fou
 }
 
 impl Alone {
+    pub(crate) fn is_query(&self) -> bool {
+        self.by == By::Query
+    }
+
     /// The unnamed statement that it leaves, if it leaves another than there was: as `Parse` has it behind the name.
     pub(crate) fn unnamed(&self) -> Option<Vec<u8>> {
         match self.by {

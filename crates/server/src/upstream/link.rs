@@ -240,11 +240,16 @@ impl Link {
 
     /// The client's BEGIN goes before its first message.
     pub(crate) fn open_block(&mut self, talk: &mut Talk) {
-        let Block::Begun { text, .. } = std::mem::take(&mut talk.block) else { return };
+        let Block::Begun { text, is_query, .. } = std::mem::take(&mut talk.block) else { return };
         let server = &mut self.taken.server;
         block::open(&mut server.out, &text);
         server.unnamed = (0, 0);
         self.expects.push(Expect::Begin);
+        // A query takes the portal away by itself.
+        if is_query && talk.conn.input.first() != Some(&b'Q') {
+            message::put(&mut server.out, b'C', |out| out.extend_from_slice(b"P\0"));
+            self.expects.push(Expect::Close { message: 0 });
+        }
         self.outcome.sent(Act::Begins);
         self.status = b'T';
         self.turn.iter_mut().for_each(|turn| turn.statements += 1);

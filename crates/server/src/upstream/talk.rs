@@ -335,7 +335,8 @@ impl Talk {
             _ => "ROLLBACK",
         };
         if alone.bare == Bare::Begin {
-            self.block = Block::Begun { known: client.known_of_begin(&alone.text), text: alone.text.clone() };
+            let known = client.known_of_begin(&alone.text);
+            self.block = Block::Begun { known, text: alone.text.clone(), is_query: alone.is_query() };
         } else {
             self.block = Block::Closed;
             if tag == "ROLLBACK" {

@@ -169,6 +169,29 @@ pub fn the_unnamed_statement_keeps_nobody_waiting() {
     }
 }
 
+/// A BEGIN that comes as a query has no portal; one that is executed has, which cannot be run again.
+pub fn a_begin_leaves_the_portal_that_it_leaves_at_a_server() {
+    let Some(front) = Front::new(1) else { return };
+    let mut raw = front.raw();
+    let ways =
+        [query("begin"), [parse("", "begin", &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat()];
+    for (begin, state) in ways.iter().zip(["34000", "55000"]) {
+        assert!(raw.ask(begin).ends_with("C(BEGIN) Z(T)"));
+        let said = raw.ask(&[execute("", 0), sync()].concat());
+        assert!(said.starts_with(&format!("E(ERROR|{state}|")) && said.ends_with(" Z(E)"), "{said}");
+        assert_eq!(raw.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
+        // What goes on as usual is none the worse.
+        assert!(raw.ask(begin).ends_with("C(BEGIN) Z(T)"));
+        let said = raw.ask(&[parse("", "select 1", &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat());
+        assert_eq!(said, "1 2 D(1) C(SELECT 1) Z(T)");
+        assert_eq!(raw.ask(&query("commit")), "C(COMMIT) Z(I)");
+    }
+    assert_eq!(raw.ask(&query("begin")), "C(BEGIN) Z(T)");
+    let said = raw.ask(&[named(b'D', b'P', ""), sync()].concat());
+    assert!(said.contains("34000") && said.ends_with(" Z(E)"), "{said}");
+    assert_eq!(raw.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
+}
+
 /// Statements go with DISCARD ALL and DEALLOCATE, and come again when they are prepared again.
 pub fn statements_are_taken_away() {
     let Some(front) = Front::new(1) else { return };
