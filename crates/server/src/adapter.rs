@@ -119,8 +119,12 @@ impl Backend for Session {
         Session::prepare(self, text, types)
     }
 
-    fn prepare_once(&mut self, text: &str) -> SqlResult<Arc<Statement>> {
-        Session::prepare_once(self, text)
+    fn prepare_once(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
+        Session::prepare_once(self, text, types)
+    }
+
+    fn fix_columns(&self, statement: &Arc<Statement>) {
+        statement.fix_columns();
     }
 
     fn is_unbound(&self) -> bool {

@@ -154,13 +154,17 @@ pub trait Backend: Send + 'static {
     /// Grammar, names, types.
     fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Self::Statement>;
 
-    /// Analyses one statement of the simple protocol, which is run once. Its columns are those of its rows when it has run.
+    /// Analyses one statement whose columns nobody knows yet. When it has run they are those of its rows, unless they were fixed
+    /// before.
     ///
     /// # Errors
     /// Grammar, names, types.
-    fn prepare_once(&mut self, text: &str) -> SqlResult<Self::Statement> {
-        self.prepare(text, &[])
+    fn prepare_once(&mut self, text: &str, types: &[u32]) -> SqlResult<Self::Statement> {
+        self.prepare(text, types)
     }
+
+    /// The client knows the statement's columns now.
+    fn fix_columns(&self, _statement: &Self::Statement) {}
 
     /// Tells whether the preparation that has failed may have failed for a definition that is not committed.
     fn is_unbound(&self) -> bool {

@@ -1,6 +1,8 @@
 //! The extended protocol: parse, bind, describe, execute, close.
 //!
-//! **Invariant:** a message that fails has answered nothing but its error.
+//! **Invariant:** a message that fails has answered nothing but its error. The unnamed statement never fails for columns that
+//! somebody has changed since its `Parse`, of the same batch: PostgreSQL keeps its tables locked meanwhile, here its columns are
+//! told when it runs.
 
 use crate::backend::{Backend, Format};
 use crate::door::{Hot, Marks};
@@ -70,7 +72,10 @@ impl<B: Backend> Session<B> {
     pub(crate) fn parse(&mut self, body: &[u8]) -> Result<(), Stop> {
         let Parse { name, text, types } = Parse::read(body)?;
         self.begin_parse(name, text)?;
-        let statement = self.backend.prepare(text, &types)?;
+        let statement = match name {
+            "" => self.backend.prepare_once(text, &types)?,
+            _ => self.backend.prepare(text, &types)?,
+        };
         let (marks, generation) = self.marks(text);
         let totals = self.stats.statement(text);
         self.parsed(name, Prepared { statement, text: text.into(), totals, marks, generation })
@@ -99,8 +104,10 @@ impl<B: Backend> Session<B> {
         let text: Arc<str> = text.into();
         let (stats, door) = (Arc::clone(&self.stats), self.door.clone());
         self.seen.announce(&text, self.backend.class(), Instant::now());
+        let is_unnamed = name.is_empty();
         let prepared = self.aside(move |backend| {
-            let statement = backend.prepare(&text, &types)?;
+            let statement =
+                if is_unnamed { backend.prepare_once(&text, &types)? } else { backend.prepare(&text, &types)? };
             let (totals, generation) = (stats.statement(&text), door.generation());
             let marks = door.marks(text.as_bytes());
             Ok::<_, sql::SqlError>(Prepared { statement, text, totals, marks, generation })
@@ -160,6 +167,7 @@ impl<B: Backend> Session<B> {
         let hot = self.marks_of(&prepared).hot.bound(&bind);
         let mut portal = self.backend.bind(statement, values)?;
         if !bind.portal.is_empty() {
+            self.backend.fix_columns(statement);
             portal = self.backend.name_portal(bind.portal, portal)?;
         }
         let portal = Lent::new(portal);
@@ -173,19 +181,36 @@ impl<B: Backend> Session<B> {
         match frame::target(body)? {
             (b'S', name) => {
                 let prepared = self.statement(name)?;
-                let columns = self.backend.columns(&prepared.statement);
                 self.conn.replies.parameters(self.backend.parameters(&prepared.statement));
-                self.conn.replies.columns(columns, &Formats::All(Format::Text));
+                self.describe_as(prepared, Formats::All(Format::Text));
             }
             (b'P', name) => {
                 self.find_portal(name);
                 let held = self.portals.get(name).ok_or_else(|| errors::no_portal(name))?;
-                let columns = self.backend.columns(&held.prepared.statement);
-                self.conn.replies.columns(columns, &held.formats);
+                let (prepared, formats) = (Arc::clone(&held.prepared), held.formats.clone());
+                self.describe_as(prepared, formats);
             }
             (other, _) => return Err(errors::target("DESCRIBE", other).into()),
         }
         Ok(())
+    }
+
+    /// Tells the columns: those of the unnamed statement when the next message is known.
+    fn describe_as(&mut self, prepared: Arc<Prepared<B::Statement>>, formats: Formats) {
+        let is_unnamed = self.statements.get("").is_some_and(|unnamed| Arc::ptr_eq(unnamed, &prepared));
+        let waits = is_unnamed && self.backend.column_count(&prepared.statement).is_some();
+        self.described = Some((prepared, formats));
+        if !waits {
+            self.tell_columns();
+        }
+    }
+
+    /// Answers the `Describe` that is not answered yet, if there is one.
+    pub(crate) fn tell_columns(&mut self) {
+        if let Some((prepared, formats)) = self.described.take() {
+            self.backend.fix_columns(&prepared.statement);
+            self.conn.replies.columns(self.backend.columns(&prepared.statement), &formats);
+        }
     }
 
     pub(crate) fn close(&mut self, body: &[u8]) -> Result<(), Stop> {
@@ -208,6 +233,14 @@ impl<B: Backend> Session<B> {
     pub(crate) async fn execute(&mut self, name: &str, rows_max: i32) -> Result<(), Stop> {
         let limit = usize::try_from(rows_max).ok().filter(|&limit| 0 < limit);
         self.find_portal(name);
+        let runs_now = |held: &Held<B>, described: &Arc<_>| {
+            matches!(held.state, State::Ready) && Arc::ptr_eq(&held.prepared, described)
+        };
+        if let Some((described, _)) = &self.described
+            && !self.portals.get(name).is_some_and(|held| runs_now(held, described))
+        {
+            self.tell_columns();
+        }
         let held = self.portals.get_mut(name).ok_or_else(|| errors::no_portal(name))?;
         // Out of its place while it runs; whatever fails leaves it there, ended.
         let state = std::mem::replace(&mut held.state, State::Ended);
@@ -257,8 +290,11 @@ impl<B: Backend> Session<B> {
         } else if let Some(held) = self.portals.get_mut(name) {
             held.portal = portal;
         }
-        match outcome? {
+        let outcome = outcome?;
+        self.tell_columns();
+        match outcome {
             Outcome::Rows(rows, tag) => {
+                self.fit_formats(name)?;
                 self.go_on(name, rows.into_iter(), tag, limit, false).await?;
                 if goes_on {
                     self.set(name, State::Ready);
@@ -273,6 +309,16 @@ impl<B: Backend> Session<B> {
                 self.conn.replies.empty();
                 Ok(())
             }
+        }
+    }
+
+    /// Looks whether the formats of each column are still of as many, if the columns have changed since the `Bind`.
+    fn fit_formats(&self, name: &str) -> SqlResult<()> {
+        let Some(held) = self.portals.get(name) else { return Ok(()) };
+        let count = self.backend.column_count(&held.prepared.statement);
+        match (&held.formats, count) {
+            (Formats::Each(each), Some(count)) if each.len() != count => Err(errors::result_formats(each.len(), count)),
+            _ => Ok(()),
         }
     }
 

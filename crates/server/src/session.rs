@@ -113,6 +113,8 @@ pub(crate) struct Session<B: Backend> {
     pub(crate) message_max: usize,
     pub(crate) statements: Names<Arc<Prepared<B::Statement>>>,
     pub(crate) portals: Names<Held<B>>,
+    /// A `Describe` that is not answered yet, by statement and formats: its columns are told with the rows if the `Execute` is next.
+    pub(crate) described: Option<(Arc<Prepared<B::Statement>>, Formats)>,
     /// Whether messages are ignored until `Sync`.
     pub(crate) skips: bool,
     /// Whether the client knows that it is its turn: `ReadyForQuery` was the last thing said.
@@ -154,6 +156,7 @@ impl<B: Backend> Session<B> {
             message_max,
             statements,
             portals,
+            described: None,
             skips: false,
             is_ready: false,
             memory_max,
@@ -241,6 +244,9 @@ impl<B: Backend> Session<B> {
 
     /// Answers the first message of the input.
     async fn answer(&mut self, kind: u8, length: usize) -> Result<(), Gone> {
+        if kind != b'E' {
+            self.tell_columns();
+        }
         let message = self.conn.lift(length);
         let body = message.body();
         let answered = match kind {
@@ -308,6 +314,7 @@ impl<B: Backend> Session<B> {
 
     /// Tells the client and the session of an error.
     pub(crate) fn failed(&mut self, error: &SqlError) {
+        self.tell_columns();
         self.notices();
         self.conn.replies.error("ERROR", error);
         self.conn.is_due = true;
@@ -318,6 +325,10 @@ impl<B: Backend> Session<B> {
     /// The end of an implicit transaction, and `ReadyForQuery`.
     fn sync(&mut self) {
         self.skips = false;
+        // From the next batch on, the unnamed statement is as any other.
+        if let Some(unnamed) = self.statements.get("") {
+            self.backend.fix_columns(&unnamed.statement);
+        }
         if let Err(error) = self.commit() {
             self.failed(&error);
         }

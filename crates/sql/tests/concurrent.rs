@@ -247,7 +247,7 @@ fn client(database: &Database) -> Client {
 
 impl Client {
     fn portal(&mut self, text: &str) -> Portal {
-        let statement = self.0.prepare_once(text).unwrap();
+        let statement = self.0.prepare_once(text, &[]).unwrap();
         self.0.bind(&statement, Vec::new()).unwrap()
     }
 
@@ -364,7 +364,7 @@ fn who_waits_goes_on_with_the_newest_rows() {
 /// Runs a statement to its end on this thread.
 fn finish(client: &mut Client, text: &str) -> Result<String, String> {
     let told = |error: sql::SqlError| format!("{} {}", error.state().0, error.message());
-    let statement = client.0.prepare_once(text).map_err(told)?;
+    let statement = client.0.prepare_once(text, &[]).map_err(told)?;
     let mut portal = client.0.bind(&statement, Vec::new()).map_err(told)?;
     let result = loop {
         match client.0.execute(&mut portal) {

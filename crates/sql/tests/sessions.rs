@@ -90,7 +90,7 @@ impl Here {
     /// Prepares a statement and runs it.
     fn prepare(&mut self, session: &str, text: &str, may_wait: bool) -> Option<Answer> {
         let own = self.sessions.get_mut(session).unwrap();
-        let mut prepared = if may_wait { Some(own.prepare_once(text)) } else { None };
+        let mut prepared = if may_wait { Some(own.prepare_once(text, &[])) } else { None };
         let statement = loop {
             let error = match prepared {
                 Some(Ok(statement)) => break Ok(statement),
@@ -111,7 +111,7 @@ impl Here {
                 Ok(Unbound::Stands | Unbound::Again) => {}
                 Err(error) => break Err(error),
             }
-            prepared = Some(own.prepare_once(text));
+            prepared = Some(own.prepare_once(text, &[]));
         };
         match statement.and_then(|statement| own.bind(&statement, Vec::new())) {
             Ok(portal) => self.go_on(session, portal, may_wait),

@@ -96,6 +96,7 @@ fn main() -> ExitCode {
             testkit::test!(real::what_is_parsed_waits_for_definitions),
             testkit::test!(real::cancel_and_death_leave_nothing_behind),
             testkit::test!(real::wrong_data_come_before_another_message),
+            testkit::test!(real::columns_of_one_batch_may_change),
             testkit::test!(real::conflicts_have_their_codes),
             testkit::test!(real::a_statement_alone_survives_a_more_important_one),
             testkit::test!(interleavings::scripts_over_the_wire_1),

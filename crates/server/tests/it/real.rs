@@ -25,6 +25,15 @@ impl Real {
         Real::over(settings, change, true)
     }
 
+    /// Returns when a session waits for a lock.
+    fn until_one_waits(&self) {
+        let begun = std::time::Instant::now();
+        while self.engine.locks().iter().all(|lock| lock.granted) {
+            assert!(begun.elapsed() < PATIENCE, "nobody waits");
+            std::thread::yield_now();
+        }
+    }
+
     /// Without the schema `overtake`, which only this server has.
     pub fn alone() -> Real {
         Real::over("", |_| {}, false)
@@ -346,4 +355,67 @@ pub fn wrong_data_come_before_another_message() {
         assert!(said.contains("08P01|unexpected message type") && said.ends_with("end"), "{said}");
         assert_eq!(raw.ask(&query("select count(*) from t")), "T(count:20:0) D(0) C(SELECT 1) Z(I)");
     }
+}
+
+/// Columns that change between `Parse` and `Execute` of one batch are told with the rows, those of a statement that is known fail.
+pub fn columns_of_one_batch_may_change() {
+    let rig = Real::new();
+    let client = || {
+        let stream = TcpStream::connect(rig.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut raw = Raw { stream, pid: 0, secret: 0 };
+        raw.start(&[("user", "postgres"), ("database", "postgres")]);
+        raw
+    };
+    let (mut owner, mut user) = (client(), client());
+    owner.ask(&query("create table t (id int primary key, v int); insert into t values (1, 7)"));
+    user.ask(&query("set lock_timeout = '10s'"));
+    let select = "select * from t where id = 1 for update";
+    let describes = [
+        vec![parse("", select, &[]), bind("", "", &[], &[], &[]), named(b'D', b'P', ""), execute("", 0)],
+        vec![parse("", select, &[]), bind("", "", &[], &[], &[1]), named(b'D', b'S', ""), execute("", 0)],
+        vec![parse("", select, &[]), bind("", "", &[], &[], &[]), execute("", 0)],
+    ];
+    let change = ["alter table t alter v type bigint", "alter table t add w text", "alter table t drop w"];
+    let wanted = [
+        "1 2 T(id:23:0,v:20:0) D(1,7) C(SELECT 1) Z(I)",
+        "1 2 t T(id:23:0,v:20:0,w:25:0) D([0, 0, 0, 1],[0, 0, 0, 0, 0, 0, 0, 7],NULL) C(SELECT 1) Z(I)",
+        "1 2 D(1,7) C(SELECT 1) Z(I)",
+    ];
+    for ((batch, change), wanted) in describes.iter().zip(change).zip(wanted) {
+        let begun = owner.ask(&query(&format!("begin; {change}")));
+        assert!(begun.ends_with("Z(T)"), "{begun}");
+        user.send(&[batch.concat(), sync()].concat());
+        rig.until_one_waits();
+        owner.ask(&query("commit"));
+        assert_eq!(user.answer(), wanted);
+    }
+    // The answer has come, so the client knows them: a message of its own between the two says so.
+    owner.ask(&query("begin; alter table t alter v type int"));
+    let told = [
+        parse("", select, &[]),
+        bind("", "", &[], &[], &[]),
+        named(b'D', b'P', ""),
+        message(b'H', b""),
+        execute("", 0),
+    ];
+    user.send(&[told.concat(), sync()].concat());
+    rig.until_one_waits();
+    owner.ask(&query("commit"));
+    let changed = "E(ERROR|0A000|cached plan must not change result type) Z(I)";
+    assert_eq!(user.answer(), format!("1 2 T(id:23:0,v:20:0) {changed}"));
+    // Of an earlier batch it is known, too.
+    assert_eq!(user.ask(&[parse("", select, &[]), sync()].concat()), "1 Z(I)");
+    owner.ask(&query("alter table t alter v type bigint"));
+    let later = [bind("", "", &[], &[], &[]), execute("", 0), sync()].concat();
+    assert_eq!(user.ask(&later), format!("2 {changed}"));
+    // What fails tells its columns before, as PostgreSQL.
+    let fails = [
+        parse("", "select 1 / (v - 7) as q from t", &[]),
+        bind("", "", &[], &[], &[]),
+        named(b'D', b'P', ""),
+        execute("", 0),
+    ];
+    let said = user.ask(&[fails.concat(), sync()].concat());
+    assert_eq!(said, "1 2 T(q:20:0) E(ERROR|22012|division by zero) Z(I)");
 }

@@ -279,7 +279,7 @@ impl Session {
         }
         let given = statement.parameters.iter().copied().map(Some).collect();
         let (bound, _, columns) = self.bind_now(&statement.text, tree, statement.copy.as_ref(), given)?;
-        if !statement.is_once && !statement.keeps_columns(columns.as_deref()) {
+        if statement.has_columns_fixed() && !statement.keeps_columns(columns.as_deref()) {
             let message = "cached plan must not change result type";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }

@@ -57,7 +57,7 @@ const ANALYTICS: &str = "analytics";
 
 impl Explain {
     pub(super) fn new(options: Options, statement: Statement, planning: Duration) -> Explain {
-        Explain { options, statement: Arc::new(Statement { is_once: true, ..statement }), planning }
+        Explain { options, statement: Arc::new(Statement { has_fixed_columns: false.into(), ..statement }), planning }
     }
 
     /// The one column of its rows.

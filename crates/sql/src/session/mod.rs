@@ -57,7 +57,7 @@ use run::{Given, Needs};
 use server::{LiveSettings, ServerSettings};
 use sqlparser::ast;
 use stage::Class;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 pub use unbound::Unbound;
@@ -127,8 +127,8 @@ pub struct Statement {
     class: Option<Class>,
     /// How often it was run.
     runs: AtomicI64,
-    /// True if it is run once, and nobody was told its columns before: they may change while it waits.
-    is_once: bool,
+    /// True unless nobody knows its columns yet, so that they may change while it waits.
+    has_fixed_columns: AtomicBool,
     /// The columns with which it was run, if they had changed.
     later: OnceLock<Arc<[ColumnInfo]>>,
 }
@@ -188,7 +188,7 @@ impl Statement {
             bound: RwLock::new(Arc::new(bound)),
             class: None,
             runs: AtomicI64::new(0),
-            is_once: false,
+            has_fixed_columns: AtomicBool::new(true),
             later: OnceLock::new(),
         }
     }

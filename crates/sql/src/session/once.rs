@@ -1,10 +1,11 @@
 //! Columns of a statement that may change while it waits for its tables.
 //!
-//! **Invariant:** columns that a client was told stay as they are. Those of a statement that is run once are told with its rows.
+//! **Invariant:** columns that a client was told stay as they are. Those that it was not told yet are told with the rows.
 
 use super::{Action, Bound, ColumnInfo, Session, Statement};
 use crate::error::SqlResult;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl Statement {
     /// Tells whether the columns with which it was bound last have the types of those that were told.
@@ -12,7 +13,7 @@ impl Statement {
         let types = |columns: Option<&[ColumnInfo]>| {
             columns.map(|columns| columns.iter().map(|column| column.kind).collect::<Vec<_>>())
         };
-        types(columns) == types(self.columns.as_deref())
+        types(columns) == types(self.columns())
     }
 
     /// The same with the columns with which it was run.
@@ -26,10 +27,20 @@ impl Statement {
         Arc::new(Statement { columns, ..Statement::of(&self.text, fixed) })
     }
 
+    /// Keeps its columns as they are, since somebody knows them now.
+    pub fn fix_columns(&self) {
+        self.has_fixed_columns.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_columns_fixed(&self) -> bool {
+        // Once it has run, they are those of its rows.
+        self.has_fixed_columns.load(Ordering::Relaxed) || self.later.get().is_some()
+    }
+
     /// It was run: from now on its columns are those of its rows.
     pub(super) fn settle(&self) {
         let bound = self.bound();
-        if self.is_once
+        if !self.has_columns_fixed()
             && bound.columns.as_deref() != self.columns.as_deref()
             && let Some(columns) = &bound.columns
         {
@@ -39,15 +50,15 @@ impl Statement {
 }
 
 impl Session {
-    /// Analyses one statement that is run once, and whose columns nobody asks for before: if its tables change while it waits
-    /// for them, its rows have the new columns.
+    /// Analyses one statement whose columns nobody knows yet: if its tables change while it waits for them, its rows have the
+    /// new columns, until [`Statement::fix_columns`].
     ///
     /// # Errors
     /// Those of [`Session::prepare`].
-    pub fn prepare_once(&mut self, text: &str) -> SqlResult<Arc<Statement>> {
-        let statement = self.prepare(text, &[])?;
+    pub fn prepare_once(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
+        let statement = self.prepare(text, types)?;
         Ok(match Arc::try_unwrap(statement) {
-            Ok(statement) => Arc::new(Statement { is_once: true, ..statement }),
+            Ok(statement) => Arc::new(Statement { has_fixed_columns: false.into(), ..statement }),
             Err(statement) => statement,
         })
     }

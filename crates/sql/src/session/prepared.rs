@@ -58,7 +58,13 @@ impl Session {
             let query_tree = ast::Statement::Query(Box::new(query.clone()));
             let (bound, parameters, columns) = self.bind_now(text, &query_tree, None, given)?;
             let (tree, own) = (Some(Tree::new(query_tree)), parameters.clone());
-            let statement = Statement { tree, parameters: own, columns, is_once: true, ..Statement::of(text, bound) };
+            let statement = Statement {
+                tree,
+                parameters: own,
+                columns,
+                has_fixed_columns: false.into(),
+                ..Statement::of(text, bound)
+            };
             let declare = Declare::new(declare, query, statement)?;
             return Ok((Bound::fixed(Action::Declare(Box::new(declare))), parameters, None));
         }
