@@ -10,6 +10,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Params(Vec<(Box<str>, Box<str>)>);
 
+/// No server reports as many settings: what is new beyond is not noted, and no client is told of it.
+const NAMES_MAX: usize = 200;
+
 impl Params {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(own, _)| **own == *name).map(|(_, value)| &**value)
@@ -27,6 +30,9 @@ impl Params {
     /// Notes a report; says whether it is news.
     pub(crate) fn note(all: &mut Arc<Params>, name: &str, value: &str) -> bool {
         if all.get(name) == Some(value) {
+            return false;
+        }
+        if NAMES_MAX <= all.0.len() && all.get(name).is_none() {
             return false;
         }
         let own = Arc::make_mut(all);
@@ -59,5 +65,18 @@ impl Params {
             });
         }
         *told = Arc::clone(here);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_server_makes_a_list_long() {
+        let mut all = Arc::default();
+        let is_news: Vec<bool> = (0..300).map(|name| Params::note(&mut all, &name.to_string(), "a")).collect();
+        assert_eq!(is_news.iter().filter(|&&is_news| is_news).count(), NAMES_MAX);
+        assert!(Params::note(&mut all, "0", "b") && all.get("0") == Some("b") && all.iter().count() == NAMES_MAX);
     }
 }
