@@ -147,6 +147,8 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let default = if arguments.upstream.is_empty() { "off" } else { "auto" };
     let door = DoorOptions::from_settings(&settings, default, arguments.upstream.is_empty()).map_err(refused)?;
     config.door = Door::new(&door).map_err(|error| Refusal::new(format!("overtake.gate_classes: {error}")))?;
+    let limits = MemoryLimits::of(settings.bytes("overtake.memory"), memory::limit_bytes());
+    limits.set();
     if !arguments.upstream.is_empty() {
         let url = Url::joined(arguments.upstream.iter().cloned());
         let url = url.map_err(|error| Refusal::new(format!("--upstream: {error}")))?;
@@ -157,12 +159,10 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         let mut options = UpstreamOptions::from_settings(&settings).map_err(refused)?;
         let own = arguments.clone();
         options.again = Some(Arc::new(move || own.settings()));
-        return serve_upstream(&runtime, arguments, config, &url, options, stop);
+        return serve_upstream(&runtime, arguments, config, &url, (options, limits), stop);
     }
     let is_default = settings.source("listen_addresses") == Source::Default;
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
-    let limits = MemoryLimits::of(settings.bytes("overtake.memory"), memory::limit_bytes());
-    limits.set();
     let lanes = Wanted::from_settings(&settings);
     let engine = Engine::new(EngineConfig::in_memory());
     engine.set_lock_config(server::lock_config(engine.lock_config(), &settings));
@@ -269,7 +269,7 @@ fn serve_upstream(
     arguments: &Arguments,
     config: Config,
     url: &Url,
-    options: UpstreamOptions,
+    (options, limits): (UpstreamOptions, MemoryLimits),
     stop: &Stop,
 ) -> anyhow::Result<()> {
     let upstream = Upstream::new(url.clone(), options, config.door.clone())
@@ -281,6 +281,7 @@ fn serve_upstream(
     let network_begun = Arc::clone(&config.network_begun);
     let (front, shown) = (upstream.clone(), upstream.clone());
     let server = Server::bind(config, upstream).map_err(|error| Refusal::new(format!("cannot listen {error}")))?;
+    let _purging = Purging::start(limits)?;
     let hosts: Vec<String> = url.hosts.iter().map(ToString::to_string).collect();
     announce(format_args!("Overtake is listening before {}.\n", hosts.join(", ")));
     for address in server.addresses().context("the server's addresses")? {

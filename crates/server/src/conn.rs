@@ -193,7 +193,7 @@ pub(crate) enum Gone {
     Confused,
     /// The client has waited before the servers for so long.
     Waited(Duration),
-    /// What the client sends does not fit into what the process may hold.
+    /// What the client, or a server for it, sends does not fit into what the process may hold.
     NoRoom,
 }
 
@@ -237,8 +237,8 @@ pub struct Conn {
 }
 
 /// Bytes of a long input as they are counted for all.
-#[derive(Default)]
-struct Unfinished(usize);
+#[derive(Debug, Default)]
+pub(crate) struct Unfinished(usize);
 
 impl Unfinished {
     fn set(&mut self, bytes: usize) {
@@ -246,6 +246,18 @@ impl Unfinished {
             MESSAGES.change(bytes as i64 - self.0 as i64);
             self.0 = bytes;
         }
+    }
+
+    /// Makes room for one read of so many bytes. A message that is not whole yet counts as memory of the process like any other.
+    pub(crate) fn make_room(&mut self, input: &mut BytesMut, bytes: usize) -> Result<(), Gone> {
+        // To make room copies what is there into a block of twice its size. Small messages never ask.
+        let more = input.capacity().max(input.len() + bytes);
+        if AHEAD < input.len() && input.capacity() < input.len() + bytes && !has_room(more * 2) {
+            return Err(Gone::NoRoom);
+        }
+        input.reserve(bytes);
+        self.set(if AHEAD < input.capacity() { input.capacity() } else { 0 });
+        Ok(())
     }
 }
 
@@ -314,18 +326,17 @@ impl Conn {
         self.ending.is_due()
     }
 
-    /// Reads more. A message that is not whole yet counts as memory of the process like any other.
+    /// Makes room for one read, which is refused where a message would not fit into what the process may hold.
+    pub(crate) fn make_room(&mut self, bytes: usize) -> Result<(), Gone> {
+        self.unfinished.make_room(&mut self.input, bytes)
+    }
+
+    /// Reads more.
     pub(crate) async fn fill(&mut self) -> Result<(), Gone> {
         if self.input.is_empty() && KEEP < self.input.capacity() {
             self.input = BytesMut::new();
         }
-        // To make room copies what is there into a block of twice its size. Small messages never ask.
-        let more = self.input.capacity().max(self.input.len() + READ);
-        if AHEAD < self.input.len() && self.input.capacity() < self.input.len() + READ && !has_room(more * 2) {
-            return Err(Gone::NoRoom);
-        }
-        self.input.reserve(READ);
-        self.unfinished.set(if AHEAD < self.input.capacity() { self.input.capacity() } else { 0 });
+        self.make_room(READ)?;
         let read = async {
             tokio::select! {
                 biased;

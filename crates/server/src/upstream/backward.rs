@@ -45,8 +45,10 @@ impl Link {
             let Some((kind, length)) = message::head(&inbox[at..]).ok_or(Event::ServerGone)? else { break };
             let reply = Reply::of(kind);
             let is_there = length <= inbox.len() - at;
-            // Rows pass as they come, unless they are for the front.
-            let is_bulk = matches!(reply, Reply::Row | Reply::CopyData)
+            // Rows pass as they come, unless they are for the front; and so do notices and all else that nobody here looks at, where
+            // the front cannot say anything of its own meanwhile.
+            let is_bulk = (matches!(reply, Reply::Row | Reply::CopyData)
+                || reply == Reply::Other && !self.expects.is_empty())
                 && !matches!(self.expects.front(), Some(Expect::Check { .. } | Expect::Prelude))
                 && self.showing().is_none();
             if is_bulk {

@@ -13,7 +13,6 @@ use super::params::Params;
 use super::pool::Taken;
 use super::priority::Served;
 use super::resets::Reset;
-use super::server_conn::READ;
 use super::settings::{self, Settings};
 use super::talk::Talk;
 use super::turn::Turn;
@@ -293,7 +292,9 @@ impl Link {
             }
             if !server_rests && talk.conn.replies.out.len() < ANSWERS {
                 let server = &mut self.taken.server;
-                server.inbox.reserve(READ);
+                if let Err(gone) = server.make_room() {
+                    return Poll::Ready(Event::Gone(gone));
+                }
                 match pin!(server.io.read_buf(&mut server.inbox)).poll(cx) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Event::ServerGone),
                     Poll::Ready(Ok(_)) => {
@@ -337,7 +338,9 @@ impl Link {
                 && talk.conn.input.len() < QUESTIONS + talk.needs
                 && self.taken.server.out.len() < QUESTIONS
             {
-                talk.conn.input.reserve(CLIENT_READ);
+                if let Err(gone) = talk.conn.make_room(CLIENT_READ) {
+                    return Poll::Ready(Event::Gone(gone));
+                }
                 match pin!(talk.conn.io.read_buf(&mut talk.conn.input)).poll(cx) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Event::Gone(Gone::Client)),
                     Poll::Ready(Ok(_)) => has_moved = true,

@@ -12,7 +12,7 @@ use super::prepared::Prepared;
 use super::reach::Line;
 use super::settings::Settings;
 use super::sight::Sight;
-use crate::conn::Io;
+use crate::conn::{Gone, Io, Unfinished};
 use bytes::{Buf, BytesMut};
 use gate::Ticket;
 use sql::{SqlError, SqlState};
@@ -26,13 +26,16 @@ use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 /// Room for one read. Of large results that much is under way at a time, for each client.
-pub(crate) const READ: usize = 32 << 10;
+const READ: usize = 32 << 10;
 /// An idle connection's buffers larger than this are given back.
 const KEEP: usize = 64 << 10;
+/// No message that is looked at whole is as long as a rule.
+const LONG: usize = 256 << 10;
 
 pub(crate) struct ServerConn {
     pub(crate) io: Box<dyn Io>,
     pub(crate) inbox: BytesMut,
+    unfinished: Unfinished,
     pub(crate) out: BytesMut,
     /// How it is cancelled.
     pub(crate) line: Arc<Line>,
@@ -122,6 +125,7 @@ impl ServerConn {
         ServerConn {
             io,
             inbox: BytesMut::new(),
+            unfinished: Unfinished::default(),
             out: BytesMut::new(),
             line,
             params: Arc::default(),
@@ -173,9 +177,18 @@ impl ServerConn {
         }
     }
 
+    /// Makes room in the inbox for one read. What an unusually long message has taken is given back before the next one.
+    pub(crate) fn make_room(&mut self) -> Result<(), Gone> {
+        if self.inbox.is_empty() && LONG < self.inbox.capacity() {
+            self.inbox = BytesMut::new();
+        }
+        self.unfinished.make_room(&mut self.inbox, READ)
+    }
+
     /// Reads more; says how much.
     pub(crate) async fn read(&mut self) -> io::Result<usize> {
-        self.inbox.reserve(READ);
+        self.make_room()
+            .map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "the message does not fit into memory"))?;
         match self.io.read_buf(&mut self.inbox).await? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             count => Ok(count),
@@ -287,7 +300,7 @@ impl ServerConn {
             sight.rests();
         }
         if KEEP < self.inbox.capacity() {
-            self.inbox = BytesMut::new();
+            (self.inbox, self.unfinished) = (BytesMut::new(), Unfinished::default());
         }
         if KEEP < self.out.capacity() {
             self.out = BytesMut::new();

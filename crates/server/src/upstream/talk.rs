@@ -114,6 +114,8 @@ impl Talk {
             };
             // No cancel begins its way from here on; one that is under way is waited for.
             self.client.reach.rests();
+            // What is said within a message of the server would be read as the rest of it.
+            let is_whole = link.server_rest == 0;
             match event {
                 Event::Done => leave::put_back(link, &self.client.pool),
                 Event::Left => {
@@ -126,16 +128,18 @@ impl Talk {
                     return None;
                 }
                 // The server undoes what is open when its connection closes, unless it has just committed it.
-                Event::Gone(gone) => return link.outcome.unknown().or_else(|| errors::gone(gone)),
+                Event::Gone(gone) => {
+                    return link.outcome.unknown().or_else(|| errors::gone(gone)).filter(|_| is_whole);
+                }
                 Event::Refused(error) => {
                     // Its client is told at once.
                     let pool = Arc::clone(&self.client.pool);
                     tokio::spawn(async move { leave::clean(link, &pool).await });
-                    return Some(error);
+                    return Some(error).filter(|_| is_whole);
                 }
                 Event::ServerGone => {
                     self.client.pool.nodes.suspect(&link.taken.node);
-                    return link.last_words();
+                    return link.last_words().filter(|_| is_whole);
                 }
                 // Its first message is still here: another connection is to have it.
                 Event::Again | Event::Speaks => {}
@@ -380,7 +384,9 @@ impl Talk {
                 *buffer = BytesMut::new();
             }
         }
-        conn.input.reserve(READ);
+        if let Err(gone) = conn.make_room(READ) {
+            return Poll::Ready(Err(gone));
+        }
         match pin!(conn.io.read_buf(&mut conn.input)).poll(cx) {
             Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(Gone::Client)),
             Poll::Ready(Ok(_)) => Poll::Ready(Ok(())),

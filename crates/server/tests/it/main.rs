@@ -236,6 +236,8 @@ fn main() -> ExitCode {
             testkit::test!(upstream::servers::lost_outcomes_are_unknown),
             testkit::test!(upstream::servers::servers_have_gates_of_their_own),
             testkit::test!(upstream::servers::last_words_are_for_those_whom_they_concern),
+            testkit::test!(upstream::servers::nothing_is_said_within_a_message),
+            testkit::test!(upstream::servers::long_messages_are_bounded),
             testkit::test!(upstream::servers::readiness_is_the_servers),
             testkit::test!(upstream::succession::a_fenced_server_is_accepted),
             testkit::test!(upstream::succession::a_promotion_goes_on_from_what_was_accepted),

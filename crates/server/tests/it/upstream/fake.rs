@@ -70,6 +70,14 @@ fn error(severity: &str, code: &str) -> Vec<u8> {
     message(b'E', format!("S{severity}\0V{severity}\0C{code}\0Mit is so\0\0").as_bytes())
 }
 
+/// The half of a row, and of a notice and an error of so many bytes.
+pub fn half(kind: u8, length: usize) -> Vec<u8> {
+    let body = if kind == b'D' { [&[0, 1, 0, 0, 0, 100][..], &[b'x'; 100]].concat() } else { vec![b'x'; length] };
+    let mut whole = message(kind, &body);
+    whole.truncate(whole.len() / 2);
+    if kind == b'D' { [row(&[Some("y")]), whole].concat() } else { whole }
+}
+
 impl Fake {
     pub fn new(role: Role) -> Fake {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -228,7 +236,10 @@ impl Session {
                         drop(self.state.has_come.wait_timeout_while(cancels, PATIENCE, others).unwrap());
                         self.state.waiting.fetch_sub(1, SeqCst);
                     }
-                    let said = [self.query(&text), message(b'Z', &[self.status])].concat();
+                    let mut said = self.query(&text);
+                    if !text.starts_with("half ") {
+                        said.extend(message(b'Z', &[self.status]));
+                    }
                     if text == "last" {
                         // It ends in the same breath.
                         return self.stream.write_all(&[said, error("FATAL", "57P01")].concat()).ok();
@@ -305,6 +316,10 @@ impl Session {
                 self.listens = true;
                 tag("LISTEN")
             }
+            "half a row" => half(b'D', 0),
+            "half a notice" => half(b'N', 1 << 20),
+            "half an error" => half(b'E', 1 << 20),
+            "half a long error" => half(b'E', 64 << 20),
             "number" => [row(&[Some(&self.number.to_string())]), tag("SELECT 1")].concat(),
             "who" => [row(&[Some(&self.port.to_string())]), tag("SELECT 1")].concat(),
             "write" if role.is_standby => error("ERROR", "25006"),

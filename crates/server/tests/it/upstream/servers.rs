@@ -1,11 +1,14 @@
 //! Several servers: who is the primary, who is asked, and what is known when one has gone.
 
-use super::fake::{DOWN, FULL, Fake, PRIMARY, Role, STANDBY};
+use super::fake::{DOWN, FULL, Fake, PRIMARY, Role, STANDBY, half};
 use super::{Front, Gate, try_value, value};
 use crate::operation::http;
 use crate::support::{PATIENCE, Raw, bind, execute, parse, query, sync};
+use engine::memory::{MESSAGES, held_bytes, limit_bytes};
+use preempt::memory::set_limit_bytes;
 use server::Config;
 use server::upstream::{Limits, UpstreamOptions, Watching};
+use std::io::Read;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -253,6 +256,53 @@ pub fn last_words_are_for_those_whom_they_concern() {
     let mut client = client(&gate, &[]);
     assert_eq!(client.ask(&query("last")), "C(INSERT 0 1) Z(I)");
     let said = client.ask(&query("who"));
+    assert!(said.ends_with(&is(&one)), "{said}");
+}
+
+/// A server that goes within a message says no more, and nobody else does: the client would read it as the rest of a row.
+pub fn nothing_is_said_within_a_message() {
+    for ends in [false, true] {
+        let one = Fake::new(PRIMARY);
+        let url = format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", one.port);
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let gate = Gate::until(&url, Limits::default(), async move { drop(ended.await) });
+        let mut client = client(&gate, &[]);
+        client.send(&query("half a row"));
+        let sent = half(b'D', 0);
+        assert_eq!(client.exactly(sent.len()), sent);
+        if ends {
+            drop(end);
+        } else {
+            one.cut();
+        }
+        let mut rest = Vec::new();
+        let end = client.stream.read_to_end(&mut rest);
+        assert!(end.is_ok() && rest.is_empty(), "{end:?} {:?}", String::from_utf8_lossy(&rest));
+    }
+}
+
+/// What nobody here has to look at is not collected; what is, counts, and one that does not fit is the end of its session only.
+pub fn long_messages_are_bounded() {
+    let one = Fake::new(PRIMARY);
+    let gate = before(&[&one], PATIENCE, 3);
+    let mut reader = client(&gate, &[]);
+    reader.send(&query("half a notice"));
+    let sent = half(b'N', 1 << 20);
+    assert!(reader.exactly(sent.len()) == sent);
+    let mut fails = client(&gate, &[]);
+    let others = MESSAGES.bytes();
+    fails.send(&query("half an error"));
+    until("it counts", || others + (512 << 10) <= MESSAGES.bytes());
+    one.cut();
+    until("it counts no more", || MESSAGES.bytes() < others + (512 << 10));
+    let before = limit_bytes();
+    set_limit_bytes(held_bytes() + (8 << 20));
+    let mut fails = client(&gate, &[]);
+    fails.send(&query("half a long error"));
+    let said = fails.answer();
+    set_limit_bytes(before);
+    assert!(said.starts_with("E(FATAL|") && said.contains("end"), "{said}");
+    let said = client(&gate, &[]).ask(&query("who"));
     assert!(said.ends_with(&is(&one)), "{said}");
 }
 
