@@ -9,6 +9,8 @@ use std::ops::{Deref, DerefMut};
 
 /// As many are dropped at once, whatever the statement.
 const FEW: usize = 1 << 12;
+/// Units of work to drop one.
+const DROPPED: usize = 16;
 
 thread_local! {
     static LEAVINGS: RefCell<Vec<Box<dyn Send>>> = const { RefCell::new(Vec::new()) };
@@ -52,10 +54,15 @@ impl Leavings {
     }
 }
 
-/// Leaves them over if the statement must end, and they are many.
-fn leave<T: Send + 'static>(all: Vec<T>) {
-    if FEW < all.len() && pulse::has_ended() {
-        LEAVINGS.with_borrow_mut(|leavings| leavings.push(Box::new(all)));
+/// Drops them, or leaves them over if the statement must end and they are many. That may become known on the way.
+fn leave<T: Send + 'static>(mut all: Vec<T>) {
+    while FEW < all.len() {
+        let _ = pulse::walk(FEW * DROPPED);
+        if pulse::has_ended() {
+            LEAVINGS.with_borrow_mut(|leavings| leavings.push(Box::new(all)));
+            return;
+        }
+        all.truncate(all.len() - FEW);
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::error::{SqlError, SqlResult};
 use crate::parse::near;
+use crate::pulse;
 use sqlparser::ast;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -27,9 +28,11 @@ fn is_word(token: &TokenWithSpan, word: &str) -> bool {
 /// # Errors
 /// `0A000` for `WHERE CURRENT OF` and `ON CONFLICT (...) WHERE`.
 pub(crate) fn cut(tokens: &[TokenWithSpan]) -> SqlResult<Option<(Vec<TokenWithSpan>, Overriding, TokenWithSpan)>> {
-    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
-    for three in words.windows(3) {
-        let [one, two, three] = [0, 1, 2].map(|at| (three[at], &tokens[three[at]]));
+    let mut words = pulse::walked(tokens).enumerate().filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)));
+    let (Some(mut first), Some(mut second)) = (words.next(), words.next()) else { return Ok(None) };
+    for third in words {
+        let (one, two, three) = (first, second, third);
+        (first, second) = (second, third);
         if is_word(one.1, "where") && is_word(two.1, "current") && is_word(three.1, "of") {
             return Err(SqlError::unsupported("WHERE CURRENT OF"));
         }

@@ -17,6 +17,7 @@ pub(crate) mod rewrite;
 pub(crate) mod sequences;
 mod typos;
 
+use crate::bulk::Bulk;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pulse;
 use crate::tags::Tags;
@@ -130,7 +131,7 @@ pub(crate) fn texts(text: &str) -> SqlResult<Vec<Part>> {
             },
         };
         let before = piece.before + piece.text[..own.start].chars().count();
-        Ok(Some(Part { text: piece.text[own].to_owned(), before }))
+        Ok(Some(Part { text: pulse::copied(&piece.text[own])?, before }))
     })
 }
 
@@ -172,7 +173,7 @@ fn each<T>(
 fn length(tokens: &[TokenWithSpan]) -> usize {
     let is_routine = refused::makes_routine(tokens);
     let (mut depth, mut blocks) = (0_usize, 0_usize);
-    for (at, token) in tokens.iter().enumerate() {
+    for (at, token) in pulse::walked(tokens).enumerate() {
         match &token.token {
             Token::LParen => depth += 1,
             Token::RParen => depth = depth.saturating_sub(1),
@@ -196,23 +197,19 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     let mut words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
     let Some(first) = words.next() else { return Ok(None) };
     // A hint belongs to the statement.
-    let hint = piece.iter().find(
+    let hint = pulse::walked(piece).find(
         |token| matches!(&token.token, Token::Whitespace(Whitespace::MultiLineComment(text)) if text.starts_with('+')),
     );
     let begin = hint.map_or(first.span.start, |hint| hint.span.start.min(first.span.start));
     let last = words.next_back().unwrap_or(first);
     let depth = Depth::of(piece)?;
     depth.check(piece)?;
-    // Each goes through the tokens once or twice.
-    let passes = |count: usize| pulse::tick(piece.len().saturating_mul(count));
-    passes(2)?;
     if let Some(error) = refused::statement(text, piece) {
         return Err(error);
     }
-    passes(2)?;
     typos::check(text, piece)?;
     if let Some(tree) = maintenance::maintenance(text, piece)? {
-        let text = text[offset(text, first.span.start)..offset(text, last.span.end)].to_owned();
+        let text = pulse::copied(&text[offset(text, first.span.start)..offset(text, last.span.end)])?;
         return Ok(Some(Parsed { tree, text, copy: None, explain: None }));
     }
     let (piece, explain) = match crate::explain::options::cut(text, piece)? {
@@ -223,7 +220,7 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     if explain.is_none()
         && let Some(tree) = cursors::fetch(text, piece)?
     {
-        let text = text[offset(text, begin)..offset(text, last.span.end)].to_owned();
+        let text = pulse::copied(&text[offset(text, begin)..offset(text, last.span.end)])?;
         return Ok(Some(cursors::parsed(text, tree)));
     }
     let (piece, declare) = match cursors::cut(text, piece)? {
@@ -239,7 +236,6 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
         Some((piece, what, token)) => (piece, Some((what, token))),
         None => (copied(piece)?, None),
     };
-    passes(4)?;
     let piece = crate::roles::change::as_roles(&piece).unwrap_or(piece);
     let piece = rewrite::rewrite(text, piece)?;
     let dialect = Grammar::new();
@@ -248,6 +244,8 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
         .with_tokens_with_locations(piece);
     let end = offset(text, last.span.end);
     let parsed = parser.parse_statement();
+    let next = parser.peek_token();
+    drop(Bulk::from(parser.into_tokens()));
     if let Some(stopped) = grammar::take_stopped() {
         return Err(stopped);
     }
@@ -255,7 +253,6 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     if let Some((what, token)) = overriding {
         crate::overriding::put(&mut tree, what, text, &token)?;
     }
-    let next = parser.peek_token();
     if next.token != Token::EOF {
         return Err(near(text, Some(&next)));
     }
@@ -268,16 +265,22 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     if explain.is_some() {
         crate::explain::options::check(text, explained, &tree)?;
     }
-    let text = text[offset(text, begin)..end].to_owned();
+    let text = pulse::copied(&text[offset(text, begin)..end])?;
     Ok(Some(Parsed { tree, copy, explain, text }))
 }
 
 /// The same tokens.
 fn copied(tokens: &[TokenWithSpan]) -> SqlResult<Vec<TokenWithSpan>> {
     let mut copy = Vec::with_capacity(tokens.len());
-    for some in tokens.chunks(1 << 10) {
-        pulse::tick(some.len() * 16)?;
-        copy.extend_from_slice(some);
+    for TokenWithSpan { token, span } in tokens {
+        pulse::tick(16)?;
+        let token = match token {
+            Token::SingleQuotedString(text) if pulse::SLICE < text.len() => {
+                Token::SingleQuotedString(pulse::copied(text)?)
+            }
+            token => token.clone(),
+        };
+        copy.push(TokenWithSpan { token, span: *span });
     }
     Ok(copy)
 }
@@ -486,8 +489,18 @@ fn offset(text: &str, location: Location) -> usize {
         });
         newline.map_or(text.len(), |(at, _)| at + 1)
     };
-    let columns = location.column.saturating_sub(1) as usize;
-    text[start..].char_indices().nth(columns).map_or(text.len(), |(at, _)| start + at)
+    let (mut columns, mut at) = (location.column.saturating_sub(1) as usize, start);
+    for slice in pulse::slices(&text[start..]) {
+        let count = slice.chars().count();
+        if columns < count {
+            return slice.char_indices().nth(columns).map_or(text.len(), |(more, _)| at + more);
+        }
+        // Whoever looks next finds that the statement must end.
+        let _ = pulse::walk(slice.len());
+        columns -= count;
+        at += slice.len();
+    }
+    text.len()
 }
 
 /// Its position, as an error carries it.

@@ -11,6 +11,8 @@
 //! The counter and the watch belong to the thread. An urgent context, which runs on the stack of another, evaluates nothing of
 //! SQL and comes never here. Where a thread takes turns between statements, each turn is within its own [`during`].
 
+pub mod steps;
+
 use crate::error::{SqlError, SqlResult};
 use engine::memory::{self, SMALL_BYTES};
 use std::cell::{Cell, RefCell};
@@ -30,6 +32,8 @@ pub trait Watch: Send + Sync {
 const UNITS: usize = 1 << 17;
 /// Bytes of a slice that is worked on byte by byte.
 pub const SLICE: usize = 1 << 16;
+/// Units of work of an item of a walk.
+pub(crate) const ITEM: usize = 8;
 /// Bytes that are copied within a unit.
 const COPIED: usize = 16;
 
@@ -114,6 +118,11 @@ pub(crate) fn walk(units: usize) -> SqlResult<()> {
         None if PREPARING.with_borrow(Option::is_some) => look(),
         None => Ok(()),
     }
+}
+
+/// Items that a statement is prepared of, as tokens. When the statement must end they do, too: whoever looks next finds the same.
+pub(crate) fn walked<T>(items: &[T]) -> impl Iterator<Item = &T> {
+    items.iter().take_while(|_| walk(ITEM).is_ok())
 }
 
 /// The next look is after a whole share of work, whatever was done before; and what was taken before counts for nobody.
@@ -206,12 +215,26 @@ pub fn copies(bytes: usize) -> SqlResult<()> {
     tick(1 + bytes / COPIED)
 }
 
+/// Copy of a text.
+///
+/// # Errors
+/// Those of [`Watch::look`].
+pub(crate) fn copied(text: &str) -> SqlResult<String> {
+    let mut copy = String::with_capacity(text.len());
+    for slice in slices(text) {
+        copies(slice.len())?;
+        copy.push_str(slice);
+    }
+    Ok(copy)
+}
+
 /// Looks now.
 ///
 /// # Errors
 /// Those of [`Watch::look`], and `53200`: the process holds as much as it may.
 #[cold]
 pub fn look() -> SqlResult<()> {
+    steps::look();
     if let Some(ended) = PREPARING.with_borrow(|own| own.as_ref().and_then(|own| own.ended.clone())) {
         return Err(ended);
     }

@@ -4,6 +4,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
+use sql::pulse::steps::longest;
 use sql::session::{Connect, Database, Outcome, Session, Step};
 use sql::{Datum, SqlResult};
 use std::sync::mpsc::channel;
@@ -370,6 +371,39 @@ fn a_cancel_ends_each_preparation() {
     }
     assert!(3 * long_texts().len() < 2 * ended_count, "only {ended_count} were stopped before they ended");
     judge(took, "user request");
+}
+
+/// Longest time in which a preparation does not look. A debug build counts as much work between two looks, but is slower.
+const LONGEST: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1000 } else { 50 });
+/// The same where the parser's library goes down a nest, on which way it asks nobody.
+const LONGEST_OF_NESTS: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 250 });
+
+/// Goal: whoever ends a statement that is read and planned, or a join of many tables, waits for no long step of it. Method: processor
+/// time from one look to the next.
+#[test]
+fn no_step_of_a_preparation_is_long() {
+    let database = database();
+    let mut session = session(&database);
+    run(&mut session, "create table t (a int)", None).unwrap();
+    let mut wrong = Vec::new();
+    for (name, text) in long_texts() {
+        let (prepared, prepares) = longest(|| session.prepare(&text, &[]));
+        let (executed, executes) = longest(|| {
+            let mut portal = session.bind(prepared.as_ref().ok()?, Vec::new()).unwrap();
+            Some(session.execute(&mut portal).is_ok())
+        });
+        assert_ne!(executed, Some(false), "{name}");
+        let _ = session.sync();
+        let [is_nest, is_join] = [["queries in FROM", "explained", "inserted"], ["joins", "outer joins", "tables"]]
+            .map(|names| names.contains(&name));
+        let longest = if is_join || name == "LATERAL" { prepares.max(executes) } else { prepares };
+        println!("{:8.1} ms of processor time without a look: {name}", longest.as_secs_f64() * 1e3);
+        let most = if is_nest { LONGEST_OF_NESTS } else { LONGEST };
+        if most < longest {
+            wrong.push((name, longest));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 /// Goal: a value that would be longer than 1 GB is refused in PostgreSQL's words, before it is made. Method: what makes it is given

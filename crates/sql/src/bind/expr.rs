@@ -8,6 +8,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::rewrite::{VALUES, marked, symmetric};
 use crate::plan::{Expr, ListId, Place, Plan, Typed, new_id, slots_of};
+use crate::pulse;
 use crate::types::numeric::Numeric;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, BinaryOperator, CastKind, UnaryOperator};
@@ -405,14 +406,20 @@ impl Binder<'_> {
         };
         let list: Vec<Typed> = list.iter().map(|one| self.expr(one, scope)).collect::<SqlResult<_>>()?;
         let own = argument.kind.kind;
-        let (array, mut rest): (Vec<Typed>, Vec<Typed>) =
-            list.into_iter().partition(|one| slots_of(&one.expr).is_empty());
+        let (array, mut rest): (Vec<Typed>, Vec<Typed>) = list.into_iter().partition(|one| {
+            // Whoever looks next finds that the statement must end.
+            let _ = pulse::walk(pulse::ITEM);
+            slots_of(&one.expr).is_empty()
+        });
         // Values that compare alike are one list.
         let mut lists: Vec<(Equality, Vec<Typed>)> = Vec::new();
         let kinds: Vec<Kind> = std::iter::once(own).chain(array.iter().map(|one| one.kind.kind)).collect();
         match crate::ops::common_kind(&kinds, "IN") {
             Ok(common) if 1 < array.len() => {
-                let items = array.into_iter().map(|one| self.coerce(one, common.into(), Context::Implicit));
+                let items = array.into_iter().map(|one| {
+                    pulse::tick(pulse::ITEM)?;
+                    self.coerce(one, common.into(), Context::Implicit)
+                });
                 lists.push((equality(own, common).map_err(at)?, items.collect::<SqlResult<_>>()?));
             }
             _ => rest.splice(..0, array).for_each(drop),

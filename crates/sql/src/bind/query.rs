@@ -400,7 +400,7 @@ impl Binder<'_> {
     /// Rows of `VALUES` that have not as many values as the first.
     pub(super) fn check_widths(&self, rows: &[ast::Parens<Vec<ast::Expr>>]) -> SqlResult<()> {
         let width = rows.first().map_or(0, |row| row.content.len());
-        let Some(row) = rows.iter().find(|row| row.content.len() != width) else { return Ok(()) };
+        let Some(row) = pulse::walked(rows).find(|row| row.content.len() != width) else { return Ok(()) };
         let error = SqlError::new(SqlState::SYNTAX_ERROR, "VALUES lists must all be the same length");
         Err(row.content.first().map_or(error.clone(), |first| self.at_expr(error, first)))
     }

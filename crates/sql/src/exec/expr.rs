@@ -6,6 +6,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::holdings::Use;
 use crate::ops::{Function, Operator, compare, is_same, mistyped};
 use crate::plan::{Expr, ListId, Over, Plan};
+use crate::pulse;
 use crate::types::Kind;
 use std::cmp::Ordering;
 
@@ -146,6 +147,7 @@ impl Run<'_> {
             }
             Expr::InList { kind, argument, list, hashed: Some(id) } => {
                 let value = one(argument)?;
+                let one = |other| pulse::tick(pulse::ITEM).and_then(|()| one(other));
                 self.list_set(*id, *kind, || list.iter().map(one).collect::<SqlResult<_>>().map(Some))?.has(&value)
             }
             Expr::InList { kind, argument, list, hashed: None } => {

@@ -12,6 +12,7 @@ use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::holdings::Use;
 use crate::plan::{Expr, Full, JoinKey, Joins, Kept, Source, Step};
+use crate::pulse;
 use crate::types::Kind;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -180,6 +181,7 @@ impl Run<'_> {
             return Ok(Rc::clone(store));
         }
         let mut store = Store::new(&kept.keys);
+        pulse::tick(width)?;
         let mut row = vec![Datum::Null; width];
         let places = step.first..step.first + step.width;
         let _ = self.source(step, local, &mut row, outer, &mut |row| {
@@ -237,6 +239,7 @@ impl Run<'_> {
                 })
             }
             Source::Query { plan, is_lateral: true } => {
+                pulse::tick(row.len())?;
                 let before = row.clone();
                 let before = Rows { row: &before, outer };
                 self.rows(plan, Some(&before), &mut |found| {
@@ -281,6 +284,7 @@ impl Run<'_> {
         let Full { left, right, on, keys } = full;
         let (left_places, right_places) = (left.first..left.first + left.width, right.first..right.first + right.width);
         let mut store = Store::new(keys);
+        pulse::tick(row.len())?;
         let mut other = row.clone();
         let _ = self.steps(&right.steps, local, &mut other, outer, &mut |row| {
             let key = self.key(keys.iter().map(|key| &key.own), &Rows { row, outer })?;

@@ -52,11 +52,12 @@ fn is_word(token: Option<&&TokenWithSpan>, wanted: &[&str]) -> bool {
 /// # Errors
 /// `42601`, `22023`
 pub(crate) fn cut<'t>(text: &str, tokens: &'t [TokenWithSpan]) -> SqlResult<Option<(Options, &'t [TokenWithSpan])>> {
-    let all: Vec<(usize, &TokenWithSpan)> = tokens.iter().enumerate().filter(|(_, token)| !is_space(token)).collect();
-    let at = |number: usize| all.get(number).map(|(_, token)| token);
-    if !is_word(at(0), &["explain"]) {
+    if !is_word(tokens.iter().find(|token| !is_space(token)).as_ref(), &["explain"]) {
         return Ok(None);
     }
+    let all: Vec<(usize, &TokenWithSpan)> =
+        crate::pulse::walked(tokens).enumerate().filter(|(_, token)| !is_space(token)).collect();
+    let at = |number: usize| all.get(number).map(|(_, token)| token);
     let mut options =
         Options { analyze: false, verbose: false, costs: true, timing: None, summary: None, is_json: false };
     let mut next = 1;

@@ -33,6 +33,7 @@ fn find(tokens: &[TokenWithSpan], from: usize, to: usize, word: &str) -> Option<
 #[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
 pub(super) fn substrings(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (0..tokens.len()).rev() {
+        pulse::tick(pulse::ITEM)?;
         if !is_word(&tokens[at], "substring") || !is_sign(tokens, at + 1, &Token::LParen) {
             continue;
         }
@@ -58,6 +59,7 @@ pub(super) fn substrings(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlRes
 /// `trim(LEADING FROM a)`, `trim(FROM a)`: of spaces.
 pub(super) fn trims(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (0..tokens.len()).rev() {
+        pulse::tick(pulse::ITEM)?;
         if !is_word(&tokens[at], "trim") || !is_sign(tokens, at + 1, &Token::LParen) {
             continue;
         }
@@ -79,6 +81,7 @@ pub(super) fn trims(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
 /// `a OPERATOR(pg_catalog.=) ANY (...)`: the library knows only the sign there.
 pub(super) fn operators(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (0..tokens.len()).rev() {
+        pulse::tick(pulse::ITEM)?;
         if !is_word(&tokens[at], "operator") || !is_sign(tokens, at + 1, &Token::LParen) {
             continue;
         }
@@ -101,6 +104,7 @@ pub(super) fn operators(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
 #[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
 pub(super) fn extracts(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in 2..tokens.len() {
+        pulse::tick(pulse::ITEM)?;
         if let Token::SingleQuotedString(field) = &tokens[at].token
             && is_word(&tokens[at - 2], "extract")
             && tokens[at - 1].token == Token::LParen
@@ -118,6 +122,7 @@ pub(super) fn lists(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
     const QUERIES: [&str; 4] = ["select", "with", "values", "table"];
     const GOES_ON: [&str; 8] = ["union", "intersect", "except", "order", "limit", "offset", "fetch", "for"];
     for at in (0..tokens.len()).rev() {
+        pulse::tick(pulse::ITEM)?;
         let first = at + 2;
         let is_list = is_word(&tokens[at], "in") && is_sign(tokens, at + 1, &Token::LParen);
         if !is_list || !is_sign(tokens, first, &Token::LParen) {
@@ -139,6 +144,7 @@ pub(super) fn lists(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
 /// `ROLLUP ((a)::text, (b) + 1)`: an expression that begins with a parenthesis, which the library takes for a list.
 pub(super) fn set_items(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (0..tokens.len()).rev() {
+        pulse::tick(pulse::ITEM)?;
         let is_set = is_word(&tokens[at], "rollup") || is_word(&tokens[at], "cube");
         if !is_set || !is_sign(tokens, at + 1, &Token::LParen) {
             continue;
@@ -179,6 +185,7 @@ pub(super) fn set_items(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
 #[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
 pub(super) fn refuse_nested_sets(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in 0..tokens.len() {
+        pulse::tick(pulse::ITEM)?;
         if !is_word(&tokens[at], "grouping") || !is(tokens, at + 1, "sets") {
             continue;
         }
@@ -198,6 +205,7 @@ pub(super) fn refuse_nested_sets(text: &str, tokens: &mut Vec<TokenWithSpan>) ->
 #[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
 pub(super) fn refuse_current_time(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in 1..tokens.len() {
+        pulse::tick(pulse::ITEM)?;
         let is_name = tokens[at - 1].token == Token::Period || is_word(&tokens[at - 1], "as");
         if is_word(&tokens[at], "current_time") && !is_name {
             return Err(SqlError::unsupported("CURRENT_TIME").at(super::position(text, tokens[at].span.start)));
@@ -211,6 +219,7 @@ pub(super) fn refuse_current_time(text: &str, tokens: &mut Vec<TokenWithSpan>) -
 #[expect(clippy::ptr_arg, reason = "others of the table it stands in add tokens")]
 pub(super) fn refuse_like_all(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in 1..tokens.len() {
+        pulse::tick(pulse::ITEM)?;
         let likes = is_word(&tokens[at - 1], "like") || is_word(&tokens[at - 1], "ilike");
         if likes && is_word(&tokens[at], "all") && is_sign(tokens, at + 1, &Token::LParen) {
             return Err(SqlError::unsupported("LIKE ALL").at(super::position(text, tokens[at].span.start)));
@@ -228,6 +237,7 @@ pub(super) fn collations(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlRes
         [["create", "index"], ["unique", "index"], ["alter", "table"], ["on", "conflict"]].into_iter().any(has);
     let mut edits = Vec::new();
     for at in 1..tokens.len() {
+        pulse::tick(pulse::ITEM)?;
         let is_taken = !(in_list || 2 <= at && is_sign(tokens, at - 2, &Token::DoubleColon));
         if is_taken || !is_word(&tokens[at], "collate") || is_sign(tokens, at - 1, &Token::Period) {
             continue;
@@ -251,6 +261,7 @@ pub(super) fn collations(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlRes
 pub(super) fn null_tests(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let mut edits = Vec::new();
     for at in 1..tokens.len() {
+        pulse::tick(pulse::ITEM)?;
         let nots = is_word(&tokens[at], "notnull");
         let is_name = is_word(&tokens[at - 1], "as") || is_sign(tokens, at - 1, &Token::Period);
         let is_test = nots || is_word(&tokens[at], "isnull");
@@ -301,6 +312,7 @@ const TYPES: &[&str] = &[
 /// `interval(2) '…'` as `'…'::interval(2)`: the library loses the precision.
 pub(super) fn interval_precisions(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (0..tokens.len()).rev() {
+        pulse::tick(pulse::ITEM)?;
         let is_it = is_word(&tokens[at], "interval")
             && is_sign(tokens, at + 1, &Token::LParen)
             && is_sign(tokens, at + 3, &Token::RParen)
@@ -319,6 +331,7 @@ pub(super) fn interval_precisions(_text: &str, tokens: &mut Vec<TokenWithSpan>) 
 pub(super) fn typed_texts(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let mut edits = Vec::new();
     for at in 1..tokens.len() {
+        pulse::tick(pulse::ITEM)?;
         let is_text = matches!(tokens[at].token, Token::SingleQuotedString(_));
         if !is_text || !TYPES.iter().any(|name| is_word(&tokens[at - 1], name)) {
             continue;
@@ -416,6 +429,7 @@ pub(crate) fn is_concurrent(names: &[ast::ObjectName]) -> bool {
 /// `NATIONAL CHARACTER`, `NCHAR`.
 pub(super) fn nationals(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (0..tokens.len()).rev() {
+        pulse::tick(pulse::ITEM)?;
         let is_column = at.checked_sub(1).is_none_or(|before| {
             matches!(tokens[before].token, Token::LParen | Token::Comma)
                 || ["add", "column", "exists"].into_iter().any(|word| is_word(&tokens[before], word))

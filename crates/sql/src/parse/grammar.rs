@@ -12,7 +12,7 @@ use sqlparser::parser::{Parser, ParserError};
 use std::cell::RefCell;
 
 /// Units of work of an expression, with what else stands between it and the next.
-const EXPRESSION: usize = 256;
+const EXPRESSION: usize = 1024;
 
 thread_local! {
     /// Why the parser was told to stop.

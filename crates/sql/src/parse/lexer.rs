@@ -65,6 +65,11 @@ fn library(text: &str, from: Place, least: usize) -> SqlResult<Tokens> {
                 long_text(text, begin)?
             }
         };
+        if tokens.is_empty() && !is_last {
+            // As many as in the first window: to move them when there are more takes a while.
+            let more = (rest.len() / end.max(1)).saturating_mul(found.len());
+            tokens.reserve(more.saturating_add(more / 8));
+        }
         tokens.extend(found.into_iter().take(if long.is_some() { usize::MAX } else { cut }));
         if 0 < from.byte {
             for TokenWithSpan { span, .. } in &mut tokens[begin..] {
@@ -120,17 +125,13 @@ fn long_text(text: &str, begin: Place) -> SqlResult<Option<(TokenWithSpan, Place
         value.push_str(own);
         byte += length;
     }
-    let mut location = begin.location;
+    let mut behind = begin;
     for slice in pulse::slices(&text[begin.byte..byte]) {
         pulse::tick(slice.len())?;
-        let line = slice.rfind('\n').map_or(slice, |last| {
-            location = Location { line: location.line + slice.matches('\n').count() as u64, column: 1 };
-            &slice[last + 1..]
-        });
-        location.column += line.chars().count() as u64;
+        behind = behind.behind(slice);
     }
-    let token = TokenWithSpan { token: Token::SingleQuotedString(value), span: Span::new(begin.location, location) };
-    Ok(Some((token, Place { byte, location })))
+    let span = Span::new(begin.location, behind.location);
+    Ok(Some((TokenWithSpan { token: Token::SingleQuotedString(value), span }, behind)))
 }
 
 /// Tells whether the text can be cut before a token: it begins one whatever stands before it.
@@ -192,7 +193,8 @@ fn split(
 
 /// Operators that the library takes for several tokens, as `^-`, are one.
 fn merged(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    if !tokens.windows(2).any(|two| one_of(&two[0], &two[1]).is_some()) {
+    if !tokens.windows(2).take_while(|_| pulse::walk(pulse::ITEM).is_ok()).any(|two| one_of(&two[0], &two[1]).is_some())
+    {
         return tokens;
     }
     let mut made: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());

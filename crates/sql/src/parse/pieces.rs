@@ -13,6 +13,8 @@ use sqlparser::tokenizer::{Location, TokenWithSpan};
 pub(super) const WINDOW: usize = 1 << 14;
 /// A window in which no statement ends is made so many times as long.
 const GROWTH: usize = 8;
+/// Bytes that are passed over at once on the way to a place.
+const STEP: usize = 1 << 10;
 /// Units of work of a statement and of a token of it that are parsed.
 const STATEMENT: usize = 256;
 const TOKEN: usize = 64;
@@ -40,8 +42,36 @@ impl Place {
 
     /// The place of a location behind this one.
     pub(super) fn upto(self, text: &str, location: Location) -> Place {
-        let found = self.until(text, |at| (location.line, location.column) <= (at.location.line, at.location.column));
+        let is_behind = |at: Place| (location.line, location.column) <= (at.location.line, at.location.column);
+        let mut begin = self;
+        loop {
+            let rest = &text[begin.byte..];
+            let slice = &rest[..rest.floor_char_boundary(STEP)];
+            let next = begin.behind(slice);
+            if slice.is_empty() || is_behind(next) {
+                break;
+            }
+            // Whoever looks next finds that the statement must end.
+            let _ = pulse::walk(slice.len());
+            begin = next;
+        }
+        #[cfg(test)]
+        scanned(begin.byte - self.byte);
+        let found = begin.until(text, is_behind);
         Place { byte: found.byte, location }
+    }
+
+    /// The place behind a text that begins here.
+    pub(super) fn behind(self, text: &str) -> Place {
+        let Location { line, column } = self.location;
+        let location = match text.rfind('\n') {
+            None => Location { line, column: column + text.chars().count() as u64 },
+            Some(last) => Location {
+                line: line + text.matches('\n').count() as u64,
+                column: 1 + text[last + 1..].chars().count() as u64,
+            },
+        };
+        Place { byte: self.byte + text.len(), location }
     }
 
     /// The place of a byte behind this one.
@@ -142,7 +172,12 @@ pub(super) fn of(text: &str, window: usize, mut take: impl FnMut(Piece<'_>) -> S
 }
 
 fn relocate(tokens: &mut [TokenWithSpan], start: Place) {
+    if start.byte == 0 {
+        return;
+    }
     for token in tokens {
+        // Whoever looks next finds that the statement must end.
+        let _ = pulse::walk(pulse::ITEM);
         token.span.start = start.relative(token.span.start);
         token.span.end = start.relative(token.span.end);
     }

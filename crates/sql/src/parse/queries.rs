@@ -71,10 +71,11 @@ fn may_be_expression(tokens: &[TokenWithSpan], open: usize) -> bool {
 }
 
 /// Where each parenthesis that is opened is closed; behind the last token if it is not, or if none is opened there.
-fn closings(tokens: &[TokenWithSpan]) -> Vec<usize> {
+fn closings(tokens: &[TokenWithSpan]) -> SqlResult<Vec<usize>> {
     let mut closings = vec![tokens.len(); tokens.len()];
     let mut open = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
+        pulse::tick(pulse::ITEM)?;
         match token.token {
             Token::LParen => open.push(at),
             Token::RParen => {
@@ -85,7 +86,7 @@ fn closings(tokens: &[TokenWithSpan]) -> Vec<usize> {
             _ => {}
         }
     }
-    closings
+    Ok(closings)
 }
 
 /// Puts `SELECT * FROM (...) AS name` around these pieces of a statement, each from its first token to before its end.
@@ -115,10 +116,10 @@ fn put_into_from(tokens: &mut Vec<TokenWithSpan>, pieces: &[(usize, usize)]) {
 
 /// `(VALUES (1))` as an expression.
 pub(super) fn values(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
-    pulse::tick(tokens.len())?;
-    let closings = closings(tokens);
+    let closings = closings(tokens)?;
     let mut pieces = Vec::new();
     for at in 1..tokens.len() {
+        pulse::tick(pulse::ITEM)?;
         let is_list = is_word(&tokens[at], "values") && is_open(tokens, at - 1) && is_open(tokens, at + 1);
         if !is_list || !may_be_expression(tokens, at - 1) {
             continue;
@@ -137,10 +138,10 @@ pub(super) fn values(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<
 
 /// `((SELECT 1) UNION (SELECT 2))` as an expression.
 pub(super) fn operations(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
-    pulse::tick(tokens.len())?;
-    let closings = closings(tokens);
+    let closings = closings(tokens)?;
     let mut pieces = Vec::new();
     for at in 1..tokens.len() {
+        pulse::tick(pulse::ITEM)?;
         if !is_open(tokens, at) || !is_open(tokens, at + 1) || !may_be_expression(tokens, at) {
             continue;
         }

@@ -6,6 +6,7 @@
 use super::rewrite::is_word;
 use super::{at_end, position};
 use crate::error::SqlError;
+use crate::pulse;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 const MAKE: &[&str] = &["create"];
@@ -222,15 +223,24 @@ fn said(tokens: &[TokenWithSpan]) -> impl Iterator<Item = &TokenWithSpan> {
     tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF))
 }
 
+/// Words with which a statement begins, more than any head has.
+const HEAD_MAX: usize = 64;
+
 /// The refusal of a statement that is none of ours, if it is one.
 pub(super) fn statement(text: &str, tokens: &[TokenWithSpan]) -> Option<SqlError> {
-    let tokens: Vec<&TokenWithSpan> = said(tokens).collect();
+    let all = tokens;
+    let tokens: Vec<&TokenWithSpan> = said(tokens).take(HEAD_MAX).collect();
     let verb = tokens.first()?;
     // `ALTER DEFAULT PRIVILEGES` is no conversion's.
     let of_create = if is_word(verb, "create") { QUALIFIERS } else { &["procedural"] };
     let qualifies = |token: &&&TokenWithSpan| of_create.iter().any(|word| is_word(token, word));
     let skipped = 1 + tokens[1..].iter().take_while(qualifies).count();
-    if is_word(verb, "prepare") && tokens.windows(2).any(|two| is_word(two[0], "merge") && is_word(two[1], "into")) {
+    let merges = || {
+        let mut words = pulse::walked(all).filter(|token| !matches!(token.token, Token::Whitespace(_)));
+        let mut is_behind = false;
+        words.any(|word| std::mem::replace(&mut is_behind, is_word(word, "merge")) && is_word(word, "into"))
+    };
+    if is_word(verb, "prepare") && merges() {
         return Some(SqlError::unsupported("MERGE"));
     }
     for (verbs, object) in HEADS {

@@ -4,6 +4,7 @@
 use super::rewrite::{closing, is_word, mark, mark_at, sign, word};
 use super::{at_end, near};
 use crate::error::SqlResult;
+use crate::pulse;
 use sqlparser::ast::{self, ObjectName, ObjectNamePart};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
@@ -107,10 +108,11 @@ fn in_from(tokens: &[TokenWithSpan], comma: usize) -> bool {
 /// `ONLY t`, `ONLY (t)`: nothing inherits, so it is the table.
 pub(super) fn only(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (1..tokens.len()).rev() {
+        pulse::tick(pulse::ITEM)?;
         if !is_word(&tokens[at], "only") {
             continue;
         }
-        crate::pulse::tick(tokens.len())?;
+        pulse::tick(tokens.len())?;
         let before = &tokens[at - 1];
         let begins = is_any(before, BEFORE) || (before.token == Token::Comma && in_from(tokens, at - 1));
         if !begins {
@@ -135,11 +137,12 @@ pub(super) fn stars(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
     /// Whose arguments have a FROM of their own.
     const FUNCTIONS: &[&str] = &["extract", "substring", "trim", "overlay"];
     for at in (2..tokens.len()).rev() {
+        pulse::tick(pulse::ITEM)?;
         let is_name = |token: &TokenWithSpan| matches!(token.token, Token::Word(_));
         if tokens[at].token != Token::Mul || !is_name(&tokens[at - 1]) {
             continue;
         }
-        crate::pulse::tick(at)?;
+        pulse::tick(at)?;
         let mut begin = at - 1;
         while 1 < begin && tokens[begin - 1].token == Token::Period && is_name(&tokens[begin - 2]) {
             begin -= 2;
@@ -176,6 +179,7 @@ pub(super) fn stars(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
 /// `ROWS FROM (f())`: that function.
 pub(super) fn rows_from(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (1..tokens.len()).rev() {
+        pulse::tick(pulse::ITEM)?;
         let opens = tokens.get(at + 2).is_some_and(|token| token.token == Token::LParen);
         if !is_word(&tokens[at], "rows") || !is(tokens, at + 1, "from") || !opens {
             continue;
@@ -183,7 +187,7 @@ pub(super) fn rows_from(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
         if tokens.get(at + 3).is_some_and(|first| is_any(first, &["values", "select", "with", "table"])) {
             continue; // A column of that name, from a query.
         }
-        crate::pulse::tick(tokens.len())?;
+        pulse::tick(tokens.len())?;
         let close = closing(tokens, at + 3);
         let call =
             behind_name(tokens, at + 3).filter(|open| tokens.get(*open).is_some_and(|it| it.token == Token::LParen));

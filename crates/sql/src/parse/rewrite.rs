@@ -5,6 +5,7 @@
 //! an identifier that begins with a NUL, which no text of a client has.
 
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use sqlparser::ast;
 use sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
@@ -92,9 +93,9 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
     let mut tokens = strings(text, tokens)?;
     let mut there = Present::of(&tokens);
     let has = |tokens: &[TokenWithSpan], there: &Present, word: &str| match word {
-        "*" => tokens.iter().any(|token| token.token == Token::Mul),
-        "'" => tokens.iter().any(|token| matches!(token.token, Token::SingleQuotedString(_))),
-        word => there.may_have(word) && tokens.iter().any(|token| is_word(token, word)),
+        "*" => pulse::walked(tokens).any(|token| token.token == Token::Mul),
+        "'" => pulse::walked(tokens).any(|token| matches!(token.token, Token::SingleQuotedString(_))),
+        word => there.may_have(word) && pulse::walked(tokens).any(|token| is_word(token, word)),
     };
     let rules: &[(&str, Rule)] = &[
         ("u", super::forms::unicode),
@@ -152,11 +153,16 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
     let mut is_bare = false;
     for (word, rule) in rules.iter().copied() {
         if has(&tokens, &there, word) {
-            crate::pulse::tick(tokens.len() * 8)?;
             if !is_bare {
-                tokens.retain(|token| !is_space(token));
+                let mut goes_on = true;
+                tokens.retain(|token| {
+                    goes_on = goes_on && pulse::walk(pulse::ITEM).is_ok();
+                    !goes_on || !is_space(token)
+                });
                 is_bare = true;
             }
+            // A walk before it may have ended early.
+            pulse::tick(1)?;
             rule(text, &mut tokens)?;
             there = Present::of(&tokens);
         }
@@ -171,7 +177,7 @@ struct Present([u32; 26]);
 impl Present {
     fn of(tokens: &[TokenWithSpan]) -> Present {
         let mut lengths = [0; 26];
-        for token in tokens {
+        for token in pulse::walked(tokens) {
             if let Token::Word(word) = &token.token
                 && let Some(place) = Present::place(&word.value)
             {
@@ -195,13 +201,20 @@ impl Present {
 fn strings(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpan>> {
     let is_text =
         |token: &TokenWithSpan| matches!(token.token, Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_));
-    if tokens.iter().filter(|token| is_text(token)).count() < 2 {
+    // Most stand beside none.
+    let mut is_behind = false;
+    let is_beside = pulse::walked(&tokens).filter(|token| !is_space(token)).any(|token| {
+        let is_text = is_text(token);
+        std::mem::replace(&mut is_behind, is_text) && is_text
+    });
+    if !is_beside {
         return Ok(tokens);
     }
     let mut joined: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // Where the last text is, if nothing but space stands behind it, and whether a line has ended since.
     let mut last: Option<(usize, bool)> = None;
     for token in tokens {
+        pulse::tick(pulse::ITEM)?;
         match (&token.token, &mut last) {
             (Token::SingleQuotedString(more), Some((at, true))) => {
                 if let Some(Token::SingleQuotedString(first) | Token::EscapedStringLiteral(first)) =
@@ -279,6 +292,7 @@ fn tables(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let before = ["union", "intersect", "except", "all", "distinct", "as", "explain", "analyze", "verbose"];
     let mut edits = Vec::new();
     for at in 0..tokens.len() {
+        pulse::tick(pulse::ITEM)?;
         let is_query = is_word(&tokens[at], "table")
             && matches!(tokens.get(at + 1).map(|next| &next.token), Some(Token::Word(_)))
             && match at.checked_sub(1).map(|at| &tokens[at]) {
@@ -308,7 +322,7 @@ fn locks(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
                 .get(at + 1)
                 .is_some_and(|next| ["update", "share", "no", "key"].iter().any(|one| is_word(next, one)));
         if begins {
-            crate::pulse::tick(tokens.len())?;
+            pulse::tick(tokens.len())?;
         }
         if begins && is_behind_list(&tokens[..at]) {
             // The library would take FOR for the name of the last column.
@@ -429,7 +443,7 @@ fn betweens(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         if is_word(&tokens[at], "asymmetric") {
             tokens.remove(at);
         } else if is_word(&tokens[at], "symmetric") {
-            crate::pulse::tick(tokens.len())?;
+            pulse::tick(tokens.len())?;
             let own = tokens[at].clone();
             let close = closing(tokens, at);
             // The AND of this BETWEEN.
@@ -465,7 +479,7 @@ fn join_aliases(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let mut at = 0;
     while at + 1 < tokens.len() {
         if is_word(&tokens[at], "using") && tokens[at + 1].token == Token::LParen {
-            crate::pulse::tick(tokens.len())?;
+            pulse::tick(tokens.len())?;
             let close = closing(tokens, at + 2);
             if tokens.get(close + 1).is_some_and(|token| is_word(token, "as"))
                 && tokens.get(close + 2).is_some_and(|token| matches!(token.token, Token::Word(_)))
@@ -491,7 +505,7 @@ fn excludes(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         });
         at += 1;
         let Some(what) = found else { continue };
-        crate::pulse::tick(tokens.len())?;
+        pulse::tick(tokens.len())?;
         let Some(open) = opening(tokens, at - 1) else { continue };
         let count = what.split(' ').count();
         tokens.drain(at - 1..at - 1 + count);

@@ -10,6 +10,7 @@
 
 use super::{at_end, near, position};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 use std::cell::Cell;
@@ -144,7 +145,7 @@ pub(super) fn told(text: &str, piece: &[TokenWithSpan], error: SqlError) -> SqlE
 /// # Errors
 /// `42601` for a number that a letter follows: `1from` is no number and a word.
 fn check_numbers(text: &str, piece: &[TokenWithSpan]) -> SqlResult<()> {
-    let mut tokens = piece.iter().peekable();
+    let mut tokens = pulse::walked(piece).peekable();
     while let Some(token) = tokens.next() {
         // It is an `x'...'`, too, which is longer.
         let Span { start, end } = token.span;
@@ -170,7 +171,7 @@ pub(super) fn check(text: &str, piece: &[TokenWithSpan]) -> SqlResult<()> {
     check_numbers(text, piece)?;
     // The word before, and the one before that.
     let (mut before, mut further) = (None::<&TokenWithSpan>, None::<&TokenWithSpan>);
-    for token in piece {
+    for token in pulse::walked(piece) {
         match &token.token {
             Token::Whitespace(_) => continue,
             Token::Word(word) if word.quote_style.is_none() => {
