@@ -14,12 +14,12 @@ use engine::{RowId, RowLock, RowWriter, Value, Wait};
 use std::sync::Arc;
 
 impl Run<'_> {
-    /// Inserts the row, or does what the statement says.
+    /// Inserts the row, or does what the statement says. `meets_others`: other parts of the statement change rows, too.
     pub(super) fn insert_or(
         &self,
         table: &TableInfo,
         row: &[Datum],
-        conflict: &OnConflict,
+        (conflict, meets_others): (&OnConflict, bool),
         rules: Option<&Arc<Rules>>,
         note: &mut dyn FnMut(&[Datum]) -> SqlResult<()>,
     ) -> SqlResult<()> {
@@ -42,7 +42,7 @@ impl Run<'_> {
             }
             match self.insert(table, row) {
                 Ok(id) => {
-                    if conflict.update.is_some() {
+                    if conflict.update.is_some() || meets_others {
                         self.is_first(table, id);
                     }
                     if let Some(rules) = rules {

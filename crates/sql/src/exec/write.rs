@@ -167,7 +167,7 @@ impl Run<'_> {
                     }
                     note(row)
                 }
-                Some(conflict) => self.insert_or(table, row, conflict, rules.as_ref(), &mut note),
+                Some(conflict) => self.insert_or(table, row, (conflict, meets_others), rules.as_ref(), &mut note),
             })?,
             Change::Update { target, assignments, rules } => {
                 let care = Care { once: target.is_joined || meets_others, rules: rules.as_ref(), is_returned };
@@ -356,7 +356,13 @@ impl Run<'_> {
                 }
                 note(&new)
             }
-            Ok(false) => Ok(()),
+            Ok(false) => {
+                // The condition may hold with another partner.
+                if once {
+                    self.forget(table, id);
+                }
+                Ok(())
+            }
             Err(error) if !matches!(error.engine(), Some(engine::Error::UniqueViolation { .. })) => Err(error),
             Err(error) => {
                 // What an error shows of the row is what the statement has made of it, all columns.
@@ -464,7 +470,13 @@ impl Run<'_> {
                     }
                     note(old)
                 }
-                false => Ok(()),
+                false => {
+                    // The condition may hold with another partner.
+                    if once {
+                        self.forget(table, id);
+                    }
+                    Ok(())
+                }
             },
         }
     }
