@@ -380,10 +380,12 @@ pub enum Plan {
         left: Box<Plan>,
         right: Box<Plan>,
     },
-    /// Locks rows of the tables; those that have changed meanwhile are judged anew by the condition.
+    /// Locks rows of the tables. A row with one that has changed meanwhile is judged anew: its outer joins, each behind those
+    /// that it looks at, then the condition.
     Lock {
         input: Box<Plan>,
         locks: Vec<Lock>,
+        joins: Vec<OuterJoin>,
         condition: Option<Expr>,
     },
     /// Rows of a table that are made when they are asked for.
@@ -663,6 +665,15 @@ impl Lock {
     pub fn row_id(&self) -> usize {
         self.first + self.table.columns.len()
     }
+}
+
+/// Condition of an outer join, and the places of its nullable side.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct OuterJoin {
+    pub on: Option<Expr>,
+    pub first: usize,
+    pub width: usize,
 }
 
 /// A lock of a table that a statement takes before its snapshot.

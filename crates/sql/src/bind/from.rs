@@ -9,7 +9,7 @@ use super::{Binder, Clause, Noted, Reach, Relation, Scope, columns_of, refuse, s
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
-use crate::plan::{Expr, Joins, Place, Plan, SetCall, Slots, slots_of, slots_of_plan};
+use crate::plan::{Expr, Joins, OuterJoin, Place, Plan, SetCall, Slots, slots_of, slots_of_plan};
 use crate::session::ColumnInfo;
 use sqlparser::ast::{self, TableFactor};
 use std::sync::Arc;
@@ -124,6 +124,20 @@ impl Group {
     /// Whether an outer join may fill the place with null.
     pub(super) fn is_nullable(&self, slot: usize) -> bool {
         self.items.iter().any(|item| item.is_nullable(slot))
+    }
+
+    /// The outer joins, each behind those on its left and on its nullable side.
+    pub(super) fn outer_joins(&self) -> Vec<OuterJoin> {
+        let mut joins = Vec::new();
+        for Item { source, first, width, outer, needs: _ } in &self.items {
+            if let ItemSource::Group(group) = source {
+                joins.extend(group.outer_joins());
+            }
+            if let Some(outer) = outer {
+                joins.push(OuterJoin { on: all_of(outer.on.clone()), first: *first, width: *width });
+            }
+        }
+        joins
     }
 
     /// As one source.

@@ -159,7 +159,10 @@ impl Binder<'_> {
             }
         }
         // Rows that have changed before they are locked are judged anew by all that made them rows of the result.
-        let condition = all_of(selection.iter().chain(&tree.conditions).cloned().collect());
+        let (joins, condition) = match locks.is_empty() {
+            true => (Vec::new(), None),
+            false => (tree.outer_joins(), all_of(selection.iter().chain(&tree.conditions).cloned().collect())),
+        };
 
         let Calls { aggregates, windows, mut sets, groupings } = calls;
         let mut windows: Vec<WindowCall> = windows.into_iter().map(|(_, call, _)| call).collect();
@@ -325,7 +328,7 @@ impl Binder<'_> {
             for lock in &locks {
                 self.will_hold(&lock.table, Hold::Lock(TableLock::RowShare, Wait::Block));
             }
-            plan = Plan::Lock { input: Box::new(plan), locks, condition };
+            plan = Plan::Lock { input: Box::new(plan), locks, joins, condition };
             plan = limited(plan, Tail { order: &[], locks: &[], ..tail }, keys);
             values.truncate(width);
             return Ok(Bound::new(Plan::Project { input: Box::new(plan), columns: values }, columns));

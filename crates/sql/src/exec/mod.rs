@@ -222,7 +222,9 @@ impl Run<'_> {
             Plan::Set { operation, all, kinds, left, right } => {
                 self.set(*operation, *all, kinds, [left, right], outer, each)
             }
-            Plan::Lock { input, locks, condition } => self.lock(input, locks, condition.as_ref(), outer, each),
+            Plan::Lock { input, locks, joins, condition } => {
+                self.lock(input, locks, (joins, condition.as_ref()), outer, each)
+            }
             Plan::System(table) => {
                 for row in crate::system::rows(table, self.env)? {
                     self.made_row()?;

@@ -9,7 +9,7 @@ use crate::catalog::TableInfo;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult};
 use crate::ops::{build, mistyped};
-use crate::plan::{Access, Expr, KeyValue, Limit, List, Lock, Plan};
+use crate::plan::{Access, Expr, KeyValue, Limit, List, Lock, OuterJoin, Plan};
 use crate::storage::search::{Sought, sought};
 use crate::storage::{datum, store};
 use crate::types::{Kind, SqlType};
@@ -227,26 +227,45 @@ impl<'a> Run<'a> {
         Ok(Flow::Continue(()))
     }
 
+    /// Locks the rows that the input chose, and judges those that have changed since anew (PostgreSQL's `EvalPlanQual`).
     pub(super) fn lock(
         &self,
         input: &Plan,
         locks: &[Lock],
-        condition: Option<&Expr>,
+        (joins, condition): (&[OuterJoin], Option<&Expr>),
         outer: Option<&Rows<'_>>,
         each: &mut Each<'_>,
     ) -> SqlResult<Flow> {
         self.rows(input, outer, &mut |row| {
-            let mut row = row.to_vec();
+            let mut newer: Option<Vec<Datum>> = None;
             for lock in locks {
-                let Some(id) = row_id(&row, lock.row_id())? else { continue };
+                let Some(id) = row_id(row, lock.row_id())? else { continue };
+                // What another part of the statement has changed is left to it.
+                if self.has_changed(&lock.table, id) {
+                    return Ok(Flow::Continue(()));
+                }
                 let Some(now) = self.txn.lock_row(&lock.table.table, id, lock.mode, lock.wait)? else {
                     return Ok(Flow::Continue(()));
                 };
+                if self.txn.get_row(&lock.table.table, id)?.is_some_and(|seen| seen.is_same_version(&now)) {
+                    continue;
+                }
                 let mut columns = Vec::with_capacity(lock.table.columns.len() + 1);
                 append(&mut columns, &lock.table, &now);
-                row[lock.first..=lock.row_id()].clone_from_slice(&columns);
+                newer.get_or_insert_with(|| row.to_vec())[lock.first..=lock.row_id()].clone_from_slice(&columns);
             }
-            // As it is now.
+            let Some(mut row) = newer else { return each(row) };
+            for OuterJoin { on, first, width } in joins {
+                let places = *first..first + width;
+                // A row without a match stays one.
+                let has_match = row[places.clone()].iter().any(|value| !value.is_null());
+                if let Some(on) = on
+                    && has_match
+                    && !self.holds(on, &Rows { row: &row, outer })?
+                {
+                    row[places].fill(Datum::Null);
+                }
+            }
             match condition {
                 Some(condition) if !self.holds(condition, &Rows { row: &row, outer })? => Ok(Flow::Continue(())),
                 _ => each(&row),

@@ -226,6 +226,11 @@ impl Run<'_> {
         self.changes.seen.borrow_mut().insert((table.oid, id))
     }
 
+    /// Whether this statement has changed the row.
+    pub(super) fn has_changed(&self, table: &TableInfo, id: RowId) -> bool {
+        self.changes.seen.borrow().contains(&(table.oid, id))
+    }
+
     /// It was not changed after all.
     pub(super) fn forget(&self, table: &TableInfo, id: RowId) {
         self.changes.seen.borrow_mut().remove(&(table.oid, id));

@@ -185,7 +185,7 @@ impl Explainer<'_> {
                 };
                 (node, columns)
             }
-            Plan::Lock { input, locks: _, condition: _ } => {
+            Plan::Lock { input, locks: _, joins: _, condition: _ } => {
                 let (inner, columns) = self.plan(input);
                 (Node::new("LockRows").over([inner]), columns)
             }

@@ -9,7 +9,8 @@
 
 use super::{
     Access, AggregateCall, Expr, Frame, FrameBound, FrameUnit, Full, JoinKey, Joins, Kept, KeyValue, Limit, List, Lock,
-    Over, Plan, RangeSteps, Recursive, SetCall, SetFunction, Side, SortKey, Source, Step, WindowCall, WindowFunction,
+    OuterJoin, Over, Plan, RangeSteps, Recursive, SetCall, SetFunction, Side, SortKey, Source, Step, WindowCall,
+    WindowFunction,
 };
 use crate::datum::Datum;
 use crate::ops::Eval;
@@ -325,11 +326,16 @@ impl<'p> Comparison<'p> {
                     && self.query(right, other_right)
             }
             (
-                Plan::Lock { input, locks, condition },
-                Plan::Lock { input: other, locks: other_locks, condition: other_condition },
+                Plan::Lock { input, locks, joins, condition },
+                Plan::Lock { input: other, locks: other_locks, joins: other_joins, condition: other_condition },
             ) => {
                 locks.len() == other_locks.len()
                     && locks.iter().zip(other_locks).all(|(lock, other)| is_same_lock(lock, other))
+                    && joins.len() == other_joins.len()
+                    && joins.iter().zip(other_joins).all(|(join, other)| {
+                        let OuterJoin { on, first, width } = join;
+                        *first == other.first && *width == other.width && self.option(on.as_ref(), other.on.as_ref())
+                    })
                     && self.option(condition.as_ref(), other_condition.as_ref())
                     && self.query(input, other)
             }

@@ -217,8 +217,13 @@ macro_rules! walks {
                     $plan_parts(left, depth, part)?;
                     $plan_parts(right, depth, part)
                 }
-                Plan::Lock { input, condition, locks: _ } => {
+                Plan::Lock { input, joins, condition, locks: _ } => {
                     $plan_parts(input, depth, part)?;
+                    for join in joins {
+                        if let Some(on) = & $($mutable)? join.on {
+                            part(on, depth)?;
+                        }
+                    }
                     match condition {
                         Some(condition) => part(condition, depth),
                         None => Ok(()),

@@ -416,7 +416,7 @@ impl Reads {
             }
             // Only rows know the catalog.
             Plan::System(_) => self.locks = true,
-            Plan::Lock { locks, input: _, condition: _ } => {
+            Plan::Lock { locks, input: _, joins: _, condition: _ } => {
                 self.locks = true;
                 self.writes = locks.first().map(|lock| match lock.mode {
                     RowLock::KeyShare => "SELECT FOR KEY SHARE",
