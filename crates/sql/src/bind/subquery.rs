@@ -30,7 +30,7 @@ pub(super) fn lifted(mut expr: Expr) -> SqlResult<Expr> {
 }
 
 /// At most so many rows of it.
-fn first_of(plan: Plan, rows: i64) -> Plan {
+pub(super) fn first_of(plan: Plan, rows: i64) -> Plan {
     Plan::Limit { input: Box::new(plan), limit: Some(Expr::Constant(Datum::Int8(rows))), offset: None }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn is_row(expr: &ast::Expr) -> bool {
 
 impl Binder<'_> {
     /// A query in an expression.
-    fn subquery(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Bound> {
+    pub(super) fn subquery(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Bound> {
         refuse!(!query.locks.is_empty() => "FOR UPDATE in a subquery");
         if let Some(what) = scope.clause.get().refuses_queries() {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {what}")));
@@ -78,7 +78,7 @@ impl Binder<'_> {
     }
 
     /// Plan of a subquery with these names, as it stands in an expression.
-    fn shared(&self, plan: Plan, names: u64) -> Plan {
+    pub(super) fn shared(&self, plan: Plan, names: u64) -> Plan {
         if matches!(plan, Plan::Shared { .. }) {
             return plan;
         }

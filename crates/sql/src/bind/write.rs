@@ -2,6 +2,7 @@
 
 use super::from::{all_of, split};
 use super::pull::pull_up;
+use super::subquery::first_of;
 use super::{Binder, Bound, Clause, Relation, Scope, columns_of, refuse};
 use crate::catalog::TableInfo;
 use crate::change::{Assignments, Change, Modify, NewValue, Target};
@@ -502,7 +503,7 @@ impl Binder<'_> {
                 ast::Expr::Tuple(parts) => parts.iter().collect(),
                 ast::Expr::Nested(part) => vec![&**part],
                 ast::Expr::Subquery(query) => {
-                    let bound = self.query(query, Some(scope))?;
+                    let bound = self.subquery(query, scope)?;
                     if bound.columns.len() != of.len() {
                         return Err(differ());
                     }
@@ -511,7 +512,9 @@ impl Binder<'_> {
                         self.assigned(table, *at, Typed::new(Expr::Column(from), column.kind).at(place))
                     });
                     let made = made.collect::<SqlResult<_>>()?;
-                    let plan = Box::new(Plan::Project { input: Box::new(bound.plan), columns: made });
+                    // A second row is an error.
+                    let plan = Plan::Project { input: Box::new(first_of(bound.plan, 2)), columns: made };
+                    let plan = Box::new(self.shared(plan, bound.names));
                     values.push(NewValue::Row { plan, width: of.len() });
                     continue;
                 }
