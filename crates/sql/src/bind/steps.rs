@@ -62,7 +62,10 @@ pub(super) fn steps_of(group: Group, more: Vec<Expr>, known: &Slots) -> Vec<Step
     let all = conditions(own.into_iter().chain(more).collect());
     let order = order_of(&items, &all, known);
     let mut items: Vec<Option<Item>> = items.into_iter().map(Some).collect();
-    let mut left = all;
+    // A volatile condition that looks at no row has a value for each row of the join.
+    let (mut of_join, mut left): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|one| one.slots.is_empty() && one.expr.is_volatile());
+    let last = order.last().copied();
     let mut known = known.clone();
     let mut steps: Vec<Step> = Vec::new();
     for at in order {
@@ -73,8 +76,11 @@ pub(super) fn steps_of(group: Group, more: Vec<Expr>, known: &Slots) -> Vec<Step
         let Some(item) = items.get_mut(at).and_then(Option::take) else { continue };
         let mut reach = known.clone();
         reach.add_all(&item.own());
-        let (now, later): (Vec<_>, Vec<_>) = left.into_iter().partition(|one| one.slots.is_within(&reach));
+        let (mut now, later): (Vec<_>, Vec<_>) = left.into_iter().partition(|one| one.slots.is_within(&reach));
         left = later;
+        if last == Some(at) {
+            now.append(&mut of_join);
+        }
         steps.push(step_of(item, now, &known, steps.is_empty()));
         known = reach;
     }
@@ -147,8 +153,12 @@ fn step_cost(item: &Item, all: &[Condition], known: &Slots, is_first: bool) -> u
     cost(rank, has_keys, is_filtered, is_first, rows_bound)
 }
 
-/// An equality between known places and these own ones whose values hash as they compare.
+/// An equality between known places and these own ones whose values hash as they compare. A volatile one has a value for each
+/// pair of rows, and none for a row.
 fn key_of(condition: &Condition, known: &Slots, own: &Slots) -> Option<JoinKey> {
+    if condition.expr.is_volatile() {
+        return None;
+    }
     let Expr::Call { operator: Some(operator), arguments, .. } = &condition.expr else { return None };
     let (left_kind, right_kind) = (operator.left?, operator.right);
     let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
@@ -282,7 +292,9 @@ pub(super) fn is_equality(condition: &Expr, left: &Slots, right: &Slots) -> bool
     let [a, b] = &arguments[..] else { return false };
     let (a, b) = (slots_of(a), slots_of(b));
     let is_side = |slots: &Slots, of: &Slots| !slots.is_empty() && slots.is_within(of);
-    operator.name == "=" && ((is_side(&a, left) && is_side(&b, right)) || (is_side(&b, left) && is_side(&a, right)))
+    operator.name == "="
+        && !condition.is_volatile()
+        && ((is_side(&a, left) && is_side(&b, right)) || (is_side(&b, left) && is_side(&a, right)))
 }
 
 /// The columns of its tables that are looked at, given what is looked at above.
