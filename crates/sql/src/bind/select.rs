@@ -19,7 +19,7 @@ use crate::plan::{
     AggregateCall, Expr, Hold, Joins, Lock, Place, Plan, SetOperation, Slots, SortKey, Typed, WindowCall, slots_of,
 };
 use crate::session::ColumnInfo;
-use crate::types::Kind;
+use crate::types::{Kind, SqlType};
 use engine::{RowLock, TableLock, Wait};
 use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
@@ -371,7 +371,7 @@ impl Binder<'_> {
             let are_same = |a, b| self.are_same(&values.all[a], &values.all[b], scope);
             let at = self.output_column("ORDER BY", expr, &values.columns, are_same)?;
             let (at, kind) = match at {
-                Some(at) => (at, values.columns[at].kind),
+                Some(at) => (at, self.settle(values, at)?),
                 None => {
                     let value = self.expr(expr, scope)?;
                     let kind = settled(value.kind);
@@ -389,6 +389,17 @@ impl Binder<'_> {
         Ok(keys)
     }
 
+    /// Type of an item by which rows are ordered: one of unknown type becomes a text (PostgreSQL's `addTargetToSortList`).
+    fn settle(&self, values: &mut Values, at: usize) -> SqlResult<SqlType> {
+        let kind = settled(values.columns[at].kind);
+        if kind != values.columns[at].kind {
+            let item = Typed::new(values.all[at].clone(), values.columns[at].kind);
+            values.all[at] = self.coerce(item, kind, Context::Implicit)?.expr;
+            values.columns[at].kind = kind;
+        }
+        Ok(kind)
+    }
+
     /// `DISTINCT ON`: its values begin the order.
     fn distinct_on(
         &self,
@@ -403,7 +414,7 @@ impl Binder<'_> {
             let are_same = |a, b| self.are_same(&values.all[a], &values.all[b], scope);
             let at = self.output_column("DISTINCT ON", expr, &values.columns, are_same)?;
             let (at, kind) = match at {
-                Some(at) => (at, settled(values.columns[at].kind)),
+                Some(at) => (at, self.settle(values, at)?),
                 None => {
                     let value = self.expr(expr, scope)?;
                     let kind = settled(value.kind);
