@@ -415,6 +415,15 @@ impl Settings {
         self.find(name).map(|at| &*self.values[at]).ok_or_else(|| unknown(name))
     }
 
+    /// Whether the client is sent messages of a severity: `client_min_messages`.
+    pub(crate) fn sends(&self, severity: &str) -> bool {
+        match self.show("client_min_messages") {
+            Ok("error") => false,
+            Ok("warning") => severity == "WARNING",
+            _ => true,
+        }
+    }
+
     /// All of them: name, value, description.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
         DEFS.iter().zip(&self.values).map(|(def, value)| (def.title, &**value, def.about))

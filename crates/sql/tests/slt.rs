@@ -212,6 +212,26 @@ fn statements_do_what_they_do_on_postgresql() {
     assert!(5 <= count || only.is_some(), "the files are there");
 }
 
+/// `client_min_messages`, as it is when a statement has been run.
+#[test]
+fn clients_are_sent_the_messages_that_they_want() {
+    let mut client = Client::new();
+    for (level, wanted) in [
+        ("debug5", &["NOTICE", "WARNING"][..]),
+        ("log", &["NOTICE", "WARNING"]),
+        ("info", &["NOTICE", "WARNING"]),
+        ("notice", &["NOTICE", "WARNING"]),
+        ("warning", &["WARNING"]),
+        ("error", &[]),
+    ] {
+        client.run(&format!("set client_min_messages = {level}")).unwrap();
+        client.run("drop table if exists nothing").unwrap();
+        client.run("commit").unwrap();
+        let sent: Vec<&str> = client.0.take_notices().into_iter().map(|(severity, _)| severity).collect();
+        assert_eq!(sent, wanted, "{level}");
+    }
+}
+
 /// The words, and where: what a client shows.
 #[test]
 fn errors_say_what_postgresql_says() {

@@ -74,9 +74,11 @@ impl Session {
         self.settings.take_reports()
     }
 
-    /// Notices since the last call: errors in form, `NOTICE` or `WARNING` in severity.
+    /// Notices since the last call that the client wants: errors in form, `NOTICE` or `WARNING` in severity.
     pub fn take_notices(&mut self) -> Vec<(&'static str, SqlError)> {
-        std::mem::take(&mut self.notices)
+        let mut notices = std::mem::take(&mut self.notices);
+        notices.retain(|(severity, _)| self.settings.sends(severity));
+        notices
     }
 
     /// How long the client may now say nothing: `idle_in_transaction_session_timeout`, or `idle_session_timeout`.
