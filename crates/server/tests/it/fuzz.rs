@@ -142,9 +142,7 @@ fn panics() -> &'static AtomicUsize {
 
 /// One client: a stranger now and then, whose first packet is broken too.
 fn client(random: &mut Random, address: SocketAddr, round: usize, texts: &[&str]) {
-    let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut raw = Raw { stream, pid: 0, secret: 0 };
+    let mut raw = Raw::connect(address);
     let who = [("user", "postgres"), ("database", "postgres")];
     let mut bytes = Vec::new();
     if round.is_multiple_of(4) {

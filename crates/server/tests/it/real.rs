@@ -25,15 +25,6 @@ impl Real {
         Real::over(settings, change, true)
     }
 
-    /// Returns when a session waits for a lock.
-    fn until_one_waits(&self) {
-        let begun = std::time::Instant::now();
-        while self.engine.locks().iter().all(|lock| lock.granted) {
-            assert!(begun.elapsed() < PATIENCE, "nobody waits");
-            std::thread::yield_now();
-        }
-    }
-
     /// Without the schema `overtake`, which only this server has.
     pub fn alone() -> Real {
         Real::over("", |_| {}, false)
@@ -68,6 +59,22 @@ impl Real {
             }
         });
         Real { runtime, engine, address }
+    }
+
+    /// A client with a session that speaks the protocol byte by byte.
+    fn raw_client(&self) -> Raw<TcpStream> {
+        let mut raw = Raw::connect(self.address);
+        raw.start(&[("user", "postgres"), ("database", "postgres")]);
+        raw
+    }
+
+    /// Returns when a session waits for a lock.
+    fn until_one_waits(&self) {
+        let begun = std::time::Instant::now();
+        while self.engine.locks().iter().all(|lock| lock.granted) {
+            assert!(begun.elapsed() < PATIENCE, "nobody waits");
+            std::thread::yield_now();
+        }
     }
 
     pub async fn client(&self) -> Client {
@@ -322,14 +329,7 @@ pub fn a_statement_alone_survives_a_more_important_one() {
 /// Data of a COPY that are wrong are told before a message that no COPY expects, which is ignored then up to `Sync`.
 pub fn wrong_data_come_before_another_message() {
     let rig = Real::new();
-    let client = || {
-        let stream = TcpStream::connect(rig.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut raw = Raw { stream, pid: 0, secret: 0 };
-        raw.start(&[("user", "postgres"), ("database", "postgres")]);
-        raw
-    };
-    let mut raw = client();
+    let mut raw = rig.raw_client();
     raw.ask(&query("create table t (a int)"));
     let others = [
         parse("", "select 1", &[]),
@@ -351,7 +351,7 @@ pub fn wrong_data_come_before_another_message() {
     }
     // With data that are right it is the message that is wrong.
     for other in &others {
-        let said = client().ask(&copy(b"1\n", other));
+        let said = rig.raw_client().ask(&copy(b"1\n", other));
         assert!(said.contains("08P01|unexpected message type") && said.ends_with("end"), "{said}");
         assert_eq!(raw.ask(&query("select count(*) from t")), "T(count:20:0) D(0) C(SELECT 1) Z(I)");
     }
@@ -360,14 +360,7 @@ pub fn wrong_data_come_before_another_message() {
 /// Columns that change between `Parse` and `Execute` of one batch are told with the rows, those of a statement that is known fail.
 pub fn columns_of_one_batch_may_change() {
     let rig = Real::new();
-    let client = || {
-        let stream = TcpStream::connect(rig.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut raw = Raw { stream, pid: 0, secret: 0 };
-        raw.start(&[("user", "postgres"), ("database", "postgres")]);
-        raw
-    };
-    let (mut owner, mut user) = (client(), client());
+    let (mut owner, mut user) = (rig.raw_client(), rig.raw_client());
     owner.ask(&query("create table t (id int primary key, v int); insert into t values (1, 7)"));
     user.ask(&query("set lock_timeout = '10s'"));
     let select = "select * from t where id = 1 for update";

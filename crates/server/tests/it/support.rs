@@ -46,9 +46,7 @@ impl Rig {
 
     /// One that has not said anything.
     pub fn stranger(&self) -> Raw<TcpStream> {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Raw { stream, pid: 0, secret: 0 }
+        Raw::connect(self.address)
     }
 
     pub fn log(&self) -> Vec<String> {
@@ -128,6 +126,15 @@ pub fn execute(portal: &str, rows: i32) -> Vec<u8> {
 
 pub fn sync() -> Vec<u8> {
     message(b'S', b"")
+}
+
+impl Raw<TcpStream> {
+    /// Connects, and says nothing. Whoever waits for an answer does so for [`PATIENCE`] at most.
+    pub fn connect(address: SocketAddr) -> Raw<TcpStream> {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Raw { stream, pid: 0, secret: 0 }
+    }
 }
 
 impl<S: Read + Write> Raw<S> {

@@ -1,9 +1,9 @@
 //! The same messages to the server itself and to the front, with others between: the same answers.
 
 use super::Front;
-use crate::support::{PATIENCE, Raw, bind, execute, message, named, parse, query, sync};
+use crate::support::{Raw, bind, execute, message, named, parse, query, sync};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Scripts a client.
@@ -114,9 +114,7 @@ fn script(dice: &mut Dice) -> Vec<Vec<u8>> {
 }
 
 fn run(address: SocketAddr, script: &[Vec<u8>]) -> Vec<String> {
-    let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut raw = Raw { stream, pid: 0, secret: 0 };
+    let mut raw = Raw::connect(address);
     raw.start(&[("user", "postgres")]);
     for part in script {
         raw.send(part);

@@ -162,7 +162,7 @@ struct Session {
     status: u8,
     /// Whether it has a `statement_timeout`.
     has_deadline: bool,
-    /// Whether it has a `work_mem` of its own.
+    /// True if it has a `work_mem` of its own.
     has_memory: bool,
     listens: bool,
 }

@@ -146,9 +146,7 @@ pub fn refused_copies_end() {
         vec![data("x\n"), [select.clone(), query("select 3")].concat()],
     ];
     let tell = |address: std::net::SocketAddr, begin: &[u8], rest: &[Vec<u8>], pauses: bool| {
-        let stream = std::net::TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(crate::support::PATIENCE)).unwrap();
-        let mut raw = crate::support::Raw { stream, pid: 0, secret: 0 };
+        let mut raw = crate::support::Raw::connect(address);
         raw.start(&[("user", "postgres")]);
         raw.send(begin);
         let mut said = vec![];

@@ -173,9 +173,7 @@ impl Gate {
 
     /// A client of bytes, with its session.
     pub fn raw(&self) -> Raw<TcpStream> {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut raw = Raw { stream, pid: 0, secret: 0 };
+        let mut raw = Raw::connect(self.address);
         raw.start(&[("user", "postgres")]);
         raw
     }

@@ -29,8 +29,7 @@ fn url(cluster: &Cluster) -> String {
 
 /// A client of bytes of this user and database.
 fn raw(gate: &Gate, user: &str, database: &str) -> Raw<TcpStream> {
-    let mut raw = Raw { stream: TcpStream::connect(gate.address).unwrap(), pid: 0, secret: 0 };
-    raw.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut raw = Raw::connect(gate.address);
     raw.start(&[("user", user), ("database", database)]);
     raw
 }

@@ -25,9 +25,7 @@ pub fn before_with(fakes: &[&Fake], patience: Duration, slots: usize, change: im
 }
 
 pub fn client(gate: &Gate, more: &[(&str, &str)]) -> Raw<TcpStream> {
-    let stream = TcpStream::connect(gate.address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut raw = Raw { stream, pid: 0, secret: 0 };
+    let mut raw = Raw::connect(gate.address);
     let said = raw.start(&[&[("user", "postgres")], more].concat());
     assert!(said.ends_with("Z(I)"), "{said}");
     raw
@@ -281,7 +279,7 @@ pub fn nothing_is_said_within_a_message() {
     }
 }
 
-/// What nobody here has to look at is not collected; what is, counts, and one that does not fit is the end of its session only.
+/// Long messages that nobody here looks at pass as they come; others count, and one that does not fit ends its session only.
 pub fn long_messages_are_bounded() {
     let one = Fake::new(PRIMARY);
     let gate = before(&[&one], PATIENCE, 3);

@@ -147,7 +147,7 @@ pub fn ignored_messages_leave_the_unnamed_statement() {
     }
 }
 
-/// What names the unnamed statement waits for what is answered by itself, and for nothing that comes behind.
+/// A message about the unnamed statement waits for what is answered by itself, and for nothing that comes behind.
 pub fn the_unnamed_statement_keeps_nobody_waiting() {
     for front in [Front::new(1), Front::preparing(1)] {
         let Some(front) = front else { return };
@@ -318,9 +318,7 @@ pub fn so_do_those_that_are_prepared() {
 fn meanings(front: Option<Front>) {
     let Some(front) = front else { return };
     let login = |zone: &str| {
-        let stream = TcpStream::connect(front.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut raw = Raw { stream, pid: 0, secret: 0 };
+        let mut raw = Raw::connect(front.address);
         raw.start(&[("user", "postgres"), ("TimeZone", zone)]);
         raw
     };
