@@ -116,10 +116,6 @@ impl Backend for Session {
     }
 
     fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
-        Session::prepare(self, text, types)
-    }
-
-    fn prepare_once(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         Session::prepare_once(self, text, types)
     }
 

@@ -148,20 +148,12 @@ pub trait Backend: Send + 'static {
     /// Looks, between two statements of such a text, whether the rest is still wanted.
     fn goes_on(&self) -> SqlResult<()>;
 
-    /// Analyses one statement; `types` as far as the client says, 0 where it does not.
+    /// Analyses one statement; `types` as far as the client says, 0 where it does not. Nobody knows its columns yet: when it has run
+    /// they are those of its rows, unless they were fixed before.
     ///
     /// # Errors
     /// Grammar, names, types.
     fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Self::Statement>;
-
-    /// Analyses one statement whose columns nobody knows yet. When it has run they are those of its rows, unless they were fixed
-    /// before.
-    ///
-    /// # Errors
-    /// Grammar, names, types.
-    fn prepare_once(&mut self, text: &str, types: &[u32]) -> SqlResult<Self::Statement> {
-        self.prepare(text, types)
-    }
 
     /// The client knows the statement's columns now.
     fn fix_columns(&self, _statement: &Self::Statement) {}
@@ -345,7 +337,7 @@ pub trait Backend: Send + 'static {
         false
     }
 
-    /// How long the statement under way, or the one that begins now, may yet take, waits included.
+    /// Time that the statement under way, or the one that begins now, has left, waits included.
     fn time_left(&self) -> Option<Duration> {
         None
     }

@@ -193,7 +193,7 @@ pub(crate) enum Gone {
     Confused,
     /// The client has waited before the servers for so long.
     Waited(Duration),
-    /// What the client, or a server for it, sends does not fit into what the process may hold.
+    /// A message, of the client or of a server for it, does not fit into what the process may hold.
     NoRoom,
 }
 

@@ -72,10 +72,7 @@ impl<B: Backend> Session<B> {
     pub(crate) fn parse(&mut self, body: &[u8]) -> Result<(), Stop> {
         let Parse { name, text, types } = Parse::read(body)?;
         self.begin_parse(name, text)?;
-        let statement = match name {
-            "" => self.backend.prepare_once(text, &types)?,
-            _ => self.backend.prepare(text, &types)?,
-        };
+        let statement = self.backend.prepare(text, &types)?;
         let (marks, generation) = self.marks(text);
         let totals = self.stats.statement(text);
         self.parsed(name, Prepared { statement, text: text.into(), totals, marks, generation })
@@ -104,10 +101,8 @@ impl<B: Backend> Session<B> {
         let text: Arc<str> = text.into();
         let (stats, door) = (Arc::clone(&self.stats), self.door.clone());
         self.seen.announce(&text, self.backend.class(), Instant::now());
-        let is_unnamed = name.is_empty();
         let prepared = self.aside(move |backend| {
-            let statement =
-                if is_unnamed { backend.prepare_once(&text, &types)? } else { backend.prepare(&text, &types)? };
+            let statement = backend.prepare(&text, &types)?;
             let (totals, generation) = (stats.statement(&text), door.generation());
             let marks = door.marks(text.as_bytes());
             Ok::<_, sql::SqlError>(Prepared { statement, text, totals, marks, generation })
@@ -118,6 +113,7 @@ impl<B: Backend> Session<B> {
 
     fn parsed(&mut self, name: &str, prepared: Prepared<B::Statement>) -> Result<(), Stop> {
         if !name.is_empty() {
+            self.backend.fix_columns(&prepared.statement);
             self.backend.name_statement(name, &prepared.statement)?;
         }
         let weight = weight_of(name, &prepared.text);
@@ -315,11 +311,13 @@ impl<B: Backend> Session<B> {
     /// Looks whether the formats of each column are still of as many, if the columns have changed since the `Bind`.
     fn fit_formats(&self, name: &str) -> SqlResult<()> {
         let Some(held) = self.portals.get(name) else { return Ok(()) };
-        let count = self.backend.column_count(&held.prepared.statement);
-        match (&held.formats, count) {
-            (Formats::Each(each), Some(count)) if each.len() != count => Err(errors::result_formats(each.len(), count)),
-            _ => Ok(()),
+        if let Formats::Each(each) = &held.formats
+            && let Some(count) = self.backend.column_count(&held.prepared.statement)
+            && each.len() != count
+        {
+            return Err(errors::result_formats(each.len(), count));
         }
+        Ok(())
     }
 
     /// Sends rows up to the limit. Like PostgreSQL, does not look beyond it: the last row may already have been sent.

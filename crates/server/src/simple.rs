@@ -59,7 +59,7 @@ impl<B: Backend> Session<B> {
         let text: Arc<str> = text.into();
         if text.len() <= TEXT_MAX {
             let statement = loop {
-                match self.backend.prepare_once(&text, &[]) {
+                match self.backend.prepare(&text, &[]) {
                     Ok(statement) => break statement,
                     Err(error) if !self.may_prepare_again().await? => return Err(error.into()),
                     Err(_) => {}
@@ -73,7 +73,7 @@ impl<B: Backend> Session<B> {
         let (statement, totals, marks) = loop {
             let (own, stats, door) = (Arc::clone(&text), Arc::clone(&self.stats), self.door.clone());
             let prepared = self.aside(move |backend| {
-                let statement = backend.prepare_once(&own, &[])?;
+                let statement = backend.prepare(&own, &[])?;
                 Ok::<_, SqlError>((statement, stats.statement(&own), door.marks(own.as_bytes())))
             });
             match prepared.await? {

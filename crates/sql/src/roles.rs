@@ -31,7 +31,7 @@ pub struct Roles {
     hash: OnceLock<Hash>,
     /// For whoever decides a commit that changes some.
     changing: Mutex<()>,
-    /// How many numbers were given, by the copies of transactions too: a role keeps the one that its own transaction has seen.
+    /// Count of the numbers that were given, by the copies of transactions too: a role keeps the one that its own transaction has seen.
     numbers: Arc<AtomicU32>,
 }
 

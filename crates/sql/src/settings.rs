@@ -415,7 +415,7 @@ impl Settings {
         self.find(name).map(|at| &*self.values[at]).ok_or_else(|| unknown(name))
     }
 
-    /// Whether the client is sent messages of a severity: `client_min_messages`.
+    /// Tells whether the client is sent messages of a severity: `client_min_messages`.
     pub(crate) fn sends(&self, severity: &str) -> bool {
         match self.show("client_min_messages") {
             Ok("error") => false,

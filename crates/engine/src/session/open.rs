@@ -121,6 +121,19 @@ impl Open {
         self.state = if self.suspended.is_some() { State::Failed } else { State::Gone };
     }
 
+    /// The transaction fails while no statement runs.
+    #[cold]
+    fn fail_at_rest(&mut self, engine: &Engine, waiter: &Arc<Waiter>, error: &Error) -> Result<()> {
+        if self.suspended.is_none() {
+            // It has done nothing yet.
+            self.state = State::Failed;
+            return Ok(());
+        }
+        let txn = self.resume(engine, waiter, false)?;
+        self.fail(txn, error);
+        Ok(())
+    }
+
     /// A statement has failed: it is undone with everything since the last savepoint, or else the whole transaction.
     #[cold]
     fn fail(&mut self, txn: Txn<'_>, error: &Error) {
@@ -249,13 +262,7 @@ impl Session {
                 // If the wait failed, the transaction is still suspended.
                 let Session { engine, waiter, open, .. } = self;
                 if let Some(open) = open.as_mut().filter(|open| open.state == State::Fine) {
-                    match open.suspended.is_some() {
-                        true => {
-                            let txn = open.resume(engine, waiter, false)?;
-                            open.fail(txn, &error);
-                        }
-                        false => open.state = State::Failed,
-                    }
+                    open.fail_at_rest(engine, waiter, &error)?;
                 }
                 self.end_statement();
                 Err(error)
@@ -386,11 +393,10 @@ impl Session {
     pub fn fail(&mut self) {
         self.abandon();
         let Session { engine, waiter, open, .. } = self;
-        let Some(open) = open.as_mut().filter(|open| open.state == State::Fine) else { return };
-        match open.suspended.is_some().then(|| open.resume(engine, waiter, false)) {
-            Some(Ok(txn)) => open.fail(txn, &Error::InFailedTransaction),
-            // It has done nothing yet.
-            None | Some(Err(_)) => open.state = State::Failed,
+        if let Some(open) = open.as_mut().filter(|open| open.state == State::Fine)
+            && open.fail_at_rest(engine, waiter, &Error::InFailedTransaction).is_err()
+        {
+            open.state = State::Failed;
         }
     }
 

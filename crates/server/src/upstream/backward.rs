@@ -372,7 +372,20 @@ impl Link {
                 Expect::Own(Own::Parsed(message) | Own::Closed(message))
                 | Expect::Close { message }
                 | Expect::Query(message) => message,
-                _ => 0,
+                Expect::Bind
+                | Expect::Parameters
+                | Expect::Columns
+                | Expect::Execute(_)
+                | Expect::CopyEnd
+                | Expect::Sync
+                | Expect::Function
+                | Expect::Own(Own::Done(_))
+                | Expect::Refusal
+                | Expect::Prelude
+                | Expect::Begin
+                | Expect::Check { .. }
+                | Expect::Barrier { .. }
+                | Expect::BarrierSync { .. } => 0,
             };
             if message != 0 {
                 names.take_back(message, at == 0);

@@ -21,6 +21,10 @@ use std::time::{Duration, Instant};
 /// Who can be believed still is after so long: a pool whose connections are all at work is no reason to let nobody in.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Condition on the defaults `s`: those of all roles and of role `r`, in all databases and in database `d`.
+const OF_BOTH: &str = "s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid]) \
+     AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid])";
+
 /// The last column of the question.
 const DEADLINE: usize = 5;
 
@@ -105,18 +109,15 @@ fn question(user: &str) -> String {
          AND (r.rolvaliduntil IS NULL OR r.rolvaliduntil OPERATOR(pg_catalog.>) pg_catalog.now()), \
          (SELECT pg_catalog.string_agg(s::pg_catalog.text, ' ' ORDER BY s::pg_catalog.text) \
          FROM pg_catalog.pg_db_role_setting s \
-         WHERE s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid]) \
-         AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid])), r.rolsuper, \
+         WHERE {OF_BOTH}), r.rolsuper, \
          (SELECT pg_catalog.substr(c, 1 OPERATOR(pg_catalog.+) pg_catalog.length({max})) \
          FROM pg_catalog.pg_db_role_setting s, pg_catalog.unnest(s.setconfig) c \
-         WHERE s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid]) \
-         AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid]) \
+         WHERE {OF_BOTH} \
          AND pg_catalog.lower(pg_catalog.left(c, pg_catalog.length({max}))) OPERATOR(pg_catalog.=) {max} \
          ORDER BY s.setrole OPERATOR(pg_catalog.=) 0::pg_catalog.oid, s.setdatabase OPERATOR(pg_catalog.=) 0::pg_catalog.oid LIMIT 1), \
          EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'statement_timeout' \
          AND reset_val OPERATOR(pg_catalog.<>) '0') OR EXISTS (SELECT FROM pg_catalog.pg_db_role_setting s, pg_catalog.unnest(s.setconfig) c \
-         WHERE s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid]) \
-         AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid]) \
+         WHERE {OF_BOTH} \
          AND c OPERATOR(pg_catalog.~) '^statement_timeout=' AND c OPERATOR(pg_catalog.<>) 'statement_timeout=0') \
          FROM pg_catalog.pg_roles r, pg_catalog.pg_database d WHERE r.rolname OPERATOR(pg_catalog.=) {name} \
          AND d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()"

@@ -109,7 +109,7 @@ pub(crate) struct Names {
 /// Unnamed statement of a client.
 #[derive(Debug, Default)]
 pub(crate) struct Unnamed {
-    /// What `Parse` has behind the name; empty: there is none, and that is known. The buffer is used again.
+    /// Message `Parse` behind the name; empty: there is none, and that is known. The buffer is used again.
     pub(crate) body: Vec<u8>,
     /// Which one it is of all unnamed ones of the client.
     pub(crate) number: u64,

@@ -151,10 +151,11 @@ impl Binder<'_> {
     }
 
     fn json_text(&self, argument: Typed, function: &str) -> SqlResult<Typed> {
-        let text = match argument.kind.kind {
-            // A cast to text would drop the blanks.
-            Kind::Bpchar => Typed::new(self.shown(argument)?, Kind::Text),
-            _ => self.coerce(argument, Kind::Text.into(), Context::Explicit)?,
+        // A cast to text would drop the blanks of char(n).
+        let text = if argument.kind.kind == Kind::Bpchar {
+            Typed::new(self.shown(argument)?, Kind::Text)
+        } else {
+            self.coerce(argument, Kind::Text.into(), Context::Explicit)?
         };
         self.call(function, vec![text])
     }

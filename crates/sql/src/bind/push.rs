@@ -151,11 +151,10 @@ fn push(plan: &mut Plan, conditions: Vec<Expr>, is_ordered: bool) {
             here
         }
         Plan::Filter { input, condition: own } => {
-            let (within, here) = match &**input {
-                Plan::Aggregate { groups, .. } => {
-                    conditions.into_iter().partition(|condition| !slots_of(condition).reaches(groups.len()))
-                }
-                _ => (Vec::new(), conditions),
+            let (within, here) = if let Plan::Aggregate { groups, .. } = &**input {
+                conditions.into_iter().partition(|condition| !slots_of(condition).reaches(groups.len()))
+            } else {
+                (Vec::new(), conditions)
             };
             push(input, within, is_ordered);
             if !here.is_empty() {
@@ -168,6 +167,7 @@ fn push(plan: &mut Plan, conditions: Vec<Expr>, is_ordered: bool) {
             ([step], false) => search(step, conditions),
             _ => conditions,
         },
+        // A filter above it is right for any plan.
         _ => conditions,
     };
     if let Some(condition) = all_of(cheapest_first(here)) {

@@ -13,7 +13,7 @@ use crate::plan::{Access, Expr, KeyValue, Limit, List, Lock, OuterJoin, Plan};
 use crate::storage::search::{Sought, sought};
 use crate::storage::{datum, store};
 use crate::types::{Kind, SqlType};
-use engine::{Direction, Row, Value};
+use engine::{Direction, Row, RowId, Value};
 use std::ops::Bound;
 
 /// What an [`Access`] comes to over a row.
@@ -227,6 +227,16 @@ impl<'a> Run<'a> {
         Ok(Flow::Continue(()))
     }
 
+    /// Columns of a row as it is now, its id included; nothing if it is the version by which the statement chose it.
+    pub(super) fn newer(&self, table: &TableInfo, id: RowId, now: &Row<'_>) -> SqlResult<Option<Vec<Datum>>> {
+        if self.txn.get_row(&table.table, id)?.is_some_and(|seen| seen.is_same_version(now)) {
+            return Ok(None);
+        }
+        let mut columns = Vec::with_capacity(table.columns.len() + 1);
+        append(&mut columns, table, now);
+        Ok(Some(columns))
+    }
+
     /// Locks the rows that the input chose, and judges those that have changed since anew (PostgreSQL's `EvalPlanQual`).
     pub(super) fn lock(
         &self,
@@ -247,11 +257,7 @@ impl<'a> Run<'a> {
                 let Some(now) = self.txn.lock_row(&lock.table.table, id, lock.mode, lock.wait)? else {
                     return Ok(Flow::Continue(()));
                 };
-                if self.txn.get_row(&lock.table.table, id)?.is_some_and(|seen| seen.is_same_version(&now)) {
-                    continue;
-                }
-                let mut columns = Vec::with_capacity(lock.table.columns.len() + 1);
-                append(&mut columns, &lock.table, &now);
+                let Some(columns) = self.newer(&lock.table, id, &now)? else { continue };
                 newer.get_or_insert_with(|| row.to_vec())[lock.first..=lock.row_id()].clone_from_slice(&columns);
             }
             let Some(mut row) = newer else { return each(row) };

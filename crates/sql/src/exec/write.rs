@@ -226,12 +226,12 @@ impl Run<'_> {
         self.changes.seen.borrow_mut().insert((table.oid, id))
     }
 
-    /// Whether this statement has changed the row.
+    /// Tells whether this statement has changed the row.
     pub(super) fn has_changed(&self, table: &TableInfo, id: RowId) -> bool {
         self.changes.seen.borrow().contains(&(table.oid, id))
     }
 
-    /// It was not changed after all.
+    /// It was not changed after all: what its change is subject to may hold with another partner.
     pub(super) fn forget(&self, table: &TableInfo, id: RowId) {
         self.changes.seen.borrow_mut().remove(&(table.oid, id));
     }
@@ -362,10 +362,7 @@ impl Run<'_> {
                 note(&new)
             }
             Ok(false) => {
-                // The condition may hold with another partner.
-                if once {
-                    self.forget(table, id);
-                }
+                self.forget(table, id);
                 Ok(())
             }
             Err(error) if !matches!(error.engine(), Some(engine::Error::UniqueViolation { .. })) => Err(error),
@@ -445,11 +442,7 @@ impl Run<'_> {
         }
         let mut now = None;
         let mut judge = |row: &engine::Row<'_>| {
-            if self.txn.get_row(&table.table, id)?.is_some_and(|seen| seen.is_same_version(row)) {
-                return Ok(true);
-            }
-            let mut columns = Vec::with_capacity(table.columns.len() + 1);
-            super::sources::append(&mut columns, table, row);
+            let Some(columns) = self.newer(table, id, row)? else { return Ok(true) };
             let mut newer = chosen.to_vec();
             newer[target.first..=target.row_id()].clone_from_slice(&columns);
             let rows = Rows { row: &newer, outer: None };
@@ -476,10 +469,7 @@ impl Run<'_> {
                     note(old)
                 }
                 false => {
-                    // The condition may hold with another partner.
-                    if once {
-                        self.forget(table, id);
-                    }
+                    self.forget(table, id);
                     Ok(())
                 }
             },

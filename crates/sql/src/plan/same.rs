@@ -55,7 +55,7 @@ pub(crate) fn is_same(left: &Expr, right: &Expr, copies: Option<Copies<'_>>) -> 
     is_same
 }
 
-/// What is yet to be compared.
+/// Two parts that are yet to be compared.
 enum Pair<'p> {
     Exprs(&'p Expr, &'p Expr),
     Plans(&'p Plan, &'p Plan),

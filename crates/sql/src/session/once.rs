@@ -57,9 +57,7 @@ impl Session {
     /// Those of [`Session::prepare`].
     pub fn prepare_once(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         let statement = self.prepare(text, types)?;
-        Ok(match Arc::try_unwrap(statement) {
-            Ok(statement) => Arc::new(Statement { has_fixed_columns: false.into(), ..statement }),
-            Err(statement) => statement,
-        })
+        statement.has_fixed_columns.store(false, Ordering::Relaxed);
+        Ok(statement)
     }
 }
