@@ -663,6 +663,15 @@ fn first_name(body: &SetExpr) -> Option<String> {
         SetExpr::Select(select) => match select.projection.first()? {
             ast::SelectItem::UnnamedExpr(expr) => Some(name_of(expr)),
             ast::SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
+            ast::SelectItem::Wildcard(_) => match &select.from.first()?.relation {
+                ast::TableFactor::Derived { subquery, alias, .. } if select.from[0].joins.is_empty() => {
+                    match alias.as_ref().and_then(|alias| alias.columns.first()) {
+                        Some(column) => Some(folded(&column.name)),
+                        None => first_name(&subquery.body),
+                    }
+                }
+                _ => None,
+            },
             _ => None,
         },
         SetExpr::Query(query) => first_name(&query.body),

@@ -141,11 +141,13 @@ pub(super) fn lists(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
     Ok(())
 }
 
-/// `ROLLUP ((a)::text, (b) + 1)`: an expression that begins with a parenthesis, which the library takes for a list.
+/// `ROLLUP ((a)::text, (b) + 1)`, `GROUPING SETS ((a)::text)`: an expression that begins with a parenthesis, which the library
+/// takes for a list.
 pub(super) fn set_items(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (0..tokens.len()).rev() {
         pulse::tick(pulse::ITEM)?;
-        let is_set = is_word(&tokens[at], "rollup") || is_word(&tokens[at], "cube");
+        let is_set = ["rollup", "cube"].iter().any(|word| is_word(&tokens[at], word))
+            || is_word(&tokens[at], "sets") && 0 < at && is_word(&tokens[at - 1], "grouping");
         if !is_set || !is_sign(tokens, at + 1, &Token::LParen) {
             continue;
         }
@@ -175,6 +177,46 @@ pub(super) fn set_items(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
             end = start;
         }
     }
+    Ok(())
+}
+
+/// `ROWS '1'::bigint PRECEDING`: the library takes a text for the whole of an interval there.
+pub(super) fn frame_bounds(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    const UNITS: [&str; 3] = ["rows", "range", "groups"];
+    const SIDES: [&str; 2] = ["preceding", "following"];
+    let mut edits = Vec::new();
+    for at in 1..tokens.len() {
+        pulse::tick(pulse::ITEM)?;
+        let before = |back: usize, words: &[&str]| {
+            at.checked_sub(back).is_some_and(|at| words.iter().any(|word| is_word(&tokens[at], word)))
+        };
+        let is_bound = before(1, &UNITS)
+            || before(1, &["between"]) && before(2, &UNITS)
+            || before(1, &["and"]) && (before(2, &SIDES) || before(2, &["row"]));
+        let is_text = matches!(tokens[at].token, Token::SingleQuotedString(_));
+        if !is_bound || !is_text || !is_sign(tokens, at + 1, &Token::DoubleColon) {
+            continue;
+        }
+        pulse::tick(tokens.len())?;
+        let mut depth = 0_usize;
+        for (end, token) in tokens.iter().enumerate().skip(at + 1) {
+            match token.token {
+                Token::LParen | Token::LBracket => depth += 1,
+                Token::RParen | Token::RBracket | Token::Comma if depth == 0 => break,
+                Token::RParen | Token::RBracket => depth -= 1,
+                _ if depth == 0 && is_word(token, "and") => break,
+                _ if depth == 0 && SIDES.iter().any(|word| is_word(token, word)) => {
+                    edits.push((at..at, vec![sign(&tokens[at], Token::LParen)]));
+                    edits.push((end..end, vec![sign(token, Token::RParen)]));
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+    // One may stand within another.
+    edits.sort_by_key(|(range, _)| range.start);
+    replace(tokens, edits);
     Ok(())
 }
 
