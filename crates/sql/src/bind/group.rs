@@ -265,6 +265,7 @@ impl Binder<'_> {
 
     /// An expression over the rows of `FROM` as one over the grouped rows; aggregates keep their places.
     pub(super) fn regroup(&self, expr: &mut Expr, grouping: &mut Grouping, scope: &Scope<'_>) -> SqlResult<()> {
+        let has_sets = grouping.sets.is_some();
         rewrite(expr, 0, &mut |expr, depth| {
             let column = match expr {
                 Expr::Column(column) if depth == 0 => Some(*column),
@@ -286,9 +287,9 @@ impl Binder<'_> {
                 // Constants and parameters stay; anything else may be a group as a whole.
                 None if depth == 0 && !matches!(expr, Expr::Constant(_) | Expr::Parameter(_)) => {
                     match grouping.groups.iter().position(|(group, _)| self.are_same(group, expr, scope)) {
-                        // The same for all rows, it is a value of its own where GROUP BY does not mean the whole item, as
+                        // The same for all rows, it is a value of its own where the sets do not mean the whole item, as
                         // PostgreSQL 15 has it.
-                        Some(_) if expr.has_query() && slots_of(expr).is_empty() => return Ok(false),
+                        Some(_) if has_sets && expr.has_query() && slots_of(expr).is_empty() => return Ok(false),
                         Some(at) => at,
                         None => return Ok(false),
                     }
