@@ -507,26 +507,45 @@ impl Txn<'_> {
     /// when it is locked; [`Error::MustWait`] with one; [`Error::LockNotAvailable`]; [`Error::ReadOnly`];
     /// [`Error::Limit`]; [`Error::Taken`].
     pub fn lock_row<'t>(&'t self, table: &'t Table, row: RowId, mode: RowLock, wait: Wait) -> Result<Option<Row<'t>>> {
+        Ok(self.lock_newer(table, row, mode, wait)?.map(|(row, _)| row))
+    }
+
+    /// As [`Txn::lock_row`]. Says, too, whether the row is not what the transaction reads: at READ COMMITTED it may have been
+    /// changed since.
+    ///
+    /// # Errors
+    /// Those of [`Txn::lock_row`].
+    pub fn lock_newer<'t>(
+        &'t self,
+        table: &'t Table,
+        row: RowId,
+        mode: RowLock,
+        wait: Wait,
+    ) -> Result<Option<(Row<'t>, bool)>> {
         let _call = self.call();
         let Some(before) = self.lock_place(table, row, mode, wait)? else { return Ok(None) };
-        let newest = self.newest_row(table, row.0);
-        if self.reads_latest() {
-            if newest.is_none() {
-                // There is nothing to lock.
-                self.locks_undone(&mut self.scratch(), before, self.tables.get());
-            }
-            let Some(now) = newest.as_ref().filter(|_| mode == RowLock::KeyShare) else { return Ok(newest) };
-            let seen = self.get_row(table, row)?.filter(|seen| has_same_keys(table, seen, now));
-            return Ok(seen.or(newest));
+        let view = self.view()?;
+        self.goes_beyond();
+        if self.held().logs_reads() {
+            self.scratch().reads.row(table.id, row.0);
         }
-        let seen = self.get_row(table, row)?;
-        let is_same = match (&newest, &seen) {
-            (Some(newest), Some(seen)) if mode == RowLock::KeyShare => has_same_keys(table, seen, newest),
-            (Some(newest), Some(seen)) => newest.is_same_version(seen),
+        let (now, seen) = self.now_and_seen(table, row.0, view);
+        if now.is_none() && self.reads_latest() {
+            // There is nothing to lock.
+            self.locks_undone(&mut self.scratch(), before, self.tables.get());
+            return Ok(None);
+        }
+        let is_same = match (&now, &seen) {
+            (Some(now), Some(seen)) if mode == RowLock::KeyShare => has_same_keys(table, seen, now),
+            (Some(now), Some(seen)) => now.is_same_version(seen),
             (None, None) => true,
-            _ => false,
+            (Some(_), None) | (None, Some(_)) => false,
         };
-        if is_same { Ok(seen) } else { Err(self.row_conflict(table, row, false)) }
+        match is_same {
+            true => Ok(seen.map(|row| (row, false))),
+            false if self.reads_latest() => Ok(now.map(|row| (row, true))),
+            false => Err(self.row_conflict(table, row, false)),
+        }
     }
 
     /// Takes the lock of a row, whatever is there. Gives the number of locks before it; nothing if it is locked and

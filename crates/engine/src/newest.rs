@@ -108,8 +108,8 @@ impl Txn<'_> {
             (found, seen)
         };
         match found {
-            Some(row) if !self.reads_latest() => match self.visible_row(table, row.row_id().0, own) {
-                Some(seen) if seen.is_same_version(&row) => Ok(found),
+            Some(row) if !self.reads_latest() => match self.now_and_seen(table, row.row_id().0, own) {
+                (Some(now), Some(seen)) if seen.is_same_version(&now) => Ok(Some(now)),
                 _ => Err(self.row_conflict(table, row.row_id(), false)),
             },
             None => match seen {
@@ -167,19 +167,17 @@ impl Txn<'_> {
         self.inner.assert_own(table);
         let _call = self.call();
         let view = self.view()?;
-        let latest = View { snapshot: LATEST, ..view };
         for row in 0..table.rows_bound() {
             if row.is_multiple_of(ROWS_PER_LOOK) {
                 preempt::safepoint();
                 self.check_active()?;
             }
-            let is_same = || match (self.visible_row(table, row, view), self.visible_row(table, row, latest)) {
-                (Some(seen), Some(newest)) => seen.is_same_version(&newest),
+            let is_same = match self.now_and_seen(table, row, view) {
+                (Some(now), Some(seen)) => seen.is_same_version(&now),
                 (None, None) => true,
                 (Some(_), None) | (None, Some(_)) => false,
             };
-            // A row that is frozen between the two looks is in two places, once.
-            if !is_same() && !is_same() {
+            if !is_same {
                 self.note_row(table, RowId(row));
                 return Ok(false);
             }

@@ -8,7 +8,7 @@ use crate::key;
 use crate::raw::btree::{Cursor, Order};
 use crate::raw::chain::View;
 use crate::raw::rows::Newest;
-use crate::raw::slots::COMMANDS_MAX;
+use crate::raw::slots::{COMMANDS_MAX, LATEST};
 use crate::raw::version::RowCell;
 use crate::reads::{Consumed, OpenRange, ReadLog};
 use crate::row::{Place, Row, RowId};
@@ -228,8 +228,27 @@ impl<'e> Txn<'e> {
     #[inline]
     pub(crate) fn visible_row<'t>(&'t self, table: &'t Table, row: u64, view: View) -> Option<Row<'t>> {
         let _call = self.call();
+        self.visible_at(table, row, table.rows.newest(row, self.held().pin()), view)
+    }
+
+    /// The row as it is now, and as `view` sees it; the first counts what `view` counts of our own. Both come from one look
+    /// at where the row is: between two looks it may be frozen or thaw, and one version then has two places.
+    pub(crate) fn now_and_seen<'t>(
+        &'t self,
+        table: &'t Table,
+        row: u64,
+        view: View,
+    ) -> (Option<Row<'t>>, Option<Row<'t>>) {
+        let _call = self.call();
+        let place = table.rows.newest(row, self.held().pin());
+        let latest = View { snapshot: LATEST, ..view };
+        (self.visible_at(table, row, place, latest), self.visible_at(table, row, place, view))
+    }
+
+    #[inline]
+    fn visible_at<'t>(&'t self, table: &'t Table, row: u64, newest: Newest<'t>, view: View) -> Option<Row<'t>> {
         let (registry, pin) = (&self.inner.registry, self.held().pin());
-        let place = match table.rows.newest(row, pin) {
+        let place = match newest {
             Newest::Hot(newest) => Place::Hot(registry.visible_after(newest, pin, view, || ())?.image()),
             Newest::Frozen(block, at) if registry.sees_block(&block.since, view) => Place::Frozen(block, at),
             Newest::Frozen(..) | Newest::Nowhere => return None,

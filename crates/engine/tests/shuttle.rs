@@ -6,6 +6,8 @@
 
 #[path = "shuttle/drops.rs"]
 mod drops;
+#[path = "shuttle/frozen.rs"]
+mod frozen;
 #[path = "shuttle/locks.rs"]
 mod locks;
 #[path = "shuttle/prune.rs"]

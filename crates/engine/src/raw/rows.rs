@@ -44,6 +44,7 @@ pub(crate) struct Chunk {
 }
 
 /// Where a row's newest state is.
+#[derive(Clone, Copy)]
 pub(crate) enum Newest<'a> {
     /// Its newest hot version, committed or not.
     Hot(&'a Version),

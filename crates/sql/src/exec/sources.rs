@@ -227,7 +227,8 @@ impl<'a> Run<'a> {
         Ok(Flow::Continue(()))
     }
 
-    /// Columns of a row as it is now, its id included; nothing if it is the version by which the statement chose it.
+    /// Columns of a row that was claimed, as it is now, its id included; nothing if it is the version by which the statement chose
+    /// it.
     pub(super) fn newer(&self, table: &TableInfo, id: RowId, now: &Row<'_>) -> SqlResult<Option<Vec<Datum>>> {
         if self.txn.get_row(&table.table, id)?.is_some_and(|seen| seen.is_same_version(now)) {
             return Ok(None);
@@ -254,10 +255,13 @@ impl<'a> Run<'a> {
                 if self.has_changed(&lock.table, id) {
                     return Ok(Flow::Continue(()));
                 }
-                let Some(now) = self.txn.lock_row(&lock.table.table, id, lock.mode, lock.wait)? else {
-                    return Ok(Flow::Continue(()));
-                };
-                let Some(columns) = self.newer(&lock.table, id, &now)? else { continue };
+                let locked = self.txn.lock_newer(&lock.table.table, id, lock.mode, lock.wait)?;
+                let Some((now, is_newer)) = locked else { return Ok(Flow::Continue(())) };
+                if !is_newer {
+                    continue;
+                }
+                let mut columns = Vec::with_capacity(lock.table.columns.len() + 1);
+                append(&mut columns, &lock.table, &now);
                 newer.get_or_insert_with(|| row.to_vec())[lock.first..=lock.row_id()].clone_from_slice(&columns);
             }
             let Some(mut row) = newer else { return each(row) };
