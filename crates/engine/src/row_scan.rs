@@ -4,7 +4,7 @@
 //! writes that satisfies them, by its old image or by its new one, meets them at the commit.
 
 use crate::condition::Condition;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::raw::rows::CHUNK_ROWS;
 use crate::row::Row;
 use crate::table::Table;
@@ -20,6 +20,22 @@ impl Txn<'_> {
     /// # Errors
     /// [`crate::Error::InvalidValue`] when a condition does not fit the table, [`crate::Error::Taken`].
     pub fn scan<'t>(&'t self, table: &'t Table, conditions: &[Condition], mut each: impl FnMut(Row<'t>)) -> Result<()> {
+        self.try_scan(table, conditions, |row| {
+            each(row);
+            Ok(())
+        })
+    }
+
+    /// As [`Txn::scan`], up to the first error of `each`.
+    ///
+    /// # Errors
+    /// Those of [`Txn::scan`] and of `each`.
+    pub fn try_scan<'t, E: From<Error>>(
+        &'t self,
+        table: &'t Table,
+        conditions: &[Condition],
+        mut each: impl FnMut(Row<'t>) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.note_scan(table, conditions)?;
         let view = self.view()?;
         let end = table.rows.end();
@@ -30,7 +46,7 @@ impl Txn<'_> {
                 }
                 let Some(row) = self.visible_row(table, row, view) else { continue };
                 if conditions.iter().all(|condition| condition.holds(row.get(condition.column))) {
-                    each(row);
+                    each(row)?;
                 }
             }
         }

@@ -76,6 +76,10 @@ impl Parked for sql::session::Parked {
         matches!(self, sql::session::Parked::Analysis(_))
     }
 
+    fn is_elsewhere(&self) -> bool {
+        matches!(self, sql::session::Parked::Elsewhere)
+    }
+
     fn until(&self) -> Option<Instant> {
         sql::session::Parked::until(self)
     }
@@ -199,6 +203,14 @@ impl Backend for Session {
 
     fn simple_format(&self, statement: &Arc<Statement>) -> Format {
         format_of(Session::is_binary(self, statement))
+    }
+
+    fn can_move(&self, portal: &Portal) -> bool {
+        Session::can_move(self, portal)
+    }
+
+    fn stay_for(&mut self, limit: Option<Duration>) {
+        Session::stay_for(self, limit);
     }
 
     fn execute(&mut self, portal: &mut Portal) -> SqlResult<Run> {

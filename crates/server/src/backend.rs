@@ -107,6 +107,11 @@ pub trait Parked: Send {
         false
     }
 
+    /// True if nothing is waited for: the portal is to be run again where it delays no other session.
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
     /// When it is over without anybody's doing.
     fn until(&self) -> Option<Instant> {
         None
@@ -248,6 +253,15 @@ pub trait Backend: Send + 'static {
     fn simple_format(&self, _statement: &Self::Statement) -> Format {
         Format::Text
     }
+
+    /// Whether the portal, once it runs, ends soon or is parked when [`Backend::stay_for`] says so.
+    fn can_move(&self, _portal: &Self::Portal) -> bool {
+        true
+    }
+
+    /// A portal that is executed from now on is parked as [`Parked::is_elsewhere`] after so long: its thread has others to serve.
+    /// Nothing: it may take its time.
+    fn stay_for(&mut self, _limit: Option<Duration>) {}
 
     /// Runs it to its end.
     ///

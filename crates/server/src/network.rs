@@ -4,7 +4,7 @@
 //! something to do at the same time, and a statement by key takes less time than waking a thread.
 //!
 //! **Invariant:** nothing runs for long on such a thread, so all its sessions are served soon: a statement that is not known
-//! to be short is lent to a thread beside it, or to one [`Below`].
+//! to be short is lent to a thread beside it, or to one [`Below`], and one that is long for once is taken back and lent as well.
 
 use preempt::os;
 use std::io;

@@ -30,6 +30,9 @@ use std::vec;
 
 /// A text of so many bytes is read and planned where the session was read; a longer one where it delays nobody.
 pub(crate) const TEXT_MAX: usize = 4 << 10;
+/// A statement that was short so far may take so long where the session was read; then it is taken back, and runs where it delays
+/// nobody. Much more than a short one takes, so that hardly one is run twice for want of a processor.
+const STAY: Duration = Duration::from_millis(4);
 
 /// Why a message was not answered in full.
 pub(crate) enum Stop {
@@ -527,11 +530,13 @@ impl<B: Backend> Session<B> {
     }
 
     async fn run_to_end(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
+        let mut is_elsewhere = false;
         loop {
-            match self.execute_portal(totals, portal).await? {
+            match self.execute_portal(totals, portal, is_elsewhere).await? {
                 Run::Done(outcome) => return Ok(outcome),
                 Run::CopyIn(shape) => return self.copy_in(portal, shape).await,
                 Run::CopyOut(shape) => return self.copy_out(portal, shape).await,
+                Run::Parked(parked) if parked.is_elsewhere() => is_elsewhere = true,
                 Run::Parked(parked) => self.wait(parked).await?,
             }
         }
@@ -576,14 +581,22 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Runs it here, or where it delays nobody.
-    async fn execute_portal(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Run, Stop> {
+    /// Runs it here, or where it delays nobody: there if it was too long for here.
+    async fn execute_portal(
+        &mut self,
+        totals: &Totals,
+        portal: &mut Lent<B::Portal>,
+        is_elsewhere: bool,
+    ) -> Result<Run, Stop> {
         let class = self.backend.class_of(portal);
         let is_below = class != Class::High
-            && (totals.is_long() || (totals.is_new() && self.backend.is_large(portal)))
+            && (is_elsewhere || totals.is_long() || (totals.is_new() && self.backend.is_large(portal)))
             && self.backend.holds_nothing(portal);
-        if self.dispatch == Dispatch::Spot && totals.is_short() && !is_below {
+        let is_here = self.dispatch == Dispatch::Spot && totals.is_short() && !is_below && !is_elsewhere;
+        if is_here && self.backend.can_move(portal) {
+            self.backend.stay_for(Some(STAY));
             let run = self.backend.execute(portal);
+            self.backend.stay_for(None);
             self.drop_leavings();
             return self.unless_ended(run);
         }

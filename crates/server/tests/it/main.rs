@@ -97,6 +97,7 @@ fn main() -> ExitCode {
             testkit::test!(real::cancel_and_death_leave_nothing_behind),
             testkit::test!(real::wrong_data_come_before_another_message),
             testkit::test!(real::columns_of_one_batch_may_change),
+            testkit::test!(real::a_short_statement_that_gets_long_delays_nobody),
             testkit::test!(real::conflicts_have_their_codes),
             testkit::test!(real::a_statement_alone_survives_a_more_important_one),
             testkit::test!(interleavings::scripts_over_the_wire_1),

@@ -5,7 +5,7 @@ use engine::{Engine, EngineConfig};
 use server::{Config, Server};
 use sql::session::{Database, Defaults, Source};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, error::SqlState};
 
@@ -70,7 +70,7 @@ impl Real {
 
     /// Returns when a session waits for a lock.
     fn until_one_waits(&self) {
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         while self.engine.locks().iter().all(|lock| lock.granted) {
             assert!(begun.elapsed() < PATIENCE, "nobody waits");
             std::thread::yield_now();
@@ -92,7 +92,7 @@ impl Real {
 
     /// Waits until something is so.
     pub async fn until(&self, what: &str, is_so: impl Fn(&Engine) -> bool) {
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         while !is_so(&self.engine) {
             assert!(begun.elapsed() < Duration::from_secs(20), "never: {what}");
             tokio::task::yield_now().await;
@@ -411,4 +411,56 @@ pub fn columns_of_one_batch_may_change() {
     ];
     let said = user.ask(&[fails.concat(), sync()].concat());
     assert_eq!(said, "1 2 T(q:20:0) E(ERROR|22012|division by zero) Z(I)");
+}
+
+/// A statement that was short 100 times and takes for ever once goes on where it delays no other session, and can be cancelled.
+pub fn a_short_statement_that_gets_long_delays_nobody() {
+    let rig = Real::with("", |config| config.network_threads = 1);
+    let (mut long, mut other) = (rig.raw_client(), rig.raw_client());
+    let mut done = |text: &str| {
+        let said = other.ask(&query(text));
+        assert!(!said.contains("E("), "{said}");
+        said
+    };
+    done("create table cfg (v bigint); insert into cfg values (10); create sequence s");
+    done("create table t (a bigint); create table u (n bigint); insert into u values (0)");
+    let series = "generate_series(1, (select v from cfg))";
+    let (select, insert, update) = (
+        &format!("select count(*) from {series}"),
+        &format!("insert into t select nextval('s') from {series}"),
+        &format!("update u set n = n + (select count(*) from {series})"),
+    );
+    for (begin, text, wanted) in [
+        ("", select, "T(count:20:0) D(10) C(SELECT 1) Z(I)"),
+        ("", insert, "C(INSERT 0 10) Z(I)"),
+        ("set overtake.priority = high", select, "T(count:20:0) D(10) C(SELECT 1) Z(I)"),
+        ("begin", update, "C(UPDATE 1) Z(T)"),
+    ] {
+        done("update cfg set v = 10");
+        long.ask(&query(begin));
+        for _ in 0..100 {
+            assert_eq!(long.ask(&query(text)), wanted);
+        }
+        done("update cfg set v = 1000000000000");
+        long.send(&query(text));
+        let pid = long.pid;
+        let runs = format!("select count(*) from pg_stat_activity where pid = {pid} and state = 'active'");
+        let begun = Instant::now();
+        while !done(&runs).contains("D(1)") {
+            assert!(begun.elapsed() < PATIENCE, "it does not run");
+        }
+        long.stream.set_nonblocking(true).unwrap();
+        assert!(long.stream.peek(&mut [0]).is_err(), "it has answered");
+        long.stream.set_nonblocking(false).unwrap();
+        done(&format!("select pg_cancel_backend({pid})"));
+        let status = if begin == "begin" { "E" } else { "I" };
+        let said = long.answer();
+        assert_eq!(said, format!("E(ERROR|57014|canceling statement due to user request) Z({status})"));
+    }
+    long.ask(&query("rollback; truncate t"));
+    // Once more to its end: what was done before it went elsewhere is taken back.
+    done("update cfg set v = 200000");
+    assert_eq!(long.ask(&query(insert)), "C(INSERT 0 200000) Z(I)");
+    let all = done("select count(*), count(distinct a) from t");
+    assert_eq!(all, "T(count:20:0,count:20:0) D(200000,200000) C(SELECT 1) Z(I)");
 }

@@ -2,7 +2,7 @@
 
 use crate::script::Script;
 use server::{Config, Server};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -150,14 +150,18 @@ impl<S: Read + Write> Raw<S> {
 
     /// The next message, written down; none at the end.
     pub fn next(&mut self) -> Option<String> {
-        let mut kind = [0];
-        // The end may be hard when the server has left bytes of ours unread.
-        match self.stream.read(&mut kind) {
-            Ok(0) => return None,
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
-            // The storm.
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return self.next(),
-            read => assert_eq!(read.unwrap(), 1),
+        let (mut kind, begun) = ([0], Instant::now());
+        loop {
+            // The end may be hard when the server has left bytes of ours unread.
+            match self.stream.read(&mut kind) {
+                Ok(0) => return None,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+                // The storm, with which a limit of the socket never comes.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {
+                    assert!(begun.elapsed() < PATIENCE, "no answer");
+                }
+                read => break assert_eq!(read.unwrap(), 1),
+            }
         }
         let length = i32::from_be_bytes(self.exactly(4).try_into().unwrap());
         let body = self.exactly(usize::try_from(length).unwrap() - 4);

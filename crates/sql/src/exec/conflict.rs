@@ -26,7 +26,7 @@ impl Run<'_> {
         self.may_insert(table, row, rules)?;
         // Who has the key may go, and another may come, any number of times.
         loop {
-            self.txn.check_active()?;
+            self.goes_on()?;
             if let Some((at, id)) = self.in_the_way(table, row, &conflict.arbiters)? {
                 let Some(update) = &conflict.update else {
                     // A key whose owner is about to give it up is not there yet to stay.

@@ -118,7 +118,7 @@ impl Run<'_> {
             let Some(Event { rules, table, what }) = self.changes.events.borrow_mut().pop_front() else {
                 return Ok(());
             };
-            self.txn.check_active()?;
+            self.goes_on()?;
             let Some(own) = rules.tables.get(&table) else { continue };
             match what {
                 What::Refers { reference, row } => {

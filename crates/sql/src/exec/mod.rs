@@ -100,6 +100,8 @@ pub(crate) fn moves(error: &SqlError) -> bool {
 
 /// Rows between two looks whether the statement was cancelled.
 const ROWS_PER_LOOK: u64 = 1024;
+/// Units of work of a look at another row, or at a key.
+const DEED: usize = 64;
 /// Bytes that a statement may keep: its result, what it sorts, what it groups.
 pub(crate) const BYTES_MAX: usize = 1 << 30;
 
@@ -312,14 +314,25 @@ impl Run<'_> {
         self.spent.rows.set(rows);
         if rows.is_multiple_of(ROWS_PER_LOOK) {
             preempt::safepoint();
-            self.txn.check_active()?;
-            crate::pulse::room()?;
+            self.look()?;
             self.spent.holdings.go_on(self.txn.bytes_made());
         }
         if self.spent.is_over_budget() {
             return Err(SqlError::unsupported("so large a query on the row path"));
         }
         Ok(())
+    }
+
+    /// Looks whether the statement is still wanted, and wanted here.
+    fn look(&self) -> SqlResult<()> {
+        self.txn.check_active()?;
+        crate::pulse::look()
+    }
+
+    /// To be called for each of many things that a statement does beside making rows.
+    fn goes_on(&self) -> SqlResult<()> {
+        self.txn.check_active()?;
+        crate::pulse::tick(DEED)
     }
 
     /// To be called for each row that is kept.

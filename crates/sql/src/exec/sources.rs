@@ -10,6 +10,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult};
 use crate::ops::{build, mistyped};
 use crate::plan::{Access, Expr, KeyValue, Limit, List, Lock, OuterJoin, Plan};
+use crate::pulse;
 use crate::storage::search::{Sought, sought};
 use crate::storage::{datum, store};
 use crate::types::{Kind, SqlType};
@@ -131,17 +132,16 @@ impl<'a> Run<'a> {
         let txn = self.txn;
         match keys {
             Keys::All => {
-                let (mut all, mut room) = (Vec::new(), Ok(()));
-                txn.scan(&table.table, &[], |row| {
-                    if all.len() == all.capacity() && room.is_ok() {
+                let mut all = Vec::new();
+                txn.try_scan(&table.table, &[], |row| {
+                    pulse::tick(pulse::ITEM)?;
+                    if all.len() == all.capacity() {
                         // It doubles.
-                        room = build::has_room(2 * size_of_val(all.as_slice()));
+                        build::has_room(2 * size_of_val(all.as_slice()))?;
                     }
-                    if room.is_ok() {
-                        all.push(row);
-                    }
+                    all.push(row);
+                    Ok::<_, SqlError>(())
                 })?;
-                room?;
                 for row in &all {
                     if each(row)?.is_break() {
                         return Ok(Flow::Break(()));

@@ -119,7 +119,7 @@ impl Run<'_> {
                 by_partition(left, right).then_with(|| order_of(&left.order, &right.order, &call.order))
             })?;
             for part in placed.chunk_by(|left, right| by_partition(left, right).is_eq()) {
-                self.txn.check_active()?;
+                self.goes_on()?;
                 let partition = Partition::new(part, &call.order)?;
                 let values = self.window(call, &partition, &rows, outer)?;
                 for (placed, value) in part.iter().zip(values) {

@@ -320,6 +320,8 @@ pub struct Session {
     unbound: Option<unbound::Failed>,
     /// The sleep of the statement under way, and where it is.
     nap: Option<naps::Nap>,
+    /// Stay of the statement that is run next where it delays others.
+    stay: naps::Stay,
     bed: Arc<naps::Bed>,
     /// The query that is computed elsewhere.
     analysis: query::Own,
@@ -406,7 +408,7 @@ impl Database {
         let env = Arc::new(Env::new(&user, backend_pid, Arc::new(settings.clone())));
         let env_version = u64::MAX;
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
-        let watch = Arc::new(run::InEngine(engine.canceller()));
+        let watch = Arc::new(run::InEngine(engine.canceller(), env.naps.clone()));
         Ok(Session {
             database: self.clone(),
             advised: Advised::new(engine.advisory_locks()),
@@ -433,6 +435,7 @@ impl Database {
             running: None,
             unbound: None,
             nap: None,
+            stay: naps::Stay::default(),
             bed: Arc::default(),
             analysis: query::Own::default(),
             explaining: None,

@@ -1,16 +1,34 @@
 //! `pg_sleep`: a statement that sleeps is taken back, its session waits, and the statement is run again; then it passes by the
-//! sleeps that are over.
+//! sleeps that are over. A statement that stays for too long on a thread where it delays others is taken back in the same way.
 //!
 //! **Invariant:** no thread sleeps. A statement sleeps only where it can be taken back: by rows, in the session's transaction. From
 //! its first sleep until it is done a cancel is kept in the [`Bed`], whether it sleeps or runs; before that the engine has it.
 //!
 //! It begins anew after each sleep: a statement with `n` of them computes what stands before the last one `n` times.
 
-use super::Session;
+use super::{Parked, Session};
 use crate::error::{SqlError, SqlResult, SqlState};
 use engine::Wake;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Reason why a run is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// The statement sleeps for so long.
+    Sleep(Duration),
+    /// It goes on where it delays nobody.
+    Move,
+}
+
+/// Stay of a statement where it delays others.
+#[derive(Debug, Default)]
+pub(super) struct Stay {
+    /// When it has stayed for long enough.
+    pub(super) until: Option<Instant>,
+    /// The statement under way has not, and goes on elsewhere; an implicit transaction has begun with it.
+    pub(super) is_moved_first: bool,
+}
 
 /// The sleeps of the statement under way, as the functions that sleep see them.
 #[derive(Clone, Debug, Default)]
@@ -22,9 +40,11 @@ struct State {
     passed: usize,
     /// How many the run has come to.
     seen: usize,
-    asked: Option<Duration>,
+    asked: Option<Asked>,
     /// Whether the statement can sleep.
     is_on: bool,
+    /// When it has stayed long enough where it delays others.
+    stays_until: Option<Instant>,
 }
 
 /// Longer sleeps are as long as this: a century.
@@ -36,17 +56,17 @@ impl Naps {
     }
 
     /// A run begins.
-    pub(super) fn begin(&self) {
+    pub(super) fn begin(&self, stays_until: Option<Instant>) {
         let mut state = self.get();
-        (state.seen, state.asked, state.is_on) = (0, None, true);
+        *state = State { passed: state.passed, is_on: true, stays_until, ..State::default() };
     }
 
     pub(super) fn is_asked(&self) -> bool {
         self.get().asked.is_some()
     }
 
-    /// A run ends: how long it wants to sleep, if it does.
-    pub(super) fn end(&self) -> Option<Duration> {
+    /// A run ends: why it is taken back, if it is.
+    pub(super) fn end(&self) -> Option<Asked> {
         let mut state = self.get();
         state.is_on = false;
         state.asked.take()
@@ -62,8 +82,18 @@ impl Naps {
         if state.seen <= state.passed || seconds.is_nan() || seconds <= 0.0 {
             return Ok(());
         }
-        state.asked = Some(Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST).min(LONGEST));
+        state.asked = Some(Asked::Sleep(Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST).min(LONGEST)));
         Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement sleeps"))
+    }
+
+    /// Looks whether the statement has stayed for too long where it delays others. The error ends the run.
+    pub(super) fn check_stay(&self) -> SqlResult<()> {
+        let mut state = self.get();
+        if !state.is_on || state.stays_until.is_none_or(|until| Instant::now() < until) {
+            return Ok(());
+        }
+        state.asked.get_or_insert(Asked::Move);
+        Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement goes on elsewhere"))
     }
 }
 
@@ -163,9 +193,23 @@ impl Nap {
 }
 
 impl Session {
+    /// The statement under way is taken back for this reason. `is_first`: its transaction, an implicit one, has begun with it.
+    pub(super) fn parked_for(&mut self, asked: Option<Asked>, is_first: bool) -> Parked {
+        match asked {
+            Some(Asked::Sleep(asked)) => Parked::Nap(self.fall_asleep(asked)),
+            Some(Asked::Move) | None => {
+                self.stay.is_moved_first = is_first;
+                // In what is left of its time.
+                let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+                self.engine.set_statement_timeout(left);
+                Parked::Elsewhere
+            }
+        }
+    }
+
     /// The statement under way sleeps for so long, or until its time is over.
-    pub(super) fn fall_asleep(&mut self, asked: Option<Duration>) -> Nap {
-        let until = Instant::now() + asked.unwrap_or_default();
+    fn fall_asleep(&mut self, asked: Duration) -> Nap {
+        let until = Instant::now() + asked;
         let until = self.deadline.map_or(until, |deadline| deadline.min(until));
         let nap = Nap { until, bed: Arc::clone(&self.bed) };
         self.nap = Some(nap.clone());
@@ -200,8 +244,83 @@ impl Session {
         Ok(None)
     }
 
+    /// A statement that is run from now on, and has not ended after so long, parks as [`Parked::Elsewhere`]: who runs it has others
+    /// to serve. Nothing: it may take its time.
+    pub fn stay_for(&mut self, limit: Option<Duration>) {
+        self.stay.until = limit.map(|limit| Instant::now() + limit);
+    }
+
     pub(super) fn end_nap(&mut self) {
-        self.nap = None;
+        (self.nap, self.stay.is_moved_first) = (None, false);
         self.bed.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datum::Datum;
+    use crate::session::{Connect, Database, Outcome, Step};
+    use engine::{Engine, EngineConfig};
+
+    /// Runs a statement where it may not stay, and then elsewhere. Says whether it was taken back there, and held nothing then.
+    fn run(session: &mut Session, text: &str) -> (Option<bool>, Option<Outcome>) {
+        let statement = session.prepare(text, &[]).expect("it is right");
+        let mut portal = session.bind(&statement, Vec::new()).expect("no parameters");
+        session.stay_for(Some(Duration::ZERO));
+        let mut step = session.execute(&mut portal).expect("it runs");
+        session.stay_for(None);
+        let mut held_nothing = None;
+        if let Step::Parked(Parked::Elsewhere) = step {
+            held_nothing = Some(session.holds_nothing(&portal));
+            step = session.execute(&mut portal).expect("it runs again");
+            assert!(!matches!(step, Step::Parked(_)), "{text} is taken back once more");
+        }
+        let outcome = step.done();
+        session.end_copy();
+        session.sync().expect("it is committed");
+        (held_nothing, outcome)
+    }
+
+    #[test]
+    fn a_long_statement_goes_on_elsewhere() {
+        let database = Database::new(Engine::new(EngineConfig::in_memory()));
+        let (user, name) = ("postgres".to_owned(), "postgres".to_owned());
+        let mut session =
+            database.connect(Connect { user, database: name, ..Connect::default() }).expect("the database is there");
+        let mut run = |text: &str| run(&mut session, text);
+        for text in
+            ["create table t (n int8)", "create table few (n int8)", "create sequence s", "insert into few values (1)"]
+        {
+            assert_eq!(run(text).0, None, "{text}");
+        }
+        let series = "from generate_series(1, 50000)";
+        for (text, held_nothing) in [
+            (format!("select count(*) {series}"), true),
+            (format!("select count(*) {series} where nextval('s') = 0"), false),
+            (format!("insert into t select nextval('s') {series}"), false),
+            (format!("copy (select 1 {series}) to stdout"), false),
+            (format!("declare c cursor with hold for select 1 {series}"), false),
+            ("begin".to_owned(), false),
+            (format!("select count(*) {series}"), false),
+            (format!("update few set n = n + (select count(*) {series})"), false),
+            ("update t set n = -n".to_owned(), false),
+        ] {
+            let wanted = (text != "begin").then_some(held_nothing);
+            assert_eq!(run(&text).0, wanted, "{text}");
+        }
+        // What was taken back is done once, with the numbers that it had.
+        for (text, wanted) in [
+            ("select n from few", 50_001),
+            ("select last_value from s", 100_000),
+            ("select count(*) from t where n between -100000 and -50001", 50_000),
+            ("rollback", 0),
+            ("select count(*) from t where 0 < n", 50_000),
+        ] {
+            match run(text).1 {
+                Some(Outcome::Rows(rows, _)) => assert!(matches!(rows[0][0], Datum::Int8(n) if n == wanted), "{text}"),
+                outcome => assert!(wanted == 0, "{text}: {outcome:?}"),
+            }
+        }
     }
 }

@@ -29,6 +29,8 @@ pub enum Parked {
     Analysis(Arc<Analysis>),
     /// Time.
     Nap(Nap),
+    /// Nothing: it is to be run again where it delays nobody, see [`stay_for`](super::Session::stay_for).
+    Elsewhere,
 }
 
 impl Parked {
@@ -36,7 +38,7 @@ impl Parked {
     pub fn until(&self) -> Option<Instant> {
         match self {
             Parked::Nap(nap) => Some(nap.until()),
-            Parked::Lock(_) | Parked::Analysis(_) => None,
+            Parked::Lock(_) | Parked::Analysis(_) | Parked::Elsewhere => None,
         }
     }
 
@@ -46,6 +48,7 @@ impl Parked {
             Parked::Lock(ticket) => ticket.on_ready(wake),
             Parked::Analysis(analysis) => analysis.on_ready(wake),
             Parked::Nap(nap) => nap.on_ready(wake),
+            Parked::Elsewhere => wake.wake(),
         }
     }
 
@@ -55,6 +58,7 @@ impl Parked {
             Parked::Lock(ticket) => ticket.wait(),
             Parked::Analysis(analysis) => analysis.wait(),
             Parked::Nap(nap) => nap.wait(),
+            Parked::Elsewhere => {}
         }
     }
 }

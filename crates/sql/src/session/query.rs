@@ -186,7 +186,12 @@ impl Session {
     fn holds_no_lock(&self, portal: &Portal) -> bool {
         let bound = portal.statement.bound();
         let Action::Query(plan) = &*bound.action else { return false };
-        !self.engine.is_open() && !bound.known.reads(plan).locks
+        (!self.engine.is_open() || self.stay.is_moved_first) && !bound.known.reads(plan).locks
+    }
+
+    /// Tells whether the portal, once it runs, ends soon or can be parked as [`Parked::Elsewhere`].
+    pub fn can_move(&self, portal: &Portal) -> bool {
+        !matches!(*portal.statement.bound().action, Action::Define(_) | Action::Explain(_))
     }
 
     /// Whether the portal's query goes to analytics as soon as it is run.
@@ -228,13 +233,16 @@ impl Session {
             let is_current = self.database.catalog.current_version() == bound.catalog;
             return Ok(is_current.then_some(snapshot));
         }
+        // It takes no time, and is no run of the statement.
+        let stays_until = self.stay.until.take();
         let step = self.run_within(&[], Needs::of(bound), Spent::default, |run| {
             for table in reads.scanned.iter().chain(&reads.found) {
                 run.txn.note_scan(table, &[])?;
             }
             Ok(run.txn.snapshot()?)
-        })?;
-        match step {
+        });
+        self.stay.until = stays_until;
+        match step? {
             Ran::Done(snapshot) => Ok(Some(snapshot)),
             Ran::Moved => Ok(None),
             Ran::Parked(_) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a snapshot waits for nobody")),
@@ -262,6 +270,10 @@ impl Session {
             self.run_within(given.values, Needs::of(given.bound), spent, |run| run.collect_within_budget(plan))?;
         self.step_of(ran, given, |session, all| match all {
             Some(all) => Ok(Step::Done(rows(all))),
+            // It is not small any more, and to make it ready takes a while.
+            None if session.stay.until.is_some() && given.statement.known().plan.get().is_none() => {
+                Ok(Step::Parked(Parked::Elsewhere))
+            }
             // In what is left of its time.
             None => session.analyse_or_by_rows(given, plan, session.deadline),
         })

@@ -4,6 +4,7 @@
 //! looks whether it is still bound to the catalog that belongs to that snapshot, and only then begins. One that has begun goes
 //! on with the snapshot and the catalog that it has.
 
+use super::naps::Naps;
 use super::{Action, Block, Bound, Parked, Session, Statement, Step};
 use crate::catalog::{ORDER, TableInfo};
 use crate::datum::Datum;
@@ -18,11 +19,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Watch of a statement that runs in the engine.
-pub(super) struct InEngine(pub(super) engine::Canceller);
+pub(super) struct InEngine(pub(super) engine::Canceller, pub(super) Naps);
 
 impl Watch for InEngine {
     fn look(&self) -> SqlResult<()> {
-        Ok(self.0.check()?)
+        self.0.check()?;
+        self.1.check_stay()
     }
 }
 
@@ -63,6 +65,12 @@ impl<'b> Needs<'b> {
         }
     }
 
+    /// Tells whether the part is all of its statement, so that it can be taken back and begin anew.
+    fn begins_again(&self) -> bool {
+        let is_whole = |action: &Action| matches!(action, Action::Query(_) | Action::Change(_) | Action::CopyTo(_));
+        matches!(self, Needs::Statement(bound) if is_whole(&bound.action))
+    }
+
     /// Takes the locks.
     fn take(&self, txn: &Txn<'_>) -> engine::Result<()> {
         match self {
@@ -97,7 +105,7 @@ pub(super) struct Given<'g> {
 /// Outcome of a part that has not waited.
 enum Part<R> {
     Done(R),
-    Sleeps,
+    TakenBack,
     Moved,
 }
 
@@ -121,6 +129,7 @@ impl Session {
         mut body: impl FnMut(&Run<'_>) -> SqlResult<R>,
     ) -> SqlResult<Ran<R>> {
         let is_first = self.block == Block::None;
+        let stays_until = self.stay.until.filter(|_| needs.begins_again());
         self.env.holdings.forget_results();
         self.open_implicit();
         self.begin_in_engine()?;
@@ -172,7 +181,7 @@ impl Session {
         let mut told = None;
         let (numbers, advised) = (&self.numbers, &self.advised);
         let probe = self.explaining.as_ref().map(|explaining| Arc::clone(&explaining.probe));
-        env.naps.begin();
+        env.naps.begin(stays_until);
         let bed = &*self.bed;
         let watch = Arc::clone(&self.watch);
         let mut locks = |txn: &Txn<'_>| needs.take(txn);
@@ -212,13 +221,13 @@ impl Session {
             }
             match result {
                 Ok(result) => Ok(Part::Done(result)),
-                // What it has done so far is done again when it has slept.
+                // What it has done so far is done again when it has slept, or elsewhere.
                 Err(_) if env.naps.is_asked() => {
                     // A cancel that came before is the engine's.
                     bed.take();
                     txn.check_active()?;
                     txn.take_back();
-                    Ok(Part::Sleeps)
+                    Ok(Part::TakenBack)
                 }
                 Err(error) if moves(&error) && !keeps_snapshot => {
                     txn.check_active()?;
@@ -246,7 +255,7 @@ impl Session {
             Ok(step) => {
                 let step = match step {
                     engine::Step::Done(Part::Done(result)) => Ran::Done(result),
-                    engine::Step::Done(Part::Sleeps) => Ran::Parked(Parked::Nap(self.fall_asleep(asked))),
+                    engine::Step::Done(Part::TakenBack) => Ran::Parked(self.parked_for(asked, is_first)),
                     engine::Step::Done(Part::Moved) => return Ok(self.moved()),
                     engine::Step::Parked(ticket) => Ran::Parked(Parked::Lock(ticket)),
                 };
