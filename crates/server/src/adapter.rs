@@ -15,13 +15,20 @@ use std::time::{Duration, Instant};
 mod codec {
     use super::{Datum, Format, SqlResult, SqlType};
     use bytes::BytesMut;
+    use sql::types::binary::{self, Source};
     use sql::types::forms::Forms;
-    use sql::types::{binary, text};
+    use sql::types::text;
 
-    pub(super) fn input(bytes: &[u8], format: Format, of: SqlType, forms: &Forms) -> SqlResult<Datum> {
+    pub(super) fn parameter(
+        number: usize,
+        bytes: &[u8],
+        format: Format,
+        of: SqlType,
+        forms: &Forms,
+    ) -> SqlResult<Datum> {
         match format {
             Format::Text => text::input(binary::utf8(bytes)?, of, forms),
-            Format::Binary => binary::input(bytes, of),
+            Format::Binary => binary::input(bytes, of, Source::Parameter(number)),
         }
     }
 
@@ -157,7 +164,7 @@ impl Backend for Session {
 
     fn read(&self, statement: &Arc<Statement>, parameter: usize, format: Format, bytes: &[u8]) -> SqlResult<Datum> {
         let of = statement.parameters().get(parameter).copied();
-        codec::input(bytes, format, of.unwrap_or(SqlType::from(sql::Kind::Unknown)), self.forms())
+        codec::parameter(parameter + 1, bytes, format, of.unwrap_or(SqlType::from(sql::Kind::Unknown)), self.forms())
     }
 
     fn bind(&mut self, statement: &Arc<Statement>, values: Vec<Datum>) -> SqlResult<Portal> {

@@ -102,6 +102,40 @@ const CASES: &[Case] = &[
         b"a\n1,x\n",
         Err(["22P04", "wrong number of fields in header line: got 1, expected 2", "COPY t, line 1: \"a\""]),
     ),
+    (
+        "copy t (a) from stdin (header match)",
+        b"",
+        Err(["22P04", "column name mismatch in header line field 1: got \"\", expected \"a\"", "COPY t, line 1: \"\""]),
+    ),
+    (
+        "copy t (a) from stdin (format csv, header match)",
+        b"\\.\n",
+        Err([
+            "22P04",
+            "column name mismatch in header line field 1: got null value (\"\"), expected \"a\"",
+            "COPY t, line 1: \"\"",
+        ]),
+    ),
+    (
+        "copy t (a, b) from stdin (header match)",
+        b"",
+        Err(["22P04", "wrong number of fields in header line: got 1, expected 2", "COPY t, line 1: \"\""]),
+    ),
+    ("copy t (b, a) from stdin", b"\n", Err(["22P04", "missing data for column \"a\"", "COPY t, line 1: \"\""])),
+    ("copy t (a) from stdin", b"1\n\\.\r\n", Err(["22P04", OTHER_STYLE, "COPY t, line 2"])),
+    ("copy t (a) from stdin", b"1\r\n\\.\n", Err(["22P04", OTHER_STYLE, "COPY t, line 2"])),
+    ("copy t (a) from stdin", b"1\r\n2\\.\r\r", Err(["22P04", OTHER_STYLE, "COPY t, line 2"])),
+    ("copy t (a) from stdin", b"1\r\\.\n", Err(["22P04", OTHER_STYLE, "COPY t, line 2"])),
+    ("copy t (a) from stdin", b"1\r\n\\.\r", Err(["22P04", "end-of-copy marker corrupt", "COPY t, line 2"])),
+    ("copy t (a) from stdin", b"1\n\\.", Err(["22P04", "end-of-copy marker corrupt", "COPY t, line 2"])),
+    ("copy t (a) from stdin", b"1\r\n\\.\r\n", Ok("1\t\\N\t\\N\t\\N\n")),
+    ("copy t (a) from stdin csv", b"1\n\\.\r\n", Err(["22P04", OTHER_STYLE, "COPY t, line 2"])),
+    ("copy t (a) from stdin csv", b"1\r\n\\.\n", Err(["22P04", "unquoted newline found in data", "COPY t, line 2"])),
+    (
+        "copy t (a) from stdin csv",
+        b"1\n\\.",
+        Err(["22P02", "invalid input syntax for type integer: \"\\.\"", "COPY t, line 2, column a: \"\\.\""]),
+    ),
     ("copy t (a) from stdin binary", b"1\n", Err(["22P04", "COPY file signature not recognized", ""])),
     (
         "copy t (a) from stdin binary",
@@ -161,6 +195,9 @@ const CASES: &[Case] = &[
     ("copy (select 1) from stdin", b"", Err(["42601", "syntax error at or near \"from\"", ""])),
     ("copy (insert into t values (1)) to stdout", b"", Err(["0A000", "COPY query must have a RETURNING clause", ""])),
 ];
+
+/// An end of the data whose line ends in another way than those before.
+const OTHER_STYLE: &str = "end-of-copy marker does not match previous newline style";
 
 /// What a COPY to the client gives, of one row `(1, 'x,"y"', null, 2.5)` and one of `(2, e'a\tb', '', null)`.
 const GIVEN: &[(&str, &str)] = &[

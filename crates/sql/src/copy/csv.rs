@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** quotes decide where a line ends; a field that was quoted is never null unless its column is forced to be.
 
-use super::read::{At, Next, Reader};
+use super::read::{At, LineEnd, Mark, Next, OTHER_STYLE, Reader};
 use super::{Field, Fields, bad};
 use crate::error::SqlResult;
 
@@ -13,14 +13,20 @@ impl Reader {
             return Ok(if is_all { Next::End } else { Next::More });
         }
         if data[begin..].starts_with(b"\\.") {
-            match data.get(begin + 2) {
-                None if !is_all => return Ok(Next::More),
-                None | Some(b'\n' | b'\r') => {
+            match self.mark_at(data, begin, is_all) {
+                Mark::More => return Ok(Next::More),
+                Mark::End => {
                     self.has_ended = true;
                     *at = data.len();
                     return Ok(Next::End);
                 }
-                Some(_) => {}
+                // Data, whose newline is an error of its own.
+                Mark::OtherStyle if self.line_end == LineEnd::Both && data.get(begin + 2) == Some(&b'\n') => {}
+                Mark::OtherStyle => {
+                    self.line_number += 1;
+                    return Err(bad(OTHER_STYLE));
+                }
+                Mark::None => {}
             }
         }
         let mut here = begin;
@@ -38,7 +44,7 @@ impl Reader {
                     }
                     if in_quote {
                         self.line_number += 1;
-                        fields.line = begin..data.len();
+                        fields.line = Some(begin..data.len());
                         return Err(bad("unterminated CSV quoted field"));
                     }
                     break Some(0);
@@ -58,7 +64,9 @@ impl Reader {
                     if byte == self.quote {
                         in_quote = false;
                     } else {
-                        lines += u64::from(byte == b'\n');
+                        // As PostgreSQL counts them: a newline only once it is known to end lines.
+                        let end = if self.line_end == LineEnd::Newline { b'\n' } else { b'\r' };
+                        lines += u64::from(byte == end);
                         fields.made.push(byte);
                     }
                     here += 1;
@@ -100,7 +108,7 @@ impl Reader {
                 None => here += 1,
                 Some(bytes) => {
                     self.line_number += lines;
-                    fields.line = begin..here;
+                    fields.line = Some(begin..here);
                     *at = here + bytes;
                     return Ok(Next::Row);
                 }

@@ -20,15 +20,15 @@ pub(crate) struct Fields {
     pub(crate) all: Vec<Field>,
     /// What fields are made of.
     pub(crate) made: Vec<u8>,
-    /// The row in the data, without its end; empty while it is not known.
-    pub(crate) line: Range<usize>,
+    /// The row in the data, without its end; none while it is not known.
+    pub(crate) line: Option<Range<usize>>,
 }
 
 impl Fields {
     pub(crate) fn clear(&mut self) {
         self.all.clear();
         self.made.clear();
-        self.line = 0..0;
+        self.line = None;
     }
 
     /// The bytes of a field, nothing if it is null or there is none.

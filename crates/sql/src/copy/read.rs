@@ -55,6 +55,21 @@ pub(super) enum At {
     More,
 }
 
+/// What a `\.` at a place is.
+pub(super) enum Mark {
+    /// The end of the data.
+    End,
+    /// The end of the data, in a line that ends in another style than those before.
+    OtherStyle,
+    /// Not the end of the data.
+    None,
+    /// It depends on what comes.
+    More,
+}
+
+/// The error of [`Mark::OtherStyle`].
+pub(super) const OTHER_STYLE: &str = "end-of-copy marker does not match previous newline style";
+
 /// The binary format's first bytes.
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 
@@ -116,6 +131,25 @@ impl Reader {
         })
     }
 
+    /// What the `\.` at this place is, by how its line ends.
+    pub(super) fn mark_at(&self, data: &[u8], at: usize, is_all: bool) -> Mark {
+        let mut behind = at + 2;
+        if self.line_end == LineEnd::Both {
+            match data.get(behind) {
+                None if !is_all => return Mark::More,
+                Some(b'\n') => return Mark::OtherStyle,
+                Some(b'\r') => behind += 1,
+                _ => return Mark::None,
+            }
+        }
+        match (data.get(behind), self.line_end) {
+            (None, _) if !is_all => Mark::More,
+            (Some(b'\n'), LineEnd::Return) | (Some(b'\r'), LineEnd::Newline | LineEnd::Both) => Mark::OtherStyle,
+            (Some(b'\n' | b'\r'), _) => Mark::End,
+            _ => Mark::None,
+        }
+    }
+
     fn text(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut Fields) -> SqlResult<Next> {
         let (begin, delimiter) = (*at, self.delimiter);
         let (mut here, mut field, mut has_escape) = (begin, begin, false);
@@ -132,7 +166,7 @@ impl Reader {
                 }
                 self.line_number += 1;
                 self.text_field(data, field..data.len(), has_escape, fields)?;
-                fields.line = begin..data.len();
+                fields.line = Some(begin..data.len());
                 return Ok(Next::Row);
             };
             here += step;
@@ -157,7 +191,7 @@ impl Reader {
                     At::End(bytes) => {
                         self.line_number += 1;
                         self.text_field(data, field..here, has_escape, fields)?;
-                        fields.line = begin..here;
+                        fields.line = Some(begin..here);
                         *at = here + bytes;
                         return Ok(Next::Row);
                     }
@@ -189,13 +223,15 @@ impl Reader {
         is_all: bool,
         fields: &mut Fields,
     ) -> SqlResult<Next> {
-        match data.get(here + 2) {
-            None if !is_all => return Ok(Next::More),
-            None | Some(b'\n' | b'\r') => {}
-            Some(_) => {
-                self.line_number += 1;
-                return Err(bad("end-of-copy marker corrupt"));
-            }
+        let corrupt = match self.mark_at(data, here, is_all) {
+            Mark::More => return Ok(Next::More),
+            Mark::End => None,
+            Mark::OtherStyle => Some(OTHER_STYLE),
+            Mark::None => Some("end-of-copy marker corrupt"),
+        };
+        if let Some(message) = corrupt {
+            self.line_number += 1;
+            return Err(bad(message));
         }
         self.has_ended = true;
         if here == begin {
@@ -204,7 +240,7 @@ impl Reader {
         }
         self.line_number += 1;
         self.text_field(data, field..here, has_escape, fields)?;
-        fields.line = begin..here;
+        fields.line = Some(begin..here);
         *at = here;
         Ok(Next::Row)
     }
@@ -288,14 +324,9 @@ impl Reader {
             self.has_begun = true;
             *at = rest.at;
         }
-        let begin = rest.at;
         let Some(count) = rest.i16() else {
-            // PostgreSQL takes data that just stop between two rows for all of it.
-            return if is_all && begin == data.len() {
-                Ok(Next::End)
-            } else {
-                missing(bad("unexpected EOF in COPY data"))
-            };
+            // PostgreSQL takes data that just stop before a row, or within its first two bytes, for all of it.
+            return Ok(if is_all { Next::End } else { Next::More });
         };
         if count == -1 {
             self.line_number += 1;

@@ -13,7 +13,7 @@ use crate::copy::{Field, Fields, Format, Next, Reader, bad};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::storage::{datum, store};
-use crate::types::binary::{self, utf8};
+use crate::types::binary::{self, Source, utf8};
 use crate::types::{Kind, SqlType, text};
 use engine::Value;
 use std::ops::Range;
@@ -114,9 +114,16 @@ impl Run<'_> {
         };
         loop {
             let next = state.reader.next(data, &mut state.at, is_all, &mut fields);
-            let line = state.reader.line_number;
+            let mut line = state.reader.line_number;
             match next {
                 Ok(Next::Row) => {}
+                Ok(Next::End) if state.at_header && from.options.header_must_match => {
+                    // The line that is not there counts as an empty one.
+                    line += 1;
+                    let is_null = from.options.null.is_empty();
+                    fields.all.push(if is_null { Field::Null } else { Field::Raw(0..0) });
+                    fields.line = Some(0..0);
+                }
                 Ok(Next::More | Next::End) => break,
                 Err(error) if state.reader.is_at_head() => return Err(error),
                 Err(error) => return Err(error.context(line_context(from, data, &fields, line))),
@@ -203,7 +210,7 @@ impl Run<'_> {
             }
             let Some(bytes) = bytes else { continue };
             let made = if is_binary {
-                binary::input(bytes, column.kind).map(|value| chunk.keep(value))
+                binary::input(bytes, column.kind, Source::Field).map(|value| chunk.keep(value))
             } else {
                 let raw = match field {
                     Field::Raw(range) if range.len() == bytes.len() => Some(range.clone()),
@@ -433,8 +440,8 @@ fn integer(bytes: &[u8]) -> Option<i64> {
 /// `COPY t, line 2: "..."`
 fn line_context(from: &CopyFrom, data: &[u8], fields: &Fields, line: u64) -> String {
     let context = format!("COPY {}, line {line}", from.table.name);
-    match data.get(fields.line.clone()) {
-        Some(text) if !text.is_empty() && from.options.format != Format::Binary => {
+    match fields.line.clone().and_then(|line| data.get(line)) {
+        Some(text) if from.options.format != Format::Binary => {
             format!("{context}: \"{}\"", shown(text))
         }
         _ => context,

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 /// Longest text or bytea: what PostgreSQL allocates at most, less the header of a value.
 pub(crate) const BYTES_MAX: usize = 0x3fff_ffff - 4;
 /// Most items of an array, as in PostgreSQL.
-pub(super) const ITEMS_MAX: usize = 134_217_727;
+pub(crate) const ITEMS_MAX: usize = 134_217_727;
 /// Bytes that are copied without a look.
 const COPY: usize = 1 << 20;
 
@@ -23,7 +23,7 @@ pub(crate) fn too_long() -> SqlError {
 }
 
 /// `54000`: an array would have more items than [`ITEMS_MAX`].
-pub(super) fn too_many_items() -> SqlError {
+pub(crate) fn too_many_items() -> SqlError {
     let message = format!("array size exceeds the maximum allowed ({ITEMS_MAX})");
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }

@@ -130,7 +130,7 @@ fn evaluate(expression: &str) -> SqlResult<Typed> {
         if name.ends_with("send") {
             let mut bytes = Vec::new();
             binary::output(&args[0].0, args[0].1, &mut bytes);
-            let back = binary::input(&bytes, args[0].1)?;
+            let back = binary::input(&bytes, args[0].1, binary::Source::Field)?;
             assert_eq!(back, args[0].0, "{expression} from binary");
             return Ok((Datum::Bytes(bytes.into()), Kind::Bytea.into()));
         }

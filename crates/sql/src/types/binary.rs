@@ -8,25 +8,52 @@ use super::{Kind, SqlType};
 use super::{calendar, modifier, text};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::build::{ITEMS_MAX, too_many_items};
 
 /// Microseconds between the calendar's zero and the wire's.
 const EPOCH: i64 = POSTGRES_EPOCH as i64 * DAY;
+/// Dimensions that an array may have.
+const DIMENSIONS_MAX: usize = 6;
 
-fn incorrect() -> SqlError {
-    SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
+/// Where the bytes of a value come from: what the error says if there are more of them than the value has.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// A field of a row of COPY.
+    Field,
+    /// The parameter of a Bind with this number, from 1.
+    Parameter(usize),
+    /// The element of an array with this number, from 1.
+    Element(usize),
+}
+
+impl Source {
+    fn surplus(self) -> SqlError {
+        wrong(match self {
+            Source::Field => "incorrect binary data format".to_owned(),
+            Source::Parameter(number) => format!("incorrect binary data format in bind parameter {number}"),
+            Source::Element(number) => format!("improper binary format in array element {number}"),
+        })
+    }
+}
+
+fn wrong(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message.into())
 }
 
 fn insufficient() -> SqlError {
     SqlError::new(SqlState("08P01"), "insufficient data left in message")
 }
 
-/// Exactly so many bytes.
-fn exact<const N: usize>(bytes: &[u8]) -> SqlResult<[u8; N]> {
-    bytes.try_into().map_err(|_| if bytes.len() < N { insufficient() } else { incorrect() })
+/// The next byte.
+fn byte(bytes: &mut &[u8]) -> SqlResult<u8> {
+    let (first, rest) =
+        bytes.split_first().ok_or_else(|| SqlError::new(SqlState("08P01"), "no data left in message"))?;
+    *bytes = rest;
+    Ok(*first)
 }
 
 /// The next so many bytes.
-fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> SqlResult<[u8; N]> {
+pub(super) fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> SqlResult<[u8; N]> {
     let (first, rest): (&'a [u8; N], &'a [u8]) = bytes.split_first_chunk().ok_or_else(insufficient)?;
     *bytes = rest;
     Ok(*first)
@@ -58,80 +85,107 @@ pub fn utf8(bytes: &[u8]) -> SqlResult<&str> {
     if text.contains('\0') { Err(bad(&[0])) } else { Ok(text) }
 }
 
-/// Reads a value, and fits it to the type's modifier as an assignment does.
+/// Reads a value that has all the bytes, and fits it to the type's modifier as an assignment does.
 ///
 /// # Errors
 /// PostgreSQL's for bytes that are no value of the type.
-pub fn input(bytes: &[u8], kind: SqlType) -> SqlResult<Datum> {
-    let datum = match kind.kind {
-        Kind::Bool => Datum::Bool(exact::<1>(bytes)? != [0]),
-        Kind::Bytea => Datum::Bytes(bytes.into()),
-        Kind::InternalChar => Datum::text(utf8(&exact::<1>(bytes)?)?),
+pub fn input(bytes: &[u8], kind: SqlType, source: Source) -> SqlResult<Datum> {
+    let mut rest = bytes;
+    let mut datum = receive(&mut rest, kind)?;
+    if 0 <= kind.typmod && !matches!(kind.kind, Kind::Array(_) | Kind::Json) {
+        datum = modifier::apply(datum, kind, false)?;
+    }
+    if rest.is_empty() { Ok(datum) } else { Err(source.surplus()) }
+}
+
+/// Reads a value, and leaves the bytes behind it.
+fn receive(rest: &mut &[u8], kind: SqlType) -> SqlResult<Datum> {
+    Ok(match kind.kind {
+        Kind::Bool => Datum::Bool(byte(rest)? != 0),
+        Kind::Bytea => Datum::Bytes(std::mem::take(rest).into()),
+        Kind::InternalChar => Datum::text(utf8(&[byte(rest)?])?),
         Kind::Name => {
-            let name = utf8(bytes)?;
+            let name = utf8(std::mem::take(rest))?;
             if name.len() > 63 {
                 let error = SqlError::new(SqlState("42622"), "identifier too long");
                 return Err(error.detail("Identifier must be less than 64 characters."));
             }
             Datum::text(name)
         }
-        Kind::Text | Kind::Bpchar | Kind::Varchar | Kind::Unknown => Datum::text(utf8(bytes)?),
-        Kind::Json => return text::input(utf8(bytes)?, kind, &Forms::DEFAULT),
-        Kind::Int8 => Datum::Int8(i64::from_be_bytes(exact(bytes)?)),
-        Kind::Int2 => Datum::Int2(i16::from_be_bytes(exact(bytes)?)),
-        Kind::Int4 => Datum::Int4(i32::from_be_bytes(exact(bytes)?)),
+        Kind::Text | Kind::Bpchar | Kind::Varchar | Kind::Unknown => Datum::text(utf8(std::mem::take(rest))?),
+        Kind::Json => text::input(utf8(std::mem::take(rest))?, kind, &Forms::DEFAULT)?,
+        Kind::Int8 => Datum::Int8(i64::from_be_bytes(take(rest)?)),
+        Kind::Int2 => Datum::Int2(i16::from_be_bytes(take(rest)?)),
+        Kind::Int4 => Datum::Int4(i32::from_be_bytes(take(rest)?)),
         Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => {
-            Datum::Oid(u32::from_be_bytes(exact(bytes)?))
+            Datum::Oid(u32::from_be_bytes(take(rest)?))
         }
-        Kind::Float4 => Datum::Float4(f32::from_be_bytes(exact(bytes)?)),
-        Kind::Float8 => Datum::Float8(f64::from_be_bytes(exact(bytes)?)),
-        Kind::Date => match i32::from_be_bytes(exact(bytes)?) {
+        Kind::Float4 => Datum::Float4(f32::from_be_bytes(take(rest)?)),
+        Kind::Float8 => Datum::Float8(f64::from_be_bytes(take(rest)?)),
+        Kind::Date => match i32::from_be_bytes(take(rest)?) {
             infinite @ (i32::MAX | i32::MIN) => Datum::Date(infinite),
             days => Datum::Date(calendar::date(i64::from(days) + i64::from(POSTGRES_EPOCH))?),
         },
         Kind::Time => {
-            let micros = i64::from_be_bytes(exact(bytes)?);
+            let micros = i64::from_be_bytes(take(rest)?);
             if !(0..=DAY).contains(&micros) {
                 return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "time out of range"));
             }
             Datum::Time(micros)
         }
-        Kind::Timestamp | Kind::Timestamptz => match i64::from_be_bytes(exact(bytes)?) {
+        Kind::Timestamp | Kind::Timestamptz => match i64::from_be_bytes(take(rest)?) {
             infinite @ (i64::MAX | i64::MIN) => Datum::Timestamp(infinite),
             micros => Datum::Timestamp(calendar::moment(i64::from(POSTGRES_EPOCH), micros)?),
         },
         Kind::Interval => {
-            let mut rest = bytes;
-            let micros = i64::from_be_bytes(take(&mut rest)?);
-            let days = i32::from_be_bytes(take(&mut rest)?);
-            let months = i32::from_be_bytes(exact(rest)?);
+            let micros = i64::from_be_bytes(take(rest)?);
+            let days = i32::from_be_bytes(take(rest)?);
+            let months = i32::from_be_bytes(take(rest)?);
             Datum::Interval(Interval { months, days, micros })
         }
-        Kind::Numeric => Datum::Numeric(Numeric::receive(bytes)?),
-        Kind::Uuid => Datum::Uuid(exact(bytes)?),
+        Kind::Numeric => Datum::Numeric(Numeric::receive(rest)?),
+        Kind::Uuid => Datum::Uuid(take(rest)?),
         Kind::Void => Datum::text(""),
         Kind::Int2Vector | Kind::OidVector => {
-            let element = kind.element().unwrap_or(kind);
-            return array_input(bytes, element, 0);
+            let bounds = receive_array(rest, kind.element().unwrap_or(kind))?;
+            match bounds {
+                Items { items, dimensions: 1, lower: 0 } if !items.iter().any(Datum::is_null) => {
+                    Datum::Array(items.into())
+                }
+                _ => return Err(wrong(format!("invalid {} data", kind.kind.name()))),
+            }
         }
-        Kind::Array(element) => {
-            return array_input(bytes, SqlType { kind: element.kind(), typmod: kind.typmod }, 1);
-        }
-    };
-    if kind.typmod < 0 { Ok(datum) } else { modifier::apply(datum, kind, false) }
+        Kind::Array(element) => match receive_array(rest, SqlType { kind: element.kind(), typmod: kind.typmod })? {
+            Items { items, .. } if items.is_empty() => Datum::Array(Box::default()),
+            Items { items, dimensions: 1, lower: 1 } => Datum::Array(items.into()),
+            Items { dimensions: 1, .. } => return Err(SqlError::unsupported("an array with bounds")),
+            _ => return Err(SqlError::unsupported("an array of more than one dimension")),
+        },
+    })
 }
 
-fn array_input(bytes: &[u8], element: SqlType, first: i32) -> SqlResult<Datum> {
-    let mut rest = bytes;
-    let dimensions = i32::from_be_bytes(take(&mut rest)?);
-    let flags = i32::from_be_bytes(take(&mut rest)?);
-    let oid = u32::from_be_bytes(take(&mut rest)?);
-    if !(0..=6).contains(&dimensions) {
-        let message = format!("invalid number of dimensions: {dimensions}");
-        return Err(SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message));
+/// Elements of an array as the wire has them, row by row, and the bounds of the first dimension.
+struct Items {
+    items: Vec<Datum>,
+    dimensions: usize,
+    lower: i32,
+}
+
+fn receive_array(rest: &mut &[u8], element: SqlType) -> SqlResult<Items> {
+    let limit = |message: String| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message);
+    let dimensions = i32::from_be_bytes(take(rest)?);
+    let flags = i32::from_be_bytes(take(rest)?);
+    let oid = u32::from_be_bytes(take(rest)?);
+    let Ok(dimensions) = usize::try_from(dimensions) else {
+        return Err(wrong(format!("invalid number of dimensions: {dimensions}")));
+    };
+    if dimensions > DIMENSIONS_MAX {
+        return Err(limit(format!(
+            "number of array dimensions ({dimensions}) exceeds the maximum allowed ({DIMENSIONS_MAX})"
+        )));
     }
     if !(0..=1).contains(&flags) {
-        return Err(SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, "invalid array flags"));
+        return Err(wrong("invalid array flags"));
     }
     if oid != element.oid() {
         let message = format!(
@@ -142,30 +196,31 @@ fn array_input(bytes: &[u8], element: SqlType, first: i32) -> SqlResult<Datum> {
         );
         return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
     }
-    if dimensions == 0 {
-        return Ok(Datum::Array(Box::default()));
+    let mut bounds = Vec::with_capacity(dimensions);
+    for _ in 0..dimensions {
+        bounds.push((i32::from_be_bytes(take(rest)?), i32::from_be_bytes(take(rest)?)));
     }
-    if dimensions > 1 {
-        return Err(SqlError::unsupported("an array of more than one dimension"));
+    let mut count = i32::from(dimensions > 0);
+    for (length, _) in &bounds {
+        count = if *length < 0 { None } else { count.checked_mul(*length) }.ok_or_else(too_many_items)?;
     }
-    let count = i32::from_be_bytes(take(&mut rest)?);
-    let lower = i32::from_be_bytes(take(&mut rest)?);
-    if lower != first {
-        return Err(SqlError::unsupported("an array with bounds"));
+    let count = usize::try_from(count).ok().filter(|count| *count <= ITEMS_MAX).ok_or_else(too_many_items)?;
+    if let Some((_, lower)) = bounds.iter().find(|(length, lower)| lower.checked_add(*length).is_none()) {
+        return Err(limit(format!("array lower bound is too large: {lower}")));
     }
     let mut items = Vec::new();
-    for _ in 0..count {
-        let len = i32::from_be_bytes(take(&mut rest)?);
-        if len == -1 {
+    for at in 0..count {
+        let length = i32::from_be_bytes(take(rest)?);
+        if length == -1 {
             items.push(Datum::Null);
             continue;
         }
-        let len = usize::try_from(len).map_err(|_| insufficient())?;
-        let (item, after) = rest.split_at_checked(len).ok_or_else(insufficient)?;
-        items.push(input(item, element)?);
-        rest = after;
+        let item = usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length));
+        let (item, after) = item.ok_or_else(|| wrong("insufficient data left in message"))?;
+        items.push(input(item, element, Source::Element(at + 1))?);
+        *rest = after;
     }
-    if rest.is_empty() { Ok(Datum::Array(items.into())) } else { Err(incorrect()) }
+    Ok(Items { items, dimensions, lower: bounds.first().map_or(0, |(_, lower)| *lower) })
 }
 
 /// Appends a value in binary format; nothing for NULL.
@@ -197,12 +252,13 @@ pub fn output(datum: &Datum, kind: SqlType, out: &mut Vec<u8>) {
         Datum::Uuid(bytes) => out.extend_from_slice(bytes),
         Datum::Array(items) => {
             let element = kind.element().unwrap_or(Kind::Text.into());
-            let header =
-                [i32::from(!items.is_empty()), i32::from(items.iter().any(Datum::is_null)), element.oid() as i32];
+            // A vector has its dimension even if it is empty.
+            let first = i32::from(matches!(kind.kind, Kind::Array(_)));
+            let dimensions = i32::from(first == 0 || !items.is_empty());
+            let header = [dimensions, i32::from(items.iter().any(Datum::is_null)), element.oid() as i32];
             header.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
-            if !items.is_empty() {
+            if dimensions != 0 {
                 out.extend_from_slice(&(items.len() as i32).to_be_bytes());
-                let first = i32::from(matches!(kind.kind, Kind::Array(_)));
                 out.extend_from_slice(&first.to_be_bytes());
             }
             for item in items {

@@ -315,22 +315,24 @@ impl Fields {
         if let Some(days) = self.julian {
             return Ok(days);
         }
-        let year = self.year.ok_or(Fault::Syntax)?;
-        let year = match self.bc {
-            Some(true) if year <= 0 => return Err(Fault::Range),
-            Some(true) => 1 - year,
-            _ if self.short_year && year < 70 => year + 2000,
-            _ if self.short_year && year < 100 => year + 1900,
-            _ if year <= 0 => return Err(Fault::Range),
-            _ => year,
+        let year = match (self.year, self.bc) {
+            (None, _) => None,
+            (Some(year), Some(true)) if year <= 0 => return Err(Fault::Range),
+            (Some(year), Some(true)) => Some(1 - year),
+            (Some(year), _) if self.short_year && year < 70 => Some(year + 2000),
+            (Some(year), _) if self.short_year && year < 100 => Some(year + 1900),
+            (Some(year), _) if year <= 0 => return Err(Fault::Range),
+            (year, _) => year,
         };
-        if let Some(day) = self.day_of_year {
+        if let (Some(year), Some(day)) = (year, self.day_of_year) {
             return Ok(calendar::days_of(year, 1, 1) + day - 1);
         }
-        let (Some(month), Some(day)) = (self.month, self.day) else { return Err(Fault::Syntax) };
-        if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        // What is there cannot be a month or day, even if it is no whole date.
+        let month_fits = self.month.is_none_or(|month| (1..=12).contains(&month));
+        if !month_fits || self.day.is_some_and(|day| !(1..=31).contains(&day)) {
             return Err(Fault::MonthOrDay);
         }
+        let (Some(year), Some(month), Some(day)) = (year, self.month, self.day) else { return Err(Fault::Syntax) };
         if day > calendar::days_in(year, month) || year > 10_000_000 {
             return Err(Fault::Range);
         }

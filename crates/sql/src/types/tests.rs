@@ -78,7 +78,9 @@ fn an_assignment_refuses_what_an_explicit_cast_cuts() {
 
 #[test]
 fn bytes_that_are_no_value() {
-    let state = |bytes: &[u8], kind: Kind| binary::input(bytes, kind.into()).expect_err("no value").state().0;
+    let state = |bytes: &[u8], kind: Kind| {
+        binary::input(bytes, kind.into(), binary::Source::Parameter(1)).expect_err("no value").state().0
+    };
     assert_eq!(state(&[0, 0, 1], Kind::Int4), "08P01");
     assert_eq!(state(&[0, 0, 0, 0, 1], Kind::Int4), "22P03");
     assert_eq!(state(&[0xff], Kind::Text), "22021");
@@ -86,13 +88,49 @@ fn bytes_that_are_no_value() {
     assert_eq!(state(b"{", Kind::Json), "22P02");
     let array = Kind::Array(super::Element::Int4);
     assert_eq!(state(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 25], array), "42804");
-    assert_eq!(state(&[0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 23], array), "0A000");
-    assert_eq!(state(&[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 23, 0x7f, 0, 0, 0, 0, 0, 0, 1], array), "08P01");
+    let words = |words: &[i32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+    for (bytes, found) in [
+        (&[2, 0, 23, 1, 1, 1, 1, 4, 7][..], "0A000"),
+        (&[1, 0, 23, 1, 2, 4, 7], "0A000"),
+        (&[0x7f, 0, 23], "54000"),
+        (&[7, 0, 23], "54000"),
+        (&[-1, 0, 23], "22P03"),
+        (&[0, 2, 23], "22P03"),
+        (&[1, 0, 23, -1, 1], "54000"),
+        (&[1, 0, 23, 134_217_728, 1], "54000"),
+        (&[2, 0, 23, 65_536, 1, 65_536, 1], "54000"),
+        (&[1, 0, 23, 1, i32::MAX], "54000"),
+        (&[1, 0, 23, 2, 1, 4, 7], "08P01"),
+        (&[1, 0, 23, 1, 1, 5, 7], "22P03"),
+        (&[1, 0, 23, 1, 1, -2, 7], "22P03"),
+    ] {
+        assert_eq!(state(&words(bytes), array), found, "{bytes:?}");
+    }
+    let message = |words: &[i32], kind: Kind| {
+        let bytes = words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+        binary::input(&bytes, kind.into(), binary::Source::Parameter(3)).expect_err("no value").to_string()
+    };
+    let surplus = "incorrect binary data format in bind parameter 3 (SQLSTATE 22P03)";
+    for given in
+        [&[0, 0, 23, 0][..], &[1, 0, 23, 0, 1, 4, 7], &[2, 0, 23, 3, 1, 0, 1, 4, 7], &[1, 0, 23, 1, 1, 4, 7, 7]]
+    {
+        assert_eq!(message(given, array), surplus, "{given:?}");
+    }
+    assert_eq!(
+        message(&[1, 0, 23, 1, 1, 8, 7, 7], array),
+        "improper binary format in array element 1 (SQLSTATE 22P03)"
+    );
+    assert_eq!(message(&[0, 0, 21], Kind::Int2Vector), "invalid int2vector data (SQLSTATE 22P03)");
+    // NaN, with a digit that it has no use for.
+    assert_eq!(message(&[1 << 16, -0x4000_0000, 1], Kind::Numeric), surplus);
+    assert_eq!(state(&[], Kind::Bool), "08P01");
 }
 
 #[test]
 fn bytes_outside_of_the_calendar() {
-    let state = |bytes: &[u8], kind: Kind| binary::input(bytes, kind.into()).expect_err("no value").state().0;
+    let state = |bytes: &[u8], kind: Kind| {
+        binary::input(bytes, kind.into(), binary::Source::Parameter(1)).expect_err("no value").state().0
+    };
     assert_eq!(state(&(i32::MAX - 1).to_be_bytes(), Kind::Date), "22008");
     assert_eq!(state(&(i64::MAX - 1).to_be_bytes(), Kind::Timestamp), "22008");
     assert_eq!(state(&(-1_i64).to_be_bytes(), Kind::Time), "22008");
@@ -140,7 +178,7 @@ fn walk(kind: Kind, values: &[Datum]) {
         assert_eq!(format!("{read:?}"), format!("{value:?}"), "{name} as text");
         let mut bytes = Vec::new();
         binary::output(value, kind.into(), &mut bytes);
-        let read = binary::input(&bytes, kind.into()).expect("its own bytes");
+        let read = binary::input(&bytes, kind.into(), binary::Source::Parameter(1)).expect("its own bytes");
         assert_eq!(format!("{read:?}"), format!("{value:?}"), "{name} as bytes");
         if let Ok(column) = crate::storage::column_type(kind.into()) {
             let mut buffer = Vec::new();

@@ -2,6 +2,7 @@
 
 use super::{MAX_SCALE, Numeric, Repr, ten_to};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::types::binary::take;
 use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, Zero};
 
@@ -125,42 +126,39 @@ impl Numeric {
     /// Reads the wire's binary form.
     ///
     /// # Errors
-    /// `22P03`.
-    pub fn receive(bytes: &[u8]) -> SqlResult<Numeric> {
+    /// `08P01`, `22P03`.
+    pub fn receive(bytes: &mut &[u8]) -> SqlResult<Numeric> {
         let invalid = |what: &str| {
             SqlError::new(
                 SqlState::INVALID_BINARY_REPRESENTATION,
                 format!("invalid {what} in external \"numeric\" value"),
             )
         };
-        let mut words = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
-        let (Some(count), Some(weight), Some(sign), Some(scale)) =
-            (words.next(), words.next(), words.next(), words.next())
-        else {
-            return Err(invalid("length"));
-        };
-        let weight = i64::from(weight as i16);
-        match sign {
-            NAN => return Ok(Numeric::NAN),
-            INFINITY => return Ok(Numeric::INFINITY),
-            NEGATIVE_INFINITY => return Ok(Numeric::NEGATIVE_INFINITY),
-            0 | NEGATIVE => {}
-            _ => return Err(invalid("sign")),
+        let mut word = || take(bytes).map(u16::from_be_bytes);
+        let (count, weight, sign) = (word()?, word()?, word()?);
+        if !matches!(sign, NAN | INFINITY | NEGATIVE_INFINITY | NEGATIVE | 0) {
+            return Err(invalid("sign"));
         }
+        let scale = word()?;
         if u32::from(scale) > MAX_SCALE {
             return Err(invalid("scale"));
         }
-        if bytes.len() != 8 + 2 * usize::from(count) {
-            return Err(invalid("length"));
-        }
         let mut digits = Vec::with_capacity(2 * usize::from(count));
-        for group in words {
+        for _ in 0..count {
+            let group = word()?;
             if group > 9999 {
                 return Err(invalid("digit"));
             }
             digits.extend_from_slice(&[(group / 100) as u8, (group % 100) as u8]);
         }
-        let sign = if sign == NEGATIVE { Sign::Minus } else { Sign::Plus };
+        let sign = match sign {
+            NAN => return Ok(Numeric::NAN),
+            INFINITY => return Ok(Numeric::INFINITY),
+            NEGATIVE_INFINITY => return Ok(Numeric::NEGATIVE_INFINITY),
+            NEGATIVE => Sign::Minus,
+            _ => Sign::Plus,
+        };
+        let weight = i64::from(weight as i16);
         let unscaled = BigInt::from_radix_be(sign, &digits, 100).unwrap_or_default();
         // The last group stands at 10000^(weight - count + 1).
         let exponent = 4 * (weight - i64::from(count) + 1);

@@ -87,9 +87,16 @@ fn bytes_that_are_no_number() {
     for bytes in [&[][..], &[3], &[9, 0, 0], &[3, 0, 0, 0], &[3, 128, 0, 1, 2, 5, 0, 0]] {
         assert_eq!(Numeric::from_key(bytes), None, "{bytes:?}");
     }
-    for bytes in [&[0, 1][..], &[0, 1, 0, 0, 0, 0, 0, 0], &[0, 1, 0, 0, 0, 0, 0, 0, 0x27, 0x10]] {
-        let error = Numeric::receive(bytes).expect_err("no number");
-        assert_eq!(error.state().0, "22P03");
+    for (mut bytes, state) in [
+        (&[0, 1][..], "08P01"),
+        (&[0, 1, 0, 0, 0, 0, 0, 0], "08P01"),
+        (&[0, 1, 0, 0, 0, 0, 0, 0, 0x27, 0x10], "22P03"),
+        (&[0, 1, 0, 0, 0xC0, 0, 0, 0], "08P01"),
+        (&[0, 1, 0, 0, 0xC0, 0, 0, 0, 0x27, 0x10], "22P03"),
+        (&[0, 0, 0, 0, 0x12, 0x34, 0, 0], "22P03"),
+    ] {
+        let error = Numeric::receive(&mut bytes).expect_err("no number");
+        assert_eq!(error.state().0, state);
     }
 }
 
@@ -107,7 +114,7 @@ proptest! {
         prop_assert!(same(&Numeric::from_key(&number.to_key()).expect("a key")));
         let mut bytes = Vec::new();
         number.send(&mut bytes);
-        prop_assert!(same(&Numeric::receive(&bytes).expect("a number")));
+        prop_assert!(same(&Numeric::receive(&mut &bytes[..]).expect("a number")));
     }
 
     #[test]
