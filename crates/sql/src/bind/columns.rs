@@ -35,6 +35,14 @@ fn tableoid(relation: &Relation) -> Option<(Expr, SqlType)> {
     Some((Expr::Case { whens, otherwise: Box::new(Expr::Constant(Datum::Oid(number))) }, Kind::Oid.into()))
 }
 
+/// The only column of a function in FROM whose row is named as a value: `e` in `unnest(...) e (v)`.
+fn value_of_row(name: &Ident, scope: &Scope<'_>) -> Option<Ident> {
+    let alias = folded(name);
+    let is_it = |one: &Relation| one.is_named && one.is_value && one.alias == alias;
+    let (_, relation) = all_relations(scope).find(|(scope, one)| is_it(one) && scope.sees(one))?;
+    Some(Ident { value: relation.columns.first()?.name.clone(), quote_style: Some('"'), span: name.span })
+}
+
 impl Binder<'_> {
     /// A column by its name: here, or in an enclosing query.
     pub(crate) fn column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlResult<Typed> {
@@ -70,6 +78,11 @@ impl Binder<'_> {
             }
             at = here.parent;
             level += 1;
+        }
+        if let [name] = parts
+            && let Some(own) = value_of_row(name, scope)
+        {
+            return self.column(&[name.clone(), own], scope);
         }
         Err(self.at(self.no_column(parts, scope), &parts[0]))
     }

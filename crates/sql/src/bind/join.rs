@@ -180,6 +180,7 @@ impl Binder<'_> {
             reach: Reach::All,
             own: None,
             system: None,
+            is_value: false,
         });
     }
 

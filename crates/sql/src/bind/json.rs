@@ -86,7 +86,8 @@ impl Binder<'_> {
         if scope.relations.iter().any(|one| one.is_open && one.columns.iter().any(|column| column.name == name)) {
             return Ok(None);
         }
-        let Some(relation) = scope.relations.iter().find(|one| one.is_named && one.alias == name) else {
+        let Some(relation) = scope.relations.iter().find(|one| one.is_named && !one.is_value && one.alias == name)
+        else {
             return Ok(None);
         };
         let values = relation.columns.iter().zip(&relation.values);

@@ -163,6 +163,8 @@ pub(crate) struct Relation {
     pub(crate) own: Option<u32>,
     /// The number of the system table that it is, if that one's first column is never null.
     pub(crate) system: Option<u32>,
+    /// It is a function's values, so that its row as a whole is the value of its column.
+    pub(crate) is_value: bool,
 }
 
 /// From where a relation is seen.
@@ -186,7 +188,7 @@ impl Relation {
         let values = (first..first + columns.len()).map(Expr::Column).collect();
         let (alias, table) = (alias.into(), table.cloned());
         let (is_named, is_open, reach, own) = (true, true, Reach::All, None);
-        Relation { alias, columns, values, first, table, is_named, is_open, reach, own, system: None }
+        Relation { alias, columns, values, first, table, is_named, is_open, reach, own, system: None, is_value: false }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::calls::SETS;
 use super::from::{Group, ItemSource, item};
-use super::{Binder, Clause, Scope, column_info};
+use super::{Binder, Clause, Relation, Scope, column_info};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{self, Context};
@@ -37,6 +37,15 @@ pub(super) fn fields_of(name: &str) -> &'static [&'static str] {
         "pg_options_to_table" => &["option_name", "option_value"],
         "_pg_expandarray" => &["x", "n"],
         _ => &[],
+    }
+}
+
+/// The column of a function whose only output has a name, which an alias of its rows does not change.
+fn output_of(name: &str) -> Option<&'static str> {
+    match name {
+        "json_array_elements" | "json_array_elements_text" => Some("value"),
+        "pg_partition_ancestors" => Some("relid"),
+        _ => None,
     }
 }
 
@@ -285,8 +294,9 @@ impl Binder<'_> {
         scope.clause.set(clause);
         let calls = calls?;
         let first = scope.width;
-        let own = match (alias, &calls[..]) {
-            (Some(alias), [_]) => folded(&alias.name),
+        let own = match (output_of(name), alias, &calls[..]) {
+            (Some(output), ..) => output.to_owned(),
+            (None, Some(alias), [_]) => folded(&alias.name),
             _ => name.clone(),
         };
         let mut columns: Vec<_> = calls.iter().map(|(_, kind)| column_info(&*own, *kind)).collect();
@@ -297,7 +307,8 @@ impl Binder<'_> {
             columns.push(column_info("ordinality", Kind::Int8.into()));
         }
         let width = columns.len();
-        scope.add(self.relation(name, alias, columns, first, None)?, width)?;
+        let relation = self.relation(name, alias, columns, first, None)?;
+        scope.add(Relation { is_value: width == 1, ..relation }, width)?;
         let calls: Vec<SetCall> = calls.into_iter().map(|(call, _)| call).collect();
         let mut needs = Slots::default();
         calls.iter().flat_map(|call| &call.arguments).for_each(|argument| needs.add_all(&slots_of(argument)));

@@ -282,6 +282,11 @@ impl Binder<'_> {
                     let message = format!("schema \"{schema}\" does not exist");
                     return Err(self.at_name(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message), name));
                 }
+                if let (None, [name] | [_, name]) = (named, &parts[..])
+                    && Kind::is_foreign(name)
+                {
+                    return Err(SqlError::unsupported(format_args!("type {name}")));
+                }
                 named.map(SqlType::from).ok_or_else(|| {
                     let message = format!("type \"{}\" does not exist", parts.join("."));
                     self.at_name(SqlError::new(SqlState::UNDEFINED_OBJECT, message), name)

@@ -8,6 +8,7 @@ use super::{Function, Operator, function, operator};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pulse;
+use crate::system::json::string as quoted;
 use crate::types::{Element, Kind};
 
 fn is_space(byte: u8) -> bool {
@@ -277,6 +278,25 @@ pub(super) fn operators() -> Vec<Operator> {
 }
 
 /// Of those that return sets, all rows as an array, of which the binder makes a set.
+/// The object of these keys and values, which are texts.
+fn object_of<'a>(members: impl Iterator<Item = (&'a Datum, &'a Datum)>) -> SqlResult<Datum> {
+    let mut out = TextBuilder::default();
+    out.push('{')?;
+    for (at, (key, value)) in members.enumerate() {
+        if key.is_null() {
+            return Err(SqlError::new(SqlState("22004"), "null value not allowed for object key"));
+        }
+        if 0 < at {
+            out.push_str(", ")?;
+        }
+        out.push_str(&quoted(text(key)?))?;
+        out.push_str(" : ")?;
+        out.push_str(&if value.is_null() { "null".to_owned() } else { quoted(text(value)?) })?;
+    }
+    out.push('}')?;
+    Ok(out.finish())
+}
+
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Int4, Json, Text};
     const JSON: Kind = Kind::Json;
@@ -292,6 +312,22 @@ pub(super) fn functions() -> Vec<Function> {
         }),
         path("json_extract_path", Json, |a| at_path(&a[0], &Datum::Array(a[1..].into()), false)),
         path("json_extract_path_text", Text, |a| at_path(&a[0], &Datum::Array(a[1..].into()), true)),
+        function("json_object", &[TEXTS], Json, |a| {
+            let all = items(&a[0])?;
+            if all.len() % 2 == 1 {
+                return Err(SqlError::new(SqlState("2202E"), "array must have even number of elements"));
+            }
+            object_of(all.chunks_exact(2).map(|pair| (&pair[0], &pair[1])))
+        }),
+        function("json_object", &[TEXTS, TEXTS], Json, |a| {
+            let (keys, values) = (items(&a[0])?, items(&a[1])?);
+            if keys.len() != values.len() {
+                let has_none = keys.is_empty() || values.is_empty();
+                let message = if has_none { "wrong number of array subscripts" } else { "mismatched array dimensions" };
+                return Err(SqlError::new(SqlState("2202E"), message));
+            }
+            object_of(keys.iter().zip(values))
+        }),
         function("json_array_elements", &[JSON], TEXTS, |a| {
             all(elements(text(&a[0])?, "json_array_elements")?.into_iter().map(|one| Ok(Datum::text(one))))
         }),

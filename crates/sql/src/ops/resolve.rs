@@ -223,6 +223,9 @@ pub(crate) fn function_error(name: &str, arguments: &[Kind], ambiguous: bool) ->
     match name {
         "row" => return SqlError::unsupported("a row as a value"),
         "normalize" => return SqlError::unsupported("normalize"),
+        "json_to_record" | "json_to_recordset" | "json_populate_record" | "json_populate_recordset" => {
+            return SqlError::unsupported(format_args!("function {name}"));
+        }
         "treat" => return SqlError::unsupported("TREAT"),
         _ => {}
     }

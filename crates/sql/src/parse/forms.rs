@@ -143,7 +143,7 @@ pub(super) fn lists(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
 
 /// `ROLLUP ((a)::text, (b) + 1)`, `GROUPING SETS ((a)::text)`: an expression that begins with a parenthesis, which the library
 /// takes for a list.
-pub(super) fn set_items(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+pub(super) fn set_items(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     for at in (0..tokens.len()).rev() {
         pulse::tick(pulse::ITEM)?;
         let is_set = ["rollup", "cube"].iter().any(|word| is_word(&tokens[at], word))
@@ -168,6 +168,13 @@ pub(super) fn set_items(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
             }
             let item = if is_comma { start + 1 } else { start };
             pulse::tick(tokens.len())?;
+            // Only among GROUPING SETS is nothing a set.
+            if !is_word(&tokens[at], "sets")
+                && is_sign(tokens, item, &Token::LParen)
+                && is_sign(tokens, item + 1, &Token::RParen)
+            {
+                return Err(super::near(text, tokens.get(item + 1)));
+            }
             let is_query = is_sign(tokens, item, &Token::LParen) && super::queries::is_query(tokens, item + 1);
             if is_sign(tokens, item, &Token::LParen) && (is_query || closing(tokens, item + 1) + 1 < end) {
                 let own = tokens[item].clone();

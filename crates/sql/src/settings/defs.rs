@@ -105,8 +105,7 @@ impl Takes {
 const LEVELS: &[&str] = &["read committed", "repeatable read", "serializable", "read uncommitted"];
 const PATHS: &[&str] = &["auto", "row", "analytics"];
 const PRIORITIES: &[&str] = &["low", "normal", "high"];
-const MESSAGES: &[&str] =
-    &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error", "info"];
+const MESSAGES: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
 
 const fn def(name: &'static str, default: &'static str, takes: Takes, about: &'static str) -> Def {
     let context = if matches!(takes, Takes::Fixed) { Context::Internal } else { Context::User };

@@ -78,6 +78,9 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
                 false => Err(refused().hint(format!("Available values: {}.", all.join(", ")))),
             }
         }
+        // Values that PostgreSQL takes, but does not list.
+        Takes::OneOf(_) if def.name == "client_min_messages" && lower == "debug" => Ok(Cow::Borrowed("debug2")),
+        Takes::OneOf(_) if def.name == "client_min_messages" && lower == "info" => Ok(Cow::Borrowed("info")),
         Takes::OneOf(all) => match all.iter().find(|one| one.eq_ignore_ascii_case(&lower)) {
             Some(one) => Ok(Cow::Borrowed(one)),
             None => Err(refused().hint(format!("Available values: {}.", all.join(", ")))),

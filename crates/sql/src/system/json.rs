@@ -17,7 +17,7 @@ fn all_words(values: &[Datum]) -> SqlResult<Vec<&str>> {
 }
 
 /// A text in JSON's quotes.
-fn string(text: &str) -> String {
+pub(crate) fn string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for letter in text.chars() {

@@ -13,7 +13,7 @@ mod definitions;
 pub(crate) mod deparse;
 mod functions;
 mod information;
-mod json;
+pub(crate) mod json;
 pub(crate) mod locks;
 mod privileges;
 mod provider;

@@ -28,6 +28,17 @@ const fn entry(
     Entry { kind, array, oid, name, aliases, len, category, preferred }
 }
 
+/// PostgreSQL's other types of values.
+#[rustfmt::skip]
+const FOREIGN: &[&str] = &[
+    "aclitem", "bit", "box", "cid", "cidr", "circle", "datemultirange", "daterange", "gtsvector", "inet", "int4multirange",
+    "int4range", "int8multirange", "int8range", "jsonb", "jsonpath", "line", "lseg", "macaddr", "macaddr8", "money",
+    "nummultirange", "numrange", "path", "pg_lsn", "pg_node_tree", "pg_snapshot", "point", "polygon", "refcursor",
+    "regcollation", "regconfig", "regdictionary", "regoper", "regoperator", "regprocedure", "tid", "timetz",
+    "tsmultirange", "tsquery", "tsrange", "tstzmultirange", "tstzrange", "tsvector", "txid_snapshot", "varbit", "xid", "xid8",
+    "xml",
+];
+
 #[rustfmt::skip]
 static TABLE: [Entry; 30] = [
     entry(Kind::Bool, Some((Element::Bool, 1000)), 16, "boolean", &["bool"], 1, 'B', true),
@@ -183,6 +194,11 @@ impl Kind {
             return Kind::from_name(element)?.array_of();
         }
         TABLE.iter().find(|entry| entry.name == name || entry.aliases.contains(&name)).map(|entry| entry.kind)
+    }
+
+    /// Tells whether it is the name of a type that PostgreSQL has and this server has not.
+    pub fn is_foreign(name: &str) -> bool {
+        FOREIGN.contains(&name)
     }
 
     /// `pg_type.typlen`.
