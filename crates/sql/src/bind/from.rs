@@ -392,12 +392,7 @@ pub(super) fn item(source: ItemSource, first: usize, width: usize, needs: Slots)
 
 /// Whether a condition is the same for every row: it looks at none, and calls nothing volatile.
 fn is_once(condition: &Expr) -> bool {
-    fn is_volatile(expr: &Expr) -> bool {
-        matches!(expr, Expr::Call { function: Some(function), .. } if function.volatile)
-            || matches!(expr, Expr::Sequence { .. } | Expr::Advisory { .. })
-            || expr.parts().into_iter().any(is_volatile)
-    }
-    slots_of(condition).is_empty() && !is_volatile(condition)
+    slots_of(condition).is_empty() && !condition.is_volatile()
 }
 
 /// All of them as one condition.

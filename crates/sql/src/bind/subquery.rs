@@ -265,9 +265,13 @@ impl Binder<'_> {
         // The query's one row is compared where it is: there the left side is that of the enclosing row.
         let outside = |typed: Typed| Ok(Typed { expr: lifted(typed.expr)?, ..typed });
         let arguments = arguments.into_iter().map(outside).collect::<SqlResult<Vec<_>>>()?;
+        let is_volatile = arguments.iter().any(|argument| argument.expr.is_volatile());
         let compared = self.compare_rows(operator, arguments, columns)?.expr;
-        let plan = Plan::Project { input: Box::new(first_of(bound.plan, 2)), columns: vec![compared] };
-        Ok(truth(Expr::Scalar(Box::new(self.shared(plan, bound.names)))))
+        let row = Box::new(self.shared(first_of(bound.plan, 2), bound.names));
+        let plan = Plan::Project { input: row, columns: vec![compared] };
+        // A volatile left side has a value for each enclosing row.
+        let plan = if is_volatile { plan } else { self.shared(plan, bound.names) };
+        Ok(truth(Expr::Scalar(Box::new(plan))))
     }
 
     /// The values of a row as it is written.
