@@ -61,7 +61,7 @@ const CUBE_MAX: usize = 12;
 
 impl Binder<'_> {
     /// The groups: each by its expression, its number in the select list, or its name there.
-    pub(super) fn group_by(&self, groups: &[ast::Expr], items: &Values, scope: &Scope<'_>) -> SqlResult<Grouping> {
+    pub(super) fn group_by(&self, groups: &[ast::Expr], items: &mut Values, scope: &Scope<'_>) -> SqlResult<Grouping> {
         let has_sets = groups
             .iter()
             .any(|group| matches!(group, ast::Expr::GroupingSets(_) | ast::Expr::Rollup(_) | ast::Expr::Cube(_)));
@@ -131,6 +131,10 @@ impl Binder<'_> {
                 is_there.then(|| (relation.first, Arc::clone(table)))
             })
             .collect();
+        let width = items.columns.len();
+        for (item, _) in grouping.named.iter().filter(|(item, _)| *item < width) {
+            self.settle(items, *item)?;
+        }
         if has_sets {
             grouping.sets = Some(sets);
         } else {
@@ -224,12 +228,12 @@ impl Binder<'_> {
         if super::sets::has_set(&typed.expr) {
             return Err(SqlError::unsupported("GROUP BY of a set"));
         }
-        let kind = settled(typed.kind);
+        let (written, kind) = (typed.kind, settled(typed.kind));
         self.groupable(kind.kind)?;
         let value = self.coerce(typed, kind, Context::Implicit)?.expr;
         // An expression means the first equal item of the select list or of ORDER BY, as in PostgreSQL.
         let is_it = |(at, item): (usize, &Expr)| {
-            items.columns.get(at).is_none_or(|info| settled(info.kind) == kind) && self.are_same(item, &value, scope)
+            items.columns.get(at).is_none_or(|info| info.kind == written) && self.are_same(item, &value, scope)
         };
         let named = named.or_else(|| items.all.iter().enumerate().position(is_it));
         let known = match named {

@@ -114,7 +114,7 @@ impl Binder<'_> {
         inside(Clause::OrderBy);
         let mut keys = self.order(tail.order, &mut values, is_distinct, &scope)?;
         inside(Clause::GroupBy);
-        let mut grouping = self.group_by(groups, &values, &scope)?;
+        let mut grouping = self.group_by(groups, &mut values, &scope)?;
         inside(Clause::DistinctOn);
         let on = match distinct {
             Some(ast::Distinct::On(on)) => Some(self.distinct_on(on, &mut values, &mut keys, &scope)?),
@@ -389,8 +389,8 @@ impl Binder<'_> {
         Ok(keys)
     }
 
-    /// Type of an item by which rows are ordered: one of unknown type becomes a text (PostgreSQL's `addTargetToSortList`).
-    fn settle(&self, values: &mut Values, at: usize) -> SqlResult<SqlType> {
+    /// Type of an item by which rows are ordered or grouped: one of unknown type becomes a text (PostgreSQL's `addTargetToSortList`).
+    pub(super) fn settle(&self, values: &mut Values, at: usize) -> SqlResult<SqlType> {
         let kind = settled(values.columns[at].kind);
         if kind != values.columns[at].kind {
             let item = Typed::new(values.all[at].clone(), values.columns[at].kind);
