@@ -13,7 +13,11 @@ const CALLS: [(&str, Ty, Ty); 7] = [
     ("unnest($0)", Ty::TextArray, Ty::Text),
     ("generate_subscripts($0, 1)", Ty::Int4Array, Ty::Int4),
     ("regexp_split_to_table($0, 'b')", Ty::Text, Ty::Text),
-    ("generate_series($0, $0 + interval '1 day', interval '12 hours')", Ty::Timestamptz, Ty::Timestamptz),
+    (
+        "generate_series(nullif(nullif($0, 'infinity'), '-infinity'), nullif(nullif($0, 'infinity'), '-infinity') + interval '1 day', interval '12 hours')",
+        Ty::Timestamptz,
+        Ty::Timestamptz,
+    ),
 ];
 
 fn one(expr: Expr) -> Item {
@@ -164,14 +168,15 @@ impl Gen<'_> {
         Query::of(Body::Select(Box::new(select)))
     }
 
-    /// WITH RECURSIVE that begins with a column of an enclosing query, and may look at it in each round.
+    /// WITH RECURSIVE that begins with a column of an enclosing query, and may look at it in each round. Few rounds: it begins
+    /// near zero, and ends there.
     pub fn steps(&mut self, around: &[Leaf]) -> Query {
         let scope = Scope { leaves: around.to_vec(), ..Scope::default() };
-        let mut looked = |choices: &'static [&'static str]| match self.leaf(Ty::Int4, &scope, true) {
-            Some(leaf) => call(self.rng.word(choices), vec![leaf], Ty::Int4),
-            None => self.literal(Ty::Int4),
+        let mut looked = |choices: &'static [&'static str]| {
+            let value = self.leaf(Ty::Int4, &scope, true).unwrap_or_else(|| self.literal(Ty::Int4));
+            call(self.rng.word(choices), vec![value], Ty::Int4)
         };
-        let first = looked(&["greatest($0, 1)", "coalesce($0, 2)", "abs($0 % 5)", "$0"]);
+        let first = looked(&["greatest($0, 1)", "coalesce($0 % 7, 2)", "abs($0 % 5)", "($0 % 9)"]);
         let bound = looked(&["least($0, 6)", "least(abs($0), 4)", "4", "3"]);
         let name = self.alias("r");
         let again = || vec![FromItem::Table { name: name.clone(), alias: name.clone() }];

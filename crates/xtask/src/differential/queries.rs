@@ -456,8 +456,7 @@ impl Gen<'_> {
                     .iter()
                     .any(|word| text.contains(word))
         };
-        // Our side does not find a subquery again above the sets either, and takes its value where a set lacks it; and it does
-        // not tell a key from the same key with COLLATE.
+        // Our side takes a subquery's value where a set lacks it, and does not tell a key from the same key with COLLATE.
         let is_confused = |key: &Expr| ["(select ", " collate "].iter().any(|word| key.to_string().contains(word));
         let can_be_sets = !keys.iter().any(|key| is_rewritten(key) || is_confused(key));
         let sets = !keys.is_empty() && self.rng.chance(25) && can_be_sets;
@@ -468,9 +467,9 @@ impl Gen<'_> {
             }
             (false, false) => Some(Group::Keys(keys.clone())),
             (false, true) => Some(match self.rng.below(4) {
-                0 if !keys.iter().any(begins_as_list) => Group::Rollup(keys.clone()),
-                1 if !keys.iter().any(begins_as_list) => Group::Cube(keys.clone()),
-                2 if 1 < keys.len() && !keys.iter().any(begins_as_list) => {
+                0 => Group::Rollup(keys.clone()),
+                1 => Group::Cube(keys.clone()),
+                2 if 1 < keys.len() => {
                     let (first, others) = keys.split_at(1);
                     let inner = Group::Rollup(others.to_vec());
                     Group::Beside(first.to_vec(), Box::new(inner))
@@ -672,18 +671,6 @@ impl Gen<'_> {
         }
         self.order_rows(select, &scope)
     }
-}
-
-/// Tells if a key begins with a parenthesis that ends before the key does: in ROLLUP and CUBE, the parser of our side takes it
-/// for that of a list of keys.
-fn begins_as_list(key: &Expr) -> bool {
-    let text = key.to_string();
-    let mut depth = 0;
-    let end = text.bytes().position(|byte| {
-        depth += i32::from(byte == b'(') - i32::from(byte == b')');
-        depth == 0
-    });
-    text.starts_with('(') && end.is_some_and(|end| end + 1 < text.len())
 }
 
 /// Of values of several lengths that are equal, any may stay.

@@ -9,16 +9,28 @@ use super::queries::COMMON;
 use super::schema::TABLES;
 use super::types::Ty;
 
-/// Calls that return sets, with the types of their arguments. None has many rows.
+/// Calls that return sets, with the types of their arguments. None has many rows: a series from infinity has no end.
 const SETS: [(&str, &[Ty], Ty); 16] = [
     ("generate_series(1, least($0, 3))", &[Ty::Int4], Ty::Int4),
     ("generate_series($0, $0 + 1)", &[Ty::Int8], Ty::Int8),
     ("generate_series(2, -least($0, 2), -1)", &[Ty::Int4], Ty::Int4),
     ("(generate_series(1, 2) + $0)", &[Ty::Int4], Ty::Int4),
     ("generate_series($0, $0 + 1, 0.25)", &[Ty::Numeric], Ty::Numeric),
-    ("generate_series($0, $0 + interval '2 hours', interval '30 minutes')", &[Ty::Timestamptz], Ty::Timestamptz),
-    ("generate_series($0, $0 + interval '3 days', interval '1 day')", &[Ty::Timestamptz], Ty::Timestamptz),
-    ("generate_series($0, $0 + interval '2 months', interval '1 month')", &[Ty::Timestamp], Ty::Timestamp),
+    (
+        "generate_series(nullif(nullif($0, 'infinity'), '-infinity'), nullif(nullif($0, 'infinity'), '-infinity') + interval '2 hours', interval '30 minutes')",
+        &[Ty::Timestamptz],
+        Ty::Timestamptz,
+    ),
+    (
+        "generate_series(nullif(nullif($0, 'infinity'), '-infinity'), nullif(nullif($0, 'infinity'), '-infinity') + interval '3 days', interval '1 day')",
+        &[Ty::Timestamptz],
+        Ty::Timestamptz,
+    ),
+    (
+        "generate_series(nullif(nullif($0, 'infinity'), '-infinity'), nullif(nullif($0, 'infinity'), '-infinity') + interval '2 months', interval '1 month')",
+        &[Ty::Timestamp],
+        Ty::Timestamp,
+    ),
     ("unnest($0)", &[Ty::Int4Array], Ty::Int4),
     ("unnest($0)", &[Ty::TextArray], Ty::Text),
     ("(unnest($0) || '-')", &[Ty::TextArray], Ty::Text),
@@ -163,7 +175,7 @@ impl Gen<'_> {
             (call(guard, vec![value.clone()], Ty::Bool), call(failing, vec![value, number], Ty::Bool));
         let from = vec![FromItem::Table { name: table.to_owned(), alias }];
         let mut select = Select::plain(vec![id], from, Vec::new());
-        let is_unused = self.rng.chance(30);
+        let is_unused = self.rng.chance(50);
         match self.rng.below(3) {
             _ if is_unused => select.items.push(Item { expr: failing, name: None }),
             0 => select.filter.extend([guard, failing]),
@@ -175,6 +187,18 @@ impl Gen<'_> {
         }
         let mut query = Query::of(Body::Select(Box::new(select)));
         if is_unused {
+            // A plain query becomes a part of the one around it; these do not.
+            match self.rng.below(3) {
+                0 => {
+                    query.order = vec![(column("1".to_owned(), Ty::Int4, false), "")];
+                    query.offset = Some(self.rng.below(3));
+                }
+                1 => {
+                    let other = Box::new(query.clone());
+                    query = Query::of(Body::Set { operator: "union all", left: Box::new(query), right: other });
+                }
+                _ => {}
+            }
             let mut scope = Scope::default();
             let from = vec![self.derived(query, false, &mut scope)];
             let items = vec![Item { expr: scope.leaves[0].expr.clone(), name: None }];
