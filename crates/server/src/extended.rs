@@ -11,7 +11,7 @@ use crate::frame::{self, Bind, Codes, Parse};
 use crate::lent::Lent;
 use crate::reply::Formats;
 use crate::session::{Held, Prepared, Session, State, Stop, TEXT_MAX, Then, tag_rows};
-use sql::session::{Outcome, Tag, TransactionStatus};
+use sql::session::{Outcome, Tag, TransactionStatus, bytes_of_rows};
 use sql::{Datum, SqlResult};
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,9 +19,10 @@ use std::time::Instant;
 /// What a prepared statement weighs beside its text, and how many times its text: trees and plans, measured generously.
 const STATEMENT_BYTES: usize = 2 << 10;
 const STATEMENT_TIMES: usize = 32;
-/// What a portal weighs beside its values, and a row beside its columns.
+/// What a portal weighs beside its values and rows.
 const PORTAL_BYTES: usize = 512;
-const ROW_BYTES: usize = 64;
+/// Rows that are weighed between two looks at the limit.
+const ROWS_WEIGHED: usize = 1024;
 
 /// What a statement weighs.
 fn weight_of(name: &str, text: &str) -> usize {
@@ -242,7 +243,7 @@ impl<B: Backend> Session<B> {
         let state = std::mem::replace(&mut held.state, State::Ended);
         match state {
             State::Ready => self.start(name, limit).await,
-            State::Rows(rows, tag) => self.go_on(name, rows, tag, limit, true).await,
+            State::Rows(rows, tag, bytes) => self.go_on(name, (rows, tag), limit, Some(bytes)).await,
             State::Exhausted(tag) => {
                 let rows = tag_rows(&tag, 0, true);
                 self.conn.replies.complete(&tag, rows);
@@ -291,7 +292,7 @@ impl<B: Backend> Session<B> {
         match outcome {
             Outcome::Rows(rows, tag) => {
                 self.fit_formats(name)?;
-                self.go_on(name, rows.into_iter(), tag, limit, false).await?;
+                self.go_on(name, (rows.into_iter(), tag), limit, None).await?;
                 if goes_on {
                     self.set(name, State::Ready);
                 }
@@ -320,28 +321,46 @@ impl<B: Backend> Session<B> {
         Ok(())
     }
 
-    /// Sends rows up to the limit. Like PostgreSQL, does not look beyond it: the last row may already have been sent.
+    /// Bytes of rows that a portal is to keep.
+    ///
+    /// # Errors
+    /// `53200`: the session may not keep them.
+    fn weigh(&self, rows: &[Box<[Datum]>]) -> SqlResult<usize> {
+        rows.chunks(ROWS_WEIGHED).try_fold(0, |before, rows| {
+            let bytes = before + bytes_of_rows(rows);
+            self.check_kept(bytes).map(|()| bytes)
+        })
+    }
+
+    /// Sends rows up to the limit. Like PostgreSQL, does not look beyond it: the last row may already have been sent. `kept`:
+    /// what they weigh, if the portal was suspended.
     async fn go_on(
         &mut self,
         name: &str,
-        mut rows: std::vec::IntoIter<Box<[Datum]>>,
-        tag: Tag,
+        (mut rows, tag): (std::vec::IntoIter<Box<[Datum]>>, Tag),
         limit: Option<usize>,
-        was_suspended: bool,
+        kept: Option<usize>,
     ) -> Result<(), Stop> {
         let Some(held) = self.portals.get(name) else { return Err(errors::no_portal(name).into()) };
         let (prepared, formats) = (Arc::clone(&held.prepared), held.formats.clone());
-        let sent = self.send(&prepared.statement, &formats, &mut rows, limit.unwrap_or(usize::MAX)).await?;
-        if limit.is_some_and(|limit| limit as u64 == sent) {
-            let columns = self.backend.column_count(&prepared.statement).unwrap_or(0);
-            let weight = rows.len().saturating_mul(columns.saturating_mul(size_of::<Datum>()) + ROW_BYTES);
-            if let Err(error) = self.check_room(weight) {
+        let was_suspended = kept.is_some();
+        let (now, later) = rows.as_slice().split_at(limit.unwrap_or(usize::MAX).min(rows.len()));
+        let left = match kept {
+            Some(kept) => Ok(kept.saturating_sub(bytes_of_rows(now))),
+            None => self.weigh(later),
+        };
+        let left = match left {
+            Ok(left) => left,
+            Err(error) => {
                 self.portals.take(name);
                 return Err(error.into());
             }
+        };
+        let sent = self.send(&prepared.statement, &formats, &mut rows, limit.unwrap_or(usize::MAX)).await?;
+        if limit.is_some_and(|limit| limit as u64 == sent) {
             self.conn.replies.suspended();
             if let Some((held, _)) = self.portals.take(name) {
-                self.portals.put(name, Held { state: State::Rows(rows, tag), ..held }, weight + PORTAL_BYTES);
+                self.portals.put(name, Held { state: State::Rows(rows, tag, left), ..held }, left + PORTAL_BYTES);
             }
         } else {
             self.conn.replies.complete(&tag, tag_rows(&tag, sent, was_suspended));

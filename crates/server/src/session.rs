@@ -100,8 +100,8 @@ pub(crate) struct Limits {
 pub(crate) enum State {
     /// It has not run.
     Ready,
-    /// It has run, and not all rows were sent.
-    Rows(vec::IntoIter<Box<[Datum]>>, Tag),
+    /// It has run, and not all rows were sent: those that are left, and what they weigh.
+    Rows(vec::IntoIter<Box<[Datum]>>, Tag, usize),
     /// All rows were sent; asked again it has none.
     Exhausted(Tag),
     /// It has run, or failed, and cannot be run again.
@@ -674,12 +674,21 @@ impl<B: Backend> Session<B> {
 
     /// Whether there is room for a statement or portal of this weight, in place of the one of this name.
     pub(crate) fn check_room(&self, weight: usize) -> SqlResult<()> {
-        let own = self.statements.weight().saturating_add(self.portals.weight());
-        let all = own.saturating_add(self.backend.kept_bytes()).saturating_add(weight);
-        if SMALL_BYTES < all && !has_room(weight) {
+        if SMALL_BYTES < self.weight_with(weight) && !has_room(weight) {
             return Err(SqlError::no_room());
         }
-        if all <= self.memory_max { Ok(()) } else { Err(errors::out_of_memory(self.memory_max)) }
+        self.check_kept(weight)
+    }
+
+    /// The same for what the session has in memory already.
+    pub(crate) fn check_kept(&self, weight: usize) -> SqlResult<()> {
+        if self.weight_with(weight) <= self.memory_max { Ok(()) } else { Err(errors::out_of_memory(self.memory_max)) }
+    }
+
+    /// Bytes of its statements and portals, and `more`.
+    fn weight_with(&self, more: usize) -> usize {
+        let own = self.statements.weight().saturating_add(self.portals.weight());
+        own.saturating_add(self.backend.kept_bytes()).saturating_add(more)
     }
 
     /// Whether a statement has ended the transaction that portals of `before` belong to.

@@ -169,4 +169,18 @@ pub fn memory_is_bounded() {
     assert_eq!(client.ask(&ask(100)), "1 2 D(1,row 1) s Z(I)");
     assert!(client.ask(&ask(10_000)).contains("E(ERROR|53200|out of memory"));
     assert_eq!(client.ask(&ask(100)), "1 2 D(1,row 1) s Z(I)");
+    // With their texts, before the first one is sent; and no more than are left.
+    let ask = |rows: usize, limit: i32| {
+        let text = format!("wide {rows}");
+        [parse("", &text, &[]), bind("", "", &[], &[], &[]), execute("", limit), sync()].concat()
+    };
+    let refused = client.ask(&ask(6, 1));
+    assert!(refused.starts_with("1 2 E(ERROR|53200|out of memory"), "{refused:.200}");
+    assert!(client.ask(&ask(6, 4)).ends_with(" s Z(I)"));
+    assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
+    // What was sent is not kept: there is room for others.
+    let first = [parse("", "wide 4", &[]), bind("", "", &[], &[], &[]), execute("", 1), execute("", 2)].concat();
+    assert!(client.ask(&[first, sync()].concat()).ends_with(" s Z(T)"));
+    let other = [parse("s", "wide 3", &[]), bind("p", "s", &[], &[], &[]), execute("p", 1), sync()].concat();
+    assert!(client.ask(&other).ends_with(" s Z(T)"));
 }

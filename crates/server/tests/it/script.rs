@@ -174,7 +174,7 @@ impl Backend for Scripted {
         let types: Vec<u32> =
             (0..count).map(|at| types.get(at).copied().filter(|&oid| oid != 0).unwrap_or(25)).collect();
         let columns = match verb {
-            "rows" | "returning" | "taken" | "taken-at-commit" => Some(vec![column("n", 23), column("t", 25)]),
+            "rows" | "wide" | "returning" | "taken" | "taken-at-commit" => Some(vec![column("n", 23), column("t", 25)]),
             "echo" => Some(types.iter().map(|&oid| column("v", oid)).collect()),
             "show" => Some(vec![column(rest, 25)]),
             "thread" => Some(vec![column("name", 25)]),
@@ -244,6 +244,10 @@ impl Backend for Scripted {
         match verb {
             "" => Ok(Run::Done(Outcome::Empty)),
             "rows" => rows_done(rows(), "SELECT", None),
+            "wide" => {
+                let wide = |n| [Datum::Int4(n), Datum::text("x".repeat(50_000))].into();
+                rows_done((1..=number).map(wide).collect(), "SELECT", None)
+            }
             "returning" => rows_done(rows(), "INSERT 0", Some(number.unsigned_abs().into())),
             "echo" => rows_done(vec![values.clone().into()], "SELECT", None),
             "show" => rows_done(vec![[Datum::text(rest)].into()], "SHOW", None),
