@@ -60,7 +60,7 @@ pub fn resident_limit_bytes() -> usize {
     RESIDENT_LIMIT.load(Relaxed)
 }
 
-/// Sets the limit of resident bytes: past it [`has_room`] says no, whatever is counted.
+/// Sets the limit of resident bytes, the reserve included: past it [`has_room`] and the others say no, whatever is counted.
 pub fn set_resident_limit_bytes(bytes: usize) {
     RESIDENT_LIMIT.store(bytes, Relaxed);
 }
@@ -83,9 +83,7 @@ pub fn has_room(more: usize) -> bool {
 /// The same for who has been promised `own` bytes.
 pub fn has_room_beside(own: usize, more: usize) -> bool {
     let others = PROMISED.load(Relaxed).saturating_sub(own);
-    let more = more.saturating_add(others);
-    let fits = |used: usize, limit| used.saturating_sub(kept_bytes()).saturating_add(more) <= limit;
-    fits(held_bytes(), limit_bytes()) && fits(resident_bytes(), resident_limit_bytes())
+    fits(more.saturating_add(others), 0)
 }
 
 /// Bytes that its owner is going to take, or has taken: nobody else gets them.
@@ -117,21 +115,30 @@ impl Drop for Promise {
     }
 }
 
-/// The same for what gives memory back when it is done: a seventh more than the limits.
+/// The same for what gives memory back when it is done: it may use the reserve.
 pub fn has_reserve(more: usize) -> bool {
-    fits_beyond(more, 7)
+    fits(more, reserve_bytes())
 }
 
 /// The same for small transactions, which leave half of the reserve to others.
 pub fn has_small_reserve() -> bool {
-    fits_beyond(0, 14)
+    fits(0, reserve_bytes() / 2)
 }
 
-fn fits_beyond(more: usize, part: usize) -> bool {
+/// Bytes beyond the limit of blocks, a seventh of it. The limit of resident bytes has them already.
+fn reserve_bytes() -> usize {
+    match limit_bytes() {
+        usize::MAX => 0,
+        limit => limit / 7,
+    }
+}
+
+/// Tells whether `more` bytes fit for who may use so much of the reserve.
+fn fits(more: usize, of_reserve: usize) -> bool {
     let fits = |used: usize, limit: usize| {
-        used.saturating_sub(kept_bytes()).saturating_add(more) <= limit.saturating_add(limit / part)
+        used.saturating_sub(kept_bytes()).saturating_add(more) <= limit.saturating_add(of_reserve)
     };
-    fits(held_bytes(), limit_bytes()) && fits(resident_bytes(), resident_limit_bytes())
+    fits(held_bytes(), limit_bytes()) && fits(resident_bytes(), resident_limit_bytes().saturating_sub(reserve_bytes()))
 }
 
 /// Parts of the heap that [`purge`] gives back.

@@ -67,3 +67,20 @@ pub fn blocks_of_all_sizes_keep_their_contents() {
         assert!(vec![0_u8; bytes].iter().all(|byte| *byte == 0));
     }
 }
+
+/// Whoever may use the reserve passes neither of the limits by more than it.
+pub fn the_reserve_ends_at_the_resident_limit() {
+    use preempt::memory::{has_reserve, has_room, has_small_reserve};
+    const MB: usize = 1 << 20;
+    preempt::memory::set_limit_bytes(700 * MB);
+    preempt::memory::set_resident_limit_bytes(900 * MB);
+    for (resident, answers) in [
+        (750, [true, true, true]),
+        (830, [false, true, true]),
+        (880, [false, false, true]),
+        (920, [false, false, false]),
+    ] {
+        preempt::memory::set_resident_bytes(resident * MB);
+        assert_eq!([has_room(0), has_small_reserve(), has_reserve(0)], answers, "{resident}");
+    }
+}

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
             testkit::test!(heap::the_guard_covers_the_process),
             testkit::test!(heap::the_heap_survives_interrupts_inside_it),
             testkit::test!(heap::blocks_of_all_sizes_keep_their_contents),
+            testkit::test!(heap::the_reserve_ends_at_the_resident_limit),
             testkit::test!(dying::a_stack_overflow_names_the_context),
             testkit::test!(dying::an_overflow_of_an_ordinary_stack_is_reported_as_before),
             testkit::test!(dying::a_panic_that_leaves_serve_ends_the_process),

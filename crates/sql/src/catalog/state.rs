@@ -30,7 +30,8 @@ pub struct State {
     relations: BTreeMap<(u32, String), Relation>,
     names: BTreeMap<u32, (u32, String)>,
     /// By object and column, 0 for the object itself.
-    comments: BTreeMap<(u32, i16), String>,
+    /// Shared with the states before: texts may be long, and each session may have another state.
+    comments: BTreeMap<(u32, i16), Arc<str>>,
 }
 
 impl State {
@@ -137,7 +138,7 @@ impl State {
 
     /// What was said of an object, or of a column of it by its number.
     pub fn comment(&self, oid: u32, column: i16) -> Option<&str> {
-        self.comments.get(&(oid, column)).map(String::as_str)
+        self.comments.get(&(oid, column)).map(|text| &**text)
     }
 
     /// Adds a schema.
@@ -216,9 +217,9 @@ impl State {
     }
 
     /// Says something of an object, or nothing any more.
-    pub(crate) fn set_comment(&mut self, oid: u32, column: i16, text: Option<String>) {
+    pub(crate) fn set_comment(&mut self, oid: u32, column: i16, text: Option<&str>) {
         match text {
-            Some(text) => self.comments.insert((oid, column), text),
+            Some(text) => self.comments.insert((oid, column), text.into()),
             None => self.comments.remove(&(oid, column)),
         };
     }
@@ -282,5 +283,20 @@ pub(crate) fn parts(text: &str) -> Option<Vec<String>> {
             None if rest.is_empty() => return Some(parts),
             None => return None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_share_their_comments() {
+        let mut state = State::fresh();
+        state.set_comment(1, 0, Some("long"));
+        let next = state.next(1);
+        let text = |state: &State| state.comment(1, 0).map(str::as_ptr);
+        assert!(text(&state).is_some());
+        assert_eq!(text(&state), text(&next));
     }
 }

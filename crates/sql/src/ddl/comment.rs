@@ -13,7 +13,7 @@ impl Ddl<'_> {
         text: Option<&str>,
     ) -> SqlResult<Defined> {
         // An empty comment is none.
-        let text = text.filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = text.filter(|text| !text.is_empty());
         if let Some((constraint, table)) = crate::parse::alters::constraint(name) {
             let table = self.binder().table(&table)?;
             let found = table.constraints.iter().find(|one| one.name == constraint).ok_or_else(|| {

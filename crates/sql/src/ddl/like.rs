@@ -114,7 +114,7 @@ impl Ddl<'_> {
         }
         if including.has("comments") {
             let comment = self.state.comment(table.oid, column.number).map(str::to_owned);
-            self.state.set_comment(draft.oid, number, comment);
+            self.state.set_comment(draft.oid, number, comment.as_deref());
         }
         draft.columns.push(own);
         Ok(())

@@ -50,7 +50,7 @@ use define::{Pinned, Work};
 use engine::{Engine, SessionOptions};
 use explain::Explain;
 use names::Names;
-pub use names::Renamed;
+pub use names::{Renamed, bytes_of_rows};
 pub use naps::Nap;
 pub use parked::{Parked, Step};
 use run::{Given, Needs};

@@ -72,7 +72,7 @@ pub struct Renamed {
 }
 
 /// Bytes of these rows.
-pub(super) fn bytes_of_rows(rows: &[Box<[Datum]>]) -> usize {
+pub fn bytes_of_rows(rows: &[Box<[Datum]>]) -> usize {
     rows.iter().map(|row| bytes_of(row) + size_of::<Box<[Datum]>>()).sum()
 }
 
