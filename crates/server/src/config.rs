@@ -53,6 +53,8 @@ pub struct Config {
     pub session_memory_max: usize,
     /// Who takes longer to log in is turned away.
     pub authentication_timeout: Duration,
+    /// A client that takes nothing of what it is sent for so long is disconnected; none: never.
+    pub send_timeout: Option<Duration>,
     /// How long a shutdown waits for sessions to end.
     pub shutdown_grace: Duration,
     /// Who may connect from where.
@@ -85,6 +87,7 @@ impl Default for Config {
             message_max: 64 << 20,
             session_memory_max: 64 << 20,
             authentication_timeout: Duration::from_mins(1),
+            send_timeout: Some(Duration::from_hours(1)),
             shutdown_grace: Duration::from_secs(5),
             rules: Rule::of_a_fresh_server(),
             roles: Arc::new(Roles::of_a_fresh_server()),

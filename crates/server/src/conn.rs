@@ -19,7 +19,7 @@ use std::mem;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Empty, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -193,6 +193,8 @@ pub(crate) enum Gone {
     Confused,
     /// The client has waited before the servers for so long.
     Waited(Duration),
+    /// The client has taken nothing of what it was sent for so long.
+    Unread(Duration),
     /// A message, of the client or of a server for it, does not fit into what the process may hold.
     NoRoom,
 }
@@ -212,6 +214,8 @@ const DRAIN: usize = 128 << 20;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 /// Between two cancels of a statement that nobody waits for any more.
 const AGAIN: Duration = Duration::from_millis(50);
+/// A client that has taken nothing of its answers for so long keeps no place inside.
+const STALL: Duration = Duration::from_millis(100);
 /// Answers that are written though the input is not exhausted.
 const WRITE: usize = 64 << 10;
 
@@ -234,6 +238,19 @@ pub struct Conn {
     turn: Instant,
     ending: Ending,
     unfinished: Unfinished,
+    /// How long the client may take nothing of what it is sent.
+    pub(crate) send_limit: Option<Duration>,
+    /// True if something was written that may still have to be sent.
+    pub(crate) flushes: bool,
+    stall: Option<Stall>,
+}
+
+/// A client that takes nothing of what it is sent.
+struct Stall {
+    since: Instant,
+    /// Until it is long, then to the limit, if there is one.
+    timer: Option<Pin<Box<tokio::time::Sleep>>>,
+    is_long: bool,
 }
 
 /// Bytes of a long input as they are counted for all.
@@ -295,6 +312,9 @@ impl Conn {
             turn: now,
             ending,
             unfinished,
+            send_limit: None,
+            flushes: false,
+            stall: None,
         }
     }
 
@@ -312,7 +332,47 @@ impl Conn {
     pub(crate) fn settle(&mut self) -> io::Result<()> {
         self.io = mem::replace(&mut self.io, Box::new(tokio::io::empty())).settled()?;
         self.ending.told = None;
+        // Its timer is of the other runtime.
+        self.stall = None;
         Ok(())
+    }
+
+    /// Writes what was answered, as far as the client takes it. What it has not taken for too long is dropped, and the client is gone.
+    pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+        let before = self.replies.out.len();
+        let sent = write(&mut self.io, &mut self.replies.out, &mut self.flushes, cx);
+        if sent.is_ready() || self.replies.out.len() < before {
+            self.stall = None;
+        }
+        if let Poll::Ready(sent) = sent {
+            return Poll::Ready(sent.map_err(|_| Gone::Client));
+        }
+        let until = |since: Instant, time: Duration| {
+            since.checked_add(time).map(|until| Box::pin(tokio::time::sleep_until(until.into())))
+        };
+        let stall = self.stall.get_or_insert_with(|| {
+            let since = Instant::now();
+            let first = self.send_limit.map_or(STALL, |limit| limit.min(STALL));
+            Stall { since, timer: until(since, first), is_long: false }
+        });
+        while let Some(timer) = &mut stall.timer {
+            ready!(timer.as_mut().poll(cx));
+            let stalled = stall.since.elapsed();
+            if let Some(limit) = self.send_limit.filter(|&limit| limit <= stalled) {
+                self.replies.out.clear();
+                // What an encrypted stream still holds is not waited for.
+                (self.flushes, self.stall, self.send_limit) = (false, None, Some(DRAIN_TIME));
+                return Poll::Ready(Err(Gone::Unread(limit)));
+            }
+            stall.is_long = true;
+            stall.timer = self.send_limit.and_then(|limit| until(stall.since, limit));
+        }
+        Poll::Pending
+    }
+
+    /// Tells whether the client has taken nothing of its answers for a while.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.stall.as_ref().is_some_and(|stall| stall.is_long)
     }
 
     /// Somebody may end this session, beside the server.
@@ -429,25 +489,39 @@ impl Conn {
 
     /// Writes what was answered.
     pub(crate) async fn flush(&mut self) -> Result<(), Gone> {
+        self.flush_or(|| {}).await
+    }
+
+    /// Writes what was answered, and calls `stalls` while the client takes nothing of it.
+    async fn flush_or(&mut self, mut stalls: impl FnMut()) -> Result<(), Gone> {
         self.is_due = false;
-        if !self.replies.out.is_empty() {
-            self.io.write_all(&self.replies.out).await.map_err(|_| Gone::Client)?;
-            // Encrypted streams keep the last record back until then; to others it is nothing.
-            self.io.flush().await.map_err(|_| Gone::Client)?;
-            let flushing = self.lap();
-            self.flushing += flushing;
-            if KEEP < self.replies.out.capacity() {
-                self.replies.out = BytesMut::new();
-            } else {
-                self.replies.out.clear();
+        if self.replies.out.is_empty() {
+            return Ok(());
+        }
+        let capacity = self.replies.out.capacity();
+        poll_fn(|cx| {
+            let sent = self.poll_send(cx);
+            if sent.is_ready() {
+                return sent;
             }
+            if self.is_stalled() {
+                stalls();
+            }
+            Pin::new(&mut self.ending).poll(cx).map(|()| Err(Gone::Server))
+        })
+        .await?;
+        let flushing = self.lap();
+        self.flushing += flushing;
+        if KEEP < capacity {
+            self.replies.out = BytesMut::new();
         }
         Ok(())
     }
 
-    /// Writes what was answered if it has become much, so that a large result is not held as a whole.
-    pub(crate) async fn flush_much(&mut self) -> Result<(), Gone> {
-        if WRITE <= self.replies.out.len() { self.flush().await } else { Ok(()) }
+    /// Writes what was answered if it has become much, so that a large result is not held as a whole. Calls `stalls` while the client
+    /// takes nothing of it.
+    pub(crate) async fn flush_much(&mut self, stalls: impl FnMut()) -> Result<(), Gone> {
+        if WRITE <= self.replies.out.len() { self.flush_or(stalls).await } else { Ok(()) }
     }
 
     /// Waits until a parked statement can go on, or nobody wants it any more; it is cancelled then.
@@ -580,7 +654,14 @@ impl Conn {
     /// The last words: written as far as the client takes them, then the connection is closed. What the client has sent
     /// meanwhile is read for a while: a system that closes with bytes unread makes the client's lose what was written.
     pub(crate) async fn close(mut self) {
-        if self.flush().await.is_err() || self.io.shutdown().await.is_err() {
+        let sent = poll_fn(|cx| {
+            // Nobody's end waits for a client that takes nothing.
+            if self.send_limit != Some(DRAIN_TIME) && Pin::new(&mut self.ending).poll(cx).is_ready() {
+                (self.send_limit, self.stall) = (Some(DRAIN_TIME), None);
+            }
+            self.poll_send(cx)
+        });
+        if sent.await.is_err() || !matches!(tokio::time::timeout(DRAIN_TIME, self.io.shutdown()).await, Ok(Ok(()))) {
             return;
         }
         let drained = async {
@@ -595,6 +676,26 @@ impl Conn {
         };
         let _ = tokio::time::timeout(DRAIN_TIME, drained).await;
     }
+}
+
+/// Writes what there is, as far as it is taken; then has it sent.
+pub(crate) fn write(
+    io: &mut (impl AsyncWrite + Unpin),
+    out: &mut BytesMut,
+    flushes: &mut bool,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    while !out.is_empty() {
+        match ready!(Pin::new(&mut *io).poll_write(cx, out))? {
+            0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            count => out.advance(count),
+        }
+        *flushes = true;
+    }
+    // Encrypted streams keep the last record back until then; to others it is nothing.
+    ready!(Pin::new(&mut *io).poll_flush(cx))?;
+    *flushes = false;
+    Poll::Ready(Ok(()))
 }
 
 /// Waits until then; for ever, if that is never.

@@ -154,7 +154,7 @@ impl<B: Backend> Session<B> {
                 CopyPart::More => {
                     // Others have their turn even if this client takes all at once.
                     tokio::task::consume_budget().await;
-                    self.conn.flush_much().await?;
+                    self.flush_much().await?;
                 }
                 CopyPart::Parked(wait) => self.wait(wait).await?,
             }

@@ -45,7 +45,7 @@ pub(crate) fn unexpected(kind: u8) -> SqlError {
 /// What is left to say to a client, if there is one.
 pub(crate) fn gone(gone: Gone) -> Option<SqlError> {
     match gone {
-        Gone::Client => None,
+        Gone::Client | Gone::Unread(_) => None,
         Gone::Idle => Some(idle(false)),
         Gone::NoRoom => Some(SqlError::no_room()),
         Gone::Fault => Some(error("XX000", "the statement ended by a fault of this program")),

@@ -91,6 +91,8 @@ fn text(stats: &Stats) -> String {
     single("overtake_turned_away_total", "counter", "Clients turned away.", stats.turned_away.load(Relaxed));
     single("overtake_errors_total", "counter", "Statements that have failed.", stats.errors.load(Relaxed));
     single("overtake_cancels_total", "counter", "Requests to cancel.", stats.cancels.load(Relaxed));
+    let help = "Clients disconnected because they took nothing of what they were sent.";
+    single("overtake_unread_total", "counter", help, stats.unread.load(Relaxed));
     let help = "Statements run again after a more important transaction had aborted them.";
     single("overtake_statements_run_again_total", "counter", help, stats.run_again.load(Relaxed));
     let name = "overtake_stage_seconds";

@@ -214,6 +214,7 @@ impl Config {
             message_max: settings.bytes("overtake.message_max"),
             session_memory_max: settings.bytes("overtake.session_memory"),
             authentication_timeout: settings.duration("authentication_timeout"),
+            send_timeout: Some(settings.duration("overtake.send_timeout")).filter(|time| !time.is_zero()),
             shutdown_grace: settings.duration("overtake.shutdown_grace"),
             log_connections: settings.is_on("log_connections"),
             rules,

@@ -185,7 +185,8 @@ impl<B: Backend> Session<B> {
         }
         self.ready();
         let last_words = loop {
-            if self.conn.input.is_empty()
+            // Part of a message is none.
+            if matches!(frame::whole(&self.conn.input, self.message_max), Ok(None))
                 && let Some(slot) = &mut self.slot
             {
                 slot.idle();
@@ -211,10 +212,10 @@ impl<B: Backend> Session<B> {
                 continue;
             }
             if let Err(gone) = self.answer(kind, length).await {
-                break errors::gone(gone);
+                break self.farewell(gone);
             }
-            if let Err(gone) = self.conn.flush_much().await {
-                break errors::gone(gone);
+            if let Err(gone) = self.flush_much().await {
+                break self.farewell(gone);
             }
             // Else the next read gives them theirs, when the answer has been written.
             if !self.conn.input.is_empty()
@@ -233,12 +234,16 @@ impl<B: Backend> Session<B> {
         }
         if let Some(error) = last_words {
             self.conn.replies.error("FATAL", &error);
+        }
+        // A client that has asked, and said good-bye at once, has its answer.
+        if !self.conn.replies.out.is_empty() {
             self.conn.close().await;
         }
     }
 
     /// What is left to say to a client.
     fn farewell(&self, gone: Gone) -> Option<SqlError> {
+        self.stats.note_unread(&self.seen, gone);
         match gone {
             Gone::Idle => Some(errors::idle(self.backend.status() != TransactionStatus::Idle)),
             gone => errors::gone(gone),
@@ -710,7 +715,7 @@ impl<B: Backend> Session<B> {
         let mut sent = 0;
         for row in rows.take(limit) {
             self.row(statement, formats, &row)?;
-            self.conn.flush_much().await?;
+            self.flush_much().await?;
             sent += 1;
             // A client that takes all at once would keep the other sessions of this thread waiting to the end of the result.
             if sent % ROWS == 0 || self.conn.replies.out.is_empty() {
@@ -720,6 +725,17 @@ impl<B: Backend> Session<B> {
             }
         }
         Ok(sent)
+    }
+
+    /// Writes what was answered if it has become much. The slot of a client that takes nothing of it is for others meanwhile.
+    pub(crate) async fn flush_much(&mut self) -> Result<(), Gone> {
+        let slot = &mut self.slot;
+        self.conn.flush_much(|| slot.iter_mut().for_each(Slot::unread)).await?;
+        if let Some(slot) = slot {
+            // Who comes back waits for no longer than the gate's patience.
+            slot.active().await;
+        }
+        Ok(())
     }
 
     fn row(&mut self, statement: &B::Statement, formats: &Formats, row: &[Datum]) -> SqlResult<()> {

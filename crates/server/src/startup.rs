@@ -82,6 +82,7 @@ pub(crate) async fn begin<D: Front>(
     ending: Ending,
 ) -> Option<Begun<D::Opened>> {
     let mut conn = Conn::new(io, ending);
+    conn.send_limit = shared.config.send_timeout;
     let mut user = String::new();
     let begun = log_in(shared, &mut conn, &mut origin, &mut user);
     let begun = match tokio::time::timeout(shared.config.authentication_timeout, begun).await {

@@ -4,6 +4,7 @@
 //! a number of different statements, the rest count as one.
 
 use crate::backend::Cancel;
+use crate::conn::Gone;
 use sql::observe::{ActivityRow, Observe, StageRow, StatementRow, Times, normalised};
 use sql::session::TransactionStatus;
 use sql::system::Signal;
@@ -400,6 +401,8 @@ pub struct Stats {
     pub(crate) cancels: AtomicU64,
     /// Statements that were run again because a more important transaction had aborted them.
     pub(crate) run_again: AtomicU64,
+    /// Clients that were disconnected as they took nothing.
+    pub(crate) unread: AtomicU64,
 }
 
 impl Stats {
@@ -408,6 +411,15 @@ impl Stats {
         lock(&self.sessions).insert(seen.pid, Arc::clone(&seen));
         self.connections.fetch_add(1, Relaxed);
         seen
+    }
+
+    /// A session ends for this reason: one that is the client's, who reads nothing, has nobody to be told but the log.
+    pub(crate) fn note_unread(&self, seen: &Seen, gone: Gone) {
+        if let Gone::Unread(time) = gone {
+            self.unread.fetch_add(1, Relaxed);
+            let ms = time.as_millis() as u64;
+            tracing::info!(pid = seen.pid, ms, "a client was disconnected: it took nothing of what it was sent");
+        }
     }
 
     pub(crate) fn leave(&self, seen: &Seen) {

@@ -27,20 +27,31 @@ impl fmt::Debug for Slot {
 }
 
 impl Slot {
-    /// The transaction waits for its client.
+    /// The transaction waits for its client, who has all its answers.
     pub(crate) fn idle(&mut self) {
+        self.rest(true);
+    }
+
+    /// The transaction waits for its client, who takes nothing of the answer to a statement that goes on.
+    pub(crate) fn unread(&mut self) {
+        self.rest(false);
+    }
+
+    fn rest(&mut self, has_ended: bool) {
         if let Some((shared, ticket)) = &self.inside
             && !std::mem::replace(&mut self.is_idle, true)
         {
             shared.with(|state, now| {
                 state.gate.rest(now, *ticket);
-                // The statement that was cancelled has ended.
-                state.forget_runaway(*ticket);
+                if has_ended {
+                    // The statement that was cancelled has ended.
+                    state.forget_runaway(*ticket);
+                }
             });
         }
     }
 
-    /// Its client has spoken again: waits for a slot, if its own was lent.
+    /// Its client has spoken again, or reads again: waits for a slot, if its own was lent.
     pub(crate) async fn active(&mut self) {
         let Some((shared, ticket)) = &self.inside else { return };
         if !self.is_idle {

@@ -16,19 +16,20 @@ use super::resets::Reset;
 use super::settings::{self, Settings};
 use super::talk::Talk;
 use super::turn::Turn;
-use crate::conn::Gone;
-use bytes::{Buf, BytesMut};
+use crate::conn::{Gone, write};
 use sql::SqlError;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Instant;
-use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::io::AsyncReadExt;
 
 /// Answers that a client has not taken yet: with more, the server is not read.
 const ANSWERS: usize = 16 << 10;
 /// Questions that a server has not taken yet: with more, the client is not read.
 const QUESTIONS: usize = 64 << 10;
+/// So often a link that does not come to rest goes round before others of its thread have their turn.
+const ROUNDS: usize = 8;
 /// Room for one read of a client.
 const CLIENT_READ: usize = 8 << 10;
 
@@ -50,6 +51,8 @@ pub(crate) enum Event {
     Done,
     /// The transaction has waited for its client, who speaks again.
     Speaks,
+    /// The client has taken nothing of its answers for a while, and takes them again.
+    Reads,
     /// The client has said good-bye.
     Left,
     /// There is no client any more, or there must not be.
@@ -123,6 +126,8 @@ pub(crate) struct Link {
     pub(crate) has_deadline: bool,
     /// Whether the slot was told that the transaction waits.
     pub(crate) is_idle: bool,
+    /// True if the slot was told that the client takes nothing of its answers. Nothing more is sent to the server before it does.
+    pub(crate) is_unread: bool,
     /// Whether the client has said good-bye, and is still to be answered.
     pub(crate) is_leaving: bool,
     /// Whether something of the transaction has failed.
@@ -137,7 +142,6 @@ pub(crate) struct Link {
     /// server sends what it has at the end of a batch.
     pub(crate) holds_answers: bool,
     server_flushes: bool,
-    client_flushes: bool,
 }
 
 impl Link {
@@ -190,6 +194,7 @@ impl Link {
             is_careful: false,
             has_deadline: false,
             is_idle: false,
+            is_unread: false,
             is_leaving: false,
             has_failed: false,
             has_batch_failed: false,
@@ -197,7 +202,6 @@ impl Link {
             is_told: false,
             holds_answers: false,
             server_flushes: false,
-            client_flushes: false,
         };
         link.taken.server.taken_by(talk.seen.pid(), turn.begun());
         link.begin(turn, talk);
@@ -269,9 +273,9 @@ impl Link {
     pub(crate) fn poll(&mut self, talk: &mut Talk, cx: &mut Context<'_>) -> Poll<Event> {
         // Whoever has nothing to say is not asked again: its stream wakes the task.
         let (mut server_rests, mut client_rests) = (false, false);
-        loop {
+        for round in 1.. {
             let mut has_moved = false;
-            let listens = self.check.is_none() && !self.is_careful && !self.is_leaving;
+            let listens = self.check.is_none() && !self.is_careful && !self.is_leaving && !self.is_unread;
             if listens && !talk.conn.input.is_empty() {
                 if self.is_idle {
                     if self.expects.copies_in || 0 < self.client_rest || talk.has_spoken() {
@@ -325,13 +329,16 @@ impl Link {
                 }
             }
             self.holds_answers &= !self.expects.is_empty() && talk.conn.replies.out.len() < ANSWERS;
-            if (!talk.conn.replies.out.is_empty() && !self.holds_answers) || self.client_flushes {
-                let conn = &mut talk.conn;
-                match write(&mut conn.io, &mut conn.replies.out, &mut self.client_flushes, cx) {
+            if (!talk.conn.replies.out.is_empty() && !self.holds_answers) || talk.conn.flushes {
+                match talk.conn.poll_send(cx) {
                     Poll::Ready(Ok(())) => has_moved = true,
-                    Poll::Ready(Err(_)) => return Poll::Ready(Event::Gone(Gone::Client)),
+                    Poll::Ready(Err(gone)) => return Poll::Ready(Event::Gone(gone)),
                     Poll::Pending => {}
                 }
+            }
+            // The server is read again from here on.
+            if self.is_unread && talk.conn.replies.out.len() < ANSWERS {
+                return Poll::Ready(Event::Reads);
             }
             if !self.is_leaving
                 && !client_rests
@@ -347,14 +354,22 @@ impl Link {
                     Poll::Pending => client_rests = true,
                 }
             }
-            if !has_moved {
-                if self.waits_for_client() {
-                    self.rest();
+            if !has_moved && self.waits_for_client() {
+                self.rest();
+            } else if !has_moved && talk.conn.is_stalled() && ANSWERS <= talk.conn.replies.out.len() {
+                self.lend();
+            }
+            if !has_moved || round == ROUNDS {
+                if Pin::new(talk.conn.ending()).poll(cx).is_ready() {
+                    return Poll::Ready(Event::Gone(Gone::Server));
                 }
-                ready!(Pin::new(talk.conn.ending()).poll(cx));
-                return Poll::Ready(Event::Gone(Gone::Server));
+                if has_moved {
+                    cx.waker().wake_by_ref();
+                }
+                break;
             }
         }
+        Poll::Pending
     }
 
     /// Whether all is answered, and nothing is open. What the client is still to be sent does not count.
@@ -381,6 +396,18 @@ impl Link {
     pub(crate) fn rest(&mut self) {
         if !std::mem::replace(&mut self.is_idle, true) {
             self.turn.iter_mut().for_each(Turn::idle);
+        }
+    }
+
+    /// The client takes nothing of its answers, so that the server is not read, and waits in its turn: others may have the slot. A
+    /// server that has room left for what it says may go on meanwhile, which is bounded by that.
+    fn lend(&mut self) {
+        if !self.is_idle
+            && !self.is_unread
+            && let Some(turn) = &mut self.turn
+        {
+            turn.unread();
+            self.is_unread = true;
         }
     }
 
@@ -442,24 +469,4 @@ impl Link {
             self.hold = if holds { Hold::Held } else { Hold::Free };
         }
     }
-}
-
-/// Writes what there is, as far as it is taken; then has it sent.
-pub(crate) fn write(
-    io: &mut (impl AsyncWrite + Unpin),
-    out: &mut BytesMut,
-    flushes: &mut bool,
-    cx: &mut Context<'_>,
-) -> Poll<std::io::Result<()>> {
-    while !out.is_empty() {
-        match ready!(Pin::new(&mut *io).poll_write(cx, out))? {
-            0 => return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into())),
-            count => out.advance(count),
-        }
-        *flushes = true;
-    }
-    // Encrypted streams keep the last record back until then; to others it is nothing.
-    ready!(Pin::new(&mut *io).poll_flush(cx))?;
-    *flushes = false;
-    Poll::Ready(Ok(()))
 }

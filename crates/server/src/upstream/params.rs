@@ -6,7 +6,7 @@
 use bytes::BytesMut;
 use std::sync::Arc;
 
-/// Names and values, in the order in which they were first reported.
+/// Names and values, in order of the names: a server may report any number of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Params(Vec<(Box<str>, Box<str>)>);
 
@@ -15,7 +15,12 @@ const NAMES_MAX: usize = 200;
 
 impl Params {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(own, _)| **own == *name).map(|(_, value)| &**value)
+        self.at(name).ok().map(|at| &*self.0[at].1)
+    }
+
+    /// Place of a name, or where it would stand.
+    fn at(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(own, _)| (**own).cmp(name))
     }
 
     /// Whether what the server writes is UTF-8.
@@ -29,16 +34,11 @@ impl Params {
 
     /// Notes a report; says whether it is news.
     pub(crate) fn note(all: &mut Arc<Params>, name: &str, value: &str) -> bool {
-        if all.get(name) == Some(value) {
-            return false;
-        }
-        if NAMES_MAX <= all.0.len() && all.get(name).is_none() {
-            return false;
-        }
-        let own = Arc::make_mut(all);
-        match own.0.iter_mut().find(|(own, _)| **own == *name) {
-            Some((_, own)) => *own = value.into(),
-            None => own.0.push((name.into(), value.into())),
+        match all.at(name) {
+            Ok(at) if *all.0[at].1 == *value => return false,
+            Ok(at) => Arc::make_mut(all).0[at].1 = value.into(),
+            Err(_) if NAMES_MAX <= all.0.len() => return false,
+            Err(at) => Arc::make_mut(all).0.insert(at, (name.into(), value.into())),
         }
         true
     }

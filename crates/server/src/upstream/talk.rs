@@ -5,7 +5,7 @@
 use super::block::{self, Bare, Block, Found};
 use super::client::Client;
 use super::leave;
-use super::link::{self, Event, Link};
+use super::link::{Event, Link};
 use super::message;
 use super::scan::{Scan, scan_known};
 use super::shown::Shown;
@@ -56,8 +56,6 @@ pub(crate) struct Talk {
     pub(crate) block: Block,
     /// Whether messages are ignored until `Sync`.
     skips: bool,
-    /// Whether something was written that may still have to be sent.
-    flushes: bool,
 }
 
 /// Serves a client to its end.
@@ -74,7 +72,6 @@ pub(crate) async fn serve(client: Client, conn: Conn, site: Site) {
         needs: 0,
         block: Block::Closed,
         skips: false,
-        flushes: false,
     };
     talk.ready();
     let last_words = talk.serve().await;
@@ -98,7 +95,10 @@ impl Talk {
             let mut link = match self.seek().await {
                 Ok(Some(link)) => link,
                 Ok(None) => return None,
-                Err(Stop::Gone(gone)) => return errors::gone(gone),
+                Err(Stop::Gone(gone)) => {
+                    self.stats.note_unread(&self.seen, gone);
+                    return errors::gone(gone);
+                }
                 Err(Stop::Error(error)) => return Some(error),
             };
             let event = loop {
@@ -108,6 +108,10 @@ impl Talk {
                         Ok(false) => break Event::Left,
                         Err(Stop::Gone(gone)) => break Event::Gone(gone),
                         Err(Stop::Error(error)) => break Event::Refused(error),
+                    },
+                    Event::Reads => match self.go_on(&mut link).await {
+                        Ok(()) => link.is_unread = false,
+                        Err(error) => break Event::Refused(error),
                     },
                     event => break event,
                 }
@@ -122,7 +126,8 @@ impl Talk {
                     leave::clean(link, &self.client.pool).await;
                     return None;
                 }
-                Event::Gone(Gone::Client) => {
+                Event::Gone(gone @ (Gone::Client | Gone::Unread(_))) => {
+                    self.stats.note_unread(&self.seen, gone);
                     self.conn.replies.out.clear();
                     leave::clean(link, &self.client.pool).await;
                     return None;
@@ -142,7 +147,7 @@ impl Talk {
                     return link.last_words().filter(|_| is_whole);
                 }
                 // Its first message is still here: another connection is to have it.
-                Event::Again | Event::Speaks => {}
+                Event::Again | Event::Speaks | Event::Reads => {}
             }
         }
     }
@@ -168,16 +173,9 @@ impl Talk {
 
     /// The client of a link speaks again. Says whether it stays.
     async fn come_back(&mut self, link: &mut Link) -> Result<bool, Stop> {
-        if let Some(error) = link.taken.node.left_behind() {
-            return Err(error.into());
-        }
-        if let Some(turn) = &mut link.turn {
-            self.seen.set_waiting(true);
-            // Who comes back waits for no longer than the gate's patience.
-            turn.active().await;
-            self.seen.set_waiting(false);
-            // Another server may have taken its place meanwhile.
-            return link.taken.node.left_behind().map_or(Ok(true), |error| Err(error.into()));
+        self.go_on(link).await?;
+        if link.turn.is_some() {
+            return Ok(true);
         }
         // What the server says meanwhile is not heard here, so no BEGIN is held back.
         while let Some((kind, length)) = self.first(false).await? {
@@ -208,6 +206,20 @@ impl Talk {
             }
         }
         Ok(false)
+    }
+
+    /// The transaction of a link goes on, if it has one, with the slot that it may have lent.
+    async fn go_on(&mut self, link: &mut Link) -> Result<(), SqlError> {
+        let left_behind = |link: &Link| link.taken.node.left_behind().map_or(Ok(()), Err);
+        left_behind(link)?;
+        if let Some(turn) = &mut link.turn {
+            self.seen.set_waiting(true);
+            // Who comes back waits for no longer than the gate's patience.
+            turn.active().await;
+            self.seen.set_waiting(false);
+        }
+        // Another server may have taken its place meanwhile.
+        left_behind(link)
     }
 
     /// Whether there is a whole message of a client that was idle, or one that cannot be any. Data of a COPY that there is not, and a
@@ -371,10 +383,10 @@ impl Talk {
         let gone = |conn: &mut Conn, cx: &mut Context<'_>| {
             std::pin::Pin::new(conn.ending()).poll(cx).map(|()| Err(Gone::Server))
         };
-        if self.flushes || !conn.replies.out.is_empty() {
-            match link::write(&mut conn.io, &mut conn.replies.out, &mut self.flushes, cx) {
+        if conn.flushes || !conn.replies.out.is_empty() {
+            match conn.poll_send(cx) {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(Gone::Client)),
+                Poll::Ready(Err(gone)) => return Poll::Ready(Err(gone)),
                 Poll::Pending => return gone(conn, cx),
             }
         }

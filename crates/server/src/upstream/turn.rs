@@ -209,7 +209,12 @@ impl Turn {
         self.slot.iter_mut().for_each(Slot::idle);
     }
 
-    /// Its client has spoken again.
+    /// Its client takes nothing of the answer to a statement that goes on.
+    pub(crate) fn unread(&mut self) {
+        self.slot.iter_mut().for_each(Slot::unread);
+    }
+
+    /// Its client has spoken again, or reads again.
     pub(crate) async fn active(&mut self) {
         if let Some(slot) = &mut self.slot {
             slot.active().await;

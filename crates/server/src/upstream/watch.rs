@@ -103,7 +103,8 @@ impl Seen {
         let blockers = text(4).unwrap_or_default().trim_matches(['{', '}']);
         Ok(Some(Seen {
             pid,
-            is_idle: state.starts_with("idle in transaction"),
+            // One whose client takes nothing of its answers has lent its slot, too.
+            is_idle: state.starts_with("idle in transaction") || text(3) == Some("ClientWrite"),
             // A client that says no more in the middle of a COPY or of a batch is waited for like a lock.
             waits: text(2) == Some("Lock") || (state == "active" && text(3) == Some("ClientRead")),
             at: resource(state, text(2).zip(text(3))),
@@ -321,6 +322,8 @@ mod tests {
             row(["12", "idle in transaction", "Client", "ClientRead", "-"]),
             row(["13", "active", "-", "-", "-"]),
         ];
+        let unread = Seen::of(&row(["14", "active", "Client", "ClientWrite", "-"])).expect("it can be seen");
+        assert!(unread.is_some_and(|seen| seen.is_idle && !seen.waits));
         let seen: Vec<Seen> = rows.iter().filter_map(|row| Seen::of(row).expect("it can be seen")).collect();
         let [one, two, three] = [1, 0, 3].map(Ticket::from_bits);
         let wanted = Stalls { waits: vec![(one, true), (two, false), (three, false)], blockers: vec![two] };

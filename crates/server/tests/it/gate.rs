@@ -1,6 +1,7 @@
 //! The gate before our own engine: who waits, who goes in, and that nothing of anybody stays inside.
 
 use crate::real::Real;
+use crate::support::{message, query};
 use ::gate::Settings;
 use server::{Door, DoorOptions, Mode};
 use std::sync::Arc;
@@ -134,6 +135,40 @@ pub fn an_idle_transaction_lends_its_slot() {
         assert!(0 < door.view().unwrap().gate.counters.lent);
     });
     until_empty(&real, &door);
+}
+
+/// A client that reads nothing has lent its slot, can be ended, and has all of its result when it reads.
+pub fn who_reads_nothing_lends_its_slot() {
+    let (real, door) = narrow(|gate| {
+        (gate.lend_after, gate.stall_patience) = (Some(Duration::from_millis(5)), None);
+    });
+    let large = crate::upstream::unread::large();
+    let lent = || door.view().unwrap().gate.classes.iter().map(|class| class.lent).sum::<usize>();
+    let mut slow = real.raw_client();
+    slow.send(&query(&large));
+    real.runtime.block_on(until("the slot is lent", || lent() == 1));
+    let mut copies = real.raw_client();
+    copies.send(&query(&format!("copy ({large}) to stdout")));
+    real.runtime.block_on(async {
+        until("both slots are lent", || lent() == 2).await;
+        let other = real.client().await;
+        other.batch_execute("select 7").await.unwrap();
+        let ended = other.query_one("select pg_terminate_backend($1)", &[&copies.pid]).await.unwrap();
+        assert!(ended.get::<_, bool>(0));
+        until("it has ended", || lent() == 1).await;
+    });
+    crate::upstream::unread::reads_all(&mut slow, || {});
+    assert_eq!(slow.answer(), "Z(I)");
+    until_empty(&real, &door);
+}
+
+/// What was asked is answered, though the client has said good-bye in the same breath.
+pub fn who_says_good_bye_at_once_is_answered() {
+    let real = Real::new();
+    let mut raw = real.raw_client();
+    raw.send(&[query("select 1 as a"), message(b'X', b"")].concat());
+    assert_eq!(raw.answer(), "T(a:23:0) D(1) C(SELECT 1) Z(I)");
+    assert_eq!(raw.next(), None);
 }
 
 pub fn who_is_waited_for_inside_gets_an_extra_slot() {

@@ -62,7 +62,7 @@ impl Real {
     }
 
     /// A client with a session that speaks the protocol byte by byte.
-    fn raw_client(&self) -> Raw<TcpStream> {
+    pub fn raw_client(&self) -> Raw<TcpStream> {
         let mut raw = Raw::connect(self.address);
         raw.start(&[("user", "postgres"), ("database", "postgres")]);
         raw

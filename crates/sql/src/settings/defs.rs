@@ -471,6 +471,12 @@ pub static DEFS: &[Def] = &[
         "Sets how long a client before an upstream may wait for its turn and a connection before it is disconnected; 0 is for ever.",
     ),
     server(
+        "overtake.send_timeout",
+        "1h",
+        Takes::Milliseconds,
+        "Sets how long a client may take nothing of what it is sent before it is disconnected; 0 is for ever.",
+    ),
+    server(
         "overtake.session_memory",
         "64MB",
         Takes::Kilobytes(0),

@@ -245,10 +245,14 @@ impl Cluster {
 
     /// A client of the server itself.
     pub async fn client(&self) -> tokio_postgres::Client {
+        self.try_client().await.unwrap()
+    }
+
+    pub async fn try_client(&self) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
         let config = format!("host=127.0.0.1 port={} user=postgres", self.port);
-        let (client, connection) = tokio_postgres::connect(&config, NoTls).await.unwrap();
+        let (client, connection) = tokio_postgres::connect(&config, NoTls).await?;
         tokio::spawn(async { drop(connection.await) });
-        client
+        Ok(client)
     }
 
     /// Kills one of its processes in the hardest way; the others follow.

@@ -21,6 +21,7 @@ pub mod state;
 pub mod statements;
 pub mod succession;
 pub mod trouble;
+pub mod unread;
 pub mod watch;
 
 use crate::support::{PATIENCE, Raw};

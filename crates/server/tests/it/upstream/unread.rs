@@ -1,0 +1,96 @@
+//! Clients that take nothing of their answers, or only slowly.
+
+use super::cluster::Cluster;
+use super::{Front, value};
+use crate::gate::until;
+use crate::support::{Raw, query};
+use ::gate::Settings;
+use server::Config;
+use std::io::{ErrorKind, Read};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// More than the system holds on its way.
+const ROWS: usize = 40_000;
+
+/// A result of so many rows, which are numbered.
+pub fn large() -> String {
+    format!("select lpad(n::text, 1000, '0') from generate_series(1, {ROWS}) n")
+}
+
+/// Reads one, whose columns were not told yet, and calls `between` after each thousandth row.
+pub fn reads_all(raw: &mut Raw<TcpStream>, mut between: impl FnMut()) {
+    let columns = raw.next().unwrap();
+    assert!(columns.starts_with("T("), "{columns}");
+    for number in 1..=ROWS {
+        assert_eq!(raw.next(), Some(format!("D({number:0>1000})")));
+        if number % 1_000 == 0 {
+            between();
+        }
+    }
+    assert_eq!(raw.next(), Some(format!("C(SELECT {ROWS})")));
+}
+
+/// A front that lends slots soon, and gives none beyond the limit because nobody gets on.
+fn narrow(slots: u32, change: impl FnOnce(&mut Config)) -> Option<Front> {
+    let cluster = Cluster::start("")?;
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+    let mut gate = Settings::of_priorities(slots);
+    (gate.lend_after, gate.stall_patience) = (Some(Duration::from_millis(5)), None);
+    Some(Front::gated(cluster, &url, server::upstream::Limits::default(), gate, change))
+}
+
+fn lent(front: &Front) -> usize {
+    front.door.view().unwrap().gate.classes.iter().map(|class| class.lent).sum()
+}
+
+/// Nobody is inside, nor any connection in use.
+fn nothing_is_left(front: &Front) {
+    front.runtime.block_on(until("nobody is inside", || {
+        let gate = front.door.view().unwrap().gate;
+        (gate.transactions, gate.slots, gate.extras) == (0, 0, 0)
+    }));
+    front.all_idle();
+}
+
+/// One that reads again has a slot again, and its whole result, whatever it has asked meanwhile.
+pub fn a_slow_reader_has_all_of_it() {
+    let Some(front) = narrow(1, |_| {}) else { return };
+    let mut slow = front.raw();
+    slow.send(&query(&large()));
+    front.runtime.block_on(until("the slot is lent", || lent(&front) == 1));
+    // What it says now waits, as at a server that waits for it.
+    slow.send(&query("select 8 as a"));
+    front.runtime.block_on(async {
+        assert_eq!(value(&front.client().await, "select 7").await, "7");
+    });
+    let mut is_counted = false;
+    reads_all(&mut slow, || {
+        let gate = front.door.view().unwrap().gate;
+        is_counted |= gate.slots == 1 && gate.classes.iter().all(|class| class.lent == 0);
+    });
+    assert!(is_counted, "it went on without a slot");
+    assert_eq!(slow.answer(), "Z(I)");
+    assert_eq!(slow.answer(), "T(a:23:0) D(8) C(SELECT 1) Z(I)");
+    drop(slow);
+    nothing_is_left(&front);
+}
+
+/// One that reads nothing for longer than it may is disconnected, and leaves its connection.
+pub fn who_reads_nothing_for_too_long_is_gone() {
+    let Some(front) = narrow(1, |config| config.send_timeout = Some(Duration::from_millis(700))) else { return };
+    let mut silent = front.raw();
+    silent.send(&query(&large()));
+    front.runtime.block_on(until("it is inside", || front.door.view().unwrap().gate.transactions == 1));
+    nothing_is_left(&front);
+    let mut taken = 0;
+    let mut bytes = vec![0; 1 << 16];
+    loop {
+        match silent.stream.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(count) => taken += count,
+            Err(error) => break assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+        }
+    }
+    assert!(taken < ROWS * 1_000, "it was sent all");
+}
