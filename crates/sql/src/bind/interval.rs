@@ -3,12 +3,13 @@
 //! **Invariant:** a bare number counts the smallest field named, and what is smaller than that is dropped, as PostgreSQL's
 //! `AdjustIntervalForTypmod` drops it.
 
+use super::{Binder, Scope};
 use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult};
+use crate::error::{SqlError, SqlResult, SqlState};
 use crate::plan::{Expr, Typed};
 use crate::types::Kind;
 use crate::types::calendar::SECOND;
-use crate::types::forms::Forms;
+use crate::types::forms::{Forms, IntervalStyle};
 use crate::types::interval::Interval;
 use sqlparser::ast::{self, DateTimeField};
 
@@ -44,6 +45,24 @@ pub(super) fn with_fields(of: &ast::Interval, forms: &Forms) -> SqlResult<Typed>
         _ => micros = micros / time * time,
     }
     Ok(Typed::new(Expr::Constant(Datum::Interval(Interval { months, days, micros })), Kind::Interval))
+}
+
+impl Binder<'_> {
+    /// What `SET TIME ZONE INTERVAL '...'` makes of the setting.
+    pub(crate) fn zone_interval(&self, of: &ast::Interval) -> SqlResult<String> {
+        let is_fit = |field: &DateTimeField| matches!(field, DateTimeField::Hour | DateTimeField::Minute);
+        if !of.leading_field.iter().chain(&of.last_field).all(is_fit) {
+            let message = "time zone interval must be HOUR or HOUR TO MINUTE";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let value = self.expr(&ast::Expr::Interval(of.clone()), &Scope::inside(None))?;
+        let Expr::Constant(Datum::Interval(interval)) = value.expr else {
+            return Err(SqlError::unsupported(format_args!("{of} as a time zone")));
+        };
+        let mut written = String::new();
+        interval.write(IntervalStyle::Postgres, &mut written);
+        Ok(format!("INTERVAL '{written}'"))
+    }
 }
 
 /// `1 2:03` as `1 00:2:03`: with these fields two numbers are minutes and seconds.

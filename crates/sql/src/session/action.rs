@@ -294,7 +294,11 @@ impl Binder<'_> {
                 Ok(Action::Set { name, value: (!is_default).then_some(value), is_local })
             }
             Set::SetTimeZone { local, value } => {
-                Ok(Action::Set { name: "timezone".to_owned(), value: Some(word(value)?), is_local: *local })
+                let value = match value {
+                    ast::Expr::Interval(interval) => self.zone_interval(interval)?,
+                    value => word(value)?,
+                };
+                Ok(Action::Set { name: "timezone".to_owned(), value: Some(value), is_local: *local })
             }
             Set::SetNames { charset_name, collation_name: None } => Ok(Action::Set {
                 name: "client_encoding".to_owned(),

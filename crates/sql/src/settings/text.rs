@@ -65,26 +65,37 @@ pub(super) fn date_style(value: &str, now: &Forms) -> SqlResult<String> {
 }
 
 /// The zone that a value of `TimeZone` means: a name, hours east of UTC, or an interval.
-fn zone(value: &str) -> Option<Zone> {
-    let lower = value.trim().to_ascii_lowercase();
-    if let Some(written) = lower.strip_prefix("interval") {
-        let span = Interval::parse(written.trim().trim_matches('\''), IntervalStyle::Postgres).ok()?;
-        let fits = span.months == 0 && span.days == 0 && span.micros.abs() < 168 * 3_600_000_000;
-        return fits.then(|| Zone::fixed((span.micros / 1_000_000) as i32));
+fn zone(value: &str) -> SqlResult<Zone> {
+    let refused = || {
+        let message = format!("invalid value for parameter \"TimeZone\": \"{value}\"");
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+    };
+    let beyond = || refused().detail("UTC timezone offset is out of range.");
+    let trimmed = value.trim();
+    if let Some((word, written)) = trimmed.split_at_checked("interval".len())
+        && word.eq_ignore_ascii_case("interval")
+    {
+        let quoted = written.trim().strip_prefix('\'').and_then(|quoted| quoted.strip_suffix('\''));
+        let span = Interval::parse(quoted.ok_or_else(refused)?, IntervalStyle::Postgres)?;
+        if span.months != 0 {
+            return Err(refused().detail("Cannot specify months in time zone interval."));
+        }
+        if span.days != 0 {
+            return Err(refused().detail("Cannot specify days in time zone interval."));
+        }
+        let fits = span.micros.unsigned_abs() < 168 * 3_600_000_000;
+        return if fits { Ok(Zone::fixed((span.micros / 1_000_000) as i32)) } else { Err(beyond()) };
     }
-    match lower.parse::<f64>() {
-        Ok(hours) if hours.abs() < 168.0 => Some(Zone::fixed((hours * 3600.0) as i32)),
-        Ok(_) => None,
-        Err(_) => Zone::named(value.trim()),
+    match trimmed.parse::<f64>() {
+        Ok(hours) if hours.abs() < 168.0 => Ok(Zone::fixed((hours * 3600.0) as i32)),
+        Ok(_) => Err(beyond()),
+        Err(_) => Zone::named(trimmed).ok_or_else(refused),
     }
 }
 
 /// A value of `TimeZone`, as the zone is named.
 pub(super) fn time_zone(value: &str) -> SqlResult<String> {
-    zone(value).map(|zone| zone.name().to_owned()).ok_or_else(|| {
-        let message = format!("invalid value for parameter \"TimeZone\": \"{value}\"");
-        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-    })
+    zone(value).map(|zone| zone.name().to_owned())
 }
 
 /// Puts a setting that was accepted into the forms, if it is one of theirs. Says whether it is.
