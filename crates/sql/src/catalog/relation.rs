@@ -231,8 +231,8 @@ pub struct IndexInfo {
     pub columns: Vec<usize>,
     /// Positions of the columns that it has beside its key (`INCLUDE`). They are in its definition only: rows are read anyway.
     pub include: Vec<usize>,
-    /// The orders of its columns as its definition says them; empty if all ascend with nulls last. The index itself ascends,
-    /// and is read in both directions.
+    /// The orders of its columns as its definition says them; empty if all ascend with nulls last, in the order that is their
+    /// type's own. The index itself ascends, and is read in both directions.
     pub order: Vec<IndexOrder>,
     /// Whether two rows may not have the same key.
     pub is_unique: bool,
@@ -267,6 +267,8 @@ pub struct IndexOrder {
     pub descends: bool,
     /// `NULLS FIRST`, said or meant.
     pub nulls_first: bool,
+    /// Number of the operator class, if it is not the type's own. It orders values as that one does.
+    pub class: Option<u32>,
 }
 
 impl IndexInfo {

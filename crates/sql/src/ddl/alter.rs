@@ -627,6 +627,7 @@ impl Ddl<'_> {
                 self.bind_check(&work.draft.name, &work.draft.columns, &check.tree)?;
             }
         }
+        super::index::settle_classes(&mut work.draft, at, kind.kind)?;
         let number = column.number;
         let is_referred = self.state.referencing(work.draft.oid).any(|child| {
             child.foreign_keys().any(|(_, key)| key.parent == work.draft.oid && key.parent_columns.contains(&number))

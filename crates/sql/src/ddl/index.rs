@@ -9,6 +9,8 @@ use crate::bind::refuse;
 use crate::catalog::{ConstraintKind, IndexMethod, IndexOrder, Relation};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::{alters, folded};
+use crate::system::classes;
+use crate::types::Kind;
 use sqlparser::ast;
 
 impl Ddl<'_> {
@@ -74,7 +76,6 @@ impl Ddl<'_> {
             })?;
         let (mut positions, mut order) = (Vec::new(), Vec::new());
         for ast::IndexColumn { column, operator_class } in columns {
-            refuse!(operator_class.is_some() => "an operator class");
             let ast::OrderByExpr { expr, options: ast::OrderByOptions { sort, nulls_first }, with_fill: _ } = column;
             let descends = match sort {
                 None | Some(ast::OrderBySort::Asc) => false,
@@ -89,12 +90,15 @@ impl Ddl<'_> {
                 );
                 self.notice(SqlState("00000"), message);
             }
-            order.push(IndexOrder { descends, nulls_first });
             let ast::Expr::Identifier(ident) = expr else {
                 return Err(SqlError::unsupported("an expression in an index"));
             };
             let wanted = folded(ident);
-            positions.push(table.column(&wanted).ok_or_else(|| no_column(&wanted))?);
+            let position = table.column(&wanted).ok_or_else(|| no_column(&wanted))?;
+            let kind = table.columns[position].kind.kind;
+            let class = operator_class.as_ref().map(|class| self.operator_class(class, kind, method)).transpose()?;
+            positions.push(position);
+            order.push(IndexOrder { descends, nulls_first, class: class.flatten() });
         }
         let beside = |ident: &ast::Ident| {
             let wanted = folded(ident);
@@ -128,6 +132,20 @@ impl Ddl<'_> {
         }
         self.rebuild(&table, draft, &same_columns(&table))?;
         Ok("CREATE INDEX".into())
+    }
+
+    /// The operator class of an index's column; nothing if it is its type's own.
+    fn operator_class(&self, name: &ast::ObjectName, kind: Kind, method: IndexMethod) -> SqlResult<Option<u32>> {
+        let parts = self.binder().name_parts(name)?;
+        match &parts[..] {
+            [class] => classes::named(class, kind, method),
+            [schema, class] if schema == "pg_catalog" => classes::named(class, kind, method),
+            [schema, ..] if self.state.schema(schema).is_none() => {
+                let message = format!("schema \"{schema}\" does not exist");
+                Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message))
+            }
+            parts => classes::named(&parts.join("."), kind, method),
+        }
     }
 
     /// Takes an index from its table.
@@ -188,6 +206,19 @@ fn no_column(name: &str) -> SqlError {
 /// For a copy that has the columns of the old one.
 pub(super) fn same_columns(table: &crate::catalog::TableInfo) -> Vec<Source> {
     (0..table.columns.len()).map(Source::Column).collect()
+}
+
+/// A column gets another type: the operator classes that its indexes name must fit that.
+pub(super) fn settle_classes(draft: &mut Draft, column: usize, kind: Kind) -> SqlResult<()> {
+    for index in &mut draft.indexes {
+        let own = index.columns.iter().zip(&mut index.order).filter(|(position, _)| **position == column);
+        for (_, order) in own {
+            if let Some(class) = order.class {
+                order.class = classes::named(classes::name_of(class), kind, index.method)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Takes an index out of a draft; constraints keep theirs.

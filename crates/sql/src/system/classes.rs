@@ -7,7 +7,7 @@
 use super::types::{BTREE, HASH, HEAP, OF_CATALOG, function_oid};
 use super::{Rows, Source, int, oid, text, yes};
 use crate::catalog::IndexMethod;
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Kind;
 use std::sync::LazyLock;
 
@@ -78,6 +78,42 @@ pub(super) fn class_of(kind: Kind, method: IndexMethod) -> u32 {
     let wanted = if matches!(kind, Kind::Array(_)) { ANY_ARRAY } else { kind.oid() };
     let of = |line: &&Line| line.method == number_of(method) && line.left == wanted && line.is_default;
     lines("class").find(of).map_or(0, |line| line.oid)
+}
+
+/// Returns the number of an operator class that a definition names for a column, or nothing if it is its type's own.
+///
+/// # Errors
+/// `42704`, `42804`; `0A000` if it orders the column otherwise than its type does.
+pub(crate) fn named(name: &str, kind: Kind, method: IndexMethod) -> SqlResult<Option<u32>> {
+    let Some(line) = lines("class").find(|line| line.method == number_of(method) && line.name == name) else {
+        let method = method.name();
+        let message = format!("operator class \"{name}\" does not exist for access method \"{method}\"");
+        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+    };
+    if line.oid == class_of(kind, method) {
+        return Ok(None);
+    }
+    let (text, char_n, number) = (Kind::Text.oid(), Kind::Bpchar.oid(), Kind::Oid.oid());
+    match kind {
+        // By characters is by bytes, as the collation is C.
+        Kind::Text | Kind::Varchar if line.left == text => Ok(Some(line.oid)),
+        Kind::Bpchar if line.left == char_n => Ok(Some(line.oid)),
+        Kind::Text | Kind::Varchar if line.left == char_n => {
+            Err(SqlError::unsupported(format_args!("operator class \"{name}\" for type {}", kind.name())))
+        }
+        Kind::Int4 if line.left == number => {
+            Err(SqlError::unsupported(format_args!("operator class \"{name}\" for type {}", kind.name())))
+        }
+        _ => {
+            let message = format!("operator class \"{name}\" does not accept data type {}", kind.name());
+            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+        }
+    }
+}
+
+/// Returns the name of an operator class.
+pub(crate) fn name_of(class: u32) -> &'static str {
+    lines("class").find(|line| line.oid == class).map_or("", |line| line.name)
 }
 
 /// The names of the functions that families have.

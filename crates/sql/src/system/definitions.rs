@@ -45,13 +45,15 @@ fn option_bits(order: IndexOrder) -> i16 {
 fn ordered_names(table: &TableInfo, index: &IndexInfo) -> String {
     let one = |(at, position): (usize, &usize)| {
         let name = quoted(&table.columns.get(*position)?.name);
-        let order = match index.order_of(at) {
-            IndexOrder { descends: false, nulls_first: false } => "",
-            IndexOrder { descends: false, nulls_first: true } => " NULLS FIRST",
-            IndexOrder { descends: true, nulls_first: true } => " DESC",
-            IndexOrder { descends: true, nulls_first: false } => " DESC NULLS LAST",
+        let IndexOrder { descends, nulls_first, class } = index.order_of(at);
+        let class = class.map(|class| format!(" {}", super::classes::name_of(class))).unwrap_or_default();
+        let order = match (descends, nulls_first) {
+            (false, false) => "",
+            (false, true) => " NULLS FIRST",
+            (true, true) => " DESC",
+            (true, false) => " DESC NULLS LAST",
         };
-        Some(format!("{name}{order}"))
+        Some(format!("{name}{class}{order}"))
     };
     index.columns.iter().enumerate().filter_map(one).collect::<Vec<_>>().join(", ")
 }
@@ -61,6 +63,9 @@ fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         for index in &table.indexes {
             let kinds: Vec<Kind> =
                 index.columns.iter().filter_map(|at| table.columns.get(*at)).map(|column| column.kind.kind).collect();
+            let own = |kind: &Kind| super::classes::class_of(*kind, index.method);
+            let classes =
+                kinds.iter().enumerate().map(|(at, kind)| index.order_of(at).class.unwrap_or_else(|| own(kind)));
             rows.add([
                 ("indexrelid", oid(index.oid)),
                 ("indrelid", oid(table.oid)),
@@ -74,7 +79,7 @@ fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 ("indislive", yes(true)),
                 ("indkey", array([numbers(table, &index.columns), numbers(table, &index.include)].concat())),
                 ("indcollation", array(kinds.iter().map(|kind| oid(super::types::collation(*kind))))),
-                ("indclass", array(kinds.iter().map(|kind| oid(super::classes::class_of(*kind, index.method))))),
+                ("indclass", array(classes.map(oid))),
                 ("indoption", array((0..kinds.len()).map(|at| Datum::Int2(option_bits(index.order_of(at)))))),
             ]);
         }

@@ -8,7 +8,7 @@
 //! **Invariant:** a row has exactly the columns that the table declares, of their types.
 
 mod acl;
-mod classes;
+pub(crate) mod classes;
 mod definitions;
 pub(crate) mod deparse;
 mod functions;
