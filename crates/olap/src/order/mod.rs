@@ -12,6 +12,7 @@
 
 mod estimate;
 mod graph;
+mod lists;
 mod reduce;
 mod search;
 mod strict;
@@ -53,6 +54,7 @@ pub(crate) fn optimized(plan: LogicalPlan, session: &SessionState, snapshot: &Ar
         rules.push(match name.as_str() {
             ONLY_BEFORE => Arc::new(Until { rule, is_done: Arc::clone(&is_done) }),
             AFTER => Arc::new(HideTotals(rule)),
+            lists::NAME => Arc::new(lists::KeepNulls(rule)),
             _ => rule,
         });
         if name == AFTER {

@@ -301,6 +301,11 @@ pub const FORMS: &[(&str, &[&str], &str)] = &[
     ("($0 not in ($1, $2))", &["elem", "elem", "elem"], "boolean"),
     ("($0 in (null, $1))", &["elem", "elem"], "boolean"),
     ("($0 not in ($1, null))", &["elem", "elem"], "boolean"),
+    ("($0 in ($1, $2) and $0 not in ($2, $3))", &["elem", "elem", "elem", "elem"], "boolean"),
+    ("($0 in ($1, $2) and $0 in ($3, $2))", &["elem", "elem", "elem", "elem"], "boolean"),
+    ("($0 not in ($1, $2) or $0 not in ($3, $2))", &["elem", "elem", "elem", "elem"], "boolean"),
+    ("(($0 = $1 or $0 = $2) and ($0 = $3 or $0 = $2))", &["elem", "elem", "elem", "elem"], "boolean"),
+    ("($0 in ($1, $2) and $0 not in (null, $3))", &["elem", "elem", "elem", "elem"], "boolean"),
     ("($0 in (values ($1), ($2)))", &["elem", "elem", "elem"], "boolean"),
     ("($0 <> all (values ($1), (null)))", &["integer", "integer"], "boolean"),
     // Not `(values ($0))`: our side names its column ?column?, PostgreSQL column1, and takes one behind DISTINCT for a call.

@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 const KNOWN: &str = include_str!("known.tsv");
 
 /// Planted bugs, each a fault that once was there: `sql::plants` and `olap` look for these names.
-const PLANTS: [&str; 14] = [
+const PLANTS: [&str; 15] = [
     "same_call_merged",
     "unused_output_raises",
     "guard_ignored",
@@ -47,6 +47,7 @@ const PLANTS: [&str; 14] = [
     "char_padding_lost",
     "empty_aggregate_null",
     "interval_format_wide",
+    "lists_lose_nulls",
     "mode_of_varchar_is_text",
     "nested_cast_label",
     "recursion_looks_nowhere",
