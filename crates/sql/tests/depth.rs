@@ -89,7 +89,15 @@ const WRONG: &[(&str, Construct)] = &[
     ("names", |depth| format!("select x{}", ".x".repeat(depth))),
     ("similar", |depth| format!("select 'a'{}", " similar to 'a'".repeat(depth))),
     ("overlaps", |depth| format!("select (now(), now()){}", " overlaps (now(), now())".repeat(depth))),
+    ("prepare", |depth| format!("{}select 1", "prepare a as ".repeat(depth))),
+    ("describe", |depth| format!("{}select 1", "describe ".repeat(depth))),
+    ("if", |depth| format!("{}select 1", "if true then ".repeat(depth))),
+    ("while", |depth| format!("{}select 1", "while true begin ".repeat(depth))),
+    ("explain prepare", |depth| format!("{}select 1", "explain prepare a as ".repeat(depth))),
 ];
+
+/// What may stand before a statement, in the library's grammar.
+const BEFORE: [&str; 5] = ["prepare a as ", "describe ", "if true then ", "while true begin ", "create view v as "];
 
 fn connect(database: &Database) -> Session {
     database.connect(Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() }).unwrap()
@@ -180,6 +188,24 @@ fn no_depth_of_what_is_wrong_ends_the_process() {
                 let mut session = connect(&Database::new(Engine::new(EngineConfig::in_memory())));
                 if let Err(error) = each(&mut session, &construct(depth)) {
                     assert!(!error.state().0.starts_with("XX"), "{name}, {depth}: {error}");
+                }
+            }
+        }
+    });
+}
+
+/// Statements inside of statements leave room for the deepest expression that a small stack takes, however far down they are.
+#[test]
+fn no_statement_in_statements_ends_the_process() {
+    on_a_small_stack(|| {
+        let deep = around("(", "1", ")", 20);
+        let wide = " + 1".repeat(150);
+        for before in BEFORE {
+            for depth in (1..=64).chain([80, 100, 150, 200, 300, 600, 1_000]) {
+                let mut session = connect(&Database::new(Engine::new(EngineConfig::in_memory())));
+                let text = format!("{}select {deep}{wide}", before.repeat(depth));
+                if let Err(error) = each(&mut session, &text) {
+                    assert!(!error.state().0.starts_with("XX"), "{before}, {depth}: {error}");
                 }
             }
         }
