@@ -29,7 +29,7 @@ pub use curve::Curve;
 pub use forecast::{Expected, Forecast};
 pub use journal::{Move, Reason};
 
-use crate::gate::{Gate, Observation};
+use crate::gate::{Gate, Moments, Observation};
 use crate::model::{Network, Response};
 use crate::settings::ClassId;
 use crate::time::Time;
@@ -109,20 +109,27 @@ const PRECISION: f64 = 0.08;
 const CERTAIN: f64 = 0.5;
 /// A limit that falls short by so many half widths of its interval need not be known better.
 const SURELY: f64 = 3.0;
+/// From this C² on a load is varied: what the short ones do first after each change of the limit outweighs what the host does between
+/// two phases, and limits are observed for longer instead of compared in turn.
+const VARIED: f64 = 4.0;
+/// An interval is the load's own up to so many times what its C² makes of it.
+const OWN: f64 = 1.5;
+/// The precision that is asked of an observation of a varied load, over the loss that is allowed.
+const PRECISION_VARIED: f64 = 0.25;
 /// The precision that is asked of a class's mean response.
 const RESPONSE_PRECISION: f64 = 0.1;
 /// After so many times the least time of an observation it is asked whether it can come to anything.
 const HOPE: u32 = 3;
-/// A phase is not longer for a larger C² than this.
-const C2_MAX: f64 = 10.0;
+/// A larger C² than this makes nothing that is observed longer.
+const C2_MAX: f64 = 20.0;
 /// Completions of a phase that has taken as long as an observation may.
 const PHASE_COMPLETIONS_MIN: u64 = 50;
 /// Waits before the next search by ratios: at first, when one after the other has ended where it began, and in any case.
 const REST: [Duration; 3] = [Duration::from_secs(60), Duration::from_secs(4 * 60), Duration::from_secs(16 * 60)];
 /// The part of the time's throughput that searches by ratios may cost.
 const COST: f64 = 0.01;
-/// No comparison begins in a search that has lasted so long: what is known by then is held.
-const SEARCH_MAX: Duration = Duration::from_secs(5);
+/// No comparison begins in a search that has lasted such a part of the longest observation: what is known by then is held.
+const SEARCH_MAX: f64 = 0.25;
 /// Moves that the log keeps.
 const MOVES_KEPT: usize = 256;
 
@@ -176,6 +183,9 @@ pub struct Controller {
     before: Option<Curve>,
     moves: VecDeque<Move>,
     observations: u64,
+    /// Work of the transactions of the last observation, and of all phases of the comparison under way. (Each phase has the short ones
+    /// in it first: alone it would say that all are.)
+    work: Moments,
     /// With how many completions the present observation is looked at next.
     next_look: u64,
     has_begun: bool,
@@ -199,6 +209,7 @@ impl Controller {
             began: Time::ZERO,
             cost: 0.0,
             before: None,
+            work: Moments::default(),
             moves,
             observations: 0,
             next_look: COMPLETIONS_MIN,
@@ -265,7 +276,7 @@ impl Controller {
     pub fn look(&mut self, now: Time, gate: &mut Gate) -> bool {
         let Some(seen) = self.observed(now, gate) else { return false };
         let mpl = self.decide(now, &seen, gate.settings().processors);
-        Controller::steer(now, gate, mpl);
+        self.steer(now, gate, mpl);
         true
     }
 
@@ -297,6 +308,7 @@ impl Controller {
     /// The limit that follows from what was observed. Models may take seconds.
     pub fn decide(&mut self, now: Time, seen: &Observation, processors: u32) -> u32 {
         let mut noted = journal::Seen::from(seen);
+        self.work = self.work_with(seen);
         if let Some(pairs) = &mut self.comparing {
             if seen.stands_for(processors).is_none() && !pairs.is_filled(seen.mpl, seen.crowd()) {
                 // The load pauses, or begins; or the limit no longer holds anybody back, and there is nothing to compare: then the
@@ -363,21 +375,35 @@ impl Controller {
         }
     }
 
-    /// Has the gate keep this limit, and observe anew.
-    pub fn steer(now: Time, gate: &mut Gate, mpl: u32) {
-        if mpl == gate.mpl() { gate.observe_anew(now, 0) } else { gate.set_mpl(now, mpl) }
+    /// Has the gate keep this limit, and observe anew. After a change of the limit nothing is observed until the new ones inside are as
+    /// far with their work as those were that stay: of many who begin at once the short ones leave first, so a higher limit seems to do
+    /// more, and a lower one, under which the long ones are left over, less. What is left to do of those inside is (1 + C²) / 2 times
+    /// the mean for each of them (the mean residual life of renewal theory: Kleinrock, Queueing Systems, volume 1, section 5.2).
+    pub fn steer(&self, now: Time, gate: &mut Gate, mpl: u32) {
+        let before = gate.mpl();
+        if mpl == before {
+            return gate.observe_anew(now, 0);
+        }
+        gate.set_mpl(now, mpl);
+        let residual = f64::midpoint(1.0, self.work.c2().clamp(1.0, C2_MAX));
+        gate.observe_anew(now, (f64::from(before.max(mpl)) * residual) as u32);
+    }
+
+    /// The work of the transactions that say how variable it is.
+    fn work_with(&self, seen: &Observation) -> Moments {
+        if self.comparing.is_some() { self.work.and(&seen.demand) } else { seen.demand }
     }
 
     /// Whether an observation is as precise as it must be, or has taken as long as it may.
     fn is_enough(&self, seen: &Observation, processors: u32) -> bool {
+        let is_varied = self.phase == Phase::Searching && self.is_varied(seen);
         // A load that pauses has shown nothing meanwhile.
-        let has_lasted = self.settings.observation_max <= seen.worked;
+        let has_lasted = self.longest(seen, is_varied) <= seen.worked;
         if self.comparing.is_some() {
             // After a change of the limit the short ones leave first, and the long ones stay: where few do most of the work, that
             // favours the higher limit until many have come and gone.
             // (Of no samples it is no number.)
-            let times = f64::max(1.0, seen.demand.c2());
-            let completions = PHASE_COMPLETIONS as f64 * f64::min(times, C2_MAX);
+            let completions = PHASE_COMPLETIONS as f64 * self.work_with(seen).c2().clamp(1.0, C2_MAX);
             let is_phase = completions <= seen.completions as f64 && self.settings.observation_min <= seen.lasted;
             return is_phase || (has_lasted && PHASE_COMPLETIONS_MIN <= seen.completions);
         }
@@ -387,7 +413,8 @@ impl Controller {
         let is_precise = match (self.settings.goal, seen.stands_for(processors)) {
             (Goal::Lowest { loss_max, increase_max }, Some(_)) => {
                 let loss = loss_max.min(increase_max);
-                seen.throughput.half_width <= self.wanted(seen, PRECISION, loss) || self.is_hopeless(seen, loss)
+                let share = if is_varied { PRECISION_VARIED } else { PRECISION };
+                seen.throughput.half_width <= self.wanted(seen, share, loss) || self.is_hopeless(seen, loss, is_varied)
             }
             // What is concluded then stands on the load and on C², which are known sooner.
             (Goal::Lowest { loss_max, increase_max }, None) => {
@@ -408,15 +435,29 @@ impl Controller {
         (share * loss).max(self.shortfall(seen, loss) / SURELY)
     }
 
+    /// Tells whether transactions differ by so much, and the host by so little, that only many of them say what a limit does. Of so many
+    /// that are served one after the other, or together, the throughput has the variance C² over their number.
+    fn is_varied(&self, seen: &Observation) -> bool {
+        let c2 = self.work_with(seen).c2();
+        let own = 2.0 * (c2 / seen.completions as f64).sqrt();
+        self.comparing.is_none() && VARIED <= c2 && seen.throughput.half_width <= OWN * own
+    }
+
+    /// How long an observation may take. A varied load needs so many times as many transactions.
+    fn longest(&self, seen: &Observation, is_varied: bool) -> Duration {
+        let times = if is_varied { self.work_with(seen).c2().min(C2_MAX) } else { 1.0 };
+        self.settings.observation_max.mul_f64(times)
+    }
+
     /// Tells whether no observation of a search will be as precise as it is to be in its time, because the host is unsteady or little is
     /// done: more of them or limits compared in turn say more, and sooner. An interval becomes narrower with the root of the time.
-    fn is_hopeless(&self, seen: &Observation, loss: f64) -> bool {
-        let takes =
-            seen.worked.as_secs_f64() * (seen.throughput.half_width / self.wanted(seen, PRECISION, loss)).powi(2);
+    fn is_hopeless(&self, seen: &Observation, loss: f64, is_varied: bool) -> bool {
+        let share = if is_varied { CERTAIN } else { PRECISION };
+        let takes = seen.worked.as_secs_f64() * (seen.throughput.half_width / self.wanted(seen, share, loss)).powi(2);
         let can_turn = self.phase == Phase::Searching && !self.in_turn;
         can_turn
             && HOPE * self.settings.observation_min <= seen.worked
-            && self.settings.observation_max.as_secs_f64() < takes
+            && self.longest(seen, is_varied).as_secs_f64() < takes
     }
 
     /// What is known less well than a limit may cost moves nothing.
@@ -463,8 +504,16 @@ impl Controller {
                 _ => {}
             }
             // Though it is not known what it does now, it is not what it did.
-            let in_turn = asks_again || was_bound && tried.is_bound() && is_lowest;
+            let is_varied = self.is_varied(seen);
+            let in_turn = asks_again || was_bound && tried.is_bound() && is_lowest && !is_varied;
             match unsure {
+                Some(unsure) if !in_turn && is_varied && is_lowest => {
+                    // Who searches observes for longer.
+                    self.before = self.curve();
+                    self.tried.clear();
+                    (self.phase, self.guarded, self.held) = (Phase::Searching, false, Some(seen.mpl));
+                    return (seen.mpl, unsure);
+                }
                 Some(unsure) if !in_turn => return (seen.mpl, unsure),
                 _ if !asks_again && in_turn && rest.is_some_and(|rest| now < rest.changed) => {
                     return (seen.mpl, unsure.unwrap_or(Reason::Waits));
@@ -516,7 +565,7 @@ impl Controller {
         }
         let best = self.tried.iter().max_by(|a, b| a.throughput().total_cmp(&b.throughput()));
         match best.filter(|best| self.in_turn && best.mpl != mpl).map(|best| best.mpl) {
-            Some(best) if SEARCH_MAX <= now.since(self.began) => {
+            Some(best) if self.settings.observation_max.mul_f64(SEARCH_MAX) <= now.since(self.began) => {
                 let mpl = self.lowest_known(best);
                 self.hold(now, mpl);
                 (mpl, Reason::Rests)

@@ -123,6 +123,17 @@ impl Moments {
         self.squares += off * (value - self.mean);
     }
 
+    /// The moments of both (Chan, Golub and LeVeque 1979).
+    pub(crate) fn and(&self, other: &Moments) -> Moments {
+        let count = self.count + other.count;
+        if count == 0.0 {
+            return Moments::default();
+        }
+        let (off, share) = (other.mean - self.mean, other.count / count);
+        let squares = self.squares + other.squares + off * off * self.count * share;
+        Moments { count, mean: self.mean + off * share, squares }
+    }
+
     /// How many.
     pub fn count(&self) -> f64 {
         self.count

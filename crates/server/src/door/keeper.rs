@@ -3,7 +3,6 @@
 //! **Invariant:** neither transactions nor the clock wait for a model.
 
 use super::{Mode, Shared};
-use gate::control::Controller;
 use std::time::Duration;
 
 /// How often the controller looks, if there is anything to see.
@@ -58,7 +57,7 @@ impl Shared {
             self.with(|state, now| {
                 if state.controllers == number {
                     state.controller = controller;
-                    Controller::steer(now, &mut state.gate, mpl);
+                    state.controller.steer(now, &mut state.gate, mpl);
                 }
             });
         }
