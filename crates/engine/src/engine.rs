@@ -218,7 +218,7 @@ impl Engine {
     /// Drops a table: it is not among the tables any more, and its name is free. If it is not among them, nothing happens.
     ///
     /// Whoever has the table, or a snapshot's scan of it, goes on using it as before; what they write to it is their
-    /// business. When nobody has it any more, and the transactions that were open then are over, the housekeeping frees all
+    /// business, unless a commit has taken its rows away ([`crate::AtDecision::replaced`]). When nobody has it any more, and the transactions that were open then are over, the housekeeping frees all
     /// that it held.
     pub fn drop_table(&self, table: &Arc<Table>) {
         self.inner.tables.drop_one(table);

@@ -32,7 +32,8 @@ pub enum Error {
         is_deleted: bool,
     },
     /// The commit would complete a dangerous structure of SERIALIZABLE transactions (see the module `serial`), or the
-    /// snapshot does not see what refused a key. Run the transaction again.
+    /// snapshot does not see what refused a key, or a commit has taken away all rows of a table that is written to
+    /// ([`crate::AtDecision::replaced`]). Run the transaction again.
     #[error("could not serialize access due to read/write dependencies among transactions")]
     SerializationFailure,
     /// The statement must wait for another transaction. Hand it on: the session undoes the statement, and submits it again

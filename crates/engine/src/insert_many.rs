@@ -23,7 +23,7 @@ impl Txn<'_> {
         self.inner.assert_own(table);
         let _call = self.call();
         let command = self.write_command()?;
-        self.announce_write(table)?;
+        self.announce_change(table)?;
         let mut scratch = self.scratch();
         let before = scratch.writes.len();
         let result = rows.chunks(RUN_MAX).try_for_each(|rows| {

@@ -118,19 +118,20 @@ impl Inner {
     /// A load writes to the table from now on, unless somebody has locked the table against it.
     ///
     /// # Errors
-    /// [`Error::WriteConflict`]: it has no session, so it cannot wait.
+    /// [`Error::WriteConflict`]: it has no session, so it cannot wait. [`Error::SerializationFailure`] when a commit has taken
+    /// the table's rows away.
     pub(crate) fn announce_load(&self, held: &Held<'_>, table: &Table) -> Result<()> {
         let number = table.id % TABLE_BITS;
         held.set_tables_written(1 << number);
         if self.locks.admits_writers(number) {
-            return Ok(());
+            return table.check_in_use();
         }
         let elsewhere = Elsewhere { inner: self, held, without_own: Own::Writes };
         let asker = Asker { owner: held.owner(), importance: held.importance(), waiter: None, for_session: false };
         let lock = (Key::Table(table.id), Mode::ROW_EXCLUSIVE);
         match self.locks.ask(&self.registry, &elsewhere, asker, lock, Ask::Check)? {
             Answer::Blocked(_) => Err(Error::WriteConflict { table: table.name().to_owned(), is_deleted: false }),
-            Answer::Free | Answer::Granted { .. } => Ok(()),
+            Answer::Free | Answer::Granted { .. } => table.check_in_use(),
         }
     }
 
@@ -319,6 +320,16 @@ impl Txn<'_> {
         self.announce_first_write(table, !is_announced)
     }
 
+    /// Before each change of a row: as [`Txn::announce_write`], and looks whether the table is still anybody's.
+    ///
+    /// # Errors
+    /// [`Error::SerializationFailure`] when a commit has taken its rows away, and those of the announcement.
+    #[inline]
+    pub(crate) fn announce_change(&self, table: &Table) -> Result<()> {
+        self.announce_write(table)?;
+        table.check_in_use()
+    }
+
     fn announce_first_write(&self, table: &Table, is_first: bool) -> Result<()> {
         let number = table.id % TABLE_BITS;
         let (before, key) = (self.tables.get(), Key::Table(table.id));
@@ -504,8 +515,8 @@ impl Txn<'_> {
     ///
     /// # Errors
     /// [`Error::WriteConflict`] above READ COMMITTED when the row was changed after the snapshot, and without a session
-    /// when it is locked; [`Error::MustWait`] with one; [`Error::LockNotAvailable`]; [`Error::ReadOnly`];
-    /// [`Error::Limit`]; [`Error::Taken`].
+    /// when it is locked; [`Error::MustWait`] with one; [`Error::SerializationFailure`] when a commit has taken the table's
+    /// rows away; [`Error::LockNotAvailable`]; [`Error::ReadOnly`]; [`Error::Limit`]; [`Error::Taken`].
     pub fn lock_row<'t>(&'t self, table: &'t Table, row: RowId, mode: RowLock, wait: Wait) -> Result<Option<Row<'t>>> {
         Ok(self.lock_newer(table, row, mode, wait)?.map(|(row, _)| row))
     }
@@ -556,6 +567,7 @@ impl Txn<'_> {
         if !self.acquire(table, Key::Table(table.id), Mode::ROW_SHARE, wait)? {
             return Ok(None);
         }
+        table.check_in_use()?;
         let before = self.scratch().locks.len();
         let is_locked = self.acquire(table, Key::Row { table: table.id, row: row.0 }, Mode::row(mode), wait)?;
         Ok(is_locked.then_some(before))

@@ -86,6 +86,8 @@ pub struct Table {
     pub(crate) id: u32,
     /// The number of its engine; none when nobody may use it any more.
     pub(crate) engine: AtomicU64,
+    /// See [`Table::retire`].
+    retired: AtomicBool,
     def: TableDef,
     schema: SchemaRef,
     pub(crate) layout: Layout,
@@ -137,6 +139,7 @@ impl Table {
         Ok(Table {
             id,
             engine: AtomicU64::new(engine),
+            retired: AtomicBool::new(false),
             schema: Arc::new(Schema::new(fields)),
             layout,
             indexes,
@@ -158,6 +161,21 @@ impl Table {
     /// It was dropped and nobody has it: from now on every call with it is refused.
     pub(crate) fn close(&self) {
         self.engine.store(0, SeqCst);
+    }
+
+    /// A commit has taken all its rows away: another table has them, or none. Called before the locks go that kept writers out, so
+    /// whoever gets the table afterwards finds it.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+    }
+
+    /// To be called by who has the table locked against that, before it changes or locks a row: nobody would see it.
+    ///
+    /// # Errors
+    /// [`Error::SerializationFailure`]
+    #[inline]
+    pub(crate) fn check_in_use(&self) -> Result<()> {
+        if self.retired.load(Ordering::Acquire) { Err(Error::SerializationFailure) } else { Ok(()) }
     }
 
     /// Its number: tables are numbered in the order in which they were created, and no number is given out twice.

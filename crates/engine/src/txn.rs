@@ -101,7 +101,8 @@ pub trait AtDecision {
     /// True if there is anything to be done. The commit then fails if somebody took the transaction's locks, even if it
     /// has written no row.
     const IS_NEEDED: bool;
-    /// Tables whose rows the transaction takes away all at once, each with the one that has them from now on, if any.
+    /// Tables whose rows the transaction takes away all at once, each with the one that has them from now on, if any. It has locked
+    /// them against writers. When it has committed, they can be read, but no row of them can be changed or locked.
     #[inline]
     fn replaced(&self) -> &[Replaced] {
         &[]
@@ -110,6 +111,15 @@ pub trait AtDecision {
     fn before(&mut self) -> bool;
     /// The transaction is committed, or is not.
     fn after(&mut self, is_committed: bool);
+}
+
+/// Tells of a decision, while the transaction still has its locks.
+#[inline]
+pub(crate) fn tell<D: AtDecision>(decision: &mut D, is_committed: bool) {
+    if is_committed {
+        decision.replaced().iter().for_each(|replaced| replaced.old.retire());
+    }
+    decision.after(is_committed);
 }
 
 impl AtDecision for () {
@@ -409,18 +419,18 @@ impl<'e> Txn<'e> {
         self.inner.replace_tables(&held, &mut scratch, decision.replaced());
         if scratch.writes.is_empty() && scratch.replaced.is_empty() {
             if !decision.before() {
-                decision.after(false);
+                tell(decision, false);
                 return Err(self.refuse(held, scratch, Refused::Conflict));
             }
             // Its locks may have guarded something outside of the database: whoever lost one is told.
             if held.taken_by().is_some() {
-                decision.after(false);
+                tell(decision, false);
                 return Err(self.refuse(held, scratch, Refused::Aborted));
             }
             if held.logs_reads()
                 && let Err(refused) = self.inner.commit_reads(&held, &mut scratch)
             {
-                decision.after(false);
+                tell(decision, false);
                 return Err(self.refuse(held, scratch, refused));
             }
             if D::IS_NEEDED || held.tables_written() != 0 || held.shared() != Shared::NONE {
@@ -428,11 +438,11 @@ impl<'e> Txn<'e> {
                 // must not find it active.
                 let was_taken = held.abort();
                 if D::IS_NEEDED && was_taken {
-                    decision.after(false);
+                    tell(decision, false);
                     return Err(self.refuse(held, scratch, Refused::Aborted));
                 }
             }
-            decision.after(true);
+            tell(decision, true);
             counters.commits.add(1);
             self.inner.end(held, scratch, counters);
             return Ok(log.end());
@@ -445,7 +455,7 @@ impl<'e> Txn<'e> {
             true => self.inner.decide(&held, &mut scratch),
             false => Err(Refused::Conflict),
         };
-        decision.after(decided.is_ok());
+        tell(decision, decided.is_ok());
         let timestamp = match decided {
             Ok(timestamp) => timestamp,
             Err(refused) => return Err(self.refuse(held, scratch, refused)),

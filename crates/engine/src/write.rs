@@ -53,7 +53,8 @@ impl Txn<'_> {
     ///
     /// # Errors
     /// [`Error::InvalidValue`], also for a row of more than 16 MiB; [`Error::UniqueViolation`] when a key exists; when that depends on a transaction that is
-    /// undecided, [`Error::MustWait`] in a session and [`Error::WriteConflict`] without; [`Error::Taken`].
+    /// undecided, [`Error::MustWait`] in a session and [`Error::WriteConflict`] without; [`Error::SerializationFailure`] when a commit
+    /// has taken the table's rows away ([`crate::AtDecision::replaced`]); [`Error::Taken`].
     ///
     /// # Panics
     /// As all methods: when `table` belongs to another engine.
@@ -63,7 +64,7 @@ impl Txn<'_> {
         let _call = self.call();
         self.inner.check_room(self.counters().writes.get())?;
         let command = self.write_command()?;
-        self.announce_write(table)?;
+        self.announce_change(table)?;
         let mut scratch = self.scratch();
         let scratch = &mut *scratch;
         let (row, version) = self.make_row(table, values, command, scratch)?;
@@ -276,7 +277,7 @@ impl Txn<'_> {
         kind: Kind,
     ) -> Result<(&'t RowCell, &'t Version)> {
         self.inner.assert_own(table);
-        self.announce_write(table)?;
+        self.announce_change(table)?;
         let locks = &self.inner.locks;
         let strong = kind == Kind::Delete;
         loop {

@@ -326,6 +326,77 @@ fn own_definitions(is_here: bool) -> Vec<(String, String)> {
     scripts
 }
 
+/// Scripts of transactions above READ COMMITTED that write, by whatever statement, to a table that another has defined anew since
+/// their snapshot, after they have gone on with the definitions of now for the sake of another table. The write is refused,
+/// and what was written before is there.
+fn writes_to_the_replaced() -> Vec<(String, String)> {
+    let definitions = [
+        "alter table t alter n type bigint",
+        "alter table t add column z int default 3",
+        "create index on t (n)",
+        "drop index t_n",
+        "truncate t cascade",
+        "begin; truncate t cascade; insert into t values (1, 1, 1); commit",
+    ];
+    let advances = ["insert into o values (1) -> 1", "update o set k = 1 -> 1", "insert into later values (1) -> 1"];
+    let writes = [
+        "insert into t values (9, 9, 1)",
+        "insert into t values (1, 9, 1) on conflict (id) do update set v = 9",
+        "update t set v = 9 where id = 1",
+        "delete from t where id = 1",
+        "with d as (delete from t returning id) insert into o select id from d",
+        "select v from t where id = 1 for update",
+        "select w.v from w join t on w.id = t.id for key share of t",
+        "insert into c values (1)",
+        "delete from p where id = 1",
+        "copy t (id) from stdin",
+        "lock table t in row exclusive mode",
+        "execute q",
+        "alter table t add column q int",
+        "truncate t cascade",
+    ];
+    let mut scripts = Vec::new();
+    for level in ["repeatable read", "serializable"] {
+        for define in definitions {
+            for advance in advances {
+                let mut lines: Vec<String> = [
+                    "! create table o (k int)",
+                    "! create table p (id int primary key)",
+                    "! create table t (id int primary key, v int, p int references p on delete cascade, n int)",
+                    "! create table c (t int references t on delete cascade)",
+                    "! create index t_n on t (n)",
+                    "! create view w as select id, v from t",
+                    "! insert into o values (0)",
+                    "! insert into p values (1)",
+                    "! insert into t values (1, 1, 1)",
+                    "1: prepare q as update t set v = 9 where id = 1",
+                ]
+                .map(str::to_owned)
+                .into();
+                lines.push(format!("1: begin isolation level {level}"));
+                lines.push("1: select count(*) from o -> 1".to_owned());
+                lines.extend(define.split("; ").map(|text| format!("2: {text}")));
+                lines.push("2: create table later (k int)".to_owned());
+                lines.push(format!("1: {advance}"));
+                lines.push("1: savepoint a".to_owned());
+                for write in writes {
+                    lines.push(format!("1: {write} -> 40001 could not serialize access due to concurrent update"));
+                    lines.push("1: rollback to a".to_owned());
+                }
+                let is_gone = define == "truncate t cascade";
+                lines.push("1: select v from t -> 1".to_owned());
+                lines.push("1: commit".to_owned());
+                lines.push(format!("2: select v from t -> {}", if is_gone { "" } else { "1" }));
+                lines.push("2: select (select sum(k) from o) + (select count(*) from later) -> 1".to_owned());
+                lines.push("2: select count(*) from p -> 1".to_owned());
+                lines.push("2: select count(*) from c -> 0".to_owned());
+                scripts.push((format!("{define} at {level} before {advance} (here)"), lines.join("\n")));
+            }
+        }
+    }
+    scripts
+}
+
 #[test]
 fn sessions_answer_as_in_postgresql() {
     let peer = std::env::var("OVERTAKE_SLT_URL").ok();
@@ -335,7 +406,7 @@ fn sessions_answer_as_in_postgresql() {
     let written = all.split("== ").skip(1).map(|script| script.split_once('\n').unwrap());
     let scripts: Vec<(String, String)> = written.map(|(name, script)| (name.to_owned(), script.to_owned())).collect();
     assert!(!scripts.is_empty(), "no scripts");
-    for (name, script) in scripts.iter().chain(&own_definitions(peer.is_none())) {
+    for (name, script) in scripts.iter().chain(&own_definitions(peer.is_none())).chain(&writes_to_the_replaced()) {
         let result = match &peer {
             Some(_) if name.contains("(here)") => continue,
             Some(url) => play(&mut There::new(url), script),

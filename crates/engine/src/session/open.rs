@@ -7,7 +7,7 @@ use crate::error::{Error, IN_TRANSACTION, NO_TRANSACTION, Result};
 use crate::locks::Waiter;
 use crate::log::LogPosition;
 use crate::raw::activity::Activity;
-use crate::txn::{AtDecision, Mark, Suspended, Txn};
+use crate::txn::{AtDecision, Mark, Suspended, Txn, tell};
 use preempt::os;
 use std::sync::Arc;
 
@@ -375,7 +375,7 @@ impl Session {
         let result = match open.check() {
             Ok(()) if open.suspended.is_none() => {
                 let is_committed = decision.before();
-                decision.after(is_committed);
+                tell(decision, is_committed);
                 if is_committed { Ok(self.engine.log().end()) } else { Err(Error::SerializationFailure) }
             }
             Ok(()) => open.resume(&self.engine, &self.waiter, false).and_then(|txn| txn.commit_with(decision)),

@@ -4,7 +4,10 @@ use crate::freeze::freeze_all;
 use crate::scans::{accounts, ids_and_sum, scan};
 use crate::sessions::*;
 use crate::support::*;
-use engine::{Begin, Engine, EngineConfig, Error, Isolation, Limits, Session, Stats, Table, TableDef, Value};
+use engine::{
+    AtDecision, Begin, Engine, EngineConfig, Error, Isolation, Limits, Replaced, RowLock, Session, Stats, Table,
+    TableDef, Value, Wait,
+};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -257,6 +260,59 @@ pub fn a_dropped_table_is_used_on() {
     settle(&engine);
     let stats = engine.stats();
     assert_eq!((stats.rows, stats.versions, stats.blocks, stats.index_entries), (0, 0, 0, 0));
+}
+
+/// A commit that takes a table's rows away, or does not.
+struct TakesAway {
+    replaced: Vec<Replaced>,
+    is_wanted: bool,
+}
+
+impl AtDecision for TakesAway {
+    const IS_NEEDED: bool = true;
+
+    fn replaced(&self) -> &[Replaced] {
+        &self.replaced
+    }
+
+    fn before(&mut self) -> bool {
+        self.is_wanted
+    }
+
+    fn after(&mut self, _: bool) {}
+}
+
+/// Goal: no change of a table goes where nobody finds it. Method: a commit has put another table in its place, or none, while a
+/// transaction is open; one that fails has not.
+pub fn nobody_writes_to_a_table_that_was_replaced() {
+    for has_new in [false, true] {
+        let (engine, table) = bank_of(3);
+        let new = create(&engine, &table, "new");
+        let old = engine.begin(NORMAL);
+        let row = row_of(&old, &table, 1).unwrap();
+        let replaced = vec![Replaced { old: Arc::clone(&table), new: has_new.then_some(new) }];
+        let mut decision = TakesAway { replaced, is_wanted: false };
+        assert_eq!(engine.begin(NORMAL).commit_with(&mut decision).unwrap_err(), Error::SerializationFailure);
+        pay(&old, &table, 1, 1).unwrap();
+        decision.is_wanted = true;
+        engine.begin(NORMAL).commit_with(&mut decision).unwrap();
+        let refused = Err(Error::SerializationFailure);
+        for txn in [&old, &engine.begin(NORMAL), &engine.begin(Begin::new(Class::Normal))] {
+            let values = [Value::Int32(9), Value::Decimal(1), Value::Null];
+            assert_eq!(txn.insert(&table, &values).map(drop), refused);
+            assert_eq!(txn.insert_many(&table, &[values]), refused);
+            assert_eq!(pay(txn, &table, 1, 1), refused);
+            assert_eq!(txn.update_if(&table, row, |_| true).map(drop), refused);
+            assert_eq!(txn.delete(&table, row), refused);
+            assert_eq!(txn.delete_if(&table, row, |_| true).map(drop), refused);
+            for mode in [RowLock::KeyShare, RowLock::Update] {
+                assert_eq!(txn.lock_row(&table, row, mode, Wait::Block).map(drop), refused);
+                assert_eq!(txn.lock_newest(&table, row, mode, &mut |_| true).map(drop), refused);
+            }
+            assert!(balance(txn, &table, 2).is_some(), "it can be read");
+        }
+        assert_eq!(engine.bulk_load(&table, [accounts(10..20)]).map(drop), refused);
+    }
 }
 
 /// There may be as many tables as one likes, one after another and at a time; each is told from all others.

@@ -105,6 +105,7 @@ fn main() -> ExitCode {
             testkit::test!(drops::a_dropped_table_gives_all_back),
             testkit::test!(drops::tables_come_and_go_under_load),
             testkit::test!(drops::a_dropped_table_is_used_on),
+            testkit::test!(drops::nobody_writes_to_a_table_that_was_replaced),
             testkit::test!(drops::there_is_no_end_of_tables),
             testkit::test!(drops::a_place_in_a_queue_outlives_its_table),
             testkit::test!(drops::a_dropped_table_makes_room),

@@ -20,6 +20,7 @@ use crate::types::SqlType;
 use engine::{Replaced, Table, TableLock};
 use sqlparser::ast;
 use std::cell::RefCell;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 
 /// What a statement of more bytes reads is found out when it is bound.
@@ -58,6 +59,9 @@ impl States {
 
 /// The state with these tables in the places of those that have replaced them; nothing if there are none.
 ///
+/// They are retired, so nobody writes to them. Nor to a table to which one of their successors refers in a way of which they do not
+/// know: what it does when a row goes could not be done, so the state has a retired description of it.
+///
 /// # Errors
 /// `40001`: a name is another's now.
 pub(crate) fn with_kept(state: &State, kept: &[Arc<TableInfo>], catalog: &Catalog) -> SqlResult<Option<State>> {
@@ -67,6 +71,16 @@ pub(crate) fn with_kept(state: &State, kept: &[Arc<TableInfo>], catalog: &Catalo
     let mut seen = state.next(catalog.version());
     for table in kept.iter().filter(|table| state.table_numbered(table.oid).is_some()) {
         seen.replace(Relation::Table(Arc::clone(table))).map_err(|_| SqlError::changed_since())?;
+    }
+    for table in kept {
+        let Some(now) = state.table_numbered(table.oid) else { continue };
+        let is_known = |oid| table.foreign_keys().any(|(known, _)| known.oid == oid);
+        for (_, key) in now.foreign_keys().filter(|(constraint, _)| !is_known(constraint.oid)) {
+            if let Some(parent) = seen.table_numbered(key.parent).filter(|parent| !parent.is_retired()) {
+                let parent = TableInfo { retired: AtomicBool::new(true), ..parent.copy() };
+                seen.replace(Relation::Table(Arc::new(parent)))?;
+            }
+        }
     }
     Ok(Some(seen))
 }
@@ -321,16 +335,6 @@ impl Session {
         let state = with_kept(&current, &kept, catalog)?.unwrap_or_else(|| current.next(catalog.version()));
         self.pinned = Some(Pinned { state: Arc::new(state), upto: current.version() });
         Ok(())
-    }
-
-    /// Looks whether a statement writes to a table that the transaction only keeps for its snapshot.
-    ///
-    /// # Errors
-    /// `40001`
-    pub(super) fn check_current(&self, needs: &Needs<'_>) -> SqlResult<()> {
-        let (Some(work), Needs::Statement(bound)) = (&self.work, needs) else { return Ok(()) };
-        let is_kept = |one: &TableUse| work.kept.iter().any(|kept| kept.oid == one.table.oid);
-        if bound.uses.iter().any(is_kept) { Err(SqlError::changed_since()) } else { Ok(()) }
     }
 
     /// Runs a definition.

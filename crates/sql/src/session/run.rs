@@ -71,6 +71,11 @@ impl<'b> Needs<'b> {
         matches!(self, Needs::Statement(bound) if is_whole(&bound.action))
     }
 
+    /// Tells whether a table that it has locked is out of date: the transaction keeps it for its snapshot.
+    fn has_retired(&self) -> bool {
+        matches!(self, Needs::Statement(bound) if bound.uses.iter().any(|one| one.table.is_retired()))
+    }
+
     /// Takes the locks.
     fn take(&self, txn: &Txn<'_>) -> engine::Result<()> {
         match self {
@@ -159,7 +164,6 @@ impl Session {
         {
             return Ok(self.moved());
         }
-        self.check_current(&needs)?;
         if self.is_parked {
             self.numbers.begin_again();
             self.advised.begin_again();
@@ -194,6 +198,11 @@ impl Session {
                 txn.take_back();
                 txn.has_read_nothing();
                 return Ok(Part::Moved);
+            }
+            // Those that have been replaced since the catalog are none of it.
+            if !has_begun && needs.has_retired() {
+                told = Some(SqlError::changed_since());
+                return Err(engine::Error::RolledBack);
             }
             for table in shares {
                 txn.try_share_table(&table.table)?;
