@@ -279,7 +279,8 @@ impl Txn<'_> {
         keeps
     }
 
-    /// An update changes these columns: if that changes a key of a unique index, its claim becomes FOR UPDATE.
+    /// An update changes these columns: if that changes a key of a unique index, its claim becomes FOR UPDATE. Tells whether it
+    /// does.
     #[cold]
     pub(crate) fn strengthen(
         &self,
@@ -288,7 +289,7 @@ impl Txn<'_> {
         touched: Touched,
         base: &Version,
         scratch: &mut Scratch,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let Scratch { image, key, other_key, .. } = scratch;
         let changes =
             table.indexes.iter().filter(|index| index.def.unique && touched.meets(index.key_columns)).any(|index| {
@@ -297,7 +298,7 @@ impl Txn<'_> {
                 key != other_key
             });
         if !changes {
-            return Ok(());
+            return Ok(false);
         }
         self.held().strengthen(base).map_err(|_| Error::Taken)?;
         let locks = &self.inner.locks;
@@ -305,7 +306,7 @@ impl Txn<'_> {
         while !locks.is_quiet() && !self.keeps_claim(table, row, Mode::UPDATE) {
             self.stand_in_line(table, key, Mode::UPDATE, None)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Before the first write to a table: says so, unless somebody has locked the table against it.
@@ -510,8 +511,9 @@ impl Txn<'_> {
     /// Locks a row and returns it: at READ COMMITTED its newest committed version, whatever this transaction has read
     /// before. Nothing if it has gone, or is locked and [`Wait::SkipLocked`].
     ///
-    /// [`RowLock::KeyShare`] is for the row's keys alone, as in PostgreSQL: a row whose keys are as the snapshot has them is
-    /// returned as the snapshot has it, and is no conflict, whatever else was changed since.
+    /// [`RowLock::KeyShare`] is for the row's keys alone, as in PostgreSQL: a row is returned as the snapshot has it, and is no
+    /// conflict, whatever was changed since by others who did not exclude this mode. A change of a key excludes it, and so
+    /// does any change by who had locked the row FOR UPDATE before.
     ///
     /// # Errors
     /// [`Error::WriteConflict`] above READ COMMITTED when the row was changed after the snapshot, and without a session
@@ -547,7 +549,7 @@ impl Txn<'_> {
             return Ok(None);
         }
         let is_same = match (&now, &seen) {
-            (Some(now), Some(seen)) if mode == RowLock::KeyShare => has_same_keys(table, seen, now),
+            (Some(_), Some(_)) if mode == RowLock::KeyShare => !self.misses_sole_change(table, row),
             (Some(now), Some(seen)) => now.is_same_version(seen),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
@@ -557,6 +559,22 @@ impl Txn<'_> {
             false if self.reads_latest() => Ok(now.map(|row| (row, true))),
             false => Err(self.row_conflict(table, row, false)),
         }
+    }
+
+    /// Whether the snapshot misses a change of the row that excluded [`RowLock::KeyShare`].
+    fn misses_sole_change(&self, table: &Table, row: RowId) -> bool {
+        match table.rows.newest(row.0, self.held().pin()) {
+            Newest::Hot(newest) => self.held().misses_sole_change(newest),
+            // A frozen row is as all snapshots see it.
+            Newest::Frozen(..) | Newest::Nowhere => false,
+        }
+    }
+
+    /// Whether the transaction has locked the row FOR UPDATE.
+    #[cold]
+    pub(crate) fn has_locked(&self, table: &Table, row: RowId) -> bool {
+        let key = Key::Row { table: table.id, row: row.0 };
+        self.inner.locks.has(self.held().owner(), key, Mode::UPDATE)
     }
 
     /// Takes the lock of a row, whatever is there. Gives the number of locks before it; nothing if it is locked and
@@ -675,17 +693,6 @@ impl Txn<'_> {
         }
         held.is_active()
     }
-}
-
-/// Tells whether two versions of a row have the same unique keys.
-fn has_same_keys(table: &Table, one: &Row<'_>, other: &Row<'_>) -> bool {
-    one.is_same_version(other)
-        || table
-            .indexes
-            .iter()
-            .filter(|index| index.def.unique)
-            .flat_map(|index| &index.def.columns)
-            .all(|column| one.get(*column) == other.get(*column))
 }
 
 impl Engine {

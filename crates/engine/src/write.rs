@@ -171,11 +171,15 @@ impl Txn<'_> {
             }
         };
         let changes_keys = touched.meets(table.key_columns);
+        let mut is_sole = !scratch.locks.is_empty() && self.has_locked(table, row);
         if changes_keys {
             announce_key_change(table, touched);
-            if let Err(error) = self.strengthen(table, row, touched, base, scratch) {
-                self.inner.undo_last(self.held(), scratch, self.counters());
-                return Err(error);
+            match self.strengthen(table, row, touched, base, scratch) {
+                Ok(is_strong) => is_sole |= is_strong,
+                Err(error) => {
+                    self.inner.undo_last(self.held(), scratch, self.counters());
+                    return Err(error);
+                }
             }
         }
         let word = self.held().word(command);
@@ -188,6 +192,9 @@ impl Txn<'_> {
             }
         };
         self.count_made(table, version);
+        if is_sole {
+            self.held().had_alone(version);
+        }
         let write = scratch.writes.last_mut().expect("the claim is in the write set");
         write.change.made(version);
         write.touched = touched;

@@ -487,6 +487,12 @@ impl LockTable {
         wake(wakes);
     }
 
+    /// Whether this owner has the lock in a mode that covers `mode`.
+    pub(crate) fn has(&self, owner: u64, key: Key, mode: Mode) -> bool {
+        !self.is_unmarked(key)
+            && self.with_entry(key, false, |entry| entry.is_some_and(|entry| entry.covers(owner, mode)))
+    }
+
     /// What locks in the table stand in the way of one who has claimed the row just now. Those who wait do not: they see
     /// the claim.
     pub(crate) fn against_claim(&self, registry: &Registry, owner: u64, key: Key, mode: Mode) -> Obstacles {

@@ -6,7 +6,7 @@
 //! over, and taken over, by anyone at any time; it undoes only what still carries its name. See `README.md` here.
 
 use super::slots::{Fate, Held, MOVED, NEVER, Pin, Registry, STRONG, UNCOMMITTED, command_of, owner_of};
-use super::version::{DUTY, NewVersion, RowCell, Version, VersionPtr};
+use super::version::{DUTY, NewVersion, RowCell, SOLE, Version, VersionPtr};
 use crate::sync::{Acquire, AtomicU64, Release, SeqCst};
 
 /// Whose effects a reader sees.
@@ -119,6 +119,28 @@ impl Held<'_> {
     /// Whether this transaction made the version.
     pub(crate) fn is_own(&self, version: &Version) -> bool {
         matches!(self.registry.said(&version.begin, self.owner), Said::Mine)
+    }
+
+    /// Remembers of our version that we had the row to ourselves when we made it.
+    pub(crate) fn had_alone(&self, version: &Version) {
+        version.set_flag(SOLE);
+    }
+
+    /// Whether another transaction has committed a change of the row since our snapshot for which it had the row to itself.
+    pub(crate) fn misses_sole_change(&self, newest: &Version) -> bool {
+        let mut next = Some(newest);
+        while let Some(version) = next {
+            let is_others = match self.registry.said(&version.begin, self.owner) {
+                Said::Committed(timestamp) if timestamp <= self.snapshot() => return false,
+                Said::Committed(_) => true,
+                Said::Never | Said::Moved | Said::Aborted(_) | Said::Mine | Said::Active(_) => false,
+            };
+            next = version.prev(self.pin());
+            if is_others && version.flags() & SOLE != 0 {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether a version of the row satisfies `has_key`, down to the newest that began at or before `floor`: our snapshot,

@@ -19,7 +19,7 @@
 use super::chain::Said;
 use super::horizon::{Needed, Pass};
 use super::slots::{MOVED, UNCOMMITTED};
-use super::version::{DUTY, GAP, UNLINKED, Version};
+use super::version::{DUTY, GAP, SOLE, UNLINKED, Version};
 use crate::sync::{Acquire, Latch};
 use preempt::no_preempt;
 
@@ -94,6 +94,10 @@ impl Pass<'_> {
             let next = if self.horizon < begin { below.prev(self.held.pin()) } else { None };
             if let Some(next) = next {
                 next.set_flag(GAP | (below.flags() & DUTY));
+            }
+            // Before it cannot be reached: who goes down looks at the link first, then at the flags.
+            if below.flags() & SOLE != 0 {
+                above.set_flag(SOLE);
             }
             above.set_prev(next);
             below.set_flag(UNLINKED);

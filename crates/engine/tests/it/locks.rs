@@ -563,3 +563,46 @@ pub fn key_shares_mind_only_keys() {
         }
     }
 }
+
+/// What was changed by who had the row locked FOR UPDATE excluded FOR KEY SHARE, whatever was changed and whatever became of
+/// the versions between.
+pub fn key_shares_mind_who_had_the_row_alone() {
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable] {
+        for (before, after) in [(0, 0), (2, 0), (0, 2), (2, 2)] {
+            for mode in [RowLock::NoKeyUpdate, RowLock::Update] {
+                let (engine, table) = bank_of(2);
+                let mut session = session(&engine);
+                session.begin(COMMITTED.isolation(isolation)).unwrap();
+                let seen = session.try_execute(|txn| {
+                    let row = find(txn, &table, 0)?.row_id();
+                    for _ in 0..before {
+                        let mut other = open_session(&engine, Class::Normal);
+                        done(&mut other, add(&table, 0, 1));
+                        other.commit().unwrap();
+                    }
+                    let mut other = open_session(&engine, Class::Normal);
+                    done(&mut other, locks(&table, 0, mode));
+                    done(&mut other, add(&table, 0, 5));
+                    done(&mut other, add(&table, 0, 5));
+                    other.commit().unwrap();
+                    for _ in 0..after {
+                        let mut other = open_session(&engine, Class::Normal);
+                        done(&mut other, add(&table, 0, 1));
+                        other.commit().unwrap();
+                    }
+                    engine.housekeep(1000);
+                    let row = txn.lock_row(&table, row, RowLock::KeyShare, Wait::Block)?;
+                    Ok(row.map(|row| row.get_decimal_i64(BALANCE)))
+                });
+                match (mode, isolation) {
+                    (RowLock::Update, Isolation::ReadCommitted) => {
+                        let now = 110 + before + after;
+                        assert!(matches!(seen, Ok(engine::Step::Done(Some(balance))) if balance == now), "{seen:?}");
+                    }
+                    (RowLock::Update, _) => assert!(matches!(seen, Err(Error::WriteConflict { .. })), "{seen:?}"),
+                    _ => assert!(matches!(seen, Ok(engine::Step::Done(Some(100)))), "{seen:?} at {isolation:?}"),
+                }
+            }
+        }
+    }
+}

@@ -181,6 +181,7 @@ fn main() -> ExitCode {
             testkit::test!(locks::the_view_says_who_blocks_whom),
             testkit::test!(locks::who_wrote_nothing_keeps_no_table),
             testkit::test!(locks::key_shares_mind_only_keys),
+            testkit::test!(locks::key_shares_mind_who_had_the_row_alone),
             testkit::test!(locks::tables_are_locked_beyond_the_64th),
             testkit::test!(savepoints::a_savepoint_undoes_what_came_after_it),
             testkit::test!(savepoints::a_savepoint_gives_up_locks),
