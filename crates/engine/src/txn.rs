@@ -534,7 +534,7 @@ impl<'e> Txn<'e> {
     }
 
     /// What the statement of this session has changed is undone when it returns, and its result stands all the same: it will
-    /// be run again. Locks that it took stay.
+    /// be run again. Locks that it took are given up, but for those that it took before it began ([`crate::Session::try_execute_after`]).
     pub fn take_back(&self) {
         self.is_taken_back.set(true);
     }

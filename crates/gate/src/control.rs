@@ -186,6 +186,8 @@ pub struct Controller {
     /// Work of the transactions of the last observation, and of all phases of the comparison under way. (Each phase has the short ones
     /// in it first: alone it would say that all are.)
     work: Moments,
+    /// Throughput of the last observation, in transactions a second.
+    rate: f64,
     /// With how many completions the present observation is looked at next.
     next_look: u64,
     has_begun: bool,
@@ -210,6 +212,7 @@ impl Controller {
             cost: 0.0,
             before: None,
             work: Moments::default(),
+            rate: 0.0,
             moves,
             observations: 0,
             next_look: COMPLETIONS_MIN,
@@ -308,7 +311,7 @@ impl Controller {
     /// The limit that follows from what was observed. Models may take seconds.
     pub fn decide(&mut self, now: Time, seen: &Observation, processors: u32) -> u32 {
         let mut noted = journal::Seen::from(seen);
-        self.work = self.work_with(seen);
+        (self.work, self.rate) = (self.work_with(seen), seen.throughput.mean);
         if let Some(pairs) = &mut self.comparing {
             if seen.stands_for(processors).is_none() && !pairs.is_filled(seen.mpl, seen.crowd()) {
                 // The load pauses, or begins; or the limit no longer holds anybody back, and there is nothing to compare: then the
@@ -380,13 +383,15 @@ impl Controller {
     /// more, and a lower one, under which the long ones are left over, less. What is left to do of those inside is (1 + C²) / 2 times
     /// the mean for each of them (the mean residual life of renewal theory: Kleinrock, Queueing Systems, volume 1, section 5.2).
     pub fn steer(&self, now: Time, gate: &mut Gate, mpl: u32) {
-        let before = gate.mpl();
-        if mpl == before {
+        if mpl == gate.mpl() {
             return gate.observe_anew(now, 0);
         }
+        let inside = f64::from(gate.slots().max(mpl));
         gate.set_mpl(now, mpl);
-        let residual = f64::midpoint(1.0, self.work.c2().clamp(1.0, C2_MAX));
-        gate.observe_anew(now, (f64::from(before.max(mpl)) * residual) as u32);
+        let residual = inside * f64::midpoint(1.0, self.work.c2().clamp(1.0, C2_MAX));
+        // No longer than a part of the longest observation.
+        let most = self.rate * self.settings.observation_max.as_secs_f64() * SEARCH_MAX;
+        gate.observe_anew(now, residual.min(most.max(inside)) as u32);
     }
 
     /// The work of the transactions that say how variable it is.

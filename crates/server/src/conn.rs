@@ -493,9 +493,11 @@ impl Conn {
     }
 
     /// Writes what was answered, and calls `stalls` while the client takes nothing of it.
-    async fn flush_or(&mut self, mut stalls: impl FnMut()) -> Result<(), Gone> {
-        self.is_due = false;
+    ///
+    /// Dropped before its end, it has lost nothing: the rest is due.
+    pub(crate) async fn flush_or(&mut self, mut stalls: impl FnMut()) -> Result<(), Gone> {
         if self.replies.out.is_empty() {
+            self.is_due = false;
             return Ok(());
         }
         let capacity = self.replies.out.capacity();
@@ -510,6 +512,7 @@ impl Conn {
             Pin::new(&mut self.ending).poll(cx).map(|()| Err(Gone::Server))
         })
         .await?;
+        self.is_due = false;
         let flushing = self.lap();
         self.flushing += flushing;
         if KEEP < capacity {
@@ -518,10 +521,9 @@ impl Conn {
         Ok(())
     }
 
-    /// Writes what was answered if it has become much, so that a large result is not held as a whole. Calls `stalls` while the client
-    /// takes nothing of it.
-    pub(crate) async fn flush_much(&mut self, stalls: impl FnMut()) -> Result<(), Gone> {
-        if WRITE <= self.replies.out.len() { self.flush_or(stalls).await } else { Ok(()) }
+    /// Tells whether so much was answered that it is written now: no large result is held as a whole.
+    pub(crate) fn has_much(&self) -> bool {
+        WRITE <= self.replies.out.len()
     }
 
     /// Waits until a parked statement can go on, or nobody wants it any more; it is cancelled then.
@@ -531,13 +533,22 @@ impl Conn {
         waiter: &Arc<Waiter>,
         cancel: &dyn Cancel,
     ) -> Result<(), Gone> {
-        if self.is_due {
-            // Answers to earlier queries of a pipeline do not wait with this one.
-            self.flush().await?;
-        }
         let waiting = waiter.begin();
         parked.on_ready(Arc::clone(waiter) as Arc<dyn engine::Wake>);
         let until = parked.until().map(tokio::time::Instant::from_std);
+        if self.is_due {
+            // Answers to earlier queries of a pipeline do not wait with this one, nor does it wait for who takes none of them.
+            let gone = tokio::select! {
+                biased;
+                () = waiting.told() => return Ok(()),
+                () = over(until) => return Ok(()),
+                flushed = self.flush() => flushed.err(),
+            };
+            if let Some(gone) = gone {
+                cancel.cancel();
+                return Err(gone);
+            }
+        }
         loop {
             // A client may send more meanwhile; past this much, its end is not noticed until the wait is over.
             let listens = self.input.len() < AHEAD;
@@ -572,13 +583,20 @@ impl Conn {
         if let Poll::Ready(done) = poll_fn(|cx| Poll::Ready(job.as_mut().poll(cx))).await {
             return Ok(done);
         }
-        if self.is_due {
-            // Answers to earlier queries of a pipeline do not wait with this one.
-            self.flush().await?;
-        }
         let mut cancelled = std::pin::pin!(end.cancelled());
         cancelled.as_mut().enable();
         let until = timeout.and_then(|timeout| self.now.checked_add(timeout)).map(tokio::time::Instant::from_std);
+        if self.is_due {
+            // Answers to earlier queries of a pipeline do not wait with this one, nor does a place that is granted meanwhile wait for who
+            // takes none of them.
+            tokio::select! {
+                biased;
+                done = &mut job => return Ok(done),
+                () = &mut cancelled => return Err(Stop::Error(errors::cancelled())),
+                () = over(until) => return Err(errors::late_at_the_door().into()),
+                flushed = self.flush() => flushed?,
+            }
+        }
         loop {
             // As in a wait for a lock: past this much, the client's end is not noticed.
             let listens = self.input.len() < AHEAD;

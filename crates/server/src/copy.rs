@@ -89,9 +89,6 @@ impl Conn {
                     Err(Broken::Length(_) | Broken::TooLong(_)) => return Ok(Piece::Other(b'd')),
                 }
             }
-            if self.is_due {
-                self.flush().await?;
-            }
             self.fill().await?;
         }
     }
@@ -105,6 +102,9 @@ impl<B: Backend> Session<B> {
         self.conn.is_due = true;
         self.conn.idle_limit = None;
         loop {
+            if self.conn.is_due {
+                self.flush_all().await?;
+            }
             match self.conn.piece().await? {
                 Piece::Data(data) => {
                     let mut parked = self.backend.copy_data(portal, &data)?;

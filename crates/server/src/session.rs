@@ -224,8 +224,9 @@ impl<B: Backend> Session<B> {
                 break errors::gone(gone);
             }
         };
-        // What is open is rolled back before the client can see the end.
+        // What is open is rolled back before the client can see the end, and who takes no last words keeps no slot.
         drop(self.backend);
+        drop(self.slot);
         self.stats.leave(&self.seen);
         // An application that leaves has often prepared all its statements: to free their plans takes as long as some
         // transactions of the thread's other sessions.
@@ -729,9 +730,18 @@ impl<B: Backend> Session<B> {
 
     /// Writes what was answered if it has become much. The slot of a client that takes nothing of it is for others meanwhile.
     pub(crate) async fn flush_much(&mut self) -> Result<(), Gone> {
-        let slot = &mut self.slot;
-        self.conn.flush_much(|| slot.iter_mut().for_each(Slot::unread)).await?;
-        if let Some(slot) = slot {
+        if self.conn.has_much() { self.flush_all().await } else { Ok(()) }
+    }
+
+    /// Writes what was answered, likewise.
+    pub(crate) async fn flush_all(&mut self) -> Result<(), Gone> {
+        let (slot, mut has_stalled) = (&mut self.slot, false);
+        let stalls = || {
+            has_stalled = true;
+            slot.iter_mut().for_each(Slot::unread);
+        };
+        self.conn.flush_or(stalls).await?;
+        if let Some(slot) = slot.as_mut().filter(|_| has_stalled) {
             // Who comes back waits for no longer than the gate's patience.
             slot.active().await;
         }

@@ -7,7 +7,7 @@
 //! nothing by becoming false: so it is in a condition, up to the first operator that is neither AND nor OR.
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, ExprSchema, Result};
+use datafusion::common::{DFSchema, ExprSchema, Result};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
@@ -36,81 +36,116 @@ impl OptimizerRule for KeepNulls {
     }
 }
 
-/// What two lists of one column weigh, or a list and two equalities that may become one.
+/// What two lists of one value weigh, or a list and two equalities that may become one.
 const TWO_LISTS: u32 = 4;
 const LIST: u32 = 2;
 const EQUALITY: u32 = 1;
 
+/// What a null of an expression counts as.
+#[derive(Clone, Copy, PartialEq)]
+enum Null {
+    /// It is one.
+    Itself,
+    /// False. The flag: below an OR.
+    False(bool),
+}
+
 /// Tells whether the rule could lose a null of this node's expressions.
 fn loses_nulls(plan: &LogicalPlan) -> Result<bool> {
-    let decides = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_) | LogicalPlan::TableScan(_));
     let schemas: Vec<DFSchema> = match plan {
         LogicalPlan::TableScan(scan) => {
             vec![DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?]
         }
         _ => plan.inputs().iter().map(|input| input.schema().as_ref().clone()).collect(),
     };
-    let mut loses = false;
-    plan.apply_expressions(|expr| {
+    let loses = |expr: &Expr, null: Null| {
         let mut lists = Lists { schemas: &schemas, weights: HashMap::new(), loses: false };
-        lists.look(expr, decides)?;
-        loses |= lists.loses;
-        Ok(if loses { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        lists.look(expr, null)?;
+        Ok(lists.loses)
+    };
+    if let LogicalPlan::Join(join) = plan {
+        // Its keys are values, and only what stands beside them is a condition.
+        for (left, right) in &join.on {
+            if loses(left, Null::Itself)? || loses(right, Null::Itself)? {
+                return Ok(true);
+            }
+        }
+        return join.filter.as_ref().map_or(Ok(false), |filter| loses(filter, Null::False(false)));
+    }
+    let decides = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::TableScan(_));
+    let null = if decides { Null::False(false) } else { Null::Itself };
+    let mut any = false;
+    plan.apply_expressions(|expr| {
+        any |= loses(expr, null)?;
+        Ok(if any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
-    Ok(loses)
+    Ok(any)
 }
 
 /// The lists of an expression in which a null counts.
 struct Lists<'a> {
     schemas: &'a [DFSchema],
-    weights: HashMap<Column, u32>,
+    /// By value, or by each column of it: the same value may be written in several ways, as with a cast that the rule moves to the
+    /// other side.
+    weights: HashMap<String, u32>,
     loses: bool,
 }
 
 impl Lists<'_> {
-    /// Goes through an expression. `decides`: its null counts as false.
-    fn look(&mut self, expr: &Expr, decides: bool) -> Result<()> {
+    fn look(&mut self, expr: &Expr, null: Null) -> Result<()> {
         match expr {
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) => {
-                self.look(left, decides)?;
-                return self.look(right, decides);
+            Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+                let null = match null {
+                    Null::False(is_below_or) => Null::False(is_below_or || *op == Operator::Or),
+                    Null::Itself => Null::Itself,
+                };
+                self.look(left, null)?;
+                return self.look(right, null);
             }
-            Expr::Alias(alias) => return self.look(&alias.expr, decides),
+            Expr::Alias(alias) => return self.look(&alias.expr, null),
             Expr::InList(InList { expr: of, list, negated }) => {
-                // A list without a value that is not null is merged with others as any other is.
-                self.loses |= list.iter().any(|item| matches!(item, Expr::Literal(value, _) if value.is_null()));
-                if *negated || !decides {
+                // A null is merged as any other value of a list, and what is no literal yet may become one.
+                self.loses |= list.iter().any(|item| !matches!(item, Expr::Literal(value, _) if !value.is_null()));
+                // Lists that are not negated only become shorter, or false; others only longer, but for those that OR connects.
+                if null == Null::Itself || (*negated && null == Null::False(true)) {
                     self.weigh(of, LIST);
                 }
             }
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq | Operator::NotEq, right }) if !decides => {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq | Operator::NotEq, right })
+                if null == Null::Itself =>
+            {
                 match (&**left, &**right) {
                     (of, Expr::Literal(..)) | (Expr::Literal(..), of) => self.weigh(of, EQUALITY),
                     _ => {}
                 }
             }
             // Equal bounds make an equality.
-            Expr::Between(between) if !decides => self.weigh(&between.expr, EQUALITY),
+            Expr::Between(between) if null == Null::Itself => self.weigh(&between.expr, EQUALITY),
             _ => {}
         }
         expr.apply_children(|part| {
-            self.look(part, false)?;
+            self.look(part, Null::Itself)?;
             Ok(TreeNodeRecursion::Continue)
         })?;
         Ok(())
     }
 
-    /// A list, or what may become one, of a value.
+    /// A list, or what may become one, of a value. Only a column is known to be never null; what is computed of it may be.
     fn weigh(&mut self, of: &Expr, weight: u32) {
-        // The same value may be written in several ways, as with a cast that the rule moves to the other side.
-        for column in of.column_refs() {
-            let nullable =
-                self.schemas.iter().find_map(|schema| Some(schema.field_from_column(column).ok()?.is_nullable()));
-            if nullable != Some(false) {
-                let sum = self.weights.entry(column.clone()).or_default();
-                *sum += weight;
-                self.loses |= TWO_LISTS <= *sum;
-            }
+        if let Expr::Column(column) = of
+            && self.schemas.iter().find_map(|schema| Some(schema.field_from_column(column).ok()?.is_nullable()))
+                == Some(false)
+        {
+            return;
+        }
+        let mut keys: Vec<String> = of.column_refs().into_iter().map(|column| column.flat_name()).collect();
+        if keys.is_empty() {
+            keys.push(of.to_string());
+        }
+        for key in keys {
+            let sum = self.weights.entry(key).or_default();
+            *sum += weight;
+            self.loses |= TWO_LISTS <= *sum;
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::session::naps::Naps;
 use crate::settings::Settings;
 use crate::types::forms::Forms;
 use crate::types::{Kind, SqlType};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Computes a value of its arguments alone.
@@ -67,8 +67,21 @@ pub struct Env {
     pub(crate) naps: Naps,
     /// What its statements hold.
     pub holdings: Arc<SessionHoldings>,
-    random: Arc<Mutex<Random>>,
+    random: Arc<Mutex<Chance>>,
     asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// The state of `random()`, now and when the statement under way began.
+#[derive(Debug)]
+struct Chance {
+    now: Random,
+    begun: Random,
+}
+
+impl Chance {
+    fn seeded(seed: u64) -> Chance {
+        Chance { now: Random::seeded(seed), begun: Random::seeded(seed) }
+    }
 }
 
 /// A setting that `set_config` asks for: name, value (nothing: back to the default), whether for the transaction alone.
@@ -91,7 +104,7 @@ impl Env {
             names: Names::default(),
             naps: Naps::default(),
             holdings: SessionHoldings::new(backend_pid),
-            random: Arc::new(Mutex::new(Random::seeded(seed))),
+            random: Arc::new(Mutex::new(Chance::seeded(seed))),
             asked: Arc::default(),
         }
     }
@@ -110,20 +123,36 @@ impl Env {
         (cast.eval)(&now, to, self)
     }
 
+    fn chance(&self) -> MutexGuard<'_, Chance> {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A statement begins.
+    pub(crate) fn begin(&self) {
+        let mut chance = self.chance();
+        chance.begun = chance.now.clone();
+    }
+
+    /// The statement that has waited begins anew: it draws the numbers that it drew before.
+    pub(crate) fn begin_again(&self) {
+        let mut chance = self.chance();
+        chance.now = chance.begun.clone();
+    }
+
     /// A random number from 0 to less than 1.
     pub fn random(&self) -> f64 {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner).next_f64()
+        self.chance().now.next_f64()
     }
 
     /// 64 random bits.
     pub fn random_bits(&self) -> u64 {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner).next()
+        self.chance().now.next()
     }
 
     /// From here on `random()` gives the numbers that belong to this seed, from -1 to 1.
     pub fn set_seed(&self, seed: f64) {
         let seed = (((1_u64 << 52) - 1) as f64 * seed) as i64 as u64;
-        *self.random.lock().unwrap_or_else(PoisonError::into_inner) = Random::seeded(seed);
+        self.chance().now = Random::seeded(seed);
     }
 
     /// Asks for a setting, to be made when the statement has run. Says how it will be shown.
@@ -156,7 +185,7 @@ impl Default for Env {
 }
 
 /// PostgreSQL's generator, xoroshiro128**, so that a seed gives the same numbers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Random([u64; 2]);
 
 impl Random {

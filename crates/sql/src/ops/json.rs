@@ -277,7 +277,6 @@ pub(super) fn operators() -> Vec<Operator> {
     ]
 }
 
-/// Of those that return sets, all rows as an array, of which the binder makes a set.
 /// The object of these keys and values, which are texts.
 fn object_of<'a>(members: impl Iterator<Item = (&'a Datum, &'a Datum)>) -> SqlResult<Datum> {
     let mut out = TextBuilder::default();
@@ -297,6 +296,7 @@ fn object_of<'a>(members: impl Iterator<Item = (&'a Datum, &'a Datum)>) -> SqlRe
     Ok(out.finish())
 }
 
+/// Functions of JSON. Those that return sets give all rows as an array, of which the binder makes a set.
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Int4, Json, Text};
     const JSON: Kind = Kind::Json;

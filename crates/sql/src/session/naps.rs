@@ -309,6 +309,17 @@ mod tests {
             let wanted = (text != "begin").then_some(held_nothing);
             assert_eq!(run(&text).0, wanted, "{text}");
         }
+        // What was taken back draws the same numbers again.
+        let mut sums = [(); 2].map(|()| {
+            run("select setseed(0.5)");
+            match run("select sum(random()) from generate_series(1, 50000)").1 {
+                Some(Outcome::Rows(rows, _)) => rows[0][0].clone(),
+                outcome => panic!("{outcome:?}"),
+            }
+        });
+        run("select setseed(0.5)");
+        let [one, other] = &mut sums;
+        assert_eq!(format!("{one:?}"), format!("{other:?}"));
         // What was taken back is done once, with the numbers that it had.
         for (text, wanted) in [
             ("select n from few", 50_001),
@@ -322,5 +333,21 @@ mod tests {
                 outcome => assert!(wanted == 0, "{text}: {outcome:?}"),
             }
         }
+    }
+
+    /// The error that takes a statement back is none of it, even where an error means that there is nothing to say.
+    #[test]
+    fn no_definition_is_lost_where_it_is_taken_back() {
+        let database = Database::new(Engine::new(EngineConfig::in_memory()));
+        let (user, name) = ("postgres".to_owned(), "postgres".to_owned());
+        let mut session =
+            database.connect(Connect { user, database: name, ..Connect::default() }).expect("the database is there");
+        let columns: Vec<String> = (0..1_500).map(|at| format!("{at} + 1 as c{at}")).collect();
+        run(&mut session, &format!("create view wide as select {}", columns.join(", ")));
+        let asked = "select length(definition) from pg_views where viewname = 'wide'";
+        let (held_nothing, outcome) = run(&mut session, asked);
+        assert!(held_nothing.is_some(), "it looked at no time");
+        let Some(Outcome::Rows(rows, _)) = outcome else { panic!("{outcome:?}") };
+        assert!(matches!(rows[0][0], Datum::Int4(length) if 10_000 < length), "{rows:?}");
     }
 }

@@ -166,9 +166,11 @@ impl Session {
         }
         if self.is_parked {
             self.numbers.begin_again();
+            self.env.begin_again();
             self.advised.begin_again();
         } else {
             self.numbers.begin();
+            self.env.begin();
             self.advised.begin();
         }
         let must_stay = self.must_stay(&needs, &seen.state).filter(|_| !has_begun && !matches!(needs, Needs::Nothing));
@@ -229,15 +231,16 @@ impl Session {
                 env.holdings.forget_results();
             }
             match result {
-                Ok(result) => Ok(Part::Done(result)),
-                // What it has done so far is done again when it has slept, or elsewhere.
-                Err(_) if env.naps.is_asked() => {
+                // What it has done so far is done again when it has slept, or elsewhere. The error that ended it may have been lost on
+                // its way: what writes a definition for the system's views says nothing where it meets one.
+                _ if env.naps.is_asked() => {
                     // A cancel that came before is the engine's.
                     bed.take();
                     txn.check_active()?;
                     txn.take_back();
                     Ok(Part::TakenBack)
                 }
+                Ok(result) => Ok(Part::Done(result)),
                 Err(error) if moves(&error) && !keeps_snapshot => {
                     txn.check_active()?;
                     txn.take_back();

@@ -215,6 +215,9 @@ impl Fields {
                 if let Some(month) = month_of(word) {
                     // 08 Jan: what was taken for a month is the day.
                     if let (Some(first), None, false) = (self.month, self.day, self.text_month) {
+                        if !(1..=31).contains(&first) {
+                            return Err(Fault::Syntax);
+                        }
                         self.day = Some(first);
                     }
                     (self.month, self.text_month) = (Some(month), true);
