@@ -285,11 +285,11 @@ fn noise_hides_no_change_of_the_load() {
             let now = simulation.now();
             controller.look(now, simulation.gate_mut());
         }
-        // Locks: the best is done with a few.
+        // Locks: the best is done with a few, and without a limit half of it.
         let mpl = simulation.gate().mpl();
         let log: Vec<String> =
             controller.moves().map(|a| format!("{:?}: {} to {}: {}", a.at, a.from, a.to, a.reason)).collect();
-        assert!((1..=8).contains(&mpl), "{mpl}, seed {seed}: {log:#?}");
+        assert!((1..=16).contains(&mpl), "{mpl}, seed {seed}: {log:#?}");
     };
     std::thread::scope(|scope| (1..=3).for_each(|seed| drop(scope.spawn(move || noisy(seed)))));
 }
