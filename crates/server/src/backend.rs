@@ -254,7 +254,7 @@ pub trait Backend: Send + 'static {
         Format::Text
     }
 
-    /// Whether the portal, once it runs, ends soon or is parked when [`Backend::stay_for`] says so.
+    /// Tells whether [`Backend::stay_for`] can park the portal, or need not: it ends soon.
     fn can_move(&self, _portal: &Self::Portal) -> bool {
         true
     }

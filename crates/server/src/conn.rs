@@ -205,6 +205,8 @@ const TURN: Duration = Duration::from_micros(250);
 const WAIT: Duration = Duration::from_micros(100);
 /// Room for one read.
 const READ: usize = 8 << 10;
+/// Terminate, the last message of a client.
+pub(crate) const TERMINATE: &[u8] = b"X\0\0\0\x04";
 /// An empty buffer larger than this is given back: most sessions are idle.
 const KEEP: usize = 16 << 10;
 /// While a statement waits, this much is read ahead.
@@ -238,7 +240,7 @@ pub struct Conn {
     turn: Instant,
     ending: Ending,
     unfinished: Unfinished,
-    /// How long the client may take nothing of what it is sent.
+    /// Time in which the client may take nothing of what it is sent; none: any.
     pub(crate) send_limit: Option<Duration>,
     /// True if something was written that may still have to be sent.
     pub(crate) flushes: bool,
@@ -321,11 +323,6 @@ impl Conn {
     /// Ready when the server ends.
     pub(crate) fn ending(&mut self) -> &mut Ending {
         &mut self.ending
-    }
-
-    /// The stream, what was read, the server's end, and what was answered, for who does several things with them at once.
-    pub(crate) fn parts(&mut self) -> (&mut Box<dyn Io>, &mut BytesMut, &mut Ending, &mut BytesMut) {
-        (&mut self.io, &mut self.input, &mut self.ending, &mut self.replies.out)
     }
 
     /// Goes on in the runtime of the caller.
@@ -496,7 +493,7 @@ impl Conn {
     ///
     /// Dropped before its end, it has lost nothing: the rest is due.
     pub(crate) async fn flush_or(&mut self, mut stalls: impl FnMut()) -> Result<(), Gone> {
-        if self.replies.out.is_empty() {
+        if self.replies.out.is_empty() && !self.flushes {
             self.is_due = false;
             return Ok(());
         }
@@ -536,37 +533,42 @@ impl Conn {
         let waiting = waiter.begin();
         parked.on_ready(Arc::clone(waiter) as Arc<dyn engine::Wake>);
         let until = parked.until().map(tokio::time::Instant::from_std);
-        if self.is_due {
-            // Answers to earlier queries of a pipeline do not wait with this one, nor does it wait for who takes none of them.
-            let gone = tokio::select! {
-                biased;
-                () = waiting.told() => return Ok(()),
-                () = over(until) => return Ok(()),
-                flushed = self.flush() => flushed.err(),
-            };
-            if let Some(gone) = gone {
+        tokio::select! {
+            biased;
+            () = waiting.told() => Ok(()),
+            () = over(until) => Ok(()),
+            gone = self.attend(false) => {
                 cancel.cancel();
-                return Err(gone);
+                Err(gone)
             }
         }
+    }
+
+    /// What a wait leaves room for, until the client or the server is gone: answers to earlier queries of a pipeline do not wait with
+    /// it, nor does what is waited for wait for a client that takes none of them; then a little is read ahead. Nothing is lost if it is
+    /// given up. `may_leave`: a client that has said good-bye is not gone, and what it has asked before is done.
+    pub(crate) async fn attend(&mut self, may_leave: bool) -> Gone {
+        if self.is_due
+            && let Err(gone) = self.flush().await
+        {
+            return gone;
+        }
+        let mut is_there = true;
         loop {
-            // A client may send more meanwhile; past this much, its end is not noticed until the wait is over.
-            let listens = self.input.len() < AHEAD;
+            // Past this much, the client's end is not noticed until the wait is over.
+            let listens = is_there && self.input.len() < AHEAD;
             if listens {
                 self.input.reserve(READ);
             }
-            let gone = tokio::select! {
+            tokio::select! {
                 biased;
-                () = waiting.told() => return Ok(()),
-                () = over(until) => return Ok(()),
-                () = &mut self.ending => Gone::Server,
+                () = &mut self.ending => return Gone::Server,
                 read = self.io.read_buf(&mut self.input), if listens => match read {
-                    Ok(0) | Err(_) => Gone::Client,
-                    Ok(_) => continue,
+                    Ok(0) if may_leave && self.input.ends_with(TERMINATE) => is_there = false,
+                    Ok(0) | Err(_) => return Gone::Client,
+                    Ok(_) => {}
                 },
-            };
-            cancel.cancel();
-            return Err(gone);
+            }
         }
     }
 
@@ -586,34 +588,12 @@ impl Conn {
         let mut cancelled = std::pin::pin!(end.cancelled());
         cancelled.as_mut().enable();
         let until = timeout.and_then(|timeout| self.now.checked_add(timeout)).map(tokio::time::Instant::from_std);
-        if self.is_due {
-            // Answers to earlier queries of a pipeline do not wait with this one, nor does a place that is granted meanwhile wait for who
-            // takes none of them.
-            tokio::select! {
-                biased;
-                done = &mut job => return Ok(done),
-                () = &mut cancelled => return Err(Stop::Error(errors::cancelled())),
-                () = over(until) => return Err(errors::late_at_the_door().into()),
-                flushed = self.flush() => flushed?,
-            }
-        }
-        loop {
-            // As in a wait for a lock: past this much, the client's end is not noticed.
-            let listens = self.input.len() < AHEAD;
-            if listens {
-                self.input.reserve(READ);
-            }
-            tokio::select! {
-                biased;
-                done = &mut job => return Ok(done),
-                () = &mut cancelled => return Err(Stop::Error(errors::cancelled())),
-                () = over(until) => return Err(errors::late_at_the_door().into()),
-                () = &mut self.ending => return Err(Gone::Server.into()),
-                read = self.io.read_buf(&mut self.input), if listens => match read {
-                    Ok(0) | Err(_) => return Err(Gone::Client.into()),
-                    Ok(_) => {}
-                },
-            }
+        tokio::select! {
+            biased;
+            done = &mut job => Ok(done),
+            () = &mut cancelled => Err(Stop::Error(errors::cancelled())),
+            () = over(until) => Err(errors::late_at_the_door().into()),
+            gone = self.attend(false) => Err(gone.into()),
         }
     }
 
@@ -672,9 +652,11 @@ impl Conn {
     /// The last words: written as far as the client takes them, then the connection is closed. What the client has sent
     /// meanwhile is read for a while: a system that closes with bytes unread makes the client's lose what was written.
     pub(crate) async fn close(mut self) {
+        let mut is_hurried = false;
         let sent = poll_fn(|cx| {
             // Nobody's end waits for a client that takes nothing.
-            if self.send_limit != Some(DRAIN_TIME) && Pin::new(&mut self.ending).poll(cx).is_ready() {
+            if !is_hurried && Pin::new(&mut self.ending).poll(cx).is_ready() {
+                is_hurried = true;
                 (self.send_limit, self.stall) = (Some(DRAIN_TIME), None);
             }
             self.poll_send(cx)

@@ -346,6 +346,8 @@ impl<B: Backend> Session<B> {
         let was_suspended = kept.is_some();
         let (now, later) = rows.as_slice().split_at(limit.unwrap_or(usize::MAX).min(rows.len()));
         let left = match kept {
+            // Nothing is left to weigh.
+            Some(_) if later.is_empty() => Ok(0),
             Some(kept) => Ok(kept.saturating_sub(bytes_of_rows(now))),
             None => self.weigh(later),
         };

@@ -11,7 +11,7 @@ use super::scan::{Scan, scan_known};
 use super::shown::Shown;
 use super::target::{self};
 use super::turn::Wanted;
-use crate::conn::{Conn, Gone, Io};
+use crate::conn::{Conn, Gone};
 use crate::door::TurnedAway;
 use crate::errors;
 use crate::frame::{self, Broken, HEAD};
@@ -21,21 +21,16 @@ use crate::stats::{Seen, Stats};
 use bytes::{Buf, BytesMut};
 use sql::SqlError;
 use std::future::poll_fn;
-use std::io;
 use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 
-/// While a client waits for a connection, this much is read ahead.
-const AHEAD: usize = 64 << 10;
 const READ: usize = 8 << 10;
 /// An empty buffer larger than this is given back.
 const KEEP: usize = 16 << 10;
-/// The last message of a client that leaves in order.
-const TERMINATE: &[u8] = b"X\0\0\0\x04";
 
 /// Kind and length of the next message, which stands first in the input.
 type Next = Result<(u8, usize), Broken>;
@@ -503,33 +498,30 @@ impl Talk {
         let mut has_waited = pin!(over(self.client.query_wait()));
         // Whoever yields to the runtime yields to it, and is not asked again at once.
         let mut was_just_asked = true;
-        loop {
-            let asked = poll_fn(|cx| match mem::take(&mut was_just_asked) {
-                true => Poll::Pending,
-                false => wanted.as_mut().poll(cx),
-            });
-            let (io, input, ending, out) = self.conn.parts();
-            tokio::select! {
-                biased;
-                got = asked => {
-                    self.seen.set_waiting(false);
-                    return got.map_err(|away| self.turned_away(away));
-                }
-                () = &mut cancelled => {
-                    reach.rests();
-                    return Err(errors::cancelled().into());
-                }
-                _ = &mut late => {
-                    reach.rests();
-                    return Err(errors::late_at_the_door().into());
-                }
-                waited = &mut has_waited => {
-                    reach.rests();
-                    return Err(Gone::Waited(waited).into());
-                }
-                () = ending => return Err(Gone::Server.into()),
-                moved = go_on(io, input, out) => moved.map_err(|_| Gone::Client)?,
+        let asked = poll_fn(|cx| match mem::take(&mut was_just_asked) {
+            true => Poll::Pending,
+            false => wanted.as_mut().poll(cx),
+        });
+        self.conn.is_due = true;
+        tokio::select! {
+            biased;
+            got = asked => {
+                self.seen.set_waiting(false);
+                got.map_err(|away| self.turned_away(away))
             }
+            () = &mut cancelled => {
+                reach.rests();
+                Err(errors::cancelled().into())
+            }
+            _ = &mut late => {
+                reach.rests();
+                Err(errors::late_at_the_door().into())
+            }
+            waited = &mut has_waited => {
+                reach.rests();
+                Err(Gone::Waited(waited).into())
+            }
+            gone = self.conn.attend(true) => Err(gone.into()),
         }
     }
 }
@@ -549,25 +541,5 @@ async fn over(timeout: Option<Duration>) -> Duration {
             timeout
         }
         None => std::future::pending().await,
-    }
-}
-
-/// What a wait leaves room for: answers to what came before do not wait, too; then a little is read ahead. Nothing is lost if
-/// it is given up.
-async fn go_on(io: &mut Box<dyn Io>, input: &mut BytesMut, out: &mut BytesMut) -> io::Result<()> {
-    if !out.is_empty() {
-        io.write_buf(out).await?;
-        return if out.is_empty() { io.flush().await } else { Ok(()) };
-    }
-    if AHEAD <= input.len() {
-        // Past this much, the client's end is not noticed until the wait is over.
-        return std::future::pending().await;
-    }
-    input.reserve(READ);
-    match io.read_buf(input).await? {
-        // It has said good-bye: what it has asked before is done all the same.
-        0 if input.ends_with(TERMINATE) => std::future::pending().await,
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok(()),
     }
 }
