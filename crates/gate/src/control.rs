@@ -448,7 +448,7 @@ impl Controller {
         self.comparing.is_none() && VARIED <= c2 && seen.throughput.half_width <= OWN * own
     }
 
-    /// How long an observation may take. A varied load needs so many times as many transactions.
+    /// Longest time of an observation. A varied load needs C² times as many transactions.
     fn longest(&self, seen: &Observation, is_varied: bool) -> Duration {
         let times = if is_varied { self.work_with(seen).c2().min(C2_MAX) } else { 1.0 };
         self.settings.observation_max.mul_f64(times)
@@ -509,17 +509,10 @@ impl Controller {
                 _ => {}
             }
             // Though it is not known what it does now, it is not what it did.
-            let is_varied = self.is_varied(seen);
-            let in_turn = asks_again || was_bound && tried.is_bound() && is_lowest && !is_varied;
+            let observes = is_lowest && self.is_varied(seen);
+            let in_turn = asks_again || was_bound && tried.is_bound() && is_lowest && !observes;
             match unsure {
-                Some(unsure) if !in_turn && is_varied && is_lowest => {
-                    // Who searches observes for longer.
-                    self.before = self.curve();
-                    self.tried.clear();
-                    (self.phase, self.guarded, self.held) = (Phase::Searching, false, Some(seen.mpl));
-                    return (seen.mpl, unsure);
-                }
-                Some(unsure) if !in_turn => return (seen.mpl, unsure),
+                Some(unsure) if !in_turn && !observes => return (seen.mpl, unsure),
                 _ if !asks_again && in_turn && rest.is_some_and(|rest| now < rest.changed) => {
                     return (seen.mpl, unsure.unwrap_or(Reason::Waits));
                 }
@@ -532,6 +525,10 @@ impl Controller {
             (self.phase, self.guarded) = (Phase::Searching, false);
             (self.in_turn, self.held) = (in_turn, Some(seen.mpl));
             (self.began, self.cost) = (now, 0.0);
+            if let Some(unsure) = unsure.filter(|_| !in_turn) {
+                // A search observes a varied load for longer.
+                return (seen.mpl, unsure);
+            }
         }
         let mut mpl = seen.mpl;
         if unsure.is_some() && !self.in_turn {

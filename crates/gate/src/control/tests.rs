@@ -270,7 +270,8 @@ fn a_search_on_an_unsteady_host_compares_soon() {
     assert!(simulation.now() < Time::ZERO.after(Duration::from_secs(30)), "{:?}", simulation.now());
 }
 
-/// A limit that is compared goes on with the mix: the host's noise hides neither what is far better nor a change of the load.
+/// A limit that is compared goes on with the mix: the host's noise hides neither what is far better nor a change of the load. Each of
+/// eight hosts has a limit far below none soon, and most have one of the best in two hours.
 #[test]
 fn noise_hides_no_change_of_the_load() {
     let noisy = |seed: u64| {
@@ -279,19 +280,27 @@ fn noise_hides_no_change_of_the_load() {
         let mut controller = Controller::new(ControlSettings { mpl_max: 100, ..ControlSettings::default() });
         search(&mut controller, &mut simulation, 20);
         simulation.switch(&setups[14].workload.clone());
-        let until = simulation.now().after(Duration::from_secs(7_200));
-        while simulation.now() < until {
-            simulation.run(100);
-            let now = simulation.now();
-            controller.look(now, simulation.gate_mut());
-        }
+        let changed = simulation.now();
         // Locks: the best is done with a few, and without a limit half of it.
-        let mpl = simulation.gate().mpl();
-        let log: Vec<String> =
-            controller.moves().map(|a| format!("{:?}: {} to {}: {}", a.at, a.from, a.to, a.reason)).collect();
-        assert!((1..=16).contains(&mpl), "{mpl}, seed {seed}: {log:#?}");
+        [(22, 1_800), (8, 7_200)].map(|(most, seconds)| {
+            let until = changed.after(Duration::from_secs(seconds));
+            while simulation.now() < until {
+                simulation.run(100);
+                let now = simulation.now();
+                controller.look(now, simulation.gate_mut());
+                if controller.phase() == Phase::Holding && simulation.gate().mpl() <= most {
+                    return true;
+                }
+            }
+            false
+        })
     };
-    std::thread::scope(|scope| (1..=3).for_each(|seed| drop(scope.spawn(move || noisy(seed)))));
+    let found = std::thread::scope(|scope| {
+        let runs: Vec<_> = (1..=8).map(|seed| scope.spawn(move || noisy(seed))).collect();
+        runs.into_iter().map(|run| run.join().expect("it ends")).collect::<Vec<_>>()
+    });
+    assert!(found.iter().all(|[is_low, _]| *is_low), "{found:?}");
+    assert!(5 <= found.iter().filter(|[_, is_best]| *is_best).count(), "{found:?}");
 }
 
 /// A pause of the load neither ends an observation that is not precise nor changes what was found.
