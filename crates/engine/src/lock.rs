@@ -123,16 +123,18 @@ impl Inner {
     pub(crate) fn announce_load(&self, held: &Held<'_>, table: &Table) -> Result<()> {
         let number = table.id % TABLE_BITS;
         held.set_tables_written(1 << number);
-        if self.locks.admits_writers(number) {
-            return table.check_in_use();
+        if !self.locks.admits_writers(number) {
+            let elsewhere = Elsewhere { inner: self, held, without_own: Own::Writes };
+            let asker = Asker { owner: held.owner(), importance: held.importance(), waiter: None, for_session: false };
+            let lock = (Key::Table(table.id), Mode::ROW_EXCLUSIVE);
+            match self.locks.ask(&self.registry, &elsewhere, asker, lock, Ask::Check)? {
+                Answer::Blocked(_) => {
+                    return Err(Error::WriteConflict { table: table.name().to_owned(), is_deleted: false });
+                }
+                Answer::Free | Answer::Granted { .. } => {}
+            }
         }
-        let elsewhere = Elsewhere { inner: self, held, without_own: Own::Writes };
-        let asker = Asker { owner: held.owner(), importance: held.importance(), waiter: None, for_session: false };
-        let lock = (Key::Table(table.id), Mode::ROW_EXCLUSIVE);
-        match self.locks.ask(&self.registry, &elsewhere, asker, lock, Ask::Check)? {
-            Answer::Blocked(_) => Err(Error::WriteConflict { table: table.name().to_owned(), is_deleted: false }),
-            Answer::Free | Answer::Granted { .. } => table.check_in_use(),
-        }
+        table.check_in_use()
     }
 
     /// A load is decided: whoever waits for its table or its keys is woken.
@@ -561,7 +563,7 @@ impl Txn<'_> {
         }
     }
 
-    /// Whether the snapshot misses a change of the row that excluded [`RowLock::KeyShare`].
+    /// Tells whether the snapshot misses a change of the row that excluded [`RowLock::KeyShare`].
     fn misses_sole_change(&self, table: &Table, row: RowId) -> bool {
         match table.rows.newest(row.0, self.held().pin()) {
             Newest::Hot(newest) => self.held().misses_sole_change(newest),
@@ -570,7 +572,7 @@ impl Txn<'_> {
         }
     }
 
-    /// Whether the transaction has locked the row FOR UPDATE.
+    /// Tells whether the transaction has locked the row FOR UPDATE.
     #[cold]
     pub(crate) fn has_locked(&self, table: &Table, row: RowId) -> bool {
         let key = Key::Row { table: table.id, row: row.0 };

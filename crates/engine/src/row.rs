@@ -45,8 +45,8 @@ impl<'t> Row<'t> {
         self.id
     }
 
-    /// Whether both are the same version of one row. Of one that is committed and that nobody has claimed, only if both come
-    /// from one look: it may be frozen at any time, and then has another place.
+    /// Tells whether both are the same version of one row. Both must come from one look if it is committed and nobody has claimed it: it
+    /// may be frozen at any time, and then has another place.
     pub fn is_same_version(&self, other: &Row<'_>) -> bool {
         match (self.place, other.place) {
             (Place::Hot(one), Place::Hot(other)) => std::ptr::eq(one, other),

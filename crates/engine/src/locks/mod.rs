@@ -487,7 +487,7 @@ impl LockTable {
         wake(wakes);
     }
 
-    /// Whether this owner has the lock in a mode that covers `mode`.
+    /// Tells whether this owner has the lock in a mode that covers `mode`.
     pub(crate) fn has(&self, owner: u64, key: Key, mode: Mode) -> bool {
         !self.is_unmarked(key)
             && self.with_entry(key, false, |entry| entry.is_some_and(|entry| entry.covers(owner, mode)))

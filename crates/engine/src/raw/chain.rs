@@ -126,7 +126,7 @@ impl Held<'_> {
         version.set_flag(SOLE);
     }
 
-    /// Whether another transaction has committed a change of the row since our snapshot for which it had the row to itself.
+    /// Tells whether another transaction has committed a change of the row since our snapshot for which it had the row to itself.
     pub(crate) fn misses_sole_change(&self, newest: &Version) -> bool {
         let mut next = Some(newest);
         while let Some(version) = next {

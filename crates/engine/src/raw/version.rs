@@ -47,8 +47,8 @@ pub(super) const UNLINKED: u32 = 1;
 pub(super) const GAP: u32 = 2;
 /// An index may have entries only for its key: whoever clears it away looks.
 pub(super) const DUTY: u32 = 4;
-/// Its maker had the row to itself, or a version since taken out below it did: it changed a key, or had locked the row FOR
-/// UPDATE.
+/// Flag of a version whose maker had the row to itself, or had a version since taken out below it: it changed a key, or had locked the
+/// row FOR UPDATE.
 pub(super) const SOLE: u32 = 16;
 
 /// In the model: it was freed.

@@ -7,7 +7,7 @@
 //! nothing by becoming false: so it is in a condition, up to the first operator that is neither AND nor OR.
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ExprSchema, Result};
+use datafusion::common::{Column, ExprSchema, Result};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
@@ -36,12 +36,12 @@ impl OptimizerRule for KeepNulls {
     }
 }
 
-/// What two lists of one value weigh, or a list and two equalities that may become one.
+/// Weight of two lists of one value, or of a list and two equalities that may become one.
 const TWO_LISTS: u32 = 4;
 const LIST: u32 = 2;
 const EQUALITY: u32 = 1;
 
-/// What a null of an expression counts as.
+/// Meaning of a null of an expression.
 #[derive(Clone, Copy, PartialEq)]
 enum Null {
     /// It is one.
@@ -52,14 +52,8 @@ enum Null {
 
 /// Tells whether the rule could lose a null of this node's expressions.
 fn loses_nulls(plan: &LogicalPlan) -> Result<bool> {
-    let schemas: Vec<DFSchema> = match plan {
-        LogicalPlan::TableScan(scan) => {
-            vec![DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?]
-        }
-        _ => plan.inputs().iter().map(|input| input.schema().as_ref().clone()).collect(),
-    };
     let loses = |expr: &Expr, null: Null| {
-        let mut lists = Lists { schemas: &schemas, weights: HashMap::new(), loses: false };
+        let mut lists = Lists { plan, weights: HashMap::new(), loses: false };
         lists.look(expr, null)?;
         Ok(lists.loses)
     };
@@ -84,7 +78,7 @@ fn loses_nulls(plan: &LogicalPlan) -> Result<bool> {
 
 /// The lists of an expression in which a null counts.
 struct Lists<'a> {
-    schemas: &'a [DFSchema],
+    plan: &'a LogicalPlan,
     /// By value, or by each column of it: the same value may be written in several ways, as with a cast that the rule moves to the
     /// other side.
     weights: HashMap<String, u32>,
@@ -130,11 +124,24 @@ impl Lists<'_> {
         Ok(())
     }
 
+    /// Tells whether a column of what the node is computed from is known to be never null.
+    fn is_never_null(&self, column: &Column) -> bool {
+        let nullable = match self.plan {
+            LogicalPlan::TableScan(scan) => {
+                scan.source.schema().field_with_name(&column.name).ok().map(|field| field.is_nullable())
+            }
+            plan => plan
+                .inputs()
+                .iter()
+                .find_map(|input| Some(input.schema().field_from_column(column).ok()?.is_nullable())),
+        };
+        nullable == Some(false)
+    }
+
     /// A list, or what may become one, of a value. Only a column is known to be never null; what is computed of it may be.
     fn weigh(&mut self, of: &Expr, weight: u32) {
         if let Expr::Column(column) = of
-            && self.schemas.iter().find_map(|schema| Some(schema.field_from_column(column).ok()?.is_nullable()))
-                == Some(false)
+            && self.is_never_null(column)
         {
             return;
         }

@@ -3,6 +3,7 @@
 use super::ast::{Body, Cte, Expr, FromItem, Group, Item, Node, Query, Select};
 use super::exprs::{Gen, Leaf, Scope, call, column};
 use super::queries::COMMON;
+use super::shapes::moments;
 use super::types::Ty;
 
 /// Set-returning calls over one value, with its type.
@@ -13,11 +14,7 @@ const CALLS: [(&str, Ty, Ty); 7] = [
     ("unnest($0)", Ty::TextArray, Ty::Text),
     ("generate_subscripts($0, 1)", Ty::Int4Array, Ty::Int4),
     ("regexp_split_to_table($0, 'b')", Ty::Text, Ty::Text),
-    (
-        "generate_series(nullif(nullif($0, 'infinity'), '-infinity'), nullif(nullif($0, 'infinity'), '-infinity') + interval '1 day', interval '12 hours')",
-        Ty::Timestamptz,
-        Ty::Timestamptz,
-    ),
+    (moments!("1 day", "12 hours"), Ty::Timestamptz, Ty::Timestamptz),
 ];
 
 fn one(expr: Expr) -> Item {

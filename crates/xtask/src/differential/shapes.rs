@@ -9,28 +9,31 @@ use super::queries::COMMON;
 use super::schema::TABLES;
 use super::types::Ty;
 
-/// Calls that return sets, with the types of their arguments. None has many rows: a series from infinity has no end.
+/// A series of moments from an argument on. One from infinity has no end.
+macro_rules! moments {
+    ($long:literal, $step:literal) => {
+        concat!(
+            "generate_series(nullif(nullif($0, 'infinity'), '-infinity'), ",
+            "nullif(nullif($0, 'infinity'), '-infinity') + interval '",
+            $long,
+            "', interval '",
+            $step,
+            "')"
+        )
+    };
+}
+pub(super) use moments;
+
+/// Calls that return sets, with the types of their arguments. None has many rows.
 const SETS: [(&str, &[Ty], Ty); 16] = [
     ("generate_series(1, least($0, 3))", &[Ty::Int4], Ty::Int4),
     ("generate_series($0, $0 + 1)", &[Ty::Int8], Ty::Int8),
     ("generate_series(2, -least($0, 2), -1)", &[Ty::Int4], Ty::Int4),
     ("(generate_series(1, 2) + $0)", &[Ty::Int4], Ty::Int4),
     ("generate_series($0, $0 + 1, 0.25)", &[Ty::Numeric], Ty::Numeric),
-    (
-        "generate_series(nullif(nullif($0, 'infinity'), '-infinity'), nullif(nullif($0, 'infinity'), '-infinity') + interval '2 hours', interval '30 minutes')",
-        &[Ty::Timestamptz],
-        Ty::Timestamptz,
-    ),
-    (
-        "generate_series(nullif(nullif($0, 'infinity'), '-infinity'), nullif(nullif($0, 'infinity'), '-infinity') + interval '3 days', interval '1 day')",
-        &[Ty::Timestamptz],
-        Ty::Timestamptz,
-    ),
-    (
-        "generate_series(nullif(nullif($0, 'infinity'), '-infinity'), nullif(nullif($0, 'infinity'), '-infinity') + interval '2 months', interval '1 month')",
-        &[Ty::Timestamp],
-        Ty::Timestamp,
-    ),
+    (moments!("2 hours", "30 minutes"), &[Ty::Timestamptz], Ty::Timestamptz),
+    (moments!("3 days", "1 day"), &[Ty::Timestamptz], Ty::Timestamptz),
+    (moments!("2 months", "1 month"), &[Ty::Timestamp], Ty::Timestamp),
     ("unnest($0)", &[Ty::Int4Array], Ty::Int4),
     ("unnest($0)", &[Ty::TextArray], Ty::Text),
     ("(unnest($0) || '-')", &[Ty::TextArray], Ty::Text),
