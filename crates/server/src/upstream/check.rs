@@ -69,6 +69,8 @@ impl Found {
         let is_as_ever = match &*name {
             "role" => value == "none",
             "session_authorization" => value == user,
+            // Of the last transaction. The server goes on calling them settings of the session once one has set them.
+            "transaction_isolation" | "transaction_read_only" | "transaction_deferrable" => true,
             // One of two parts that was reset is empty for ever after.
             name => value.is_empty() && name.contains('.'),
         };

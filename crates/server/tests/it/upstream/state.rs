@@ -45,6 +45,35 @@ pub fn settings_follow() {
     assert_eq!(front.all_idle(), 1);
 }
 
+/// The level of a transaction is no setting of the session, though the server calls it one once somebody has set it; the level of
+/// those to come is.
+pub fn levels_are_of_transactions() {
+    let Some(front) = Front::new(1) else { return };
+    front.runtime.block_on(async {
+        let (one, two) = (front.client().await, front.client().await);
+        for before in [
+            "begin; set transaction isolation level serializable; select 1; commit",
+            "set transaction isolation level serializable",
+            "begin; set transaction read only; select 1; commit",
+        ] {
+            one.batch_execute(before).await.unwrap();
+            for (set, level, read_only) in [
+                ("set session characteristics as transaction isolation level serializable", "serializable", "off"),
+                ("set default_transaction_isolation = 'repeatable read'", "repeatable read", "off"),
+                ("set default_transaction_read_only = on", "repeatable read", "on"),
+                ("reset default_transaction_isolation; reset default_transaction_read_only", "read committed", "off"),
+            ] {
+                two.batch_execute(set).await.unwrap();
+                assert_eq!(value(&one, "show transaction_isolation").await, "read committed", "{before}; {set}");
+                assert_eq!(value(&two, "show transaction_isolation").await, level, "{before}; {set}");
+                assert_eq!(value(&one, "show transaction_read_only").await, "off", "{before}; {set}");
+                assert_eq!(value(&two, "show transaction_read_only").await, read_only, "{before}; {set}");
+            }
+        }
+    });
+    assert_eq!(front.all_idle(), 1);
+}
+
 /// Settings that the server refuses leave the connection with nobody's: the next client does not get those of the one before.
 pub fn refused_settings_are_nobodys() {
     let Some(front) = Front::new(1) else { return };
