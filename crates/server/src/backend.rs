@@ -269,8 +269,8 @@ pub trait Backend: Send + 'static {
     /// Whatever the statement meets.
     fn execute(&mut self, portal: &mut Self::Portal) -> SqlResult<Run>;
 
-    /// Takes a piece of what a COPY is given; pieces end anywhere. If it waits, it has kept the piece, and is called with an
-    /// empty one when the wait is over.
+    /// Takes a piece of what a COPY is given; pieces end anywhere. An empty one says that the client sends no more for now. If it
+    /// waits, it has kept the piece, and is called with an empty one when the wait is over.
     ///
     /// # Errors
     /// Data that are none of the table's; whatever inserting them meets.

@@ -11,6 +11,10 @@ use crate::frame::{self, Broken, Fields};
 use crate::session::{Session, Stop};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use sql::session::{Outcome, Tag};
+use std::time::Duration;
+
+/// A client that has sent data, and then nothing for so long, may wait for an answer.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a client may say while its data come in.
 enum Piece {
@@ -20,6 +24,8 @@ enum Piece {
     Done,
     /// It gives up, and says why.
     Fail(Bytes),
+    /// Nothing more for now: the client may wait to be told what is wrong with what it has sent.
+    Pause,
     /// `Flush` and `Sync`, from clients that do not know that this is a COPY.
     Nothing,
     /// Anything else.
@@ -51,8 +57,8 @@ impl CopyRows<'_> {
 }
 
 impl Conn {
-    /// The next piece of what comes in.
-    async fn piece(&mut self) -> Result<Piece, Gone> {
+    /// The next piece of what comes in. `fed` says that data have come since the last pause.
+    async fn piece(&mut self, fed: bool) -> Result<Piece, Gone> {
         loop {
             if 0 < self.copy_left {
                 let here = self.copy_left.min(self.input.len());
@@ -71,6 +77,8 @@ impl Conn {
                         }
                         continue;
                     }
+                    // An error comes before the `Sync` that ends the messages which are skipped behind it.
+                    Ok(Some((b'H' | b'S', _))) if fed => return Ok(Piece::Pause),
                     Ok(Some((kind @ (b'c' | b'f' | b'H' | b'S'), _))) => {
                         match frame::whole(&self.input, frame::SMALL_MAX) {
                             Ok(Some((_, length))) => {
@@ -89,7 +97,13 @@ impl Conn {
                     Err(Broken::Length(_) | Broken::TooLong(_)) => return Ok(Piece::Other(b'd')),
                 }
             }
-            self.fill().await?;
+            if !fed {
+                self.fill().await?;
+            } else if let Ok(filled) = tokio::time::timeout(PAUSE, self.fill()).await {
+                filled?;
+            } else {
+                return Ok(Piece::Pause);
+            }
         }
     }
 }
@@ -101,18 +115,16 @@ impl<B: Backend> Session<B> {
         self.conn.replies.copy_in(shape);
         self.conn.is_due = true;
         self.conn.idle_limit = None;
+        let mut fed = false;
         loop {
             if self.conn.is_due {
                 self.flush_all().await?;
             }
-            match self.conn.piece().await? {
-                Piece::Data(data) => {
-                    let mut parked = self.backend.copy_data(portal, &data)?;
-                    while let Some(wait) = parked {
-                        self.wait(wait).await?;
-                        parked = self.backend.copy_data(portal, &[])?;
-                    }
-                }
+            let piece = self.conn.piece(fed).await?;
+            fed = matches!(piece, Piece::Data(_));
+            match piece {
+                Piece::Data(data) => self.copy_piece(portal, &data).await?,
+                Piece::Pause => self.copy_piece(portal, &[]).await?,
                 Piece::Done => break,
                 Piece::Fail(body) => {
                     let mut fields = Fields::of(&body);
@@ -129,6 +141,15 @@ impl<B: Backend> Session<B> {
             }
         }
         self.copy_end(portal).await
+    }
+
+    async fn copy_piece(&mut self, portal: &mut B::Portal, data: &[u8]) -> Result<(), Stop> {
+        let mut parked = self.backend.copy_data(portal, data)?;
+        while let Some(wait) = parked {
+            self.wait(wait).await?;
+            parked = self.backend.copy_data(portal, &[])?;
+        }
+        Ok(())
     }
 
     async fn copy_end(&mut self, portal: &mut B::Portal) -> Result<Outcome, Stop> {

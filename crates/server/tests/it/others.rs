@@ -1,7 +1,7 @@
 //! What sessions do to one another, and what is left of one that has gone.
 
 use crate::real::Real;
-use crate::support::{PATIENCE, Raw, message, query};
+use crate::support::{PATIENCE, Raw, bind, execute, message, parse, query, sync};
 use std::net::TcpStream;
 use std::time::Duration;
 use tokio_postgres::Client;
@@ -57,6 +57,48 @@ pub fn errors_say_what_they_are_about() {
         let error = error.as_db_error().unwrap();
         assert_eq!((error.schema(), error.table(), error.constraint()), (None, None, None));
     });
+}
+
+/// A wrong row is told while the client waits, and a `Sync` behind it ends what is skipped.
+pub fn a_copy_tells_of_a_wrong_row_at_once() {
+    let real = Real::new();
+    let mut client = raw(&real);
+    client.ask(&query("create table t (id int primary key)"));
+    let wrong = "E(ERROR|22P02|invalid input syntax for type integer: \"x\")";
+    client.send(&query("copy t from stdin"));
+    assert_eq!(client.next().unwrap(), "G(0,1)");
+    client.send(&copy_data("1\nx\n"));
+    assert_eq!(client.answer(), format!("{wrong} Z(I)"));
+    assert_eq!(
+        client.ask(&[copy_data("2\n"), message(b'c', b""), query("select 1")].concat()),
+        "T(?column?:23:0) D(1) C(SELECT 1) Z(I)"
+    );
+    // Through the extended protocol, with the next statement behind it in one write.
+    let begun = [parse("", "copy t from stdin", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
+    client.send(
+        &[
+            begun,
+            copy_data("1\nx\n"),
+            sync(),
+            parse("", "select 2", &[]),
+            bind("", "", &[], &[], &[]),
+            execute("", 0),
+            sync(),
+        ]
+        .concat(),
+    );
+    assert_eq!(client.answer(), format!("1 2 G(0,1) {wrong} Z(I)"));
+    assert_eq!(client.answer(), "1 2 D(2) C(SELECT 1) Z(I)");
+    // What comes in parts of a row is no wrong one, whatever the pauses.
+    client.send(&query("copy t from stdin"));
+    assert_eq!(client.next().unwrap(), "G(0,1)");
+    for part in ["1", "2\n3", "4", "\n"] {
+        client.send(&copy_data(part));
+        std::thread::sleep(Duration::from_millis(60));
+    }
+    client.send(&message(b'c', b""));
+    assert_eq!(client.answer(), "C(COPY 2) Z(I)");
+    assert_eq!(client.ask(&query("select sum(id) from t")), "T(sum:20:0) D(46) C(SELECT 1) Z(I)");
 }
 
 /// No statement of it runs while the client thinks.
