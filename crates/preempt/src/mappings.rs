@@ -202,6 +202,10 @@ impl Mappings {
         if old == new {
             return block;
         }
+        // Those that are kept make room for what grows as for what is new.
+        if memory::is_tight(new.saturating_sub(old)) {
+            self.release();
+        }
         // SAFETY: a mapping of this length, which is the caller's; the kernel moves it if it must.
         let moved = unsafe { libc::mremap(block.cast(), old, new, libc::MREMAP_MAYMOVE) };
         if moved == libc::MAP_FAILED {

@@ -89,6 +89,21 @@ pub fn statements_are_refused_and_the_process_lives() {
             let error = one.await.unwrap().unwrap_err();
             assert_eq!(error.code().map(|code| code.code()), Some("53200"), "{error:?}");
         }
+        // One row with texts that grow beyond the limit, in some sessions at once.
+        let mut all = Vec::new();
+        for call in ["concat", "concat_ws", "json_build_array", "concat"] {
+            let (other, values) = (connect(&url).await, ["x"; 40].join(", "));
+            let query = format!("select length({call}({values})::text) from (select repeat('a', 20000000) x) q");
+            all.push(tokio::spawn(async move {
+                for _ in 0..3 {
+                    let error = other.batch_execute(&query).await.unwrap_err();
+                    assert_eq!(error.code().map(|code| code.code()), Some("53200"), "{error:?}");
+                }
+            }));
+        }
+        for one in all {
+            one.await.unwrap();
+        }
         // The memory is full of rows that are there to stay.
         let mut next = 0;
         let rows =

@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
                     pulse::tick(pulse::ITEM)?;
                     if all.len() == all.capacity() {
                         // It doubles.
-                        build::has_room(2 * size_of_val(all.as_slice()))?;
+                        build::has_room(size_of_val(all.as_slice()))?;
                     }
                     all.push(row);
                     Ok::<_, SqlError>(())

@@ -36,12 +36,27 @@ pub(super) fn fits(bytes: Option<usize>) -> SqlResult<usize> {
     bytes.filter(|bytes| *bytes <= BYTES_MAX).ok_or_else(too_long)
 }
 
-/// Checks whether the process may hold so much more, of what is to be made at once.
+/// Checks whether the process may hold a value of so many bytes, which is made in a buffer and copied when it is complete.
 ///
 /// # Errors
 /// `53200`
 pub(crate) fn has_room(bytes: usize) -> SqlResult<()> {
-    if SMALL_BYTES < bytes { SqlError::check_room(bytes) } else { Ok(()) }
+    if SMALL_BYTES < bytes { SqlError::check_room(bytes.saturating_mul(2)) } else { Ok(()) }
+}
+
+/// The bytes to add to the capacity of a buffer that gets so many `more`: at least as many as it has, so that appending is
+/// cheap, and not before the process may hold them.
+///
+/// # Errors
+/// `54000`, `53200`
+fn growth(bytes: usize, capacity: usize, more: usize) -> SqlResult<usize> {
+    enlarged(bytes, more)?;
+    if bytes + more <= capacity {
+        return Ok(0);
+    }
+    let to = (bytes + more).max(capacity.saturating_mul(2).min(BYTES_MAX));
+    has_room(to)?;
+    Ok(to - bytes)
 }
 
 /// As PostgreSQL's buffers say it that grow.
@@ -59,8 +74,21 @@ pub(crate) struct TextBuilder(String);
 
 impl TextBuilder {
     /// For a text of about so many bytes.
-    pub(super) fn with_capacity(bytes: usize) -> TextBuilder {
-        TextBuilder(String::with_capacity(bytes))
+    ///
+    /// # Errors
+    /// `53200`
+    pub(super) fn with_capacity(bytes: usize) -> SqlResult<TextBuilder> {
+        has_room(bytes)?;
+        Ok(TextBuilder(String::with_capacity(bytes)))
+    }
+
+    /// Makes room for so many bytes more.
+    fn grow(&mut self, more: usize) -> SqlResult<()> {
+        match growth(self.0.len(), self.0.capacity(), more)? {
+            0 => {}
+            bytes => self.0.reserve_exact(bytes),
+        }
+        Ok(())
     }
 
     /// Bytes so far.
@@ -81,13 +109,12 @@ impl TextBuilder {
     /// # Errors
     /// `54000`, and those of [`pulse::tick`].
     pub(crate) fn push_str(&mut self, part: &str) -> SqlResult<()> {
-        enlarged(self.0.len(), part.len())?;
+        self.grow(part.len())?;
         if part.len() <= COPY {
             pulse::copies(part.len())?;
             self.0.push_str(part);
             return Ok(());
         }
-        self.0.reserve(part.len());
         for slice in slices(part) {
             pulse::copies(slice.len())?;
             self.0.push_str(slice);
@@ -101,7 +128,7 @@ impl TextBuilder {
     /// `54000`
     #[inline]
     pub(crate) fn push(&mut self, c: char) -> SqlResult<()> {
-        enlarged(self.0.len(), c.len_utf8())?;
+        self.grow(c.len_utf8())?;
         self.0.push(c);
         Ok(())
     }
@@ -139,8 +166,10 @@ impl BytesBuilder {
     /// # Errors
     /// As [`TextBuilder::push_str`].
     pub(super) fn push_slice(&mut self, part: &[u8]) -> SqlResult<()> {
-        enlarged(self.0.len(), part.len())?;
-        self.0.reserve(part.len());
+        match growth(self.0.len(), self.0.capacity(), part.len())? {
+            0 => {}
+            bytes => self.0.reserve_exact(bytes),
+        }
         for slice in part.chunks(COPY) {
             pulse::copies(slice.len())?;
             self.0.extend_from_slice(slice);
@@ -159,7 +188,7 @@ impl BytesBuilder {
 /// # Errors
 /// Those of [`pulse::tick`].
 pub(super) fn text(part: &str) -> SqlResult<Datum> {
-    let mut out = TextBuilder::with_capacity(part.len());
+    let mut out = TextBuilder::with_capacity(part.len())?;
     out.push_str(part)?;
     Ok(out.finish())
 }
@@ -170,8 +199,7 @@ pub(super) fn text(part: &str) -> SqlResult<Datum> {
 /// `54000`, and those of [`pulse::tick`].
 pub(super) fn texts(parts: &[&str]) -> SqlResult<Datum> {
     let bytes = fits(parts.iter().try_fold(0_usize, |all, part| all.checked_add(part.len())))?;
-    has_room(bytes)?;
-    let mut out = TextBuilder::with_capacity(bytes);
+    let mut out = TextBuilder::with_capacity(bytes)?;
     parts.iter().try_for_each(|part| out.push_str(part))?;
     Ok(out.finish())
 }
@@ -192,7 +220,7 @@ pub(super) fn bytes(parts: &[&[u8]]) -> SqlResult<Datum> {
 /// # Errors
 /// Those of [`pulse::tick`].
 pub(super) fn mapped(text: &str, mut change: impl FnMut(char) -> char) -> SqlResult<Datum> {
-    let mut out = TextBuilder::with_capacity(text.len());
+    let mut out = TextBuilder::with_capacity(text.len())?;
     for slice in slices(text) {
         pulse::tick(slice.len())?;
         for c in slice.chars() {

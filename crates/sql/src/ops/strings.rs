@@ -129,8 +129,7 @@ fn repeat(args: &[Datum]) -> SqlResult<Datum> {
     let bytes = build::fits(all.len().checked_mul(times))?;
     // Short ones by many at a time.
     let block = all.repeat(times.min(pulse::SLICE / all.len().max(1)).max(times.min(1)));
-    build::has_room(bytes)?;
-    let mut out = TextBuilder::with_capacity(bytes);
+    let mut out = TextBuilder::with_capacity(bytes)?;
     while !block.is_empty() && block.len() <= bytes - out.len() {
         out.push_str(&block)?;
     }
@@ -150,7 +149,12 @@ fn left(args: &[Datum]) -> SqlResult<Datum> {
 
 fn right(args: &[Datum]) -> SqlResult<Datum> {
     let all = text(&args[0])?;
-    let kept = count_of(all, int(&args[1])?)?;
+    let count = int(&args[1])?;
+    if count == i64::from(i32::MIN) {
+        // PostgreSQL negates the count as an integer, which overflows to itself: nothing is cut off.
+        return build::text(all);
+    }
+    let kept = count_of(all, count)?;
     build::text(&all[offset(all, characters(all)? - kept)?..])
 }
 
@@ -261,7 +265,7 @@ fn join(args: &[Datum], separator: &str) -> SqlResult<Datum> {
 
 fn reverse(args: &[Datum]) -> SqlResult<Datum> {
     let mut rest = text(&args[0])?;
-    let mut out = TextBuilder::with_capacity(rest.len());
+    let mut out = TextBuilder::with_capacity(rest.len())?;
     while !rest.is_empty() {
         let (before, slice) = rest.split_at(rest.floor_char_boundary(rest.len().saturating_sub(pulse::SLICE)));
         pulse::tick(slice.len())?;
