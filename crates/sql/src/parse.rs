@@ -8,6 +8,7 @@ pub(crate) mod forms;
 mod grammar;
 mod lexer;
 pub(crate) mod maintenance;
+mod paths;
 mod pieces;
 pub(crate) mod print;
 mod queries;

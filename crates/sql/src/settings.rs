@@ -11,12 +11,14 @@ pub(crate) mod value;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::forms::Forms;
 pub use defaults::{Defaults, Setting, Source};
+pub(crate) use defs::SEARCH_PATH;
 use defs::{Context, DEFS, Def, find as position};
 use engine::Isolation;
 use stage::Class;
 use std::borrow::Cow;
 use std::time::Duration;
 use value::{Value, accepted, duration, plain};
+pub(crate) use value::{names_of, written};
 
 /// What `version()` says.
 pub(crate) const VERSION: &str = concat!(
@@ -473,6 +475,7 @@ impl Settings {
             defs::Takes::Kilobytes(least) => (Some(least.to_string()), Some(i32::MAX.to_string())),
             defs::Takes::MillisecondsOrNever => (Some("-1".to_owned()), Some(i32::MAX.to_string())),
             defs::Takes::Text
+            | defs::Takes::Names
             | defs::Takes::DateStyle
             | defs::Takes::TimeZone
             | defs::Takes::Switch

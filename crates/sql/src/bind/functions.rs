@@ -3,8 +3,9 @@
 use super::calls::AGGREGATES;
 use super::{Binder, Clause, Scope, refuse};
 use crate::catalog::DATABASE;
+use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops;
+use crate::ops::{self, Context};
 use crate::plan::{AggregateCall, Expr, SortKey, Typed, rewrite, visit};
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
@@ -201,8 +202,8 @@ impl Binder<'_> {
                 let greatest = name_text == "greatest";
                 Ok(Typed::new(Expr::Extreme { greatest, kind: self.comparable(kind.kind)?, arguments }, kind))
             }
-            "current_timestamp" if arguments.is_empty() => Ok(now(Kind::Timestamptz)),
-            "localtimestamp" if arguments.is_empty() => Ok(now(Kind::Timestamp)),
+            "current_timestamp" => self.now_rounded(name_text, Kind::Timestamptz, &arguments),
+            "localtimestamp" => self.now_rounded(name_text, Kind::Timestamp, &arguments),
             "version" if arguments.is_empty() => Ok(text(crate::settings::VERSION, Kind::Text)),
             "current_user" | "session_user" | "user" | "current_role" if arguments.is_empty() => {
                 Ok(text(&self.env.user, Kind::Name))
@@ -214,6 +215,18 @@ impl Binder<'_> {
                 Some(call) => self.advisory_call(name_text, call, arguments),
                 None => self.call(name_text, arguments),
             },
+        }
+    }
+
+    /// `current_timestamp`, perhaps with a precision.
+    fn now_rounded(&self, name: &str, kind: Kind, arguments: &[Typed]) -> SqlResult<Typed> {
+        match arguments {
+            [] => Ok(now(kind)),
+            [Typed { expr: Expr::Constant(Datum::Int4(precision @ 0..)), .. }] => {
+                let to = SqlType { kind, typmod: (*precision).min(MAX_PRECISION) };
+                self.coerce(now(kind), to, Context::Explicit)
+            }
+            _ => Err(no_function(name, arguments)),
         }
     }
 
@@ -507,6 +520,9 @@ fn in_schema(error: SqlError, name: &str) -> SqlError {
 pub(crate) fn is_aggregate(name: &str) -> bool {
     !matches!(ops::resolve_aggregate(name, &[]), Ok(None))
 }
+
+/// Digits of a second's fraction that a moment has at most.
+const MAX_PRECISION: i32 = 6;
 
 fn now(kind: Kind) -> Typed {
     Typed::new(Expr::Now { to: kind.into() }, kind)

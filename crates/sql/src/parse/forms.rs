@@ -4,6 +4,7 @@ use super::offset;
 use super::rewrite::{VALUES, closing, is_word, mark, mark_at, replace, sign, word};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pulse;
+use crate::settings::SEARCH_PATH;
 use sqlparser::ast;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
@@ -433,12 +434,13 @@ pub(super) fn resets(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<
 }
 
 /// `SET SCHEMA 'name'` is about the path.
-pub(super) fn set_schema(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+pub(super) fn set_schema(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let at = 1 + usize::from(is(tokens, 1, "local") || is(tokens, 1, "session"));
     let names = tokens.get(at + 1).is_some_and(|token| matches!(token.token, Token::SingleQuotedString(_)));
     if is(tokens, 0, "set") && is(tokens, at, "schema") && names {
         let own = tokens[at].clone();
-        tokens.splice(at..=at, [word(&own, "search_path"), word(&own, "to")]);
+        tokens.splice(at..=at, [word(&own, SEARCH_PATH), word(&own, "to")]);
+        return super::paths::lists(text, tokens);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pulse;
+use crate::settings::SEARCH_PATH;
 use sqlparser::ast;
 use sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
@@ -120,6 +121,8 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
         ("show", super::forms::resets),
         ("zone", super::forms::local_zone),
         ("schema", super::forms::set_schema),
+        (SEARCH_PATH, super::paths::lists),
+        ("datestyle", super::paths::lists),
         ("read", super::forms::read_only),
         ("concurrently", super::forms::drop_index),
         ("national", super::forms::nationals),

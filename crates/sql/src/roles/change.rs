@@ -7,9 +7,9 @@
 use super::{FIRST, Role, Roles, SettingList, State};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
-use crate::settings::class_named;
 use crate::settings::defs::{Context, DEFS, find};
 use crate::settings::value::accepted;
+use crate::settings::{self, class_named};
 use sqlparser::ast::{self, AlterRoleOperation, CreateRole, Password, ResetConfig, RoleOption, SetConfigValue};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
@@ -176,7 +176,7 @@ fn option(option: &RoleOption) -> SqlResult<Option<Opt>> {
         RoleOption::Login(may) => Opt::Login(*may),
         RoleOption::ConnectionLimit(limit) => Opt::ConnectionLimit(number(limit)?),
         RoleOption::Password(Password::NullPassword) => Opt::Password(None),
-        RoleOption::Password(Password::Password(password)) => Opt::Password(Some(text(password)?)),
+        RoleOption::Password(Password::Password(password)) => Opt::Password(Some(settings::written(password)?)),
         RoleOption::BypassRLS(false) | RoleOption::Replication(false) => return Ok(None),
         RoleOption::BypassRLS(true) => Opt::OfSuperusers("BYPASSRLS"),
         RoleOption::Replication(true) => Opt::OfSuperusers("REPLICATION"),
@@ -188,20 +188,6 @@ fn number(value: &ast::Expr) -> SqlResult<i32> {
     let text = value.to_string();
     text.parse()
         .map_err(|_| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("invalid connection limit: {text}")))
-}
-
-fn text(value: &ast::Expr) -> SqlResult<String> {
-    match value {
-        ast::Expr::Identifier(ident) => Ok(ident.value.clone()),
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::SingleQuotedString(text) => Ok(text.clone()),
-            ast::Value::Number(digits, false) => Ok(digits.clone()),
-            ast::Value::Boolean(value) => Ok(if *value { "on" } else { "off" }.to_owned()),
-            other => Err(SqlError::unsupported(format_args!("{other} as a value of a setting"))),
-        },
-        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => Ok(format!("-{}", text(expr)?)),
-        other => Err(SqlError::unsupported(format_args!("{other} as a value of a setting"))),
-    }
 }
 
 /// The last part of a name that has one part only, or of a setting's that may have two.
@@ -264,7 +250,7 @@ impl RoleChange {
         match password {
             None => {}
             Some(Password::NullPassword) => options.push(Opt::Password(None)),
-            Some(Password::Password(password)) => options.push(Opt::Password(Some(text(password)?))),
+            Some(Password::Password(password)) => options.push(Opt::Password(Some(settings::written(password)?))),
         }
         let names = names.iter().map(joined).collect::<SqlResult<_>>()?;
         Ok(RoleChange::Create { names, options, numbers: Vec::new() })
@@ -289,7 +275,7 @@ impl RoleChange {
                 let value = match config_value {
                     SetConfigValue::Default => None,
                     SetConfigValue::FromCurrent => return Err(SqlError::unsupported("SET FROM CURRENT")),
-                    SetConfigValue::Value(value) => Some(text(value)?),
+                    SetConfigValue::Value(value) => Some(settings::written(value)?),
                 };
                 RoleChange::Set { role: role(&database)?, database, setting: Some(joined(config_name)?), value }
             }

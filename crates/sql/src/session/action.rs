@@ -13,6 +13,7 @@ use crate::session::ColumnInfo;
 use crate::session::cursors::{Declare, Fetch};
 use crate::session::explain::Explain;
 use crate::session::prepared::Execute;
+use crate::settings;
 use crate::types::Kind;
 use engine::{TableLock, Wait};
 use sqlparser::ast::{self, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
@@ -287,16 +288,19 @@ impl Binder<'_> {
                 refuse!(*scope == Some(ast::ContextModifier::Global) => "SET GLOBAL");
                 let is_local = *scope == Some(ast::ContextModifier::Local);
                 let name = self.name_parts(variable)?.join(".");
-                let words = values.iter().map(word).collect::<SqlResult<Vec<_>>>()?;
-                let value = words.join(", ");
-                let is_default = matches!(&values[..], [ast::Expr::Identifier(ident)]
+                let [value] = &values[..] else {
+                    let message = format!("SET {name} takes only one argument");
+                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+                };
+                let is_default = matches!(value, ast::Expr::Identifier(ident)
                     if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"));
-                Ok(Action::Set { name, value: (!is_default).then_some(value), is_local })
+                let value = if is_default { None } else { Some(settings::written(value)?) };
+                Ok(Action::Set { name, value, is_local })
             }
             Set::SetTimeZone { local, value } => {
                 let value = match value {
                     ast::Expr::Interval(interval) => self.zone_interval(interval)?,
-                    value => word(value)?,
+                    value => settings::written(value)?,
                 };
                 Ok(Action::Set { name: "timezone".to_owned(), value: Some(value), is_local: *local })
             }
@@ -340,21 +344,6 @@ fn show(name: &str) -> (Action, Option<Vec<ColumnInfo>>) {
             let title = crate::settings::title(name).unwrap_or(name);
             (Action::Show(name.to_owned()), Some(vec![text(title)]))
         }
-    }
-}
-
-/// A value of `SET` as text.
-fn word(value: &ast::Expr) -> SqlResult<String> {
-    match value {
-        ast::Expr::Identifier(ident) => Ok(ident.value.clone()),
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::SingleQuotedString(text) => Ok(text.clone()),
-            ast::Value::Number(digits, false) => Ok(digits.clone()),
-            ast::Value::Boolean(value) => Ok(if *value { "on" } else { "off" }.to_owned()),
-            other => Err(SqlError::unsupported(format_args!("{other} in SET"))),
-        },
-        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => Ok(format!("-{}", word(expr)?)),
-        other => Err(SqlError::unsupported(format_args!("{other} as the value of a setting"))),
     }
 }
 

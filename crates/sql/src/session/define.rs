@@ -164,13 +164,9 @@ impl Session {
         }
         let user = self.settings.show("session_authorization")?;
         let setting = self.settings.show("search_path")?;
-        let path: Vec<String> = setting
-            .split(',')
-            .filter_map(|part| match crate::catalog::name_parts(part)?.pop()? {
-                own if own == "$user" => Some(user.to_owned()),
-                name => Some(name),
-            })
-            .collect();
+        // What the setting takes is a list.
+        let names = crate::settings::names_of(setting).unwrap_or_default().into_iter();
+        let path: Vec<String> = names.map(|name| if name == "$user" { user.to_owned() } else { name }).collect();
         if *path != *self.path {
             self.path = path.into();
         }

@@ -26,6 +26,8 @@ pub struct Def {
 pub enum Takes {
     /// Anything.
     Text,
+    /// Names, quoted where they must be, between commas.
+    Names,
     /// `on` or `off`.
     Switch,
     /// Milliseconds, or a number with a unit.
@@ -47,6 +49,9 @@ pub enum Takes {
     /// Nothing else than what it is.
     Fixed,
 }
+
+/// Name of the setting with the schemas where names are looked up.
+pub(crate) const SEARCH_PATH: &str = "search_path";
 
 /// Who may change a setting, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +82,7 @@ impl Takes {
     /// As `pg_settings` writes it.
     pub fn vartype(self) -> &'static str {
         match self {
-            Takes::Text | Takes::DateStyle | Takes::TimeZone | Takes::Fixed => "string",
+            Takes::Text | Takes::Names | Takes::DateStyle | Takes::TimeZone | Takes::Fixed => "string",
             Takes::Switch => "bool",
             Takes::Milliseconds | Takes::MillisecondsOrNever | Takes::Kilobytes(_) | Takes::Integer(..) => "integer",
             Takes::Real => "real",
@@ -91,6 +96,7 @@ impl Takes {
             Takes::Milliseconds | Takes::MillisecondsOrNever => Some("ms"),
             Takes::Kilobytes(_) => Some("kB"),
             Takes::Text
+            | Takes::Names
             | Takes::DateStyle
             | Takes::TimeZone
             | Takes::Fixed
@@ -554,9 +560,9 @@ pub static DEFS: &[Def] = &[
     inert("recursive_worktable_factor", "10", Takes::Real),
     inert("row_security", "on", Takes::Switch),
     def(
-        "search_path",
+        SEARCH_PATH,
         "\"$user\", public",
-        Takes::Text,
+        Takes::Names,
         "Sets the schema search order for names that are not schema-qualified.",
     ),
     inert("seq_page_cost", "1", Takes::Real),

@@ -5,7 +5,9 @@
 use super::defs::{Def, Takes};
 use super::text;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::folded;
 use crate::types::forms::Forms;
+use sqlparser::ast;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -24,6 +26,8 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
     };
     match def.takes {
         Takes::Text if value.is_empty() => Ok(Cow::Borrowed("")),
+        Takes::Names if names_of(value).is_none() => Err(refused().detail("List syntax is invalid.")),
+        Takes::Names => Ok(Cow::Owned(value.to_owned())),
         Takes::Text => Ok(Cow::Owned(value.to_owned())),
         Takes::Switch => match switch(&lower) {
             Some(true) => Ok(Cow::Borrowed("on")),
@@ -157,6 +161,7 @@ pub fn plain(def: &Def, value: &str) -> String {
         Takes::Milliseconds | Takes::MillisecondsOrNever => milliseconds(value),
         Takes::Kilobytes(_) => kilobytes(value),
         Takes::Text
+        | Takes::Names
         | Takes::DateStyle
         | Takes::TimeZone
         | Takes::Switch
@@ -173,5 +178,94 @@ fn shown(number: u64, units: Units) -> Value {
     match units.iter().find(|(unit, _)| number != 0 && number.is_multiple_of(*unit)) {
         Some((unit, name)) => Cow::Owned(format!("{}{name}", number / unit)),
         None => Cow::Borrowed("0"),
+    }
+}
+
+/// A value as a statement writes it, as text. A word without quotes is folded to lower case, so `TRUE` is `true`.
+///
+/// # Errors
+/// `0A000` for what is none.
+pub(crate) fn written(value: &ast::Expr) -> SqlResult<String> {
+    match value {
+        ast::Expr::Identifier(ident) => Ok(folded(ident)),
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::SingleQuotedString(text) | ast::Value::EscapedStringLiteral(text) => Ok(text.clone()),
+            ast::Value::Number(digits, false) => Ok(digits.clone()),
+            ast::Value::Boolean(value) => Ok(value.to_string()),
+            other => Err(SqlError::unsupported(format_args!("{other} as the value of a setting"))),
+        },
+        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => Ok(format!("-{}", written(expr)?)),
+        other => Err(SqlError::unsupported(format_args!("{other} as the value of a setting"))),
+    }
+}
+
+/// The names of a list; nothing if it is none. A name without quotes is folded to lower case (`SplitIdentifierString`).
+pub(crate) fn names_of(list: &str) -> Option<Vec<String>> {
+    let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c');
+    let mut rest = list.trim_matches(is_space);
+    let mut names = Vec::new();
+    if rest.is_empty() {
+        return Some(names);
+    }
+    loop {
+        let name = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let mut name = String::new();
+                rest = quoted;
+                loop {
+                    let (part, behind) = rest.split_once('"')?;
+                    name.push_str(part);
+                    match behind.strip_prefix('"') {
+                        Some(more) => {
+                            name.push('"');
+                            rest = more;
+                        }
+                        None => {
+                            rest = behind;
+                            break name;
+                        }
+                    }
+                }
+            }
+            None => {
+                let end = rest.find(|c: char| c == ',' || is_space(c)).unwrap_or(rest.len());
+                let name = rest[..end].to_ascii_lowercase();
+                rest = &rest[end..];
+                if name.is_empty() {
+                    return None;
+                }
+                name
+            }
+        };
+        names.push(name);
+        rest = rest.trim_start_matches(is_space);
+        if rest.is_empty() {
+            return Some(names);
+        }
+        rest = rest.strip_prefix(',')?.trim_start_matches(is_space);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_of;
+
+    #[test]
+    fn names_of_a_list() {
+        let names = |list| names_of(list).map(|names| names.join("|"));
+        for (list, expected) in [
+            ("", Some("")),
+            (" Public ", Some("public")),
+            ("\"$user\", public", Some("$user|public")),
+            ("\"B\",b,\"x, \"\"y\"", Some("B|b|x, \"y")),
+            ("a.b", Some("a.b")),
+            ("a b", None),
+            ("a,", None),
+            (",a", None),
+            ("\"a", None),
+            ("\"a\"b", None),
+        ] {
+            assert_eq!(names(list), expected.map(str::to_owned), "{list}");
+        }
     }
 }

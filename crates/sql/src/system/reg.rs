@@ -4,29 +4,9 @@
 
 use crate::catalog::{PG_CATALOG, Relation, Seen};
 use crate::error::{SqlError, SqlResult, SqlState};
+pub(crate) use crate::ops::quoted_name as quoted;
 use crate::types::Kind;
 use crate::types::forms::Forms;
-
-/// Words that are no names of columns or tables unless they are quoted.
-const WORDS: &str = "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit \
-    boolean both case cast char character check coalesce collate collation column concurrently constraint create cross \
-    current_catalog current_date current_role current_schema current_time current_timestamp current_user dec decimal \
-    default deferrable desc distinct do else end except exists extract false fetch float for foreign freeze from full \
-    grant greatest group grouping having ilike in initially inner inout int integer intersect interval into is isnull \
-    join lateral leading least left like limit localtime localtimestamp national natural nchar none normalize not \
-    notnull null nullif numeric offset on only or order out outer overlaps overlay placing position precision primary \
-    real references returning right row select session_user setof similar smallint some substring symmetric table \
-    tablesample then time timestamp to trailing treat trim true union unique user using values varchar variadic verbose \
-    when where window with xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot \
-    xmlserialize xmltable";
-
-/// A name as it must be written in a statement.
-pub(crate) fn quoted(name: &str) -> String {
-    let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
-        && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
-        && WORDS.split_ascii_whitespace().all(|word| word != name);
-    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
 
 /// The schema's name of a relation's number.
 pub(super) fn schema_name(seen: &Seen, oid: u32) -> Option<String> {
