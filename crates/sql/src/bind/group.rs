@@ -77,10 +77,15 @@ impl Binder<'_> {
                 continue;
             }
             let choices: Vec<Vec<usize>> = match group {
-                ast::Expr::GroupingSets(all) => self.group_lists(all, items, scope, &mut grouping)?,
+                ast::Expr::GroupingSets(all) => {
+                    let lists = self.group_lists(all, items, scope, &mut grouping)?;
+                    check_sets(sets.len(), lists.len())?;
+                    lists
+                }
                 ast::Expr::Rollup(all) => {
                     let lists = self.group_lists(all, items, scope, &mut grouping)?;
-                    (0..=lists.len()).rev().map(|count| lists[..count].concat()).collect()
+                    check_sets(sets.len(), lists.len() + 1)?;
+                    rollup(&lists)?
                 }
                 ast::Expr::Cube(all) => {
                     let lists = self.group_lists(all, items, scope, &mut grouping)?;
@@ -89,6 +94,7 @@ impl Binder<'_> {
                         return Err(SqlError::new(SqlState("54011"), message));
                     }
                     let count = lists.len();
+                    check_sets(sets.len(), 1 << count)?;
                     let subset = |bits: usize| {
                         let chosen = (0..count).filter(|at| bits >> (count - 1 - at) & 1 == 1);
                         chosen.flat_map(|at| lists[at].clone()).collect()
@@ -101,15 +107,14 @@ impl Binder<'_> {
                 }
                 group => vec![vec![self.group(group, items, scope, &mut grouping)?]],
             };
-            if SETS_MAX < sets.len() * choices.len() {
-                let message = "too many grouping sets present (maximum 4096)";
-                return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+            let mut both = Vec::with_capacity(sets.len() * choices.len());
+            for set in &sets {
+                for choice in &choices {
+                    pulse::tick(set.len() + choice.len())?;
+                    both.push([&set[..], choice].concat());
+                }
             }
-            let both = |set: &Vec<usize>, choice: &Vec<usize>| set.iter().chain(choice).copied().collect::<Vec<_>>();
-            sets = sets
-                .iter()
-                .flat_map(|set| choices.iter().map(|choice| both(set, choice)).collect::<Vec<_>>())
-                .collect();
+            sets = both;
         }
         for set in &mut sets {
             set.sort_unstable();
@@ -366,6 +371,35 @@ impl Binder<'_> {
             })
             .collect()
     }
+}
+
+/// Checks the number of sets before they are made: each of these together with each of those.
+///
+/// # Errors
+/// `54001`
+fn check_sets(sets: usize, choices: usize) -> SqlResult<()> {
+    if sets.saturating_mul(choices) <= SETS_MAX {
+        return Ok(());
+    }
+    let message = "too many grouping sets present (maximum 4096)";
+    Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message))
+}
+
+/// The sets of ROLLUP: all lists, then one fewer each time. A group that is there already adds nothing to a set.
+fn rollup(lists: &[Vec<usize>]) -> SqlResult<Vec<Vec<usize>>> {
+    let mut set = Vec::new();
+    let mut sets = vec![Vec::new()];
+    for list in lists {
+        for group in list {
+            pulse::tick(1 + set.len())?;
+            if !set.contains(group) {
+                set.push(*group);
+            }
+        }
+        sets.push(set.clone());
+    }
+    sets.reverse();
+    Ok(sets)
 }
 
 impl Grouping {
