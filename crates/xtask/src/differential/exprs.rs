@@ -310,6 +310,9 @@ impl Gen<'_> {
     }
 
     pub fn exists(&mut self, depth: usize, scope: &Scope) -> Expr {
+        if self.rng.chance(20) {
+            return self.exists_of_part(depth, scope);
+        }
         let (mut select, inner) = self.small(scope, false);
         let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Int8, Ty::Date, Ty::Numeric]);
         let value = self.expr(ty, depth.min(1), &inner, true);

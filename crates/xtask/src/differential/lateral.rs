@@ -192,6 +192,53 @@ impl Gen<'_> {
         main
     }
 
+    /// EXISTS or IN of a total, of groups or of some rows of those that belong to the row around them, perhaps under another
+    /// total: what a condition may not be moved past.
+    pub fn exists_of_part(&mut self, depth: usize, scope: &Scope) -> Expr {
+        let around: Vec<Leaf> = scope.leaves.iter().chain(&scope.outer).cloned().collect();
+        let mut query = match self.rng.below(5) {
+            0 | 1 => self.aggregated(&around),
+            2 => self.per_group(&around),
+            _ => {
+                let mut query = self.first_rows(&around, 2);
+                query.offset = Some(self.rng.below(2));
+                query
+            }
+        };
+        if self.rng.chance(30) {
+            let mut inner = Scope { outer: around, ..Scope::default() };
+            let mut from = self.derived(query, false, &mut inner);
+            if self.rng.chance(40) {
+                let (select, _) = self.small(&Scope::default(), false);
+                if let Some(left) = select.from.into_iter().next() {
+                    let kind = *self.rng.pick(&["left join", "cross join"]);
+                    let on = if kind == "left join" { vec![call("true", Vec::new(), Ty::Bool)] } else { Vec::new() };
+                    from = FromItem::Join { kind, left: Box::new(left), right: Box::new(from), on };
+                }
+            }
+            let value = if self.rng.chance(50) {
+                call("count(*)", Vec::new(), Ty::Int8)
+            } else {
+                self.leaf(Ty::Int4, &inner, true).unwrap_or_else(|| call("count(*)", Vec::new(), Ty::Int8))
+            };
+            let filter = if self.rng.chance(50) { vec![self.condition(1, &inner)] } else { Vec::new() };
+            query = simple(vec![value], vec![from], filter);
+        }
+        let (ty, vague) = query.outputs()[0];
+        let one_column = query.outputs().len() == 1 && !vague && ty.is_ordered();
+        let template = if one_column && self.rng.chance(50) {
+            *self.rng.pick(&["($0 in ($q))", "($0 not in ($q))"])
+        } else {
+            *self.rng.pick(&["exists ($q)", "not exists ($q)"])
+        };
+        let args = if template.contains("$0") { vec![self.expr(ty, depth.min(1), scope, true)] } else { Vec::new() };
+        Expr {
+            node: Node::Query { template: template.to_owned(), args, query: Box::new(query) },
+            ty: Ty::Bool,
+            vague: false,
+        }
+    }
+
     /// A scalar subquery with WITH RECURSIVE over the row around it.
     pub fn counted_steps(&mut self, ty: Ty, scope: &Scope) -> Expr {
         let around: Vec<Leaf> = scope.leaves.iter().chain(&scope.outer).cloned().collect();

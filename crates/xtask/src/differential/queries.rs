@@ -421,10 +421,13 @@ impl Gen<'_> {
         }
         let mut grouped = Scope { plain: true, ..Scope::default() };
         for expr in &mut keys {
-            grouped.leaves.push(Leaf { expr: expr.clone(), tame: false, wild: false });
             // Which of several equal values stands for the group is not determined, but only printing tells.
             expr.vague |= !expr.ty.is_clean();
-            grouped.leaves.last_mut().expect("it was pushed").expr.vague = expr.vague;
+            // PostgreSQL's parser makes one list of a connective within one of its kind, where it does not find the key again.
+            let is_flattened = matches!(&expr.node, Node::Call { template, .. } if template == "($0 and $1)" || template == "($0 or $1)");
+            if !is_flattened {
+                grouped.leaves.push(Leaf { expr: expr.clone(), tame: false, wild: false });
+            }
         }
         grouped.leaves.extend(aggregates.iter().map(|expr| Leaf { expr: expr.clone(), tame: false, wild: false }));
         for expr in keys.iter().chain(&aggregates) {
