@@ -482,3 +482,34 @@ fn nothing_raises_on_a_row_that_a_condition_has_excluded() {
         ],
     );
 }
+
+/// A thousand conditions are everyday. Too many for DataFusion's stack are refused, wherever in the query they stand.
+#[test]
+fn conditions_side_by_side_do_not_end_the_process() {
+    let mut server = Server::new();
+    for text in [
+        "create table t (a int)",
+        "insert into t select i from generate_series(1, 100) i",
+        "set overtake.path = analytics",
+    ] {
+        server.run(text).unwrap();
+    }
+    let chain = |of: &str, with: &str, count: usize| vec![of; count].join(with);
+    for count in [1_000, 6_000, 30_000] {
+        let within = |from: String| format!("(select * from {from} x where {})", chain("a <> 7", " and ", count / 10));
+        let queries = (0..10).fold("t".to_owned(), |from, _| within(from));
+        for (name, text) in [
+            ("AND", format!("select count(*) from t where {}", chain("a <> 7", " and ", count))),
+            ("OR", format!("select count(*) from t where not ({})", chain("a = 7", " or ", count))),
+            ("queries", format!("select count(*) from {queries} x")),
+        ] {
+            match server.run(&text) {
+                Ok(given) => assert_eq!(given.unwrap().rows, [[Some("99".to_owned())]], "{name}, {count}"),
+                Err(error) => {
+                    assert_eq!(error.state(), SqlState::FEATURE_NOT_SUPPORTED, "{name}, {count}: {error}");
+                    assert!(1_000 < count, "{name}: {error}");
+                }
+            }
+        }
+    }
+}

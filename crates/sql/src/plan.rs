@@ -89,10 +89,11 @@ pub enum Expr {
     /// The one value of a query, null if it has no row.
     Scalar(Box<Plan>),
     Exists(Box<Plan>),
-    /// Whether any row of the query, or any of the list, is equal.
+    /// Equality of a row of arguments with any row of the query, column by column as values of these kinds; of a value with any
+    /// of the list.
     InQuery {
-        kind: Kind,
-        argument: Box<Expr>,
+        kinds: Vec<Kind>,
+        arguments: Vec<Expr>,
         query: Box<Plan>,
     },
     InList {
@@ -272,13 +273,12 @@ impl Expr {
             | Expr::Or(arguments)
             | Expr::Coalesce(arguments)
             | Expr::Array(arguments)
+            | Expr::InQuery { arguments, .. }
             | Expr::Extreme { arguments, .. } => arguments.iter().collect(),
             Expr::IsSame { arguments, .. } => arguments.iter().collect(),
-            Expr::Cast { argument, .. }
-            | Expr::Not(argument)
-            | Expr::IsNull(argument)
-            | Expr::IsBool(argument, _)
-            | Expr::InQuery { argument, .. } => vec![argument],
+            Expr::Cast { argument, .. } | Expr::Not(argument) | Expr::IsNull(argument) | Expr::IsBool(argument, _) => {
+                vec![argument]
+            }
             Expr::InList { argument, list, .. } => std::iter::once(&**argument).chain(list).collect(),
             Expr::Let { values, body } => values.iter().chain([&**body]).collect(),
             Expr::Case { whens, otherwise } => {

@@ -20,6 +20,8 @@ const LARGE_BYTES: usize = 512 << 20;
 pub(crate) const TREE_MAX: usize = 50_000;
 /// Greatest number of open parentheses; each costs the parser more than an operator.
 pub(crate) const NESTING_MAX: usize = 10_000;
+/// Stack that those who go through an expression take for a level of it, at most.
+const LEVEL_BYTES: usize = 1 << 10;
 /// Stack that a level of queries that refer to one another takes when they are run, at most.
 const QUERY_BYTES: usize = 48 << 10;
 
@@ -68,6 +70,18 @@ pub(crate) fn check() -> SqlResult<()> {
         Some(left) if left < FLOOR.get() => Err(exceeded()),
         _ => Ok(()),
     }
+}
+
+/// Calls `f` to bind what stands so many levels deep in what is made of it, though it stands side by side in the text: the
+/// values of a row that is compared by order are each inside the comparison of those before.
+///
+/// # Errors
+/// `54001`, and those of `f`.
+pub(crate) fn deeper<R>(levels: usize, f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
+    let floor = FLOOR.get().saturating_add(levels.saturating_mul(LEVEL_BYTES));
+    let _scope = Scope(FLOOR.replace(floor), IS_LARGE.get());
+    check()?;
+    f()
 }
 
 /// Tells whether there is room to run queries that refer to one another, so many in a row.

@@ -81,6 +81,19 @@ const CONSTRUCTS: &[(&str, Construct, usize)] = &[
     ("is null", |depth| format!("select 1{}", " is null".repeat(depth)), 500),
     ("operators", |depth| format!("select 1{}", " operator(pg_catalog.+) 1".repeat(depth)), 500),
     ("intervals", |depth| format!("select {}'1 day'", "interval ".repeat(depth)), 1),
+    // Rows have at most 1664 values.
+    ("rows by order", |depth| format!("select ({0}1) <= ({0}1)", "1, ".repeat(depth.min(1_600))), 100),
+    (
+        "rows by order within each other",
+        |depth| {
+            let row = "1, ".repeat(20);
+            format!(
+                "select {}",
+                around(&format!("({row}case when "), "true", &format!(" then 1 end) <= ({row}1)"), depth)
+            )
+        },
+        10,
+    ),
 ];
 
 /// Chains that mean nothing, or not in PostgreSQL's grammar.
@@ -93,6 +106,7 @@ const WRONG: &[(&str, Construct)] = &[
     ("describe", |depth| format!("{}select 1", "describe ".repeat(depth))),
     ("if", |depth| format!("{}select 1", "if true then ".repeat(depth))),
     ("while", |depth| format!("{}select 1", "while true begin ".repeat(depth))),
+    ("rows", |depth| format!("select ({0}1) < ({0}1)", "1, ".repeat(depth))),
     ("explain prepare", |depth| format!("{}select 1", "explain prepare a as ".repeat(depth))),
 ];
 

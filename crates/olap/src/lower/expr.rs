@@ -5,6 +5,7 @@
 //! two calls is here at all.
 
 use super::compare::{binary, comparison_named, lit_text};
+use super::correlated::{self, Use};
 use super::guards::{self, guarded};
 use super::{Lowering, Row, Value, build};
 use crate::functions::defined::Session;
@@ -151,6 +152,7 @@ impl Lowering<'_> {
     }
 
     fn connected(&self, parts: &[Expr], row: &Row<'_>, is_and: bool) -> SqlResult<Df> {
+        self.count_conditions(parts.len())?;
         let parts = parts.iter().map(|part| self.boolean(part, row)).collect::<SqlResult<Vec<_>>>()?;
         guarded(parts, is_and, true)
     }
@@ -160,6 +162,7 @@ impl Lowering<'_> {
     pub(super) fn condition(&self, expr: &Expr, row: &Row<'_>, decides: bool) -> SqlResult<Df> {
         let _level = self.level()?;
         let all = |parts: &[Expr], decides: bool| {
+            self.count_conditions(parts.len())?;
             parts.iter().map(|part| self.condition(part, row, decides)).collect::<SqlResult<Vec<_>>>()
         };
         match expr {
@@ -167,10 +170,12 @@ impl Lowering<'_> {
             Expr::And(parts) if decides => balanced(all(parts, true)?, Df::and).ok_or_else(mismatch),
             Expr::And(parts) => guarded(all(parts, false)?, true, false),
             Expr::Or(parts) => guarded(all(parts, false)?, false, false),
-            Expr::InQuery { kind, argument, query } => self.in_query(*kind, argument, query, row, false),
+            Expr::InQuery { kinds, arguments, query } => self.in_query(kinds, arguments, query, row, false),
             Expr::Not(inner) => match &**inner {
                 Expr::Exists(plan) => self.exists(plan, row, true),
-                Expr::InQuery { kind, argument, query } if decides => self.in_query(*kind, argument, query, row, true),
+                Expr::InQuery { kinds, arguments, query } if decides => {
+                    self.in_query(kinds, arguments, query, row, true)
+                }
                 _ => self.boolean(expr, row),
             },
             _ => self.boolean(expr, row),
@@ -374,9 +379,10 @@ impl Lowering<'_> {
         self.by_rows(if all { "all" } else { "any" }, vec![argument], Repr::Bool, false, body)
     }
 
-    fn subquery(&self, plan: LogicalPlan) -> Subquery {
+    fn subquery(&self, plan: LogicalPlan, of: Use) -> SqlResult<Subquery> {
+        correlated::check(&plan, of)?;
         let outer_ref_columns = plan.all_out_ref_exprs();
-        Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() }
+        Ok(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() })
     }
 
     fn scalar_query(&self, plan: &Plan, row: &Row<'_>) -> SqlResult<Value> {
@@ -390,45 +396,82 @@ impl Lowering<'_> {
             return Err(SqlError::unsupported("a correlated subquery of a constant as analytics"));
         }
         if stays_nullable(&value, &plan) || repr == Repr::Null {
-            return Ok(Value::of(Df::ScalarSubquery(self.subquery(plan)), repr));
+            return Ok(Value::of(Df::ScalarSubquery(self.subquery(plan, Use::Value)?), repr));
         }
         if !is_correlated {
             // A join with a row of nothing says it.
             let nothing = LogicalPlanBuilder::empty(true);
             let plan = build(nothing.join_on(plan, JoinType::Left, [lit(true)]))?;
-            return Ok(Value::of(Df::ScalarSubquery(self.subquery(plan)), repr));
+            return Ok(Value::of(Df::ScalarSubquery(self.subquery(plan, Use::Value)?), repr));
         }
         // A correlated one becomes an outer join, but rules that run before take the column's word for it.
-        let found = Df::ScalarSubquery(self.subquery(plan));
+        let found = Df::ScalarSubquery(self.subquery(plan, Use::Value)?);
         Ok(Value::of(kernels::call(Kernel::OrNull(repr), vec![found]), repr))
     }
 
     fn exists(&self, plan: &Plan, row: &Row<'_>, negated: bool) -> SqlResult<Df> {
         let lowered = self.plan(unlimited(plan, 1), Some(row))?;
-        Ok(Df::Exists(Exists::new(self.subquery(lowered.plan), negated)))
+        Ok(Df::Exists(Exists::new(self.subquery(lowered.plan, Use::Rows)?, negated)))
     }
 
-    fn in_query(&self, kind: Kind, argument: &Expr, query: &Plan, row: &Row<'_>, negated: bool) -> SqlResult<Df> {
-        let argument = self.value(argument, row)?;
+    fn in_query(
+        &self,
+        kinds: &[Kind],
+        arguments: &[Expr],
+        query: &Plan,
+        row: &Row<'_>,
+        negated: bool,
+    ) -> SqlResult<Df> {
         let lowered = self.plan(query, Some(row))?;
-        let place = lowered.place(0)?;
-        let own = Value::of(place.value(), place.repr);
-        let refused = || SqlError::unsupported("IN between these types as analytics");
-        let (left, right) = self.pair(argument, kind, own, kind)?.ok_or_else(refused)?;
-        let builder = LogicalPlanBuilder::from(lowered.plan);
-        if negated && (left.column_refs().is_empty() || !builder.plan().all_out_ref_exprs().is_empty()) {
-            // DataFusion's own `NOT IN` takes a null of any row for one of this query; this says what it means.
-            let differs_from_none = seen_from_within(left, row)?.eq(right).is_not_false();
-            let plan = build(builder.filter(differs_from_none))?;
-            return Ok(Df::Exists(Exists::new(self.subquery(plan), true)));
+        let mut pairs = Vec::with_capacity(kinds.len());
+        for (at, (argument, kind)) in arguments.iter().zip(kinds).enumerate() {
+            let place = lowered.place(at)?;
+            let own = Value::of(place.value(), place.repr);
+            let refused = || SqlError::unsupported("IN between these types as analytics");
+            pairs.push(self.pair(self.value(argument, row)?, *kind, own, *kind)?.ok_or_else(refused)?);
         }
+        let builder = LogicalPlanBuilder::from(lowered.plan);
+        let (left, right) = match <[_; 1]>::try_from(pairs) {
+            Ok([pair]) => pair,
+            Err(pairs) => return self.row_in_query(pairs, builder, row, negated),
+        };
         // DataFusion looks only at the columns to see if a side can be null, and a value of columns that cannot be may well be.
         let chooses = |part: &Df| Ok(matches!(part, Df::Case(_) | Df::ScalarSubquery(_)));
         if negated && left.exists(chooses).unwrap_or(true) {
             return Err(SqlError::unsupported("NOT IN of a value that a condition chooses as analytics"));
         }
+        let is_computed = left.exists(|part| Ok(!is_plain(part))).unwrap_or(true);
+        let looks_out = !builder.plan().all_out_ref_exprs().is_empty();
+        if negated && (left.column_refs().is_empty() || is_computed || looks_out) {
+            // DataFusion's own `NOT IN` takes a null of any row for one of this query; this says what it means.
+            let differs_from_none = seen_from_within(left, row)?.eq(right).is_not_false();
+            let plan = build(builder.filter(differs_from_none))?;
+            return Ok(Df::Exists(Exists::new(self.subquery(plan, Use::Rows)?, true)));
+        }
         let plan = build(builder.project([right.alias(self.name("c"))]))?;
-        Ok(Df::InSubquery(InSubquery::new(Box::new(left), self.subquery(plan), negated)))
+        Ok(Df::InSubquery(InSubquery::new(Box::new(left), self.subquery(plan, Use::Rows)?, negated)))
+    }
+
+    /// `IN` of a row of several values, as a semi join. A row that nulls keep from being compared is not in the query, which is
+    /// right where unknown and false are the same.
+    fn row_in_query(
+        &self,
+        pairs: Vec<(Df, Df)>,
+        builder: LogicalPlanBuilder,
+        row: &Row<'_>,
+        negated: bool,
+    ) -> SqlResult<Df> {
+        if negated {
+            return Err(SqlError::unsupported("NOT IN of rows as analytics"));
+        }
+        let asks = |part: &Df| Ok(matches!(part, Df::ScalarSubquery(_) | Df::Exists(_) | Df::InSubquery(_)));
+        if pairs.iter().any(|(left, _)| left.exists(asks).unwrap_or(true)) {
+            return Err(SqlError::unsupported("IN of rows with queries as analytics"));
+        }
+        let equal = pairs.into_iter().map(|(left, right)| Ok(seen_from_within(left, row)?.eq(right)));
+        let all = balanced(equal.collect::<SqlResult<_>>()?, Df::and).ok_or_else(mismatch)?;
+        let plan = build(builder.filter(all))?;
+        Ok(Df::Exists(Exists::new(self.subquery(plan, Use::Rows)?, false)))
     }
 }
 
@@ -498,14 +541,19 @@ fn seen_from_within(value: Df, row: &Row<'_>) -> SqlResult<Df> {
     value.transform_down(outward).map(|seen| seen.data).map_err(super::refused)
 }
 
-/// The plan without a limit on its rows of at least so many.
-fn unlimited(plan: &Plan, least: i64) -> &Plan {
-    match plan {
-        Plan::Limit { input, limit: Some(Expr::Constant(Datum::Int8(limit))), offset: None } if least <= *limit => {
-            input
-        }
-        plan => plan,
+/// The plan without limits on its rows of at least so many.
+fn unlimited(mut plan: &Plan, least: i64) -> &Plan {
+    while let Plan::Limit { input, limit: Some(Expr::Constant(Datum::Int8(limit))), offset: None } = plan
+        && least <= *limit
+    {
+        plan = input;
     }
+    plan
+}
+
+/// Part of a value that is null only where a column is.
+fn is_plain(part: &Df) -> bool {
+    matches!(part, Df::Column(_) | Df::Literal(..) | Df::Cast(_) | Df::BinaryExpr(_) | Df::Negative(_) | Df::Alias(_))
 }
 
 fn part_named(name: &Datum) -> Option<Part> {

@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod compare;
+mod correlated;
 mod expr;
 mod guards;
 mod joins;
@@ -31,6 +32,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// Greatest number of conditions side by side, of a whole query: a chain of twice as many is too deep for its stack.
+const CONDITIONS_MAX: usize = 2000;
 /// Greatest depth of plans and expressions one inside the other: what DataFusion makes of them goes through its own
 /// recursions, which ask nobody for room, on stacks of 8 MiB.
 const DEPTH_MAX: usize = 500;
@@ -85,6 +88,7 @@ struct Lowering<'a> {
     shared: RefCell<HashSet<u64>>,
     /// Number of plans and expressions that are being lowered, one inside the other.
     depth: Cell<usize>,
+    conditions: Cell<usize>,
     /// Number of plans that have been lowered.
     plans: Cell<usize>,
 }
@@ -183,6 +187,7 @@ impl<'a> Lowering<'a> {
             next: Cell::new(0),
             shared: RefCell::default(),
             depth: Cell::new(0),
+            conditions: Cell::new(0),
             plans: Cell::new(0),
         }
     }
@@ -199,6 +204,19 @@ impl<'a> Lowering<'a> {
             return Err(SqlError::unsupported("a query as deep as this one as analytics"));
         }
         Ok(level)
+    }
+
+    /// Counts conditions that stand side by side. DataFusion gathers those that it can from the whole query, and makes a chain of
+    /// them that is as deep as they are many, which nothing bounds on its way.
+    ///
+    /// # Errors
+    /// `0A000`
+    fn count_conditions(&self, more: usize) -> SqlResult<()> {
+        self.conditions.set(self.conditions.get().saturating_add(more));
+        if CONDITIONS_MAX < self.conditions.get() {
+            return Err(SqlError::unsupported("as many conditions as these as analytics"));
+        }
+        Ok(())
     }
 
     /// A name that nobody else has.

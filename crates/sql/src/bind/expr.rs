@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::subquery::is_row;
+use super::subquery::{is_row, unnested};
 use super::types::{Equality, equality};
 use super::{Binder, Scope};
 use crate::datum::Datum;
@@ -78,15 +78,13 @@ impl Binder<'_> {
                 fractional_seconds_precision: None,
             }) => self.coerce(one(value)?, Kind::Interval.into(), Context::Explicit),
             ast::Expr::Interval(fields) => super::interval::with_fields(fields, &self.env.forms),
-            ast::Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, format: None } if matches!(&**expr, ast::Expr::Array(ast::Array { elem, named: true }) if elem.is_empty()) =>
-            {
-                let kind = self.type_of(data_type)?;
-                if kind.kind.element().is_none() {
-                    return self.expr(expr, scope);
-                }
-                Ok(Typed::new(Expr::Array(Vec::new()), kind))
-            }
             ast::Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, format: None } => {
+                if let ast::Expr::Array(ast::Array { elem, named: true }) = unnested(inner)
+                    && let Ok(to) = self.type_of(data_type)
+                    && let (Kind::Array(_), Some(element)) = (to.kind, to.element())
+                {
+                    return self.array_as(elem, to, element, expr, scope);
+                }
                 let value = one(inner)?;
                 let place = value.place;
                 let to = self.type_of(data_type).map_err(|error| self.at_type(error, expr, place))?;

@@ -2,6 +2,7 @@
 //! part does, parentheses aside.
 
 use super::Binder;
+use super::subquery::unnested;
 use crate::error::{SqlError, SqlState};
 use crate::place::Place;
 use sqlparser::ast::{self, SetExpr, Spanned};
@@ -68,13 +69,9 @@ impl Binder<'_> {
     /// Where `::` of a cast stands, or `AS`.
     fn cast_word(&self, cast: &ast::Expr, value: Place) -> Place {
         let ast::Expr::Cast { kind, expr: inner, .. } = cast else { return value };
-        let mut expr = &**inner;
-        while let ast::Expr::Nested(one) = expr {
-            expr = one;
-        }
-        let behind = match expr {
+        let behind = match unnested(inner) {
             // Its own is not this one.
-            ast::Expr::Cast { .. } => self.source.next(self.cast_word(expr, value)),
+            inner @ ast::Expr::Cast { .. } => self.source.next(self.cast_word(inner, value)),
             expr => {
                 let end = expr.span().end;
                 Place::from(Span { start: end, end }).or(|| value)

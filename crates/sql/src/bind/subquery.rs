@@ -11,9 +11,13 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::fingerprint::of_bytes;
 use crate::ops::Context;
 use crate::plan::{Expr, Over, Plan, Slots, Typed, new_id, slots_of_plan};
+use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, BinaryOperator};
 use std::sync::Arc;
+
+/// Greatest number of values of a row, as in PostgreSQL.
+const ROW_MAX: usize = 1664;
 
 /// An expression as a query over its row says it.
 pub(super) fn lifted(mut expr: Expr) -> SqlResult<Expr> {
@@ -43,13 +47,12 @@ fn wrong_count(found: usize, wanted: usize) -> Option<SqlError> {
     Some(SqlError::new(SqlState::SYNTAX_ERROR, message))
 }
 
-/// The parts of a row, or a value as a row of one.
-fn row_of(expr: &ast::Expr) -> &[ast::Expr] {
-    match expr {
-        ast::Expr::Tuple(parts) => parts,
-        ast::Expr::Nested(inner) if matches!(**inner, ast::Expr::Tuple(_)) => row_of(inner),
-        other => std::slice::from_ref(other),
+/// An expression without the parentheses around it.
+pub(super) fn unnested(mut expr: &ast::Expr) -> &ast::Expr {
+    while let ast::Expr::Nested(inner) = expr {
+        expr = inner;
     }
+    expr
 }
 
 /// Whether an expression is written as a row.
@@ -133,21 +136,27 @@ impl Binder<'_> {
         query_written: &ast::Query,
         scope: &Scope<'_>,
     ) -> SqlResult<Typed> {
-        let parts = row_of(left);
-        let arguments = parts.iter().map(|part| self.expr(part, scope)).collect::<SqlResult<Vec<_>>>()?;
+        let arguments = if is_row(left) { self.row_values(left, scope)? } else { vec![self.expr(left, scope)?] };
         let bound = self.subquery(query_written, scope)?;
         if let Some(error) = wrong_count(bound.columns.len(), arguments.len()) {
             return Err(error);
         }
-        // Equality with one column is looked up in a set, if both sides are of one type then.
-        if let ([argument], [column]) = (&arguments[..], &bound.columns[..])
-            && ((operator == "=" && !all) || (operator == "<>" && all))
-            && let Ok(Equality::One(kind)) = equality(argument.kind.kind, column.kind.kind)
+        // Equality is looked up in a set, if each value and its column are of one type then.
+        let one_kind = |(argument, column): (&Typed, &ColumnInfo)| match equality(argument.kind.kind, column.kind.kind)
         {
-            let argument = Box::new(self.argument(argument.clone(), kind)?);
-            let query = self.converted(bound.plan, &[column.kind], &[kind.into()], Some(&query_written.body))?;
+            Ok(Equality::One(kind)) => Some(kind),
+            Ok(Equality::Two) | Err(_) => None,
+        };
+        if ((operator == "=" && !all) || (operator == "<>" && all))
+            && let Some(kinds) = arguments.iter().zip(&bound.columns).map(one_kind).collect::<Option<Vec<Kind>>>()
+        {
+            let values = arguments.into_iter().zip(&kinds).map(|(argument, kind)| self.argument(argument, *kind));
+            let arguments = values.collect::<SqlResult<_>>()?;
+            let from: Vec<SqlType> = bound.columns.iter().map(|column| column.kind).collect();
+            let to: Vec<SqlType> = kinds.iter().map(|kind| (*kind).into()).collect();
+            let query = self.converted(bound.plan, &from, &to, Some(&query_written.body))?;
             let query = Box::new(self.shared(query, bound.names));
-            let found = truth(Expr::InQuery { kind, argument, query });
+            let found = truth(Expr::InQuery { kinds, arguments, query });
             return Ok(if all { not(found) } else { found });
         }
         let count = arguments.len();
@@ -188,11 +197,7 @@ impl Binder<'_> {
         all: bool,
         scope: &Scope<'_>,
     ) -> SqlResult<Typed> {
-        let mut inner = right;
-        while let ast::Expr::Nested(one) = inner {
-            inner = one;
-        }
-        if let ast::Expr::Subquery(query) = inner {
+        if let ast::Expr::Subquery(query) = unnested(right) {
             return self.any_query(left, operator, all, query, scope);
         }
         let (left, mut array) = (self.expr(left, scope)?, self.expr(right, scope)?);
@@ -260,7 +265,7 @@ impl Binder<'_> {
         if let Some(error) = wrong_count(bound.columns.len(), arguments.len()) {
             return Err(error);
         }
-        let theirs = |(at, column): (usize, &crate::session::ColumnInfo)| Typed::new(Expr::Column(at), column.kind);
+        let theirs = |(at, column): (usize, &ColumnInfo)| Typed::new(Expr::Column(at), column.kind);
         let columns: Vec<Typed> = bound.columns.iter().enumerate().map(theirs).collect();
         // The query's one row is compared where it is: there the left side is that of the enclosing row.
         let outside = |typed: Typed| Ok(Typed { expr: lifted(typed.expr)?, ..typed });
@@ -276,11 +281,20 @@ impl Binder<'_> {
 
     /// The values of a row as it is written.
     pub(super) fn row_values(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {
+        let within = |count: usize, bind: &dyn Fn() -> SqlResult<Vec<Typed>>| {
+            if ROW_MAX < count {
+                let message = format!("ROW expressions can have at most {ROW_MAX} entries");
+                return Err(self.at_expr(SqlError::new(SqlState("54011"), message), expr));
+            }
+            crate::stack::deeper(count, bind)
+        };
         match expr {
-            ast::Expr::Tuple(parts) => parts.iter().map(|part| self.expr(part, scope)).collect(),
+            ast::Expr::Tuple(parts) => {
+                within(parts.len(), &|| parts.iter().map(|part| self.expr(part, scope)).collect())
+            }
             ast::Expr::Nested(inner) => self.row_values(inner, scope),
             ast::Expr::Function(function) => match &function.args {
-                ast::FunctionArguments::List(list) => self.arguments(&list.args, scope),
+                ast::FunctionArguments::List(list) => within(list.args.len(), &|| self.arguments(&list.args, scope)),
                 _ => Ok(Vec::new()),
             },
             _ => Err(SqlError::unsupported("a row of this kind")),
@@ -325,6 +339,28 @@ impl Binder<'_> {
                 return Err(error.hint("Row comparison operators must be associated with btree operator families."));
             }
         }))
+    }
+
+    /// `ARRAY[...]` as it stands in a cast to an array: each element is cast by itself, so elements need no common type.
+    pub(super) fn array_as(
+        &self,
+        items: &[ast::Expr],
+        to: SqlType,
+        element: SqlType,
+        cast: &ast::Expr,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
+        let one = |item: &ast::Expr| {
+            let value = self.expr(item, scope)?;
+            if value.kind.kind.element().is_some() {
+                return Err(SqlError::unsupported(format_args!("an array of {}", value.kind.kind.name())));
+            }
+            let place = value.place;
+            let value = self.coerce(value, element, Context::Explicit).map_err(|error| self.at_place(error, place))?;
+            Ok(value.expr)
+        };
+        let items = items.iter().map(one).collect::<SqlResult<_>>()?;
+        Ok(Typed::new(Expr::Array(items), to).at(self.start(cast)))
     }
 
     /// `ARRAY[...]`

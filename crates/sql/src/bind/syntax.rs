@@ -2,6 +2,7 @@
 
 use super::expr::negated_if;
 use super::sets::{composite, field_name};
+use super::subquery::unnested;
 use super::{Binder, Scope};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -178,11 +179,7 @@ impl Binder<'_> {
                 self.at(SqlError::new(SqlState::UNDEFINED_COLUMN, message), field)
             });
         }
-        let mut inner = root;
-        while let ast::Expr::Nested(one) = inner {
-            inner = one;
-        }
-        let mut parts = match inner {
+        let mut parts = match unnested(root) {
             ast::Expr::Identifier(ident) => vec![ident.clone()],
             ast::Expr::CompoundIdentifier(parts) => parts.clone(),
             _ => {

@@ -8,7 +8,9 @@ use crate::ops::{Function, Operator, compare, is_same, mistyped};
 use crate::plan::{Expr, ListId, Over, Plan};
 use crate::pulse;
 use crate::types::Kind;
+use engine::memory::SMALL_BYTES;
 use std::cmp::Ordering;
+use std::slice;
 
 impl Run<'_> {
     /// The value of an expression over a row.
@@ -17,14 +19,14 @@ impl Run<'_> {
         Ok(match expr {
             Expr::Constant(datum) => datum.clone(),
             Expr::Parameter(at) => self.parameters[*at].clone(),
-            Expr::Column(at) => rows.row[*at].clone(),
+            Expr::Column(at) => copied(&rows.row[*at])?,
             Expr::Outer { level, column } => {
                 let mut out = rows;
                 for _ in 0..*level {
                     let no_such = || SqlError::new(SqlState::INTERNAL_ERROR, "a query looks beyond its statement");
                     out = out.outer.ok_or_else(no_such)?;
                 }
-                out.row[*column].clone()
+                copied(&out.row[*column])?
             }
             Expr::Call { eval, strict, operator, function, arguments } => match &arguments[..] {
                 // Operators: without memory of its own.
@@ -119,16 +121,13 @@ impl Run<'_> {
                 })?;
                 Datum::Bool(exists)
             }
-            Expr::InQuery { kind, argument, query } => {
-                let value = one(argument)?;
-                if let Plan::Shared { id, plan } = &**query {
-                    let set = self.shared_set(*id, plan, *kind)?;
-                    return Ok(set.has(&value));
+            Expr::InQuery { kinds, arguments, query } => match &arguments[..] {
+                [argument] => self.in_query(kinds, slice::from_ref(&one(argument)?), query, rows)?,
+                several => {
+                    let values = several.iter().map(one).collect::<SqlResult<Vec<_>>>()?;
+                    self.in_query(kinds, &values, query, rows)?
                 }
-                let mut result = Datum::Bool(false);
-                let _ = self.rows(query, Some(rows), &mut |row| Ok(is_in(&value, &row[0], *kind, &mut result)))?;
-                result
-            }
+            },
             Expr::Quantified { all, arguments, over: Over::Array(array), condition, hashed: Some(id) } => {
                 self.is_in_array(*id, *all, arguments, array, condition, rows)?
             }
@@ -148,13 +147,16 @@ impl Run<'_> {
             Expr::InList { kind, argument, list, hashed: Some(id) } => {
                 let value = one(argument)?;
                 let one = |other| pulse::tick(pulse::ITEM).and_then(|()| one(other));
-                self.list_set(*id, *kind, || list.iter().map(one).collect::<SqlResult<_>>().map(Some))?.has(&value)
+                let set = self.list_set(*id, *kind, || list.iter().map(one).collect::<SqlResult<_>>().map(Some))?;
+                set.has(slice::from_ref(&value))?
             }
             Expr::InList { kind, argument, list, hashed: None } => {
                 let value = one(argument)?;
                 let mut result = Datum::Bool(false);
                 for other in list {
-                    if is_in(&value, &one(other)?, *kind, &mut result).is_break() {
+                    let equal =
+                        are_equal(slice::from_ref(&value), slice::from_ref(&one(other)?), slice::from_ref(kind));
+                    if found(equal, &mut result).is_break() {
                         break;
                     }
                 }
@@ -202,6 +204,16 @@ impl Run<'_> {
         Ok(result)
     }
 
+    /// `IN` of a query.
+    fn in_query(&self, kinds: &[Kind], values: &[Datum], query: &Plan, rows: &Rows<'_>) -> SqlResult<Datum> {
+        if let Plan::Shared { id, plan } = query {
+            return self.shared_set(*id, plan, kinds)?.has(values);
+        }
+        let mut result = Datum::Bool(false);
+        let _ = self.rows(query, Some(rows), &mut |row| Ok(found(are_equal(values, row, kinds), &mut result)))?;
+        Ok(result)
+    }
+
     /// `= ANY`, or `<> ALL`, of an array that a run keeps in a hash table.
     fn is_in_array(
         &self,
@@ -226,7 +238,7 @@ impl Run<'_> {
             Datum::Null => Ok(None),
             _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a hashed array that is none")),
         })?;
-        Ok(match set.has(&value) {
+        Ok(match set.has(slice::from_ref(&value))? {
             Datum::Bool(found) => Datum::Bool(found != all),
             unknown => unknown,
         })
@@ -265,7 +277,7 @@ impl Run<'_> {
             Over::Array(array) => match self.value(array, rows)? {
                 Datum::Array(items) => {
                     for item in &items {
-                        if step(std::slice::from_ref(item))?.is_break() {
+                        if step(slice::from_ref(item))?.is_break() {
                             break;
                         }
                     }
@@ -289,13 +301,41 @@ fn of_call(error: SqlError, operator: Option<&Operator>, function: Option<&Funct
     }
 }
 
-/// One step of `IN`: null if a comparison is.
-fn is_in(value: &Datum, other: &Datum, kind: Kind, result: &mut Datum) -> Flow {
-    if value.is_null() || other.is_null() {
-        *result = Datum::Null;
-    } else if compare(value, other, kind).is_eq() {
-        *result = Datum::Bool(true);
-        return Flow::Break(());
+/// Copy of a value of a row.
+///
+/// # Errors
+/// `53200`: it is long, and there is no room for it.
+#[inline]
+fn copied(value: &Datum) -> SqlResult<Datum> {
+    let bytes = value.text_bytes();
+    if SMALL_BYTES < bytes {
+        pulse::check_room(bytes)?;
+    }
+    Ok(value.clone())
+}
+
+/// Equality of rows: false if two of their values differ, else unknown if any is null.
+pub(super) fn are_equal(row: &[Datum], other: &[Datum], kinds: &[Kind]) -> Option<bool> {
+    let mut equal = Some(true);
+    for ((value, other), kind) in row.iter().zip(other).zip(kinds) {
+        if value.is_null() || other.is_null() {
+            equal = None;
+        } else if compare(value, other, *kind).is_ne() {
+            return Some(false);
+        }
+    }
+    equal
+}
+
+/// One step of `IN`: null if a comparison is, and true if one is.
+fn found(equal: Option<bool>, result: &mut Datum) -> Flow {
+    match equal {
+        Some(true) => {
+            *result = Datum::Bool(true);
+            return Flow::Break(());
+        }
+        Some(false) => {}
+        None => *result = Datum::Null,
     }
     Flow::Continue(())
 }

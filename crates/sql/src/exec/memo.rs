@@ -3,12 +3,14 @@
 //! **Invariant:** everything here depends on nothing but the snapshot and the parameters.
 
 use super::Run;
+use super::expr::are_equal;
 use super::joins::Store;
 use super::table::RowTable;
 use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::holdings::Use;
 use crate::plan::{ListId, Plan};
+use crate::pulse;
 use crate::types::Kind;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,34 +28,50 @@ pub(crate) struct Memo {
     pub(super) stores: RefCell<Vec<(u64, Rc<Store>)>>,
 }
 
-/// The values of a query's one column, of a list or of an array, for `IN` and `= ANY`.
+/// The rows of a query, or the values of a list or an array, for `IN` and `= ANY`.
 pub(super) struct Set {
-    values: RowTable,
-    has_null: bool,
+    kinds: Vec<Kind>,
+    /// Rows without a null.
+    whole: RowTable,
+    /// Rows with one. A set of single values has at most one of these.
+    partial: RowTable,
     /// The array is NULL itself.
     is_null: bool,
 }
 
 impl Set {
-    fn new(kind: Kind) -> Set {
-        Set { values: RowTable::new(vec![kind]), has_null: false, is_null: false }
+    fn new(kinds: &[Kind]) -> Set {
+        let table = || RowTable::new(kinds.to_vec());
+        Set { kinds: kinds.to_vec(), whole: table(), partial: table(), is_null: false }
     }
 
-    /// Says whether a value is equal to any of the set's: null where that is unknown.
-    pub(super) fn has(&self, value: &Datum) -> Datum {
+    /// Equality of a row with any of the set's: null where that is unknown.
+    ///
+    /// Only a row that nulls keep from being compared costs a walk over the set, as in PostgreSQL's hashed subplans.
+    ///
+    /// # Errors
+    /// `57014`
+    pub(super) fn has(&self, row: &[Datum]) -> SqlResult<Datum> {
         if self.is_null {
-            Datum::Null
-        } else if self.values.len() == 0 && !self.has_null {
-            Datum::Bool(false)
-        } else if value.is_null() {
-            Datum::Null
-        } else if self.values.find(std::slice::from_ref(value)).is_some() {
-            Datum::Bool(true)
-        } else if self.has_null {
-            Datum::Null
-        } else {
-            Datum::Bool(false)
+            return Ok(Datum::Null);
         }
+        let has_null = row.iter().any(Datum::is_null);
+        if !has_null && self.whole.find(row).is_some() {
+            return Ok(Datum::Bool(true));
+        }
+        let is_unknown = self.may_equal(row, &self.partial)? || (has_null && self.may_equal(row, &self.whole)?);
+        Ok(if is_unknown { Datum::Null } else { Datum::Bool(false) })
+    }
+
+    /// Says whether no value tells the row from one of the table's.
+    fn may_equal(&self, row: &[Datum], table: &RowTable) -> SqlResult<bool> {
+        for number in 0..table.len() {
+            pulse::tick(pulse::ITEM)?;
+            if are_equal(row, table.row(number), &self.kinds) != Some(false) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -74,12 +92,12 @@ impl Run<'_> {
     }
 
     /// Its values as a set.
-    pub(super) fn shared_set(&self, id: u64, plan: &Plan, kind: Kind) -> SqlResult<Rc<Set>> {
+    pub(super) fn shared_set(&self, id: u64, plan: &Plan, kinds: &[Kind]) -> SqlResult<Rc<Set>> {
         if let Some((_, set)) = self.memo.sets.borrow().iter().find(|(own, _)| *own == id) {
             return Ok(Rc::clone(set));
         }
-        let mut set = Set::new(kind);
-        self.every(plan, None, &mut |row| row.first().map_or(Ok(()), |value| self.put(&mut set, value)))?;
+        let mut set = Set::new(kinds);
+        self.every(plan, None, &mut |row| self.put(&mut set, &row[..kinds.len()]))?;
         let set = Rc::new(set);
         self.memo.sets.borrow_mut().push((id, Rc::clone(&set)));
         Ok(set)
@@ -95,9 +113,9 @@ impl Run<'_> {
         if let Some((_, set)) = self.memo.sets.borrow().iter().find(|(own, _)| *own == id) {
             return Ok(Rc::clone(set));
         }
-        let mut set = Set::new(kind);
+        let mut set = Set::new(&[kind]);
         match make()? {
-            Some(values) => values.iter().try_for_each(|value| self.put(&mut set, value))?,
+            Some(values) => values.iter().try_for_each(|value| self.put(&mut set, std::slice::from_ref(value)))?,
             None => set.is_null = true,
         }
         let set = Rc::new(set);
@@ -105,11 +123,10 @@ impl Run<'_> {
         Ok(set)
     }
 
-    fn put(&self, set: &mut Set, value: &Datum) -> SqlResult<()> {
-        if value.is_null() {
-            set.has_null = true;
-        } else if set.values.put(std::slice::from_ref(value))?.1 {
-            self.keep(Use::HashTables, std::slice::from_ref(value))?;
+    fn put(&self, set: &mut Set, row: &[Datum]) -> SqlResult<()> {
+        let table = if row.iter().any(Datum::is_null) { &mut set.partial } else { &mut set.whole };
+        if table.put(row)?.1 {
+            self.keep(Use::HashTables, row)?;
         }
         Ok(())
     }

@@ -181,9 +181,9 @@ impl<'p> Comparison<'p> {
             | (Expr::Exists(left), Expr::Exists(right))
             | (Expr::ArrayQuery(left), Expr::ArrayQuery(right)) => self.query(left, right),
             (
-                Expr::InQuery { kind, argument, query },
-                Expr::InQuery { kind: other_kind, argument: other, query: other_query },
-            ) => kind == other_kind && self.later(argument, other) && self.query(query, other_query),
+                Expr::InQuery { kinds, arguments, query },
+                Expr::InQuery { kinds: other_kinds, arguments: others, query: other_query },
+            ) => kinds == other_kinds && self.exprs(arguments, others) && self.query(query, other_query),
             (
                 Expr::InList { kind, argument, list, hashed: _ },
                 Expr::InList { kind: other_kind, argument: other, list: other_list, hashed: _ },

@@ -57,8 +57,10 @@ macro_rules! walks {
                 | Expr::Not(argument)
                 | Expr::IsNull(argument)
                 | Expr::IsBool(argument, _) => part(argument, depth),
-                Expr::InQuery { argument, query, kind: _ } => {
-                    part(argument, depth)?;
+                Expr::InQuery { arguments, query, kinds: _ } => {
+                    for argument in arguments {
+                        part(argument, depth)?;
+                    }
                     $plan_parts(query, depth + 1, part)
                 }
                 Expr::InList { argument, list, kind: _, hashed: _ } => {
