@@ -483,7 +483,8 @@ fn nothing_raises_on_a_row_that_a_condition_has_excluded() {
     );
 }
 
-/// A thousand conditions are everyday. Too many for DataFusion's stack are refused, wherever in the query they stand.
+/// A thousand conditions are everyday. Too many for DataFusion's stack, or for ours, are refused, wherever in the query they
+/// stand.
 #[test]
 fn conditions_side_by_side_do_not_end_the_process() {
     let mut server = Server::new();
@@ -506,8 +507,8 @@ fn conditions_side_by_side_do_not_end_the_process() {
             match server.run(&text) {
                 Ok(given) => assert_eq!(given.unwrap().rows, [[Some("99".to_owned())]], "{name}, {count}"),
                 Err(error) => {
-                    assert_eq!(error.state(), SqlState::FEATURE_NOT_SUPPORTED, "{name}, {count}: {error}");
-                    assert!(1_000 < count, "{name}: {error}");
+                    let states = [SqlState::FEATURE_NOT_SUPPORTED, SqlState::STATEMENT_TOO_COMPLEX];
+                    assert!(1_000 < count && states.contains(&error.state()), "{name}, {count}: {error}");
                 }
             }
         }
