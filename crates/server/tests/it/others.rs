@@ -64,7 +64,7 @@ pub fn a_copy_tells_of_a_wrong_row_at_once() {
     let real = Real::new();
     let mut client = raw(&real);
     client.ask(&query("create table t (id int primary key)"));
-    let wrong = "E(ERROR|22P02|invalid input syntax for type integer: \"x\")";
+    let wrong = "E(ERROR|22P02|invalid input syntax for type integer: \"x\"|WCOPY t, line 2, column id: \"x\")";
     client.send(&query("copy t from stdin"));
     assert_eq!(client.next().unwrap(), "G(0,1)");
     client.send(&copy_data("1\nx\n"));
