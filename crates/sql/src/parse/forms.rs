@@ -434,13 +434,12 @@ pub(super) fn resets(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<
 }
 
 /// `SET SCHEMA 'name'` is about the path.
-pub(super) fn set_schema(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+pub(super) fn set_schema(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let at = 1 + usize::from(is(tokens, 1, "local") || is(tokens, 1, "session"));
     let names = tokens.get(at + 1).is_some_and(|token| matches!(token.token, Token::SingleQuotedString(_)));
     if is(tokens, 0, "set") && is(tokens, at, "schema") && names {
         let own = tokens[at].clone();
         tokens.splice(at..=at, [word(&own, SEARCH_PATH), word(&own, "to")]);
-        return super::paths::lists(text, tokens);
     }
     Ok(())
 }
