@@ -544,8 +544,8 @@ impl Conn {
         }
     }
 
-    /// What a wait leaves room for, until the client or the server is gone: answers to earlier queries of a pipeline do not wait with
-    /// it, nor does what is waited for wait for a client that takes none of them; then a little is read ahead. Nothing is lost if it is
+    /// Attends to the client during a wait, until the client or the server is gone: answers to earlier queries of a pipeline do not wait
+    /// with it, nor does what is waited for wait for a client that takes none of them; then a little is read ahead. Nothing is lost if it is
     /// given up. `may_leave`: a client that has said good-bye is not gone, and what it has asked before is done.
     pub(crate) async fn attend(&mut self, may_leave: bool) -> Gone {
         if self.is_due

@@ -13,9 +13,9 @@ use sql::{SqlError, SqlResult};
 /// Use of a subquery.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Its one value.
+    /// One value, of a scalar subquery.
     Value,
-    /// Its rows: EXISTS, IN.
+    /// Rows, of EXISTS and IN.
     Rows,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn check(plan: &LogicalPlan, of: Use) -> SqlResult<()> {
     below(plan, of == Use::Value)
 }
 
-/// `total` says that a total may stand here.
+/// Checks what stands from here on down. `total` says that a total may be there.
 fn below(plan: &LogicalPlan, total: bool) -> SqlResult<()> {
     if plan.all_out_ref_exprs().is_empty() {
         return Ok(());
@@ -66,7 +66,7 @@ fn below(plan: &LogicalPlan, total: bool) -> SqlResult<()> {
         LogicalPlan::Limit(_) => Err(refused("LIMIT or OFFSET")),
         LogicalPlan::Window(_) => Err(refused("a window function")),
         LogicalPlan::Union(_) => Err(refused("UNION")),
-        // Whatever else: rows know it.
+        // DataFusion may get other operators: none is known to be safe, so each is refused.
         _ => Err(refused("this")),
     }
 }
