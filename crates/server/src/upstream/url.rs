@@ -148,21 +148,33 @@ fn decoded(text: &str) -> Result<String, UrlError> {
     String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))
 }
 
-fn host(text: &str) -> Result<Host, UrlError> {
+/// The name of a host and its port, which may be empty, as they stand before the database.
+fn name_and_port(text: &str) -> Result<(String, &str), UrlError> {
     let (name, port) = match text.rsplit_once(':') {
         // The colons of an address in brackets are its own.
-        Some((name, port)) if !port.contains(']') => {
-            let port = if port.is_empty() { Ok(PORT) } else { port.parse() };
-            (name, port.map_err(|_| wrong(format!("\"{text}\" has no number for its port")))?)
-        }
-        _ => (text, PORT),
+        Some((name, port)) if !port.contains(']') => (name, port),
+        _ => (text, ""),
     };
-    let name = decoded(name.trim_start_matches('[').trim_end_matches(']'))?;
-    Ok(match name.as_str() {
-        "" => Host::Tcp("localhost".to_owned(), port),
-        path if path.starts_with('/') => Host::Unix(PathBuf::from(format!("{path}/.s.PGSQL.{port}"))),
-        _ => Host::Tcp(name, port),
-    })
+    Ok((decoded(name.trim_start_matches('[').trim_end_matches(']'))?, port))
+}
+
+/// The hosts of these names, with a port for each, or one for all.
+fn hosts(names: &[String], ports: &[&str]) -> Result<Vec<Host>, UrlError> {
+    if ports.len() != 1 && ports.len() != names.len() {
+        return Err(wrong(format!("there are {} ports for {} hosts", ports.len(), names.len())));
+    }
+    let one = |(at, name): (usize, &String)| {
+        let port: u16 = match ports.get(at).or(ports.first()).copied().unwrap_or_default() {
+            "" => PORT,
+            port => port.parse().map_err(|_| wrong(format!("the port \"{port}\" of \"{name}\" is no number")))?,
+        };
+        Ok(match name.as_str() {
+            "" => Host::Tcp("localhost".to_owned(), port),
+            path if path.starts_with('/') => Host::Unix(PathBuf::from(format!("{path}/.s.PGSQL.{port}"))),
+            _ => Host::Tcp(name.clone(), port),
+        })
+    };
+    names.iter().enumerate().map(one).collect()
 }
 
 impl FromStr for Url {
@@ -186,7 +198,8 @@ impl FromStr for Url {
         if database.is_empty() {
             database.clone_from(&user);
         }
-        let mut hosts = places.split(',').map(host).collect::<Result<Vec<_>, _>>()?;
+        let places = places.split(',').map(name_and_port).collect::<Result<Vec<_>, _>>()?;
+        let (mut names, mut ports): (Vec<String>, Vec<&str>) = places.into_iter().unzip();
         let (mut ssl_mode, mut ssl_root_cert, mut port) = (SslMode::Prefer, None::<PathBuf>, None);
         let mut password_file = None::<PathBuf>;
         let (mut named, mut target, mut connect_timeout) = (None, None, None);
@@ -211,11 +224,14 @@ impl FromStr for Url {
                 _ => return Err(wrong(format!("the parameter {name} is not known"))),
             }
         }
-        if let Some(named) = named {
-            hosts = listed(&named, port.as_deref().unwrap_or_default())?;
-        } else if port.is_some() {
-            return Err(wrong("the parameter port is not known without host: it stands behind the host's name"));
+        // Each of both parameters counts instead of what stands before the database.
+        if let Some(named) = &named {
+            names = named.split(',').map(str::to_owned).collect();
         }
+        if let Some(port) = &port {
+            ports = port.split(',').collect();
+        }
+        let hosts = hosts(&names, &ports)?;
         // As with libpq, what is empty was not said.
         let ssl_root_cert = ssl_root_cert.filter(|path| !path.as_os_str().is_empty());
         let password_file = password_file.filter(|path| !path.as_os_str().is_empty());
@@ -223,17 +239,6 @@ impl FromStr for Url {
         let ssl_mode = ssl_mode.with(ssl_root_cert.as_deref())?;
         Ok(Url { hosts, user, password, password_file, database, ssl_mode, ssl_root_cert, target, connect_timeout })
     }
-}
-
-/// The parameters `host` and `port`: a port for each host, or one for all.
-fn listed(names: &str, ports: &str) -> Result<Vec<Host>, UrlError> {
-    let (names, ports): (Vec<&str>, Vec<&str>) = (names.split(',').collect(), ports.split(',').collect());
-    if ports.len() != 1 && ports.len() != names.len() {
-        return Err(wrong(format!("there are {} ports for {} hosts", ports.len(), names.len())));
-    }
-    let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or_default();
-    let bracketed = |name: &str| if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
-    names.iter().enumerate().map(|(at, name)| host(&format!("{}:{}", bracketed(name), port(at)))).collect()
 }
 
 impl Url {
@@ -278,6 +283,10 @@ mod tests {
         let url: Url = "postgres:///?host=::1,/tmp&port=7&target_session_attrs=prefer-standby".parse().expect("a URL");
         assert_eq!(url.hosts, [tcp("::1", 7), Host::Unix("/tmp/.s.PGSQL.7".into())]);
         assert_eq!(url.target, Some(Target::PreferStandby));
+        let url: Url = "postgres://localhost:7/d?host=/tmp".parse().expect("a URL");
+        assert_eq!(url.hosts, [Host::Unix("/tmp/.s.PGSQL.7".into())]);
+        let url: Url = "postgres://a:1,b:2/d?port=7".parse().expect("a URL");
+        assert_eq!(url.hosts, [tcp("a", 7), tcp("b", 7)]);
         let urls = ["postgres://u@a/d", "postgres://u@b:6/d"].map(|url| url.parse::<Url>().expect("a URL"));
         assert_eq!(Url::joined(urls).expect("one").hosts, [tcp("a", 5432), tcp("b", 6)]);
         let urls = ["postgres://u@a/d", "postgres://v@b/d"].map(|url| url.parse::<Url>().expect("a URL"));
@@ -287,6 +296,7 @@ mod tests {
         for wrong in [
             "mysql://a",
             "postgres:///?host=a,b&port=1,2,3",
+            "postgres://a:1,b:2/d?host=c,d,e",
             "postgres://a?target_session_attrs=x",
             "postgres://a:b",
             "postgres://a?x=1",
