@@ -127,6 +127,12 @@ impl Gen<'_> {
             }
             return self.subquery(ty, depth - 1, scope, exact);
         }
+        if (34..38).contains(&roll)
+            && !(exact && ty == Ty::Float8)
+            && let Some(row) = self.row_of_operators(ty, scope)
+        {
+            return row;
+        }
         if ty == Ty::Bpchar && self.rng.chance(40) {
             // Of one length: equal values of several lengths print differently.
             let text = self.expr(Ty::Text, depth - 1, scope, exact);

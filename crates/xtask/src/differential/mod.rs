@@ -13,6 +13,7 @@ mod compare;
 mod exprs;
 mod hints;
 mod lateral;
+mod operators;
 mod queries;
 mod rng;
 mod schema;
