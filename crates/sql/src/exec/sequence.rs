@@ -24,6 +24,8 @@ struct Got {
     last: Option<u32>,
     /// Numbers that the statement under way got, in order, and how many of them it has used again after a wait.
     given: HashMap<u32, (Vec<i64>, usize)>,
+    /// The same of values that the statement has set sequences to.
+    set: HashMap<u32, (Vec<SequenceValue>, usize)>,
 }
 
 impl Numbers {
@@ -38,11 +40,33 @@ impl Numbers {
         if !got.given.is_empty() {
             got.given.clear();
         }
+        if !got.set.is_empty() {
+            got.set.clear();
+        }
     }
 
     /// The statement that has waited begins anew: it uses the values that it got before, as if it had only waited.
     pub(crate) fn begin_again(&self) {
-        self.0.borrow_mut().given.values_mut().for_each(|(_, used)| *used = 0);
+        let mut got = self.0.borrow_mut();
+        got.given.values_mut().for_each(|(_, used)| *used = 0);
+        got.set.values_mut().for_each(|(_, used)| *used = 0);
+    }
+
+    /// Sets a sequence, unless the statement has done so before it waited: others may have drawn numbers since.
+    fn set(&self, sequence: &Arc<Sequence>, value: SequenceValue) {
+        let mut got = self.0.borrow_mut();
+        let (values, used) = got.set.entry(sequence.oid).or_default();
+        if values.get(*used) != Some(&value) {
+            *sequence.value.lock().unwrap_or_else(PoisonError::into_inner) = value;
+            if values.len() < GIVEN_MAX {
+                values.truncate(*used);
+                values.push(value);
+            }
+        }
+        *used += 1;
+        if value.is_called {
+            got.by_sequence.insert(sequence.oid, value.last);
+        }
     }
 
     fn next(&self, sequence: &Arc<Sequence>) -> SqlResult<i64> {
@@ -119,11 +143,7 @@ impl Run<'_> {
                     );
                     return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
                 }
-                *sequence.value.lock().unwrap_or_else(PoisonError::into_inner) =
-                    SequenceValue { last: *value, is_called };
-                if is_called {
-                    self.numbers.0.borrow_mut().by_sequence.insert(sequence.oid, *value);
-                }
+                self.numbers.set(sequence, SequenceValue { last: *value, is_called });
                 Ok(Datum::Int8(*value))
             }
             (SequenceCall::Set | SequenceCall::Last, _) => {

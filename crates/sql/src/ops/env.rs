@@ -11,6 +11,7 @@ use crate::pulse;
 use crate::session::names::Names;
 use crate::session::naps::Naps;
 use crate::settings::Settings;
+use crate::system::Signal;
 use crate::types::forms::Forms;
 use crate::types::{Kind, SqlType};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -71,16 +72,23 @@ pub struct Env {
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
-/// The state of `random()`, now and when the statement under way began.
+/// The state of `random()`, now and when the statement under way began; and the signals that it has sent to sessions.
 #[derive(Debug)]
 struct Chance {
     now: Random,
     begun: Random,
+    sent: Vec<Answered>,
+    /// Signals of its runs that were taken back.
+    sent_before: Vec<Answered>,
 }
+
+/// Session, signal, and whether there was such a session.
+type Answered = (i32, Signal, bool);
 
 impl Chance {
     fn seeded(seed: u64) -> Chance {
-        Chance { now: Random::seeded(seed), begun: Random::seeded(seed) }
+        let now = Random::seeded(seed);
+        Chance { begun: now.clone(), now, sent: Vec::new(), sent_before: Vec::new() }
     }
 }
 
@@ -131,12 +139,28 @@ impl Env {
     pub(crate) fn begin(&self) {
         let mut chance = self.chance();
         chance.begun = chance.now.clone();
+        chance.sent.clear();
+        chance.sent_before.clear();
     }
 
-    /// The statement that has waited begins anew: it draws the numbers that it drew before.
+    /// The statement that has waited begins anew: it draws the numbers that it drew before, and sends no signal twice.
     pub(crate) fn begin_again(&self) {
         let mut chance = self.chance();
         chance.now = chance.begun.clone();
+        let sent = std::mem::take(&mut chance.sent);
+        chance.sent_before.extend(sent);
+    }
+
+    /// Sends a signal to a session, unless a run of the statement that was taken back has done so. Says whether there is one.
+    pub(crate) fn signal(&self, pid: i32, signal: Signal, send: impl FnOnce() -> bool) -> bool {
+        let mut chance = self.chance();
+        let before = chance.sent_before.iter().position(|(to, which, _)| (*to, *which) == (pid, signal));
+        let answer = match before {
+            Some(at) => chance.sent_before.swap_remove(at).2,
+            None => send(),
+        };
+        chance.sent.push((pid, signal, answer));
+        answer
     }
 
     /// A random number from 0 to less than 1.

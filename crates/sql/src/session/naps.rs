@@ -336,6 +336,29 @@ mod tests {
         }
     }
 
+    /// Others draw numbers of a sequence between two runs of a statement that sets it.
+    #[test]
+    fn a_sequence_is_set_once() {
+        let mut session = session();
+        run(&mut session, "create sequence s");
+        let text = "select count(*) from generate_series(1, 50000) g where g <> 1 or setval('s', 10) = 10";
+        let statement = session.prepare(text, &[]).expect("it is right");
+        let mut portal = session.bind(&statement, Vec::new()).expect("no parameters");
+        session.stay_for(Some(Duration::ZERO));
+        assert!(matches!(session.execute(&mut portal), Ok(Step::Parked(Parked::Elsewhere))));
+        let mut other = session.database.connect(Connect { user: "postgres".to_owned(), ..Connect::default() });
+        let other = other.as_mut().expect("it connects");
+        let mut next = || match run(other, "select nextval('s')").1 {
+            Some(Outcome::Rows(rows, _)) => format!("{:?}", rows[0][0]),
+            outcome => panic!("{outcome:?}"),
+        };
+        assert_eq!(next(), "Int8(11)");
+        session.stay_for(None);
+        assert!(matches!(session.execute(&mut portal), Ok(Step::Done(_))));
+        session.sync().expect("it is committed");
+        assert_eq!(next(), "Int8(12)");
+    }
+
     /// The error that takes a statement back is none of it, even where an error means that there is nothing to say.
     #[test]
     fn no_definition_is_lost_where_it_is_taken_back() {

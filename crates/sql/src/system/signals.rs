@@ -30,7 +30,7 @@ fn signal(args: &[Datum], env: &Env, signal: Signal) -> SqlResult<Datum> {
             return refused(format!("must be a member of the role whose {of} or member of pg_signal_backend"));
         }
     }
-    Ok(Datum::Bool(provider.signal(pid, signal)))
+    Ok(Datum::Bool(env.signal(pid, signal, || provider.signal(pid, signal))))
 }
 
 pub(super) fn functions() -> Vec<Function> {
