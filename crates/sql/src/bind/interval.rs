@@ -35,7 +35,12 @@ pub(super) fn with_fields(of: &ast::Interval, forms: &Forms) -> SqlResult<Typed>
     };
     let is_bare = text.trim().parse::<f64>().is_ok();
     let is_minute_to_second = matches!((leading, smallest), (DateTimeField::Minute, DateTimeField::Second));
-    let text = if is_minute_to_second { minutes_and_seconds(text) } else { text.clone() };
+    let is_day_to_hour = matches!((leading, smallest), (DateTimeField::Day, DateTimeField::Hour));
+    let text = match (is_minute_to_second, is_day_to_hour) {
+        (true, _) => minutes_and_seconds(text),
+        (_, true) => days_and_hours(text),
+        (false, false) => text.clone(),
+    };
     let text = if is_bare { format!("{} {unit}", text.trim()) } else { text };
     let Interval { mut months, mut days, mut micros } = Interval::parse(&text, forms.interval_style)?;
     match smallest {
@@ -62,6 +67,15 @@ impl Binder<'_> {
         let mut written = String::new();
         interval.write(IntervalStyle::Postgres, &mut written);
         Ok(format!("INTERVAL '{written}'"))
+    }
+}
+
+/// `1 2` as `1 2:00`: with these fields a second number is of hours.
+fn days_and_hours(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words[..] {
+        [days, hours] if days.parse::<i32>().is_ok() && hours.parse::<i32>().is_ok() => format!("{days} {hours}:00"),
+        _ => text.to_owned(),
     }
 }
 

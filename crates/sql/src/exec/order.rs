@@ -153,7 +153,10 @@ impl Run<'_> {
         each: &mut Each<'_>,
     ) -> SqlResult<Flow> {
         let (mut skipped, wanted) = self.counts(limit, offset, outer)?;
-        let mut left = wanted.unwrap_or(u64::MAX);
+        let Some(mut left) = wanted else {
+            let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
+            return Err(SqlError::new(SqlState::INVALID_ROW_COUNT_IN_LIMIT, message));
+        };
         if left == 0 {
             return Ok(Flow::Continue(()));
         }

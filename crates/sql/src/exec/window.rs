@@ -14,6 +14,7 @@ use crate::ops::{compare, impossible, mistyped};
 use crate::plan::{Exclude, Expr, FrameBound, FrameUnit, Plan, RangeSteps, SortKey, WindowCall, WindowFunction};
 use crate::pulse;
 use crate::types::Kind;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// A row as a window sees it: the values it is parted by and ordered by.
@@ -387,9 +388,10 @@ impl Run<'_> {
             return Ok(if is_start { peers.start } else { peers.end });
         }
         let is_less = matches!(bound, FrameBound::Preceding(_)) != key.descending;
-        // Beyond the type's end there is nothing.
+        // Nothing stands for what is beyond the type's end, and so beyond all values.
         let step = |own: i64, offset: i64| {
-            Datum::Int8(if is_less { own.saturating_sub(offset) } else { own.saturating_add(offset) })
+            let limit = if is_less { own.checked_sub(offset) } else { own.checked_add(offset) };
+            limit.map_or(Datum::Null, Datum::Int8)
         };
         let limit = match (own, offset) {
             (Datum::Int2(own), Datum::Int8(offset)) => step((*own).into(), *offset),
@@ -413,12 +415,21 @@ impl Run<'_> {
             _ => false,
         };
         if is_nowhere(&limit) && !is_nowhere(&as_float8(own)) {
-            let is_null = |placed: &Placed| placed.order.first().is_none_or(Datum::is_null);
-            let (first, end) = match key.nulls_first {
-                true => (partition.rows.partition_point(is_null), partition.rows.len()),
-                false => (0, partition.rows.partition_point(|placed| !is_null(placed))),
+            // NaN, which is greater than all others, is behind the bound or before it all the same.
+            let is_before = |placed: &Placed| match placed.order.first() {
+                None => false,
+                Some(value) if value.is_null() => key.nulls_first,
+                Some(value) => is_nowhere(&as_float8(value)) && key.descending,
             };
-            return Ok(if is_start { first } else { end });
+            let is_behind = |placed: &Placed| match placed.order.first() {
+                None => false,
+                Some(value) if value.is_null() => !key.nulls_first,
+                Some(value) => is_nowhere(&as_float8(value)) && !key.descending,
+            };
+            return Ok(match is_start {
+                true => partition.rows.partition_point(is_before),
+                false => partition.rows.partition_point(|placed| !is_behind(placed)),
+            });
         }
         // Nulls stand at one end of the order and are in no such frame but their own.
         let is_before = |other: &Placed| match other.order.first() {
@@ -426,6 +437,8 @@ impl Run<'_> {
             Some(value) if value.is_null() => key.nulls_first,
             Some(value) => {
                 let order = match key.kind {
+                    _ if limit.is_null() && is_less => Ordering::Greater,
+                    _ if limit.is_null() => Ordering::Less,
                     Kind::Float4 => compare(&as_float8(value), &limit, Kind::Float8),
                     kind => compare(value, &limit, kind),
                 };
