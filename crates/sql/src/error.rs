@@ -61,6 +61,8 @@ impl SqlState {
     pub const GROUPING_ERROR: SqlState = SqlState("42803");
     /// `42P18`: a parameter of no type.
     pub const INDETERMINATE_DATATYPE: SqlState = SqlState("42P18");
+    /// `42622`: a name that is cut.
+    pub const NAME_TOO_LONG: SqlState = SqlState("42622");
     /// `42P02`: no such parameter.
     pub const UNDEFINED_PARAMETER: SqlState = SqlState("42P02");
     /// `42P16`: a table that cannot be.

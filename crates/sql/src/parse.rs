@@ -8,6 +8,7 @@ pub(crate) mod forms;
 mod grammar;
 mod lexer;
 pub(crate) mod maintenance;
+mod names;
 mod paths;
 mod pieces;
 pub(crate) mod print;
@@ -75,6 +76,8 @@ pub(crate) struct Parsed {
     pub(crate) copy: Option<Vec<crate::copy::options::Written>>,
     /// It is an `EXPLAIN` of this statement.
     pub(crate) explain: Option<crate::explain::options::Options>,
+    /// Of names in it that were cut.
+    pub(crate) notices: Vec<SqlError>,
 }
 
 /// Statement of a text of several.
@@ -195,6 +198,18 @@ fn length(tokens: &[TokenWithSpan]) -> usize {
 
 /// The statement of these tokens, if they are any.
 fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
+    match names::cut(piece)? {
+        None => statement_of(text, piece),
+        Some((piece, notices)) => {
+            let parsed = statement_of(text, &piece);
+            drop(Bulk::from(piece));
+            Ok(parsed?.map(|parsed| Parsed { notices, ..parsed }))
+        }
+    }
+}
+
+/// As [`statement`], of tokens whose names are no longer than names may be.
+fn statement_of(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     let mut words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
     let Some(first) = words.next() else { return Ok(None) };
     // A hint belongs to the statement.
@@ -211,7 +226,7 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
     typos::check(text, piece)?;
     if let Some(tree) = maintenance::maintenance(text, piece)? {
         let text = pulse::copied(&text[offset(text, first.span.start)..offset(text, last.span.end)])?;
-        return Ok(Some(Parsed { tree, text, copy: None, explain: None }));
+        return Ok(Some(Parsed { tree, text, copy: None, explain: None, notices: Vec::new() }));
     }
     let (piece, explain) = match crate::explain::options::cut(text, piece)? {
         Some((options, piece)) => (piece, Some(options)),
@@ -267,7 +282,7 @@ fn statement(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>> {
         crate::explain::options::check(text, explained, &tree)?;
     }
     let text = pulse::copied(&text[offset(text, begin)..end])?;
-    Ok(Some(Parsed { tree, copy, explain, text }))
+    Ok(Some(Parsed { tree, copy, explain, text, notices: Vec::new() }))
 }
 
 /// The same tokens.

@@ -4,6 +4,7 @@
 
 use super::{OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::types::text::{NAME_MAX, clipped};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -266,7 +267,7 @@ pub(crate) fn parts(text: &str) -> Option<Vec<String>> {
             if part.is_empty() {
                 return None;
             }
-            parts.push(part);
+            parts.push(clipped(&part, NAME_MAX).to_owned());
             rest = quoted[end..].trim_start();
         } else {
             let end = rest.find('.').unwrap_or(rest.len());
@@ -275,7 +276,7 @@ pub(crate) fn parts(text: &str) -> Option<Vec<String>> {
             if word.is_empty() || !is_word || word.starts_with(|first: char| first.is_ascii_digit() || first == '$') {
                 return None;
             }
-            parts.push(word.to_lowercase());
+            parts.push(clipped(&word.to_lowercase(), NAME_MAX).to_owned());
             rest = &rest[end..];
         }
         match rest.strip_prefix('.') {

@@ -18,6 +18,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
 use crate::plan::Expr;
+use crate::pulse;
 use crate::storage::column_type;
 use engine::TableLock;
 use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, DropBehavior, TableConstraint};
@@ -765,7 +766,14 @@ impl Ddl<'_> {
                 strict.iter().copied().find(|at| matches!(row.get(*at), engine::Value::Null))
             })
         };
-        let found = (0..new.table.rows_bound()).find_map(|id| null_in(id).flatten());
+        let mut found = None;
+        for id in 0..new.table.rows_bound() {
+            pulse::tick(pulse::ITEM * strict.len())?;
+            found = null_in(id).flatten();
+            if found.is_some() {
+                break;
+            }
+        }
         let Some(at) = found else { return Ok(()) };
         let message = format!("column \"{}\" of relation \"{}\" contains null values", new.columns[at].name, new.name);
         let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);

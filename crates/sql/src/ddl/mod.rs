@@ -27,6 +27,7 @@ use crate::bind::{Binder, refuse};
 use crate::catalog::{Catalog, Relation, State, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Run;
+use crate::types::text::{NAME_MAX, clipped};
 use engine::{Engine, Table, TableDef, TableLock, Wait};
 use sqlparser::ast::{self, Statement};
 use std::sync::Arc;
@@ -191,18 +192,20 @@ impl<'a> Ddl<'a> {
         self.state.relations().any(|relation| relation.schema() == schema && relation.name() == name)
     }
 
-    /// A name that its schema does not have: `table_column_suffix`, if need be with a number behind it. Names are cut as
-    /// PostgreSQL cuts them, at 63 bytes.
+    /// A name that its schema does not have: `table_column_suffix`, if need be with a number behind it. The longer of the table's
+    /// name and the columns' is cut until all fit (PostgreSQL's `makeObjectName`).
     pub(crate) fn free_name(&self, parts: &[&str], suffix: &str, is_taken: impl Fn(&str) -> bool) -> String {
-        const LENGTH_MAX: usize = 63;
-        let base = parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("_");
+        let mut parts = parts.iter().copied().filter(|part| !part.is_empty());
+        let first = parts.next().unwrap_or_default();
+        let second = parts.collect::<Vec<_>>().join("_");
         let candidate = |number: usize| {
             let end = if number == 0 { format!("_{suffix}") } else { format!("_{suffix}{number}") };
-            let mut length = base.len().min(LENGTH_MAX - end.len().min(LENGTH_MAX));
-            while !base.is_char_boundary(length) {
-                length -= 1;
-            }
-            format!("{}{end}", &base[..length])
+            let between = if second.is_empty() { "" } else { "_" };
+            let room = NAME_MAX.saturating_sub(end.len() + between.len());
+            // The first has what the second leaves, and at least half.
+            let of_first = first.len().min(room.div_ceil(2).max(room.saturating_sub(second.len())));
+            let (first, second) = (clipped(first, of_first), clipped(&second, room - of_first));
+            format!("{first}{between}{second}{end}")
         };
         let mut number = 0;
         loop {

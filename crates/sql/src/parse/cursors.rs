@@ -225,5 +225,5 @@ pub(super) fn put(text: &str, declare: Declare, query: Statement, tokens: &[Toke
 
 /// A statement that is no query, and names nothing but a cursor.
 pub(super) fn parsed(text: String, tree: Statement) -> Parsed {
-    Parsed { tree, text, copy: None, explain: None }
+    Parsed { tree, text, copy: None, explain: None, notices: Vec::new() }
 }

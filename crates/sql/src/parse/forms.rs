@@ -584,7 +584,11 @@ pub(super) fn unicode(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<
                 let message = "zero-length delimited identifier at or near \"U&\"\"\"";
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(place));
             }
-            Token::Word(word) => Token::Word(Word { value, ..word.clone() }),
+            Token::Word(word) => {
+                let mut word = Word { value, ..word.clone() };
+                super::names::shortened(&mut word);
+                Token::Word(word)
+            }
             _ => Token::SingleQuotedString(value),
         };
         tokens.splice(at..end, [TokenWithSpan { token, span }]);

@@ -26,6 +26,7 @@ pub(super) fn lists(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
             Some(Token::Word(word)) if word.value.eq_ignore_ascii_case("default") => return Ok(()),
             Some(Token::Word(word)) => quoted(&word.value.to_ascii_lowercase()),
             Some(Token::SingleQuotedString(name) | Token::EscapedStringLiteral(name)) => quoted(name),
+            Some(Token::Number(digits, false)) => digits.clone(),
             // The parser says what is wrong.
             _ => return Ok(()),
         });

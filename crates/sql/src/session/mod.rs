@@ -6,6 +6,7 @@
 mod action;
 mod adopt;
 mod alone;
+mod analyse;
 mod copy;
 pub(crate) mod cursors;
 mod define;
@@ -24,18 +25,16 @@ mod unbound;
 mod wire;
 
 use crate::analytics::Analytics;
-use crate::bulk::{Later, Leavings};
+use crate::bulk::Leavings;
 use crate::catalog::{Catalog, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{Advised, Numbers};
 use crate::ops::Env;
-use crate::ops::env::clock_us;
 pub use crate::parse::Part;
-use crate::parse::{Parsed, parse};
 use crate::plan::{Plan, TableUse};
 use crate::planning::Planning;
-use crate::pulse::{self, Watch};
+use crate::pulse::Watch;
 use crate::roles::Roles;
 use crate::roles::change::Changed;
 use crate::settings::Settings;
@@ -48,7 +47,6 @@ pub use copy::{CopyPart, CopyShape};
 pub(crate) use define::with_kept;
 use define::{Pinned, Work};
 use engine::{Engine, SessionOptions};
-use explain::Explain;
 use names::Names;
 pub use names::{Renamed, bytes_of_rows};
 pub use naps::Nap;
@@ -457,91 +455,6 @@ impl Database {
 }
 
 impl Session {
-    /// All statements of a text, for the simple protocol.
-    ///
-    /// # Errors
-    /// When any is not in the grammar: none of them is run then.
-    pub fn split(&mut self, text: &str) -> SqlResult<Vec<Part>> {
-        self.message.end();
-        self.message.begin();
-        let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
-        let split = || {
-            pulse::with_room(text.len().saturating_mul(wire::COPIES), || stack::bounded(|| crate::parse::texts(text)))
-        };
-        let split = crate::planning::during(&planning, deadline, split);
-        self.leavings.add(Leavings::take());
-        split.map(|(parts, _)| parts)
-    }
-
-    /// Looks, between two statements of a text that was split, whether the rest is still wanted.
-    ///
-    /// # Errors
-    /// `57014`: somebody has cancelled it.
-    pub fn goes_on(&self) -> SqlResult<()> {
-        self.message.check()
-    }
-
-    /// Analyses one statement. `types` are the parameters' type numbers as far as the client says; 0: it does not.
-    ///
-    /// # Errors
-    /// Grammar, names, types.
-    pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
-        let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
-        let room = text.len().saturating_mul(wire::COPIES);
-        let prepare = || pulse::with_room(room, || stack::bounded(|| self.analyse_text(text, types)));
-        let prepared = crate::planning::during(&planning, deadline, prepare);
-        self.leavings.add(Leavings::take());
-        let (statement, is_deep) = prepared?;
-        self.is_deep |= is_deep;
-        Ok(statement)
-    }
-
-    fn analyse_text(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
-        let begun = Instant::now();
-        self.unbound = None;
-        self.take_reloaded();
-        let mut parsed = match parse(text) {
-            // Whatever it is, the transaction has failed.
-            Err(error) if self.has_failed && error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
-                return Err(engine::Error::InFailedTransaction.into());
-            }
-            parsed => parsed?,
-        };
-        let class = self.class_of_text(text)?;
-        if 1 < parsed.len() {
-            let message = "cannot insert multiple commands into a prepared statement";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-        }
-        let Some(Parsed { tree, copy, explain, .. }) = parsed.pop() else {
-            return Ok(Arc::new(Statement::of("", Bound::fixed(Action::Empty))));
-        };
-        if self.has_failed
-            && !matches!(tree, sqlparser::ast::Statement::Commit { .. } | sqlparser::ast::Statement::Rollback { .. })
-        {
-            return Err(engine::Error::InFailedTransaction.into());
-        }
-        let given = |oid: &u32| match oid {
-            0 => Ok(None),
-            oid => SqlType::from_oid(*oid).map(Some).ok_or_else(|| {
-                let message = format!("type with OID {oid} does not exist");
-                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
-            }),
-        };
-        let given = types.iter().map(given).collect::<SqlResult<_>>()?;
-        if self.block == Block::None && !std::mem::replace(&mut self.is_timed, true) {
-            self.settings.forms.now_us = clock_us();
-        }
-        self.refresh_env();
-        let tree = Later::new(Tree::new(tree));
-        let (bound, parameters, columns) = self.analyse_statement(text, &tree, copy.as_ref(), given)?;
-        let tree = tree.into_inner();
-        let statement = Statement { tree, copy, parameters, columns, class, ..Statement::of(text, bound) };
-        Ok(Arc::new(match explain {
-            Some(options) => Explain::new(options, statement, begun.elapsed()).into_statement(text),
-            None => statement,
-        }))
-    }
-
     /// Binds it to values of its parameters' types.
     ///
     /// # Errors

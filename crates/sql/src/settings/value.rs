@@ -7,6 +7,7 @@ use super::text;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
 use crate::types::forms::Forms;
+use crate::types::text::{NAME_MAX, clipped};
 use sqlparser::ast;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -237,7 +238,7 @@ pub(crate) fn names_of(list: &str) -> Option<Vec<String>> {
                 name
             }
         };
-        names.push(name);
+        names.push(clipped(&name, NAME_MAX).to_owned());
         rest = rest.trim_start_matches(is_space);
         if rest.is_empty() {
             return Some(names);

@@ -106,8 +106,8 @@ fn receive(rest: &mut &[u8], kind: SqlType) -> SqlResult<Datum> {
         Kind::InternalChar => Datum::text(utf8(&[byte(rest)?])?),
         Kind::Name => {
             let name = utf8(std::mem::take(rest))?;
-            if name.len() > 63 {
-                let error = SqlError::new(SqlState("42622"), "identifier too long");
+            if name.len() > text::NAME_MAX {
+                let error = SqlError::new(SqlState::NAME_TOO_LONG, "identifier too long");
                 return Err(error.detail("Identifier must be less than 64 characters."));
             }
             Datum::text(name)

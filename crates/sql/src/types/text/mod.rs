@@ -139,6 +139,9 @@ fn uuid(text: &str) -> SqlResult<[u8; 16]> {
     if rest.is_empty() { Ok(value) } else { Err(bad()) }
 }
 
+/// Greatest length of a name, in bytes: `NAMEDATALEN` less one.
+pub(crate) const NAME_MAX: usize = 63;
+
 /// Cuts to so many bytes, not within a character.
 pub(crate) fn clipped(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
@@ -182,7 +185,7 @@ pub fn input(text: &str, to: SqlType, forms: &Forms) -> SqlResult<Datum> {
         Kind::Bool => Datum::Bool(boolean(text)?),
         Kind::Bytea => Datum::Bytes(bytea(text)?),
         Kind::InternalChar => Datum::text(one_byte(text)?),
-        Kind::Name => Datum::text(clipped(text, 63)),
+        Kind::Name => Datum::text(clipped(text, NAME_MAX)),
         Kind::Int8 => Datum::Int8(integer(text, "bigint")?),
         Kind::Int2 => Datum::Int2(integer(text, "smallint")?),
         Kind::Int4 => Datum::Int4(integer(text, "integer")?),

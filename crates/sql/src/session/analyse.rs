@@ -1,0 +1,105 @@
+//! From a text to statements that can be run.
+
+use super::action::Action;
+use super::explain::Explain;
+use super::{Block, Bound, Session, Statement, wire};
+use crate::bulk::{Later, Leavings};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::env::clock_us;
+use crate::parse::{Parsed, Part, parse};
+use crate::pulse;
+use crate::stack::{self, Tree};
+use crate::types::SqlType;
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Session {
+    /// All statements of a text, for the simple protocol.
+    ///
+    /// # Errors
+    /// When any is not in the grammar: none of them is run then.
+    pub fn split(&mut self, text: &str) -> SqlResult<Vec<Part>> {
+        self.message.end();
+        self.message.begin();
+        let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
+        let split = || {
+            pulse::with_room(text.len().saturating_mul(wire::COPIES), || stack::bounded(|| crate::parse::texts(text)))
+        };
+        let split = crate::planning::during(&planning, deadline, split);
+        self.leavings.add(Leavings::take());
+        split.map(|(parts, _)| parts)
+    }
+
+    /// Looks, between two statements of a text that was split, whether the rest is still wanted.
+    ///
+    /// # Errors
+    /// `57014`: somebody has cancelled it.
+    pub fn goes_on(&self) -> SqlResult<()> {
+        self.message.check()
+    }
+
+    /// Analyses one statement. `types` are the parameters' type numbers as far as the client says; 0: it does not.
+    ///
+    /// # Errors
+    /// Grammar, names, types.
+    pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
+        let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
+        let room = text.len().saturating_mul(wire::COPIES);
+        let mut notices = Vec::new();
+        let prepare = || pulse::with_room(room, || stack::bounded(|| self.analyse_text(text, types, &mut notices)));
+        let prepared = crate::planning::during(&planning, deadline, prepare);
+        self.notices.extend(notices.into_iter().map(|notice| ("NOTICE", notice)));
+        self.leavings.add(Leavings::take());
+        let (statement, is_deep) = prepared?;
+        self.is_deep |= is_deep;
+        Ok(statement)
+    }
+
+    fn analyse_text(&mut self, text: &str, types: &[u32], notices: &mut Vec<SqlError>) -> SqlResult<Arc<Statement>> {
+        let begun = Instant::now();
+        self.unbound = None;
+        self.take_reloaded();
+        let mut parsed = match parse(text) {
+            // Whatever it is, the transaction has failed.
+            Err(error) if self.has_failed && error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
+                return Err(engine::Error::InFailedTransaction.into());
+            }
+            parsed => parsed?,
+        };
+        let class = self.class_of_text(text)?;
+        if 1 < parsed.len() {
+            let message = "cannot insert multiple commands into a prepared statement";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let Some(Parsed { tree, copy, explain, text: _, notices: of_names }) = parsed.pop() else {
+            return Ok(Arc::new(Statement::of("", Bound::fixed(Action::Empty))));
+        };
+        // They replace those of a call on a smaller stack.
+        *notices = of_names;
+        if self.has_failed
+            && !matches!(tree, sqlparser::ast::Statement::Commit { .. } | sqlparser::ast::Statement::Rollback { .. })
+        {
+            return Err(engine::Error::InFailedTransaction.into());
+        }
+        let given = |oid: &u32| match oid {
+            0 => Ok(None),
+            oid => SqlType::from_oid(*oid).map(Some).ok_or_else(|| {
+                let message = format!("type with OID {oid} does not exist");
+                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+            }),
+        };
+        let given = types.iter().map(given).collect::<SqlResult<_>>()?;
+        if self.block == Block::None && !std::mem::replace(&mut self.is_timed, true) {
+            self.settings.forms.now_us = clock_us();
+        }
+        self.refresh_env();
+        let tree = Later::new(Tree::new(tree));
+        let (bound, parameters, columns) = self.analyse_statement(text, &tree, copy.as_ref(), given)?;
+        let tree = tree.into_inner();
+        let statement = Statement { tree, copy, parameters, columns, class, ..Statement::of(text, bound) };
+        Ok(Arc::new(match explain {
+            Some(options) => Explain::new(options, statement, begun.elapsed()).into_statement(text),
+            None => statement,
+        }))
+    }
+}
