@@ -16,6 +16,7 @@ pub use crate::ops::Eval;
 pub use crate::ops::casts::Convert as CastEval;
 use crate::ops::{Aggregate, Function, Operator};
 pub use crate::place::Place;
+use crate::pulse;
 use crate::types::{Kind, SqlType};
 use engine::{RowLock, TableLock, Txn, Wait};
 use std::sync::Arc;
@@ -212,11 +213,18 @@ impl Expr {
 
     /// Says whether its value is the same wherever a run of the statement evaluates it.
     pub fn is_fixed(&self) -> bool {
-        let is_volatile = match self {
-            Expr::Column(_) | Expr::Outer { .. } | Expr::Local(_) | Expr::Sequence { .. } | Expr::Advisory { .. } => {
-                true
-            }
-            Expr::Call { function, .. } => function.is_some_and(|function| function.volatile),
+        let is_own = match self {
+            Expr::Column(_)
+            | Expr::Outer { .. }
+            | Expr::Local(_)
+            | Expr::Sequence { .. }
+            | Expr::Advisory { .. }
+            | Expr::Scalar(_)
+            | Expr::Exists(_)
+            | Expr::InQuery { .. }
+            | Expr::Quantified { over: Over::Query(_), .. }
+            | Expr::ArrayQuery(_) => false,
+            Expr::Call { function, .. } => !function.is_some_and(|function| function.volatile),
             Expr::Constant(_)
             | Expr::Parameter(_)
             | Expr::Cast { .. }
@@ -230,16 +238,12 @@ impl Expr {
             | Expr::Let { .. }
             | Expr::Coalesce(_)
             | Expr::Extreme { .. }
-            | Expr::Scalar(_)
-            | Expr::Exists(_)
-            | Expr::InQuery { .. }
             | Expr::InList { .. }
-            | Expr::Quantified { .. }
+            | Expr::Quantified { over: Over::Array(_), .. }
             | Expr::Array(_)
-            | Expr::ArrayQuery(_)
-            | Expr::Now { .. } => false,
+            | Expr::Now { .. } => true,
         };
-        !is_volatile && !self.has_query() && self.parts().into_iter().all(Expr::is_fixed)
+        is_own && self.parts().into_iter().all(Expr::is_fixed)
     }
 
     /// Whether it looks at the row.
@@ -247,8 +251,15 @@ impl Expr {
         matches!(self, Expr::Column(_)) || self.parts().into_iter().any(Expr::looks_at_row)
     }
 
+    /// Number of expressions that it is made of, itself included, queries inside not counted.
+    pub fn size(&self) -> usize {
+        1 + self.parts().into_iter().map(Expr::size).sum::<usize>()
+    }
+
     /// What it is made of.
     pub fn parts(&self) -> Vec<&Expr> {
+        // Whoever looks next finds that the statement must end.
+        let _ = pulse::walk(pulse::ITEM);
         match self {
             Expr::Constant(_)
             | Expr::Parameter(_)

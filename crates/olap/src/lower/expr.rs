@@ -115,6 +115,7 @@ impl Lowering<'_> {
             Expr::Let { values, body } if !values.iter().any(Expr::is_volatile) => {
                 let mut inlined = (**body).clone();
                 substitute(values, &mut inlined)?;
+                self.count_copies(&inlined)?;
                 self.value(&inlined, row)
             }
             Expr::Let { .. } => Err(SqlError::unsupported("volatile functions as analytics")),

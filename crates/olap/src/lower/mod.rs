@@ -25,7 +25,7 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
 use sql::ops::Env;
-use sql::plan::Plan;
+use sql::plan::{Expr, Plan};
 use sql::pulse;
 use sql::{Datum, SqlError, SqlResult, SqlType};
 use std::cell::{Cell, RefCell};
@@ -34,6 +34,9 @@ use std::sync::Arc;
 
 /// Greatest number of conditions side by side, of a whole query: a chain of twice as many is too deep for its stack.
 const CONDITIONS_MAX: usize = 2000;
+/// Greatest number of expressions that are copied to where a local value is named. DataFusion has no name for such a value, so
+/// those inside one another double at each level.
+const COPIES_MAX: usize = 20_000;
 /// Greatest depth of plans and expressions one inside the other: what DataFusion makes of them goes through its own
 /// recursions, which ask nobody for room, on stacks of 8 MiB.
 const DEPTH_MAX: usize = 500;
@@ -89,6 +92,8 @@ struct Lowering<'a> {
     /// Number of plans and expressions that are being lowered, one inside the other.
     depth: Cell<usize>,
     conditions: Cell<usize>,
+    /// Number of expressions that have been copied for local values.
+    copies: Cell<usize>,
     /// Number of plans that have been lowered.
     plans: Cell<usize>,
 }
@@ -188,6 +193,7 @@ impl<'a> Lowering<'a> {
             shared: RefCell::default(),
             depth: Cell::new(0),
             conditions: Cell::new(0),
+            copies: Cell::new(0),
             plans: Cell::new(0),
         }
     }
@@ -215,6 +221,19 @@ impl<'a> Lowering<'a> {
         self.conditions.set(self.conditions.get().saturating_add(more));
         if CONDITIONS_MAX < self.conditions.get() {
             return Err(SqlError::unsupported("as many conditions as these as analytics"));
+        }
+        Ok(())
+    }
+
+    /// Counts what an expression is made of that has its local values in the places of their names.
+    ///
+    /// # Errors
+    /// `0A000`
+    fn count_copies(&self, expr: &Expr) -> SqlResult<()> {
+        let copies = self.copies.get() + expr.size();
+        self.copies.set(copies);
+        if COPIES_MAX < copies {
+            return Err(SqlError::unsupported("values that are used as often as these as analytics"));
         }
         Ok(())
     }

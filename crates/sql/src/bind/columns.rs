@@ -43,7 +43,37 @@ fn value_of_row(name: &Ident, scope: &Scope<'_>) -> Option<Ident> {
     Some(Ident { value: relation.columns.first()?.name.clone(), quote_style: Some('"'), span: name.span })
 }
 
+/// What stands before the name of a column, or before `*`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Qualifier {
+    /// The name of a relation in FROM.
+    Alias(String),
+    /// A relation of a schema, which goes by its own name: one with an alias is not meant.
+    Own(u32),
+}
+
+impl Qualifier {
+    pub(super) fn is(&self, relation: &Relation) -> bool {
+        match self {
+            Qualifier::Alias(alias) => relation.is_named && *alias == relation.alias,
+            Qualifier::Own(oid) => relation.is_named && relation.own == Some(*oid),
+        }
+    }
+}
+
 impl Binder<'_> {
+    /// The qualifier of these parts, folded; nothing if they name nothing that can stand in FROM.
+    pub(super) fn qualifier(&self, parts: &[String]) -> Option<Qualifier> {
+        match parts {
+            [alias] => Some(Qualifier::Alias(alias.clone())),
+            [schema, table] => self.relation_number(schema, table).map(Qualifier::Own),
+            [database, schema, table] if database == crate::catalog::DATABASE => {
+                self.relation_number(schema, table).map(Qualifier::Own)
+            }
+            _ => None,
+        }
+    }
+
     /// A column by its name: here, or in an enclosing query.
     pub(crate) fn column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlResult<Typed> {
         // Behind a point any word is a name.
@@ -59,10 +89,17 @@ impl Binder<'_> {
             let message = "cannot use column reference in DEFAULT expression";
             return Err(self.at(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), &parts[0]));
         }
+        let qualifier = match parts {
+            [_] | [] => None,
+            [before @ .., _] => match self.qualifier(&before.iter().map(folded).collect::<Vec<_>>()) {
+                Some(qualifier) => Some(qualifier),
+                None => return Err(self.at(self.no_column(parts, scope), &parts[0])),
+            },
+        };
         let mut level = 0;
         let mut at = Some(scope);
         while let Some(here) = at {
-            if let Some((value, kind)) = self.column_here(parts, here)? {
+            if let Some((value, kind)) = self.column_here(parts, qualifier.as_ref(), here)? {
                 if let Expr::Column(slot) = value
                     && !matches!(here.clause.get(), Clause::Aggregate | Clause::Filter)
                 {
@@ -71,8 +108,8 @@ impl Binder<'_> {
                 return Ok(Typed::new(outward(value, level), kind).at(parts[0].span.into()));
             }
             // A table's name hides those further out, whatever columns it has.
-            if let [.., table, _] = parts
-                && here.relations.iter().any(|one| one.is_named && one.alias == folded(table) && here.sees(one))
+            if let Some(qualifier) = &qualifier
+                && here.relations.iter().any(|one| qualifier.is(one) && here.sees(one))
             {
                 break;
             }
@@ -120,7 +157,7 @@ impl Binder<'_> {
                 let message = format!("improper qualified name (too many dotted names): {}", all.join("."));
                 SqlError::new(SqlState::SYNTAX_ERROR, message)
             }
-            [table, name] if self.sees_relation(&folded(table), scope) => {
+            [before @ .., name] if let Some(table) = before.last().filter(|_| self.sees(before, scope)) => {
                 let (table, name) = (folded(table), folded(name));
                 let error = no_column(format!("column {table}.{name} does not exist"));
                 match super::near::hint(Some(&table), &name, scope) {
@@ -180,28 +217,29 @@ impl Binder<'_> {
         error
     }
 
+    /// Says whether these parts of a name, without the column's, are those of a relation that is seen.
+    fn sees(&self, parts: &[Ident], scope: &Scope<'_>) -> bool {
+        let qualifier = self.qualifier(&parts.iter().map(folded).collect::<Vec<_>>());
+        let is_it = |of: &Qualifier| all_relations(scope).any(|(scope, one)| of.is(one) && scope.sees(one));
+        qualifier.as_ref().is_some_and(is_it)
+    }
+
     fn sees_relation(&self, alias: &str, scope: &Scope<'_>) -> bool {
         all_relations(scope).any(|(scope, one)| one.is_named && one.alias == alias && scope.sees(one))
     }
 
-    fn column_here(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlResult<Option<(Expr, SqlType)>> {
-        let (table, name) = match parts {
-            [name] => (None, folded(name)),
-            [table, name] => (Some(folded(table)), folded(name)),
-            [schema, table, name] if self.is_in_schema(&folded(schema), &folded(table)) => {
-                (Some(folded(table)), folded(name))
-            }
-            _ => return Ok(None),
+    fn column_here(
+        &self,
+        parts: &[Ident],
+        qualifier: Option<&Qualifier>,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Option<(Expr, SqlType)>> {
+        let Some(name) = parts.last().map(folded) else { return Ok(None) };
+        let is_meant = |relation: &&Relation| {
+            scope.sees(relation) && qualifier.map_or(relation.is_open, |qualifier| qualifier.is(relation))
         };
         let mut found = None;
-        for relation in scope.relations.iter().filter(|relation| scope.sees(relation)) {
-            let is_it = match &table {
-                Some(table) => relation.is_named && *table == relation.alias,
-                None => relation.is_open,
-            };
-            if !is_it {
-                continue;
-            }
+        for relation in scope.relations.iter().filter(is_meant) {
             for (column, value) in relation.columns.iter().zip(&relation.values) {
                 if column.name != name {
                     continue;
@@ -226,11 +264,7 @@ impl Binder<'_> {
             }
         }
         if found.is_none() && name == "tableoid" {
-            let named = |relation: &&Relation| match &table {
-                Some(table) => relation.is_named && *table == relation.alias,
-                None => relation.is_open,
-            };
-            return Ok(scope.relations.iter().filter(|one| scope.sees(one)).filter(named).find_map(tableoid));
+            return Ok(scope.relations.iter().filter(is_meant).find_map(tableoid));
         }
         Ok(found)
     }

@@ -36,7 +36,8 @@ impl Binder<'_> {
 
     fn table_rules(&self, table: &Arc<TableInfo>, removes: bool) -> SqlResult<TableRules> {
         let mut scope = Scope::default();
-        scope.add(table_relation(table, table.name.clone(), 0), table.columns.len())?;
+        let relation = super::Relation { own: Some(table.oid), ..table_relation(table, table.name.clone(), 0) };
+        scope.add(relation, table.columns.len())?;
         let mut checks = Vec::new();
         for (constraint, check) in table.checks() {
             let condition = self.condition(self.expr(&check.tree, &scope)?, "CHECK")?;

@@ -47,10 +47,16 @@ impl Binder<'_> {
         }
     }
 
+    /// What is made of the leftmost part of an expression, at the place where that leads to.
+    fn made_of(&self, expr: &ast::Expr, part: Typed, make: impl FnOnce(Typed) -> SqlResult<Typed>) -> SqlResult<Typed> {
+        let place = self.start_from(expr, part.place);
+        Ok(make(part)?.at(place))
+    }
+
     fn expr_somewhere(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
         match expr {
             ast::Expr::Nested(inner) => self.expr(inner, scope),
-            ast::Expr::UnaryOp { op, expr } => self.unary(*op, expr, scope),
+            ast::Expr::UnaryOp { op, expr: inner } => self.unary(expr, *op, inner, scope),
             ast::Expr::BinaryOp { left: _, op: BinaryOperator::Overlaps, right: _ } => self.special(expr, scope),
             ast::Expr::BinaryOp { .. } => self.chain(expr, scope),
             ast::Expr::Function(function) => self.function(function, scope),
@@ -67,7 +73,11 @@ impl Binder<'_> {
             ast::Expr::CompoundIdentifier(parts) => self.column(parts, scope),
             ast::Expr::Value(value) => Ok(self.literal(&value.value)?.at(value.span.into())),
             ast::Expr::TypedString(ast::TypedString { data_type, value, uses_odbc_syntax: false }) => {
-                let to = self.type_of(data_type)?;
+                let to = match data_type {
+                    // A constant has any length (`ConstCharacter`).
+                    ast::DataType::Char(None) | ast::DataType::Character(None) => Kind::Bpchar.into(),
+                    data_type => self.type_of(data_type)?,
+                };
                 self.coerce(self.literal(&value.value)?.at(value.span.into()), to, Context::Explicit)
             }
             ast::Expr::Interval(ast::Interval {
@@ -93,7 +103,7 @@ impl Binder<'_> {
                     self.coerce(value, to, Context::Explicit).map_err(|error| self.at_cast(error, expr, place))?;
                 // `CAST` is its beginning, if it is anything.
                 let is_named = matches!(expr, ast::Expr::Cast { kind: CastKind::Cast, .. }) && is_cast;
-                Ok(if is_named { cast.at(self.start(expr)) } else { cast })
+                Ok(if is_named { cast.at(self.start_from(expr, place)) } else { cast })
             }
             ast::Expr::IsNull(inner) | ast::Expr::IsNotNull(inner) if is_row(inner) => {
                 // Each of its values, so that a row may be neither.
@@ -103,16 +113,20 @@ impl Binder<'_> {
                 let all = all.map(|one| if is_null { one.expr } else { not(one).expr }).collect();
                 Ok(truth(Expr::And(all)))
             }
-            ast::Expr::IsNull(inner) => Ok(truth(Expr::IsNull(Box::new(one(inner)?.expr)))),
-            ast::Expr::IsNotNull(inner) => Ok(not(truth(Expr::IsNull(Box::new(one(inner)?.expr))))),
-            ast::Expr::IsTrue(inner) => self.is_bool(one(inner)?, Some(true), "IS TRUE"),
-            ast::Expr::IsNotTrue(inner) => Ok(not(self.is_bool(one(inner)?, Some(true), "IS NOT TRUE")?)),
-            ast::Expr::IsFalse(inner) => self.is_bool(one(inner)?, Some(false), "IS FALSE"),
-            ast::Expr::IsNotFalse(inner) => Ok(not(self.is_bool(one(inner)?, Some(false), "IS NOT FALSE")?)),
-            ast::Expr::IsUnknown(inner) => self.is_bool(one(inner)?, None, "IS UNKNOWN"),
-            ast::Expr::IsNotUnknown(inner) => Ok(not(self.is_bool(one(inner)?, None, "IS NOT UNKNOWN")?)),
-            ast::Expr::IsDistinctFrom(left, right) => Ok(not(self.is_same(one(left)?, one(right)?, right)?)),
-            ast::Expr::IsNotDistinctFrom(left, right) => self.is_same(one(left)?, one(right)?, right),
+            ast::Expr::IsNull(inner)
+            | ast::Expr::IsNotNull(inner)
+            | ast::Expr::IsTrue(inner)
+            | ast::Expr::IsNotTrue(inner)
+            | ast::Expr::IsFalse(inner)
+            | ast::Expr::IsNotFalse(inner)
+            | ast::Expr::IsUnknown(inner)
+            | ast::Expr::IsNotUnknown(inner) => self.made_of(expr, one(inner)?, |value| self.test(expr, value)),
+            ast::Expr::IsDistinctFrom(left, right) => {
+                self.made_of(expr, one(left)?, |left| Ok(not(self.is_same(left, one(right)?, right)?)))
+            }
+            ast::Expr::IsNotDistinctFrom(left, right) => {
+                self.made_of(expr, one(left)?, |left| self.is_same(left, one(right)?, right))
+            }
             ast::Expr::Between { expr, negated, low, high } => {
                 // What is negated is told by the opposite operators.
                 let (above, below) = if *negated { ("<", ">") } else { (">=", "<=") };
@@ -136,7 +150,9 @@ impl Binder<'_> {
                 let equal = list.iter().map(|other| Ok(self.row_comparison("=", expr, other, scope).map_err(at)?.expr));
                 Ok(negated_if(*negated, truth(Expr::Or(equal.collect::<SqlResult<_>>()?))))
             }
-            ast::Expr::InList { expr, list, negated } => self.in_list(one(expr)?, values_of(list), *negated, scope),
+            ast::Expr::InList { expr: left, list, negated } => {
+                self.made_of(expr, one(left)?, |left| self.in_list(left, values_of(list), *negated, scope))
+            }
             ast::Expr::InSubquery { expr, subquery, negated } => {
                 let found = self.in_query(expr, subquery, scope);
                 let at = |error| self.at_place(error, self.source.words_before(self.query_start(subquery), IN));
@@ -157,23 +173,26 @@ impl Binder<'_> {
             ast::Expr::ILike { negated: false, any: true, expr, pattern, escape_char: None } => {
                 self.quantified_as(expr, "~~*", pattern, false, scope)
             }
-            ast::Expr::Like { negated, any: false, expr, pattern, escape_char: None } => {
-                self.like(*negated, ["~~", "!~~"], one(expr)?, one(pattern)?, pattern)
+            ast::Expr::Like { negated, any: false, expr: left, pattern, escape_char: None } => {
+                let names = ["~~", "!~~"];
+                self.made_of(expr, one(left)?, |left| self.like(*negated, names, left, one(pattern)?, pattern))
             }
-            ast::Expr::ILike { negated, any: false, expr, pattern, escape_char: None } => {
-                self.like(*negated, ["~~*", "!~~*"], one(expr)?, one(pattern)?, pattern)
+            ast::Expr::ILike { negated, any: false, expr: left, pattern, escape_char: None } => {
+                let names = ["~~*", "!~~*"];
+                self.made_of(expr, one(left)?, |left| self.like(*negated, names, left, one(pattern)?, pattern))
             }
             ast::Expr::Case { case_token: _, end_token: _, operand, conditions, else_result } => {
                 self.without_sets("CASE", scope, || {
                     self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
                 })
             }
-            ast::Expr::Extract { field, syntax: ast::ExtractSyntax::From, expr } => {
+            ast::Expr::Extract { field, syntax: ast::ExtractSyntax::From, expr: of } => {
                 let field = Typed::new(Expr::Constant(Datum::text(field.to_string().to_lowercase())), Kind::Unknown);
-                self.syntax_call("extract", vec![field, one(expr)?])
+                self.made_of(expr, one(of)?, |of| self.syntax_call("extract", vec![field, of]))
             }
-            ast::Expr::Substring { expr, substring_from, substring_for, special, shorthand } => {
-                let mut arguments = vec![one(expr)?];
+            ast::Expr::Substring { expr: of, substring_from, substring_for, special, shorthand } => {
+                let mut arguments = vec![one(of)?];
+                let place = self.start_from(expr, arguments[0].place);
                 match (substring_from, substring_for) {
                     (Some(from), length) => {
                         arguments.push(one(from)?);
@@ -188,26 +207,36 @@ impl Binder<'_> {
                     (None, None) => {}
                 }
                 // With commas it is a call as any other.
-                match (shorthand, special) {
+                let found = match (shorthand, special) {
                     (true, _) => self.call("substr", arguments),
                     (false, true) => self.call("substring", arguments),
                     (false, false) => self.syntax_call("substring", arguments),
-                }
+                };
+                Ok(found?.at(place))
             }
-            ast::Expr::Trim { trim_where, trim_what, expr, trim_characters } => {
+            ast::Expr::Trim { trim_where, trim_what, expr: of, trim_characters } => {
                 let name = match trim_where {
                     None | Some(ast::TrimWhereField::Both) => "btrim",
                     Some(ast::TrimWhereField::Leading) => "ltrim",
                     Some(ast::TrimWhereField::Trailing) => "rtrim",
                 };
                 let what = trim_what.as_deref().into_iter().chain(trim_characters.iter().flatten());
-                let arguments = std::iter::once(&**expr).chain(what).map(one).collect::<SqlResult<_>>()?;
-                self.syntax_call(name, arguments)
+                self.made_of(expr, one(of)?, |of| {
+                    let arguments = std::iter::once(Ok(of)).chain(what.map(one)).collect::<SqlResult<_>>()?;
+                    self.syntax_call(name, arguments)
+                })
             }
-            ast::Expr::AtTimeZone { timestamp, time_zone } => self
-                .syntax_call("timezone", vec![one(time_zone)?, one(timestamp)?])
-                .map_err(|error| self.at_words(error, &["AT", "TIME", "ZONE"], time_zone)),
-            ast::Expr::Position { expr, r#in } => self.syntax_call("position", vec![one(r#in)?, one(expr)?]),
+            ast::Expr::AtTimeZone { timestamp, time_zone } => {
+                let zone = one(time_zone)?;
+                self.made_of(expr, one(timestamp)?, |timestamp| {
+                    self.syntax_call("timezone", vec![zone, timestamp])
+                        .map_err(|error| self.at_words(error, &["AT", "TIME", "ZONE"], time_zone))
+                })
+            }
+            ast::Expr::Position { expr: wanted, r#in } => {
+                let of = one(r#in)?;
+                self.made_of(expr, one(wanted)?, |wanted| self.syntax_call("position", vec![of, wanted]))
+            }
             ast::Expr::Ceil { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => {
                 self.call("ceil", vec![one(expr)?])
             }
@@ -258,22 +287,21 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Parameter(number - 1), kind))
     }
 
-    fn unary(&self, op: UnaryOperator, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
-        // The least integer is a literal too.
-        if let (UnaryOperator::Minus, ast::Expr::Value(value)) = (op, expr)
-            && let ast::Value::Number(digits, false) = &value.value
+    fn unary(&self, whole: &ast::Expr, op: UnaryOperator, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+        if op == UnaryOperator::Minus
+            && let Some(number) = negated(expr)
         {
-            return self.literal(&ast::Value::Number(format!("-{digits}"), false));
+            return self.literal(&ast::Value::Number(number, false));
         }
         let argument = self.expr(expr, scope)?;
-        // What does not exist stands where the whole begins.
+        let place = self.start_from(whole, argument.place);
         match op {
             UnaryOperator::Not => Ok(not(truth(self.condition(argument, "NOT")?))),
             UnaryOperator::Minus => self.operator("-", None, argument),
             UnaryOperator::Plus => self.operator("+", None, argument),
             other => self.operator(super::syntax::prefix_name(other)?, None, argument),
         }
-        .map(|typed| Typed { place: Place::NOWHERE, ..typed })
+        .map(|typed| typed.at(place))
     }
 
     /// Operators in a row, of which the first is innermost: a loop, as there may be thousands.
@@ -354,6 +382,21 @@ impl Binder<'_> {
             }
         };
         Ok(found.at(place))
+    }
+
+    /// `IS NULL`, `IS TRUE` and the like, of a value.
+    fn test(&self, written: &ast::Expr, value: Typed) -> SqlResult<Typed> {
+        match written {
+            ast::Expr::IsNull(_) => Ok(truth(Expr::IsNull(Box::new(value.expr)))),
+            ast::Expr::IsNotNull(_) => Ok(not(truth(Expr::IsNull(Box::new(value.expr))))),
+            ast::Expr::IsTrue(_) => self.is_bool(value, Some(true), "IS TRUE"),
+            ast::Expr::IsNotTrue(_) => Ok(not(self.is_bool(value, Some(true), "IS NOT TRUE")?)),
+            ast::Expr::IsFalse(_) => self.is_bool(value, Some(false), "IS FALSE"),
+            ast::Expr::IsNotFalse(_) => Ok(not(self.is_bool(value, Some(false), "IS NOT FALSE")?)),
+            ast::Expr::IsUnknown(_) => self.is_bool(value, None, "IS UNKNOWN"),
+            ast::Expr::IsNotUnknown(_) => Ok(not(self.is_bool(value, None, "IS NOT UNKNOWN")?)),
+            other => Err(SqlError::unsupported(format_args!("the expression {other}"))),
+        }
     }
 
     fn is_bool(&self, argument: Typed, value: Option<bool>, of: &str) -> SqlResult<Typed> {
@@ -588,6 +631,22 @@ fn written_in_full(error: SqlError, op: &BinaryOperator, name: &str) -> SqlError
             error.replaced(&format!(" {name} "), &format!(" {} ", parts.join(".")))
         }
         _ => error,
+    }
+}
+
+/// The negative of a number, with the signs that are written before it, as PostgreSQL's `doNegate`: the least integer is a
+/// literal, too.
+pub(super) fn negated(expr: &ast::Expr) -> Option<String> {
+    let (mut expr, mut is_negative) = (unnested(expr), true);
+    while let ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr {
+        (expr, is_negative) = (unnested(inner), !is_negative);
+    }
+    match expr {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(digits, false) => Some(format!("{}{digits}", if is_negative { "-" } else { "" })),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -193,7 +193,8 @@ impl Binder<'_> {
         let width = columns.len();
         let is_keyed = table.columns.first().is_some_and(|column| column.not_null);
         let relation = self.relation(name, alias, columns, first, None)?;
-        scope.add(Relation { system: is_keyed.then_some(table.oid), ..relation }, width)?;
+        let (own, system) = (alias.is_none().then_some(table.oid), is_keyed.then_some(table.oid));
+        scope.add(Relation { own, system, ..relation }, width)?;
         let plan = Box::new(Plan::System(Arc::clone(table)));
         Ok(item(ItemSource::Query { plan, is_lateral: false }, first, width, Slots::default()))
     }

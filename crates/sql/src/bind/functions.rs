@@ -10,6 +10,12 @@ use crate::plan::{AggregateCall, Expr, SortKey, Typed, rewrite, visit};
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
 
+/// Says whether a value can be cast to a type.
+fn is_cast(value: &Typed, to: Kind) -> bool {
+    let from = value.kind.kind;
+    from == Kind::Unknown || from == to || ops::find_cast(from, to, Context::Explicit).is_some()
+}
+
 impl Binder<'_> {
     /// A call. What is wrong with it as a whole stands where its name does.
     pub(crate) fn function(&self, function: &ast::Function, scope: &Scope<'_>) -> SqlResult<Typed> {
@@ -256,7 +262,16 @@ impl Binder<'_> {
             return called;
         }
         let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
-        let resolved = ops::resolve_function(name, &kinds)?;
+        let resolved = match ops::resolve_function(name, &kinds) {
+            Ok(resolved) => resolved,
+            // One value behind the name of a type is cast to it (`func_get_detail`).
+            Err(error) => match (Kind::from_typname(name), <[Typed; 1]>::try_from(arguments)) {
+                (Some(to), Ok([value])) if error.state() == SqlState::UNDEFINED_FUNCTION && is_cast(&value, to) => {
+                    return self.coerce(value, to.into(), Context::Explicit);
+                }
+                _ => return Err(error),
+            },
+        };
         let function = resolved.function;
         let declared = |at: usize| function.arguments.get(at).or(function.arguments.last()).copied();
         let mut arguments: Vec<Expr> = arguments
@@ -264,6 +279,11 @@ impl Binder<'_> {
             .enumerate()
             .map(|(at, argument)| match declared(at) {
                 Some(Kind::Void) | None => self.shown(argument),
+                Some(Kind::Unknown) if let Expr::Parameter(at) = argument.expr => {
+                    let message = format!("could not determine data type of parameter ${}", at + 1);
+                    let error = SqlError::new(SqlState::INDETERMINATE_DATATYPE, message);
+                    Err(self.at_place(error, argument.place))
+                }
                 Some(kind) => self.argument(argument, kind),
             })
             .collect::<SqlResult<_>>()?;

@@ -8,12 +8,12 @@
 
 use super::calls::{AGGREGATES, GROUPINGS, SETS, WINDOWS};
 use super::select::Values;
+use super::subquery::unnested;
 use super::{Binder, Clause, Scope, settled};
 use crate::catalog::TableInfo;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
-use crate::parse::folded;
 use crate::plan::{Expr, PLACEHOLDERS, Typed, rewrite, slots_of};
 use crate::pulse;
 use crate::types::Kind;
@@ -189,38 +189,24 @@ impl Binder<'_> {
         scope: &Scope<'_>,
         grouping: &mut Grouping,
     ) -> SqlResult<usize> {
-        let item = |at: usize| {
-            let (info, value) = (items.columns.get(at)?, &items.all[at]);
-            Some((Typed::new(value.clone(), info.kind), Some(at)))
-        };
-        let (typed, named) = match group {
-            ast::Expr::Value(value) if matches!(value.value, ast::Value::Number(..)) => {
-                let digits = value.value.to_string();
-                let number: usize = digits
-                    .parse()
-                    .map_err(|_| SqlError::new(SqlState::SYNTAX_ERROR, "non-integer constant in GROUP BY"))?;
-                number.checked_sub(1).and_then(item).ok_or_else(|| {
-                    let message = format!("GROUP BY position {number} is not in select list");
-                    SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
-                })?
-            }
-            ast::Expr::Value(value) if !matches!(value.value, ast::Value::Placeholder(_)) => {
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "non-integer constant in GROUP BY"));
-            }
+        // A column of this query goes before a name of the select list, which goes before columns further out.
+        let own = match unnested(group) {
             ast::Expr::Identifier(ident) => match self.column(std::slice::from_ref(ident), scope) {
-                // A column of this query goes before a name of the select list, which goes before columns further out.
                 Ok(column) if matches!(column.expr, Expr::Column(_) | Expr::Coalesce(_) | Expr::Cast { .. }) => {
-                    (column, None)
+                    Some(column)
                 }
-                found => {
-                    let name = folded(ident);
-                    match items.columns.iter().position(|info| info.name == name).and_then(item) {
-                        Some(item) => item,
-                        None => (found?, None),
-                    }
-                }
+                Err(error) if error.state() == SqlState::AMBIGUOUS_COLUMN => return Err(error),
+                Ok(_) | Err(_) => None,
             },
-            group => (self.expr(group, scope)?, None),
+            _ => None,
+        };
+        let are_same = |a: usize, b: usize| self.are_same(&items.all[a], &items.all[b], scope);
+        let (typed, named) = match own {
+            Some(column) => (column, None),
+            None => match self.output_column("GROUP BY", group, &items.columns, are_same)? {
+                Some(at) => (Typed::new(items.all[at].clone(), items.columns[at].kind), Some(at)),
+                None => (self.expr(group, scope)?, None),
+            },
         };
         if super::functions::has_aggregate(&typed.expr) {
             let message = format!("aggregate functions are not allowed in {}", Clause::GroupBy.name());

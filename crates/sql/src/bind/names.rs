@@ -112,9 +112,9 @@ impl Binder<'_> {
     }
 
     /// Whether a schema has such a relation, the system's included.
-    pub(super) fn is_in_schema(&self, schema: &str, name: &str) -> bool {
-        self.catalog.relation_in(schema, name).is_some()
-            || crate::system::find(schema, name, self.env.forms.seen.as_deref()).is_some()
+    pub(super) fn relation_number(&self, schema: &str, name: &str) -> Option<u32> {
+        let system = || crate::system::find(schema, name, self.env.forms.seen.as_deref()).map(|table| table.oid);
+        self.catalog.relation_in(schema, name).map(Relation::oid).or_else(system)
     }
 
     /// One row of a table as names see it.

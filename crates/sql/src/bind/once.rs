@@ -2,11 +2,12 @@
 
 use super::Binder;
 use crate::error::SqlResult;
-use crate::plan::{Expr, Typed, visit};
+use crate::plan::{Expr, Typed};
 
 impl Binder<'_> {
-    /// Makes an expression of values that it may name several times. One that is volatile, or has a query in it, is computed
-    /// once: the expression names a local value instead.
+    /// Makes an expression of values that it may name several times. A value is computed once, and the expression names it as a
+    /// local one; what is as cheap to compute as to look up stands where it is named. So an expression never grows by more than
+    /// what is written, however deep such expressions stand in one another.
     pub(super) fn once<const N: usize>(
         &self,
         values: [Typed; N],
@@ -14,13 +15,12 @@ impl Binder<'_> {
     ) -> SqlResult<Typed> {
         let mut locals = Vec::new();
         let named = values.map(|value| {
-            if value.expr.is_volatile() || value.expr.has_query() || has_local(&value.expr) {
-                let local = Expr::Local(locals.len());
-                locals.push(value.expr);
-                Typed { expr: local, ..value }
-            } else {
-                value
+            if is_leaf(&value.expr) {
+                return value;
             }
+            let local = Expr::Local(locals.len());
+            locals.push(value.expr);
+            Typed { expr: local, ..value }
         });
         let made = body(self, named)?;
         Ok(match locals.is_empty() {
@@ -30,9 +30,8 @@ impl Binder<'_> {
     }
 }
 
-/// Whether it names a local value, which is no other expression's.
-fn has_local(expr: &Expr) -> bool {
-    let mut found = false;
-    visit(expr, 0, &mut |expr, _| found |= matches!(expr, Expr::Local(_)));
-    found
+/// Tells whether a value has no parts and is the same wherever it stands. A local one is not: it is that of the innermost
+/// [`Expr::Let`].
+fn is_leaf(expr: &Expr) -> bool {
+    matches!(expr, Expr::Constant(_) | Expr::Parameter(_) | Expr::Column(_) | Expr::Outer { .. } | Expr::Now { .. })
 }

@@ -5,8 +5,19 @@ use super::Binder;
 use super::subquery::unnested;
 use crate::error::{SqlError, SqlState};
 use crate::place::Place;
+use crate::pulse;
 use sqlparser::ast::{self, SetExpr, Spanned};
 use sqlparser::tokenizer::Span;
+
+/// What an expression begins with.
+enum Leftmost<'e> {
+    /// A part of it.
+    Part(&'e ast::Expr),
+    /// The nearest of these words before a part of it.
+    Behind(&'static [&'static str], &'e ast::Expr),
+    /// What the tree gives the place of.
+    Place(Place),
+}
 
 impl Binder<'_> {
     /// The error with this place, if it has none.
@@ -80,11 +91,30 @@ impl Binder<'_> {
         self.source.word_after(behind, &[if *kind == ast::CastKind::DoubleColon { "::" } else { "AS" }])
     }
 
-    /// Where an expression begins.
+    /// Where an expression begins. It is looked for level by level: an expression whose leftmost part has been bound begins at
+    /// [`Binder::start_from`].
     pub(crate) fn start(&self, expr: &ast::Expr) -> Place {
+        // Whoever looks next finds that the statement must end.
+        let _ = pulse::walk(pulse::ITEM);
+        match self.leftmost(expr) {
+            Leftmost::Part(inner) => self.start(inner),
+            Leftmost::Behind(words, inner) => self.source.leading(self.start(inner), words),
+            Leftmost::Place(place) => place,
+        }
+    }
+
+    /// Where an expression begins whose leftmost part begins at this place.
+    pub(super) fn start_from(&self, expr: &ast::Expr, part: Place) -> Place {
+        match self.leftmost(expr) {
+            Leftmost::Part(_) => part,
+            Leftmost::Behind(words, _) => self.source.leading(part, words),
+            Leftmost::Place(place) => place,
+        }
+    }
+
+    fn leftmost<'e>(&self, expr: &'e ast::Expr) -> Leftmost<'e> {
         use ast::Expr;
-        let word = |inner: Place, words: &'static [&'static str]| self.source.leading(inner, words);
-        match expr {
+        let place = match expr {
             Expr::Identifier(ident) => ident.span.into(),
             Expr::CompoundIdentifier(parts) => parts.first().map_or(Place::NOWHERE, |part| part.span.into()),
             Expr::Value(value) => value.span.into(),
@@ -112,19 +142,22 @@ impl Binder<'_> {
             | Expr::SimilarTo { expr: inner, .. }
             | Expr::Collate { expr: inner, .. }
             | Expr::AtTimeZone { timestamp: inner, .. }
-            | Expr::CompoundFieldAccess { root: inner, .. } => self.start(inner),
-            Expr::UnaryOp { op, expr: inner } => match op {
-                ast::UnaryOperator::Minus => word(self.start(inner), &["-"]),
-                ast::UnaryOperator::Plus => word(self.start(inner), &["+"]),
-                ast::UnaryOperator::Not => word(self.start(inner), &["NOT"]),
-                _ => word(self.start(inner), &["~", "@", "|/", "||/", "!!"]),
-            },
-            Expr::Cast { expr: inner, .. } => word(self.start(inner), &["CAST"]),
+            | Expr::CompoundFieldAccess { root: inner, .. } => return Leftmost::Part(inner),
+            Expr::UnaryOp { op, expr: inner } => {
+                let words: &[&str] = match op {
+                    ast::UnaryOperator::Minus => &["-"],
+                    ast::UnaryOperator::Plus => &["+"],
+                    ast::UnaryOperator::Not => &["NOT"],
+                    _ => &["~", "@", "|/", "||/", "!!"],
+                };
+                return Leftmost::Behind(words, inner);
+            }
+            Expr::Cast { expr: inner, .. } => return Leftmost::Behind(&["CAST"], inner),
             Expr::Case { case_token, .. } => case_token.0.span.into(),
-            Expr::Exists { subquery, .. } => word(self.query_start(subquery), &["EXISTS"]),
+            Expr::Exists { subquery, .. } => self.source.leading(self.query_start(subquery), &["EXISTS"]),
             Expr::Subquery(query) => self.source.parenthesis(self.query_start(query)),
             Expr::Array(ast::Array { elem, .. }) => match elem.first() {
-                Some(first) => word(self.start(first), &["ARRAY"]),
+                Some(first) => return Leftmost::Behind(&["ARRAY"], first),
                 // Which of several is not known.
                 None => self.source.all(&["ARRAY", "[", "]"]).first().copied().unwrap_or_default(),
             },
@@ -132,17 +165,18 @@ impl Binder<'_> {
                 Some(first) => self.source.parenthesis(self.start(first)),
                 None => Place::NOWHERE,
             },
-            Expr::Extract { expr: inner, .. } => word(self.start(inner), &["EXTRACT"]),
-            Expr::Substring { expr: inner, .. } => word(self.start(inner), &["SUBSTRING", "SUBSTR"]),
-            Expr::Trim { expr: inner, .. } => word(self.start(inner), &["TRIM"]),
-            Expr::Position { expr: inner, .. } => word(self.start(inner), &["POSITION"]),
-            Expr::Overlay { expr: inner, .. } => word(self.start(inner), &["OVERLAY"]),
-            Expr::Ceil { expr: inner, .. } => word(self.start(inner), &["CEIL", "CEILING"]),
-            Expr::Floor { expr: inner, .. } => word(self.start(inner), &["FLOOR"]),
-            Expr::Interval(interval) => self.start(&interval.value),
+            Expr::Extract { expr: inner, .. } => return Leftmost::Behind(&["EXTRACT"], inner),
+            Expr::Substring { expr: inner, .. } => return Leftmost::Behind(&["SUBSTRING", "SUBSTR"], inner),
+            Expr::Trim { expr: inner, .. } => return Leftmost::Behind(&["TRIM"], inner),
+            Expr::Position { expr: inner, .. } => return Leftmost::Behind(&["POSITION"], inner),
+            Expr::Overlay { expr: inner, .. } => return Leftmost::Behind(&["OVERLAY"], inner),
+            Expr::Ceil { expr: inner, .. } => return Leftmost::Behind(&["CEIL", "CEILING"], inner),
+            Expr::Floor { expr: inner, .. } => return Leftmost::Behind(&["FLOOR"], inner),
+            Expr::Interval(interval) => return Leftmost::Part(&interval.value),
             Expr::Function(function) => Place::from(function.name.span()),
             other => other.span().into(),
-        }
+        };
+        Leftmost::Place(place)
     }
 
     /// Where a query begins.

@@ -1,9 +1,12 @@
 //! Queries: `SELECT`, `VALUES`, set operations, `WITH`, order and limit, row locks.
 
+use super::columns::Qualifier;
+use super::expr::negated;
 use super::pull::Simple;
 use super::recursion::{in_order, looks_out};
 use super::select::lock_word;
 use super::sets::{composite, field_name};
+use super::subquery::unnested;
 use super::{Binder, Bound, Clause, Noted, Scope, column_info, refuse, settled};
 use crate::bulk::Bulk;
 use crate::datum::Datum;
@@ -132,7 +135,7 @@ impl Binder<'_> {
             Err(error) => return Err(error),
         };
         let kind = count.kind;
-        match self.coerce(count, Kind::Int8.into(), Context::Implicit) {
+        match self.coerce(count, Kind::Int8.into(), Context::Assignment) {
             Ok(count) => Ok(Some(count.expr)),
             Err(error) if error.state() != SqlState::CANNOT_COERCE => Err(error),
             Err(_) => {
@@ -412,7 +415,7 @@ impl Binder<'_> {
             let ast::OrderByExpr { expr, options, with_fill } = key;
             refuse!(with_fill.is_some() => "WITH FILL");
             let Some(at) = self.output_column("ORDER BY", expr, &bound.columns, |a, b| a == b)? else {
-                if let (Plan::Set { .. }, ast::Expr::Identifier(ident)) = (&bound.plan, expr) {
+                if let (Plan::Set { .. }, ast::Expr::Identifier(ident)) = (&bound.plan, unnested(expr)) {
                     let message = format!("column \"{}\" does not exist", folded(ident));
                     return Err(self.at(SqlError::new(SqlState::UNDEFINED_COLUMN, message), ident));
                 }
@@ -443,25 +446,18 @@ impl Binder<'_> {
         columns: &[ColumnInfo],
         are_same: impl Fn(usize, usize) -> bool,
     ) -> SqlResult<Option<usize>> {
-        match expr {
+        match unnested(expr) {
+            ast::Expr::Value(value) if matches!(value.value, ast::Value::Placeholder(_)) => Ok(None),
             ast::Expr::Value(value) => {
-                let not_integer = || {
-                    let error = SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {of}"));
-                    self.at_expr(error, expr)
+                let number = match &value.value {
+                    ast::Value::Number(digits, false) => digits.parse().ok(),
+                    _ => None,
                 };
-                let digits = match &value.value {
-                    ast::Value::Number(digits, false) => digits,
-                    ast::Value::Placeholder(_) | ast::Value::Null => return Ok(None),
-                    _ => {
-                        return Err(not_integer());
-                    }
-                };
-                let number: usize = digits.parse().map_err(|_| not_integer())?;
-                if (1..=columns.len()).contains(&number) {
-                    return Ok(Some(number - 1));
-                }
-                let message = format!("{of} position {digits} is not in select list");
-                Err(self.at_expr(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), expr))
+                self.position(of, number, columns.len()).map(Some).map_err(|error| self.at_expr(error, expr))
+            }
+            ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr: inner } if let Some(number) = negated(inner) => {
+                let number = number.parse().ok();
+                self.position(of, number, columns.len()).map(Some).map_err(|error| self.at_expr(error, expr))
             }
             ast::Expr::Identifier(ident) => {
                 let name = folded(ident);
@@ -477,6 +473,16 @@ impl Binder<'_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Place of the column that a constant names: an integer, unless it is nothing.
+    fn position(&self, of: &str, number: Option<i32>, columns: usize) -> SqlResult<usize> {
+        let number =
+            number.ok_or_else(|| SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {of}")))?;
+        usize::try_from(number).ok().filter(|at| (1..=columns).contains(at)).map(|at| at - 1).ok_or_else(|| {
+            let message = format!("{of} position {number} is not in select list");
+            SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
+        })
     }
 
     pub(super) fn sort_key(&self, value: Typed, options: &ast::OrderByOptions) -> SqlResult<SortKey> {
@@ -554,17 +560,21 @@ impl Binder<'_> {
                         return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
                     }
                     self.note(options.wildcard_token.0.span, || Noted::Star(columns_in(scope, None)));
-                    self.all_columns(None, scope, options.wildcard_token.0.span.into(), &mut items)?;
+                    self.all_columns(None, scope, options.wildcard_token.0.span.into(), &mut items);
                 }
                 ast::SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     refuse!(*options != ast::WildcardAdditionalOptions::default() => "an option of *");
-                    let [alias] = &self.name_parts(name)?[..] else {
-                        return Err(SqlError::unsupported(format_args!("{name}.*")));
+                    let parts = self.name_parts(name)?;
+                    let no_relation = || {
+                        let alias = parts.last().map_or("", String::as_str);
+                        self.at_name(self.no_relation(alias, scope), name)
                     };
-                    self.note(Binder::span_of(name), || Noted::Star(columns_in(scope, Some(alias))));
+                    let of = self.qualifier(&parts).ok_or_else(no_relation)?;
+                    self.note(Binder::span_of(name), || Noted::Star(columns_in(scope, Some(&of))));
                     let place = Binder::span_of(name).into();
-                    self.all_columns(Some(alias), scope, place, &mut items)
-                        .map_err(|error| self.at_name(error, name))?;
+                    if !self.all_columns(Some(&of), scope, place, &mut items) {
+                        return Err(no_relation());
+                    }
                 }
                 other => return Err(SqlError::unsupported(format_args!("{other} in a select list"))),
             }
@@ -588,23 +598,16 @@ impl Binder<'_> {
         (ColumnInfo { name, kind: value.kind, table, number }, value.expr)
     }
 
-    /// The columns of a `*` that stands there.
+    /// Adds the columns of a `*` that stands there. Says whether there is a relation that it is of.
     fn all_columns(
         &self,
-        of: Option<&str>,
+        of: Option<&Qualifier>,
         scope: &Scope<'_>,
         place: Place,
         items: &mut Vec<(ColumnInfo, Expr)>,
-    ) -> SqlResult<()> {
+    ) -> bool {
         let mut found = false;
-        for relation in &scope.relations {
-            let is_it = match of {
-                Some(alias) => relation.is_named && relation.alias == alias,
-                None => relation.is_open,
-            };
-            if !is_it {
-                continue;
-            }
+        for relation in scope.relations.iter().filter(|relation| is_meant(relation, of)) {
             found = true;
             for (column, value) in relation.columns.iter().zip(&relation.values) {
                 if let Expr::Column(slot) = value {
@@ -613,20 +616,18 @@ impl Binder<'_> {
                 items.push((column.clone(), value.clone()));
             }
         }
-        match of {
-            Some(alias) if !found => Err(self.no_relation(alias, scope)),
-            _ => Ok(()),
-        }
+        found
     }
 }
 
+/// Says whether a relation's columns are meant by `*`, or by `of.*`.
+fn is_meant(relation: &super::Relation, of: Option<&Qualifier>) -> bool {
+    of.map_or(relation.is_open, |of| of.is(relation))
+}
+
 /// The columns that `*` stands for, or `of.*`, as they are named.
-fn columns_in(scope: &Scope<'_>, of: Option<&str>) -> Vec<(Option<String>, String)> {
-    let is_meant = |relation: &&super::Relation| match of {
-        Some(alias) => relation.is_named && relation.alias == alias,
-        None => relation.is_open,
-    };
-    let relations = scope.relations.iter().filter(is_meant);
+fn columns_in(scope: &Scope<'_>, of: Option<&Qualifier>) -> Vec<(Option<String>, String)> {
+    let relations = scope.relations.iter().filter(|relation| is_meant(relation, of));
     relations
         .flat_map(|relation| {
             let alias = relation.is_named.then(|| relation.alias.clone());

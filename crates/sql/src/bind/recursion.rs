@@ -8,9 +8,11 @@ use super::{Binder, Bound, Scope, settled};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
 use crate::plan::{Plan, Recursive, new_id, slots_of_plan};
+use crate::pulse;
 use crate::session::ColumnInfo;
 use crate::types::SqlType;
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,17 +42,41 @@ fn names(query: &ast::Query, wanted: &str) -> bool {
 /// # Errors
 /// `0A000` if two name each other.
 pub(super) fn in_order(tables: &[ast::Cte]) -> SqlResult<Vec<&ast::Cte>> {
-    let mut left: Vec<&ast::Cte> = tables.iter().collect();
-    let mut ordered = Vec::with_capacity(left.len());
-    while !left.is_empty() {
-        let is_free = |cte: &&ast::Cte| {
-            left.iter().all(|other| std::ptr::eq(*other, *cte) || !names(&cte.query, &folded(&other.alias.name)))
-        };
-        let Some(free) = left.iter().position(is_free) else {
-            return Err(SqlError::unsupported("mutual recursion between WITH items")
-                .with_message("mutual recursion between WITH items is not implemented"));
-        };
-        ordered.push(left.remove(free));
+    let mut numbers: HashMap<String, Vec<usize>> = HashMap::new();
+    for (at, table) in tables.iter().enumerate() {
+        numbers.entry(folded(&table.alias.name)).or_default().push(at);
+    }
+    // Of each query, those that name it, and how many it names that are not yet in order.
+    let mut named_by: Vec<Vec<usize>> = vec![Vec::new(); tables.len()];
+    let mut left = vec![0_usize; tables.len()];
+    for (at, table) in tables.iter().enumerate() {
+        let mut before = HashSet::new();
+        let _ = ast::visit_relations(&*table.query, |name| {
+            if let [ast::ObjectNamePart::Identifier(ident)] = &name.0[..]
+                && pulse::walk(pulse::ITEM).is_ok()
+            {
+                before.extend(numbers.get(&folded(ident)).into_iter().flatten().filter(|other| **other != at).copied());
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        pulse::tick(pulse::ITEM)?;
+        left[at] = before.len();
+        before.into_iter().for_each(|other| named_by[other].push(at));
+    }
+    let mut free: BTreeSet<usize> = (0..tables.len()).filter(|at| left[*at] == 0).collect();
+    let mut ordered = Vec::with_capacity(tables.len());
+    while let Some(next) = free.pop_first() {
+        ordered.push(&tables[next]);
+        for other in &named_by[next] {
+            left[*other] -= 1;
+            if left[*other] == 0 {
+                free.insert(*other);
+            }
+        }
+    }
+    if ordered.len() < tables.len() {
+        return Err(SqlError::unsupported("mutual recursion between WITH items")
+            .with_message("mutual recursion between WITH items is not implemented"));
     }
     Ok(ordered)
 }

@@ -10,7 +10,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::fingerprint::of_bytes;
 use crate::ops::Context;
-use crate::plan::{Expr, Over, Plan, Slots, Typed, new_id, slots_of_plan};
+use crate::plan::{Expr, Over, Place, Plan, Slots, Typed, new_id, slots_of_plan};
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, BinaryOperator};
@@ -217,6 +217,7 @@ impl Binder<'_> {
             Kind::Unknown => self.coerce(left, element.kind.into(), Context::Implicit)?,
             _ => left,
         };
+        let place = left.place;
         let own = Typed::new(Expr::Column(0), left.kind);
         let condition = self.operator(operator, Some(own), Typed::new(Expr::Column(1), element))?;
         if condition.kind.kind != Kind::Bool {
@@ -226,7 +227,7 @@ impl Binder<'_> {
         let over = Over::Array(Box::new(array.expr));
         let condition = Box::new(condition.expr);
         let hashed = hashed(is_hashed(&over, &condition, all));
-        Ok(truth(Expr::Quantified { all, arguments: vec![left.expr], over, condition, hashed }))
+        Ok(truth(Expr::Quantified { all, arguments: vec![left.expr], over, condition, hashed }).at(place))
     }
 
     /// `(a, b) operator (c, d)`, or with a query of one row.
@@ -370,12 +371,13 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, "cannot determine type of empty array")
                 .hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
         }
+        let place = items.first().map_or(Place::NOWHERE, |first| self.source.leading(first.place, &["ARRAY"]));
         let (items, kind) = self.common(items, "ARRAY")?;
         let Some(array) = kind.kind.array_of() else {
             return Err(SqlError::unsupported(format_args!("an array of {}", kind.kind.name())));
         };
         // A modifier that all elements share is the array's, too.
-        Ok(Typed::new(Expr::Array(items), SqlType { kind: array, ..kind }))
+        Ok(Typed::new(Expr::Array(items), SqlType { kind: array, ..kind }).at(place))
     }
 }
 

@@ -164,7 +164,10 @@ impl Binder<'_> {
         };
         match &chain[fields.len()..] {
             [] => Ok(value),
-            [ast::AccessExpr::Subscript(subscript)] => self.subscript(value, subscript, scope),
+            [ast::AccessExpr::Subscript(subscript)] => {
+                let place = value.place;
+                Ok(self.subscript(value, subscript, scope)?.at(place))
+            }
             _ => Err(SqlError::unsupported("more than one subscript, or a field of an element")),
         }
     }

@@ -68,7 +68,8 @@ impl Binder<'_> {
                 }
                 Expr::Constant(Datum::Text(text)) => {
                     // A cast cuts what is too long; input would refuse it.
-                    let is_cut = context == Context::Explicit && matches!(to.kind, Kind::Varchar | Kind::Bpchar);
+                    let element = to.element().map_or(to.kind, |element| element.kind);
+                    let is_cut = context == Context::Explicit && matches!(element, Kind::Varchar | Kind::Bpchar);
                     let read_as = if is_cut { to.kind.into() } else { to };
                     let value = text::input(&text, read_as, &self.env.forms);
                     let expr = Expr::Constant(value.map_err(|error| {
@@ -87,6 +88,8 @@ impl Binder<'_> {
                         Ok(Typed::new(expr, to))
                     };
                 }
+                // That says nothing of its type.
+                Expr::Parameter(_) if to.kind == Kind::Unknown => return Ok(typed),
                 Expr::Parameter(at) => {
                     let known = self.parameters.borrow_mut()[at].replace(to.kind.into());
                     if let Some(known) = known.filter(|known| known.kind != to.kind) {

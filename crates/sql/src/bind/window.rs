@@ -201,6 +201,8 @@ impl Binder<'_> {
         windows: &'s [ast::NamedWindowDefinition],
         before: usize,
     ) -> SqlResult<Spec<'s>> {
+        crate::stack::check()?;
+        crate::pulse::tick(before * crate::pulse::ITEM)?;
         let wanted = folded(name);
         let found = windows.iter().take(before).position(|ast::NamedWindowDefinition(own, _)| folded(own) == wanted);
         let Some((at, ast::NamedWindowDefinition(_, definition))) = found.and_then(|at| Some((at, windows.get(at)?)))
@@ -246,6 +248,7 @@ impl Binder<'_> {
     /// Looks at the named windows, used or not.
     pub(super) fn check_windows(&self, windows: &[ast::NamedWindowDefinition]) -> SqlResult<()> {
         for (at, ast::NamedWindowDefinition(name, definition)) in windows.iter().enumerate() {
+            crate::pulse::tick(at * crate::pulse::ITEM)?;
             let written = name;
             let name = folded(name);
             if windows[..at].iter().any(|ast::NamedWindowDefinition(other, _)| folded(other) == name) {
@@ -440,7 +443,7 @@ impl Binder<'_> {
                 value => value?,
             };
             let kind = value.kind;
-            match self.coerce(value, offset.into(), Context::Implicit) {
+            match self.coerce(value, offset.into(), Context::Assignment) {
                 Ok(value) => Ok(value.expr),
                 Err(error) if error.state() == SqlState::CANNOT_COERCE => {
                     let wanted = SqlType::from(offset).name();

@@ -94,7 +94,8 @@ impl Binder<'_> {
                 self.aside(error, &scope)
             })?,
         };
-        let relation = table_relation(&table, alias, 0);
+        let own = table_alias.is_none().then_some(table.oid);
+        let relation = Relation { own, ..table_relation(&table, alias, 0) };
         let conflict = on.as_ref().map(|on| self.on_conflict(on, &table, &relation)).transpose()?.map(Box::new);
         let mut scope = Scope::default();
         scope.add(relation, table.columns.len())?;

@@ -7,6 +7,7 @@ use super::Grammar;
 use super::pieces::Place;
 use crate::error::SqlResult;
 use crate::pulse::{self, SLICE};
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError, Whitespace};
 
 /// Units of work of a byte that is made a token.
@@ -20,6 +21,34 @@ const SIGNS: &str = "+-*/<>=~!@#%^&|`?";
 /// Those that an operator has which may end in `+` or `-`.
 const UNCOMMON: &str = "~!@#%^&|`?";
 
+/// Words that are keywords of other dialects, and names in PostgreSQL.
+const FOREIGN: &[Keyword] = &[
+    Keyword::ANTI,
+    Keyword::APPLY,
+    Keyword::ASOF,
+    Keyword::DISTRIBUTE,
+    Keyword::DIV,
+    Keyword::GLOB,
+    Keyword::LAMBDA,
+    Keyword::MATCH_RECOGNIZE,
+    Keyword::MEMBER,
+    Keyword::MINUS,
+    Keyword::PIVOT,
+    Keyword::PREWHERE,
+    Keyword::PRIOR,
+    Keyword::QUALIFY,
+    Keyword::REGEXP,
+    Keyword::RLIKE,
+    Keyword::SAMPLE,
+    Keyword::SEMI,
+    Keyword::SETTINGS,
+    Keyword::SORT,
+    Keyword::STRUCT,
+    Keyword::TOP,
+    Keyword::UNPIVOT,
+    Keyword::XOR,
+];
+
 /// Tokens, those before an error too, and the error if there is one.
 pub(super) type Tokens = (Vec<TokenWithSpan>, Result<(), TokenizerError>);
 
@@ -31,13 +60,25 @@ pub(super) fn tokens(text: &str) -> SqlResult<Tokens> {
     loop {
         let (found, outcome) = library(text, from, WINDOW)?;
         if made.is_empty() && !found.iter().any(|token| too_long(&token.token).is_some()) {
-            return Ok((merged(found), outcome));
+            return Ok((native(merged(found)), outcome));
         }
         match split(text, from, found, &mut made)? {
             Some(behind) => from = behind,
-            None => return Ok((merged(made), outcome)),
+            None => return Ok((native(merged(made)), outcome)),
         }
     }
+}
+
+/// The tokens without what PostgreSQL does not know: words that are keywords of other dialects, and their `==`.
+fn native(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    for TokenWithSpan { token, .. } in &mut tokens {
+        match token {
+            Token::Word(word) if FOREIGN.contains(&word.keyword) => word.keyword = Keyword::NoKeyword,
+            Token::DoubleEq => *token = Token::CustomBinaryOperator("==".to_owned()),
+            _ => {}
+        }
+    }
+    tokens
 }
 
 /// The library's tokens from a place on. It is given a window of the text at a time; the next one begins at the last token

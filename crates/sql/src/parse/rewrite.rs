@@ -487,7 +487,8 @@ fn join_aliases(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         if is_word(&tokens[at], "using") && tokens[at + 1].token == Token::LParen {
             pulse::tick(tokens.len())?;
             let close = closing(tokens, at + 2);
-            if tokens.get(close + 1).is_some_and(|token| is_word(token, "as"))
+            if are_names(&tokens[at + 2..close.min(tokens.len())])
+                && tokens.get(close + 1).is_some_and(|token| is_word(token, "as"))
                 && tokens.get(close + 2).is_some_and(|token| matches!(token.token, Token::Word(_)))
             {
                 let alias = tokens.remove(close + 2);
@@ -499,6 +500,20 @@ fn join_aliases(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         at += 1;
     }
     Ok(())
+}
+
+/// Says whether these are names with commas between them, as in a join's `USING (a, b)`: that of `DELETE` has a query there.
+fn are_names(tokens: &[TokenWithSpan]) -> bool {
+    let mut tokens = tokens.iter().filter(|token| !is_space(token));
+    let is_name = |token: Option<&TokenWithSpan>| token.is_some_and(|token| matches!(token.token, Token::Word(_)));
+    while is_name(tokens.next()) {
+        match tokens.next().map(|token| &token.token) {
+            None => return true,
+            Some(Token::Comma) => {}
+            Some(_) => return false,
+        }
+    }
+    false
 }
 
 /// `EXCLUDE` behind a window's frame: it becomes what rows are parted by first.

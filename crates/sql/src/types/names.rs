@@ -196,6 +196,12 @@ impl Kind {
         TABLE.iter().find(|entry| entry.name == name || entry.aliases.contains(&name)).map(|entry| entry.kind)
     }
 
+    /// The type with this `pg_type.typname`.
+    pub fn from_typname(name: &str) -> Option<Kind> {
+        let is_it = |entry: &&Entry| entry.aliases.first().is_some_and(|own| own.trim_matches('"') == name);
+        TABLE.iter().find(is_it).map(|entry| entry.kind).filter(|kind| *kind != Kind::Unknown)
+    }
+
     /// Tells whether it is the name of a type that PostgreSQL has and this server has not.
     pub fn is_foreign(name: &str) -> bool {
         FOREIGN.contains(&name)
