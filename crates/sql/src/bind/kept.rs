@@ -1,6 +1,7 @@
-//! Names of relations in what a definition keeps: defaults, conditions, queries of views.
+//! Names of relations and literals in what a definition keeps: defaults, conditions, queries of views.
 //!
-//! **Invariant:** what is kept means the same whatever the search path, and follows what gets another name: a literal that names a
+//! **Invariant:** a literal is read once, when the definition is made: one that another session's settings would read as another
+//! value, as a date or `'now'`, is kept as all read it alike. What is kept means the same whatever the search path, and follows what gets another name: a literal that names a
 //! relation (`nextval('s')`, `'t'::regclass`) has the relation's number in its place. The name is put back only to show it.
 
 use super::{Binder, Note, Noted, Scope};
@@ -72,9 +73,32 @@ impl VisitorMut for Numbers {
 pub(crate) fn literals(notes: &[Note]) -> HashMap<Span, u32> {
     let literal = |note: &Note| match note.of {
         Noted::Literal(oid) if note.span != Span::empty() => Some((note.span, oid)),
-        Noted::Literal(_) | Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => None,
+        Noted::Literal(_) | Noted::Moment(_) | Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => None,
     };
     notes.iter().filter_map(literal).collect()
+}
+
+/// Puts the literals that settings or the clock decide as any settings read them, by the notes of a binding of a numbered tree.
+pub(crate) fn fix_moments(tree: &mut impl VisitMut, notes: &[Note]) {
+    struct Writer(HashMap<Span, String>);
+    impl VisitorMut for Writer {
+        type Break = Infallible;
+
+        fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Infallible> {
+            if let Some(plain) = self.0.get(&value.span) {
+                value.value = ast::Value::SingleQuotedString(plain.clone());
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let moment = |note: &Note| match &note.of {
+        Noted::Moment(plain) if note.span != Span::empty() => Some((note.span, plain.clone())),
+        Noted::Moment(_) | Noted::Literal(_) | Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => None,
+    };
+    let moments: HashMap<Span, String> = notes.iter().filter_map(moment).collect();
+    if !moments.is_empty() {
+        let _ = tree.visit(&mut Writer(moments));
+    }
 }
 
 /// Puts the numbers of relations in the place of literals that name them.
@@ -152,7 +176,9 @@ impl Binder<'_> {
     /// # Errors
     /// Those of binding it; `0A000`: it has no text.
     pub(crate) fn kept(self, expr: &Expr, scope: &Scope<'_>, to: SqlType) -> SqlResult<(Expr, Vec<u32>)> {
-        let (mut tree, literals) = self.with_literals(expr, scope, to)?;
+        let (mut tree, notes) = self.with_notes(expr, scope, to)?;
+        fix_moments(&mut tree, &notes);
+        let literals = literals(&notes);
         number_literals(&mut tree, &literals);
         // What cannot be said again must not be kept.
         print::expression(&tree)?;
@@ -173,9 +199,9 @@ impl Binder<'_> {
         to: SqlType,
         name: impl Fn(u32) -> Option<String>,
     ) -> SqlResult<String> {
-        let tree = match self.with_literals(expr, scope, to) {
-            Ok((mut tree, literals)) => {
-                name_literals(&mut tree, &literals, name);
+        let tree = match self.with_notes(expr, scope, to) {
+            Ok((mut tree, notes)) => {
+                name_literals(&mut tree, &literals(&notes), name);
                 tree
             }
             Err(_) => expr.clone(),
@@ -183,13 +209,13 @@ impl Binder<'_> {
         print::expression(&tree)
     }
 
-    fn with_literals(self, expr: &Expr, scope: &Scope<'_>, to: SqlType) -> SqlResult<(Expr, HashMap<Span, u32>)> {
+    fn with_notes(self, expr: &Expr, scope: &Scope<'_>, to: SqlType) -> SqlResult<(Expr, Vec<Note>)> {
         let mut tree = expr.clone();
         number(&mut tree);
         let binder = self.noting();
         let bound = binder.expr(&tree, scope).map_err(SqlError::nowhere)?;
         binder.coerce(bound, to, Context::Assignment).map_err(SqlError::nowhere)?;
-        let literals = literals(&binder.take_notes());
-        Ok((tree, literals))
+        let notes = binder.take_notes();
+        Ok((tree, notes))
     }
 }

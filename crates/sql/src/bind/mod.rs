@@ -137,6 +137,8 @@ pub(crate) enum Noted {
     Relation(u32),
     /// A relation that a literal names.
     Literal(u32),
+    /// A literal that is read by settings or the clock, as any settings read it.
+    Moment(String),
     /// A column of a table: their numbers.
     Column(u32, i16),
     /// All columns: the relations' names in FROM, if they have any, and theirs.

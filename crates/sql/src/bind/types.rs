@@ -5,6 +5,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{self, Context, Env};
 use crate::plan::{Expr, Typed};
+use crate::types::forms::Forms;
 use crate::types::{Kind, SqlType, modifier, text};
 use sqlparser::ast;
 
@@ -43,6 +44,16 @@ pub(super) fn equality(left: Kind, right: Kind) -> SqlResult<Equality> {
     })
 }
 
+/// Says whether the values that texts stand for depend on DateStyle, TimeZone, IntervalStyle or the clock.
+fn is_read_by_settings(kind: Kind) -> bool {
+    match kind.element() {
+        Some(element) => is_read_by_settings(element),
+        None => {
+            matches!(kind, Kind::Date | Kind::Time | Kind::Timestamp | Kind::Timestamptz | Kind::Interval)
+        }
+    }
+}
+
 impl Binder<'_> {
     /// The value as one of this type, where `context` allows the cast.
     ///
@@ -79,6 +90,13 @@ impl Binder<'_> {
                             _ => self.at_place(error, place),
                         }
                     })?);
+                    if let (true, Expr::Constant(datum)) = (is_read_by_settings(to.kind), &expr) {
+                        let mut plain = String::new();
+                        text::output(datum, read_as, &Forms::default(), &mut plain);
+                        if *plain != *text {
+                            self.note(place.into(), || Noted::Moment(plain));
+                        }
+                    }
                     if let (Kind::Regclass, Expr::Constant(Datum::Oid(oid))) = (to.kind, &expr) {
                         self.note(place.into(), || Noted::Literal(*oid));
                     }

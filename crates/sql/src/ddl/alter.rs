@@ -129,7 +129,8 @@ impl Ddl<'_> {
         if new.owner != old.owner {
             self.own_sequences(&new)?;
         }
-        self.put_renamed(views, "a column")?;
+        let renames = matches!(operations[..], [AlterTableOperation::RenameColumn { .. }]);
+        self.put_renamed(views, if renames { "rename a column" } else { "add a column to a table" })?;
         // Whether rows satisfy it is looked up by the transaction's snapshot, which must have all of them.
         let is_new = |constraint: &crate::catalog::Constraint| {
             let was_valid = |before: &crate::catalog::Constraint| before.oid == constraint.oid && before.is_valid;
@@ -176,6 +177,7 @@ impl Ddl<'_> {
                     }
                     return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
                 }
+                work.views = self.beside_new_column(work.draft.oid, work.draft.next_column)?;
                 let mut pending = Vec::new();
                 // PostgreSQL looks at a default without the text that it stands in.
                 self.add_column(&mut work.draft, column_def, &mut pending).map_err(|error| match error.state() {
@@ -675,7 +677,7 @@ impl Ddl<'_> {
                 return Err(SqlError::unsupported("ALTER TABLE RENAME of an index; use ALTER INDEX"));
             }
         }
-        self.put_renamed(views, &format!("a {}", relation.word()))
+        self.put_renamed(views, &format!("rename a {}", relation.word()))
     }
 
     /// Only the owner of a schema can change: views keep the path by which their names were found, with its name.

@@ -46,7 +46,7 @@ impl Ddl<'_> {
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
         }
-        self.put_renamed(views, &format!("a {}", relation.word()))
+        self.put_renamed(views, &format!("rename a {}", relation.word()))
     }
 
     fn check_free(&self, schema: u32, schema_name: &str, name: &str) -> SqlResult<()> {

@@ -5,7 +5,7 @@
 //! or column of a table, and so do the columns that joins merge. One of which that is not so keeps what it uses from being renamed.
 
 use super::Ddl;
-use crate::bind::kept::{literals, number, number_literals};
+use crate::bind::kept::{fix_moments, literals, number, number_literals};
 use crate::bind::{Binder, Note, Noted, refuse};
 use crate::catalog::{Relation, State, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -176,6 +176,7 @@ impl Ddl<'_> {
         };
         let relations = notes.iter().filter_map(relation).collect();
         let _ = query.visit(&mut Qualifier { state: &self.state, relations });
+        fix_moments(&mut query, &notes);
         let literals = literals(&notes);
         number_literals(&mut query, &literals);
         Ok((query, literals.into_values().collect()))
@@ -199,11 +200,16 @@ impl Ddl<'_> {
         changed.collect()
     }
 
+    /// The same where a table gets a column of this number: they stay as they are written, and may mean something else then.
+    pub(super) fn beside_new_column(&self, table: u32, number: i16) -> SqlResult<Vec<Changed>> {
+        self.renamed(table, &Renamed { what: Noted::Column(table, number), to: "", schema: None })
+    }
+
     /// Puts them in place. To be called when the catalog is changed.
     ///
     /// # Errors
     /// `0A000`: one does not mean any more what it meant.
-    pub(super) fn put_renamed(&mut self, changed: Vec<Changed>, what: &str) -> SqlResult<()> {
+    pub(super) fn put_renamed(&mut self, changed: Vec<Changed>, action: &str) -> SqlResult<()> {
         for (view, query, notes) in changed {
             if self.state.relation_numbered(view.oid).is_none() {
                 continue; // It went with a column.
@@ -218,7 +224,7 @@ impl Ddl<'_> {
                 kinds.is_ok_and(|kinds| kinds == old) && binder.take_notes() == notes
             };
             if !is_same {
-                let message = format!("cannot rename {what} used by a view");
+                let message = format!("cannot {action} used by a view");
                 return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
                     .detail(format!("view {} would not mean the same any more", view.name))
                     .hint("Drop the view first, and create it again afterwards."));

@@ -238,7 +238,7 @@ pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&
     let notes = binder.take_notes();
     let of_relation = |note: &Note| match note.of {
         Noted::Relation(oid) if note.span != Span::empty() => Some((note.span, oid)),
-        Noted::Relation(_) | Noted::Literal(_) | Noted::Column(..) | Noted::Star(_) => None,
+        Noted::Relation(_) | Noted::Literal(_) | Noted::Moment(_) | Noted::Column(..) | Noted::Star(_) => None,
     };
     let relations = notes.iter().filter_map(of_relation).collect();
     let mut query = view.query.clone();
