@@ -533,9 +533,9 @@ impl Binder<'_> {
         let plan = match plan {
             Plan::Project { input, columns } => {
                 let convert = |(at, ((expr, from), to)): (usize, ((Expr, &SqlType), &SqlType))| {
-                    let value = self.coerce(Typed::new(expr, *from), *to, Context::Implicit);
-                    let start = || written.map_or(Place::NOWHERE, |body| self.column_start(body, at));
-                    value.map(|typed| typed.expr).map_err(|error| self.at_place(error, start()))
+                    let start = written.map_or(Place::NOWHERE, |body| self.column_start(body, at));
+                    let value = self.coerce(Typed::new(expr, *from).at(start), *to, Context::Implicit);
+                    value.map(|typed| typed.expr).map_err(|error| self.at_place(error, start))
                 };
                 let columns =
                     columns.into_iter().zip(from).zip(to).enumerate().map(convert).collect::<SqlResult<_>>()?;

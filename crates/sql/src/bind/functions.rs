@@ -2,7 +2,6 @@
 
 use super::calls::AGGREGATES;
 use super::{Binder, Clause, Scope, refuse};
-use crate::catalog::DATABASE;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{self, Context};
@@ -210,16 +209,16 @@ impl Binder<'_> {
             }
             "current_timestamp" => self.now_rounded(name_text, Kind::Timestamptz, &arguments),
             "localtimestamp" => self.now_rounded(name_text, Kind::Timestamp, &arguments),
-            "version" if arguments.is_empty() => Ok(text(crate::settings::VERSION, Kind::Text)),
-            "current_user" | "session_user" | "user" | "current_role" if arguments.is_empty() => {
-                Ok(text(&self.env.user, Kind::Name))
-            }
-            "current_database" | "current_catalog" if arguments.is_empty() => Ok(text(DATABASE, Kind::Name)),
             "current_date" if arguments.is_empty() => Ok(now(Kind::Date)),
             "nextval" | "currval" | "setval" | "lastval" => self.sequence_call(name_text, arguments),
-            _ => match super::advisory::call_named(name_text) {
-                Some(call) => self.advisory_call(name_text, call, arguments),
-                None => self.call(name_text, arguments),
+            _ => match (super::advisory::call_named(name_text), ops::said(name_text)) {
+                (Some(call), _) => self.advisory_call(name_text, call, arguments),
+                (None, Some(function)) if arguments.is_empty() => {
+                    let (eval, strict, kind) = (function.eval, function.strict, function.result);
+                    let function = Some(function);
+                    Ok(Typed::new(Expr::Call { eval, strict, operator: None, function, arguments: Vec::new() }, kind))
+                }
+                (None, _) => self.call(name_text, arguments),
             },
         }
     }
@@ -514,10 +513,6 @@ fn inward(expr: &mut Expr, by: usize) -> SqlResult<()> {
         }
         Ok(false)
     })
-}
-
-fn text(value: &str, kind: Kind) -> Typed {
-    Typed::new(Expr::Constant(crate::datum::Datum::text(value)), kind)
 }
 
 /// `42883`, in PostgreSQL's words.

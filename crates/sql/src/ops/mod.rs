@@ -41,6 +41,7 @@ pub use resolve::{
     ResolvedFunction, ResolvedOperator, can_coerce, common_kind, is_function, resolve_function, resolve_operator,
 };
 pub(crate) use resolve::{common_kind_of, function_error};
+pub(crate) use session::said;
 pub(crate) use text_functions::quoted_name;
 
 use crate::types::Kind;

@@ -4,8 +4,10 @@ use super::env::clock_us;
 use super::fields::zone_named;
 use super::get::{boolean, float, int, interval, text};
 use super::{Function, function, function_in};
+use crate::catalog::DATABASE;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::settings::VERSION;
 use crate::types::Kind;
 use crate::types::calendar::{self, SECOND, civil_of, split};
 use crate::types::text::dates::{DAYS, MONTHS};
@@ -125,6 +127,30 @@ fn sleep(seconds: f64, env: &super::Env) -> SqlResult<Datum> {
 fn seconds_of(span: crate::types::interval::Interval) -> f64 {
     let days = f64::from(span.months) * 30.0 + f64::from(span.days);
     days * 86_400.0 + span.micros as f64 / 1e6
+}
+
+fn user(_: &[Datum], env: &super::Env) -> SqlResult<Datum> {
+    Ok(Datum::text(&*env.user))
+}
+
+fn database(_: &[Datum], _: &super::Env) -> SqlResult<Datum> {
+    Ok(Datum::text(DATABASE))
+}
+
+/// What a session says of itself by a word or a call without arguments. A definition keeps the word, not the value.
+static SAID: [Function; 7] = [
+    function_in("current_user", &[], Kind::Name, user),
+    function_in("session_user", &[], Kind::Name, user),
+    function_in("user", &[], Kind::Name, user),
+    function_in("current_role", &[], Kind::Name, user),
+    function_in("current_catalog", &[], Kind::Name, database),
+    function_in("current_database", &[], Kind::Name, database),
+    function_in("version", &[], Kind::Text, |_, _| Ok(Datum::text(VERSION))),
+];
+
+/// The line of [`SAID`] with this name.
+pub(crate) fn said(name: &str) -> Option<&'static Function> {
+    SAID.iter().find(|line| line.name == name)
 }
 
 pub(super) fn functions() -> Vec<Function> {

@@ -186,6 +186,10 @@ impl Writer<'_> {
                         false => wrapped(text, !self.pretty && form != Form::Simple),
                     });
                 }
+                // These are words, not calls.
+                if let "current_user" | "session_user" | "user" | "current_role" | "current_catalog" = function.name {
+                    return simple(function.name.to_uppercase());
+                }
                 // It has no other syntax.
                 if let ("position", [whole, part]) = (function.name, &written[..]) {
                     return simple(format!("POSITION(({part}) IN ({whole}))"));
