@@ -54,9 +54,32 @@ fn touches(word: &[u8]) -> bool {
     ];
     match word[0] | 0x20 {
         b'r' | b'd' | b's' | b'l' | b'u' | b't' | b'h' => WORDS.iter().any(|own| own.eq_ignore_ascii_case(word)),
-        b'p' => contains(word, b"advisory") || contains(word, b"pg_temp") || word.eq_ignore_ascii_case(b"prepare"),
+        b'p' => is_of_session(word) || word.eq_ignore_ascii_case(b"prepare"),
         _ => false,
     }
+}
+
+/// A function of advisory locks, or the schema of temporary objects.
+fn is_of_session(word: &[u8]) -> bool {
+    contains(word, b"advisory") || contains(word, b"pg_temp")
+}
+
+/// The same of any part of a qualified name, which is one word up to a blank, a comment or a quote (`"pg_catalog".f` has the word `.f`),
+/// or of what stands behind the dollars of a quotation.
+fn has_part_of_session(word: &[u8]) -> bool {
+    7 < word.len()
+        && word.iter().any(|&byte| is_separator(byte))
+        && word.split(|&byte| is_separator(byte)).any(is_of_session)
+}
+
+/// What a word may have within, and no name that is looked for.
+fn is_separator(byte: u8) -> bool {
+    matches!(byte, b'.' | b'$')
+}
+
+/// The last part of a word: the name of a function, if it is called by what stands there.
+fn last_part(word: &[u8]) -> &[u8] {
+    memchr::memrchr2(b'.', b'$', word).map_or(word, |at| &word[at + 1..])
 }
 
 /// What may stand in a literal of a time.
@@ -226,14 +249,14 @@ impl Scan {
             0..=2 => return,
             _ if is_first && (is(b"commit") || is(b"end")) => self.commits = true,
             _ if is(b"close") || is(b"drop") => self.lets_go = true,
-            _ if is(b"set_config") || is(b"pg_catalog.set_config") => {
+            10.. if last_part(word).eq_ignore_ascii_case(b"set_config") => {
                 self.sets = true;
                 self.set_config(text, end);
             }
             _ if matches!(word[0] | 0x20, b'n' | b't' | b'y' | b'$') && is_moment(word) => {
                 self.is_of_moment |= !is(b"now") || text.get(end) != Some(&b'(');
             }
-            _ if touches(word) => {
+            _ if touches(word) || has_part_of_session(word) => {
                 self.touches = true;
                 self.binds |= is(b"load") && is_first;
                 self.takes_statements |= is(b"discard") || is(b"deallocate");
@@ -245,20 +268,33 @@ impl Scan {
         self.lets_go |= self.touches;
     }
 
+    /// The setting that a SET or RESET names, if it is one of several parts.
     fn custom_of_set(&mut self, text: &[u8], end: usize) {
-        let mut at = end;
-        for _ in 0..3 {
-            at = skip_blanks(text, at);
-            let length = text[at..].iter().take_while(|&&byte| is_word(byte) || byte == b'"').count();
-            let word = String::from_utf8_lossy(&text[at..at + length]).replace('"', "").to_ascii_lowercase();
-            if matches!(&*word, "session" | "local") {
-                at += length;
-                continue;
+        let mut at = skip_blanks(text, end);
+        let first = next_word(text, at);
+        if [&b"session"[..], b"local"].iter().any(|own| own.eq_ignore_ascii_case(first)) {
+            let behind = skip_blanks(text, at + first.len());
+            if text.get(behind) != Some(&b'.') {
+                at = behind;
             }
-            if word.contains('.') {
-                self.custom(word);
+        }
+        let mut name = Vec::new();
+        // Blanks and comments may stand before its dots and behind them, and parts may be quoted.
+        loop {
+            let is_quoted = text.get(at) == Some(&b'"');
+            let begin = at + usize::from(is_quoted);
+            let length = match is_quoted {
+                true => memchr::memchr(b'"', &text[begin..]).unwrap_or(text.len() - begin),
+                false => next_word(text, begin).len(),
+            };
+            name.extend_from_slice(&text[begin..begin + length]);
+            at = skip_blanks(text, (begin + length + usize::from(is_quoted)).min(text.len()));
+            if length == 0 || !(name.ends_with(b".") || text.get(at) == Some(&b'.')) {
+                break;
             }
-            return;
+        }
+        if name.contains(&b'.') {
+            self.custom(String::from_utf8_lossy(&name).to_ascii_lowercase());
         }
     }
 
@@ -270,25 +306,33 @@ impl Scan {
 
     /// `set_config(name, value, is_local)`: of one that ends with the transaction nothing is left.
     fn set_config(&mut self, text: &[u8], end: usize) {
+        // Its name may have been quoted.
+        let end = end + usize::from(text.get(end) == Some(&b'"'));
         let begin = skip_blanks(text, end);
-        let Some(arguments) = text[begin..].strip_prefix(b"(").and_then(arguments) else {
+        let arguments = text[begin..].strip_prefix(b"(").and_then(arguments);
+        let Some([name, _, is_local]) = arguments.as_deref() else {
             self.touches = true;
             self.binds = true;
             return;
         };
-        let trimmed = |at: usize| arguments.get(at).map(|argument| argument.trim_ascii());
-        if trimmed(2).is_some_and(|last| last.eq_ignore_ascii_case(b"true") || last.eq_ignore_ascii_case(b"'t'")) {
+        if is_local.eq_ignore_ascii_case(b"true") || is_local.eq_ignore_ascii_case(b"'t'") {
             return;
         }
         self.touches = true;
-        let name = trimmed(0).unwrap_or_default();
-        let literal = name.strip_prefix(b"'").and_then(|name| name.split(|&byte| byte == b'\'').next());
-        match literal {
+        match literal(name) {
             Some(name) if name.contains(&b'.') => self.custom(String::from_utf8_lossy(name).to_ascii_lowercase()),
             Some(_) => {}
             None => self.binds = true,
         }
     }
+}
+
+/// What a literal says that is all of an argument, but for a cast to `text`.
+fn literal(argument: &[u8]) -> Option<&[u8]> {
+    let (inside, rest) = argument.strip_prefix(b"'")?.split_at(memchr::memchr(b'\'', &argument[1..])?);
+    let rest = rest[1..].trim_ascii();
+    let is_cast = || rest.strip_prefix(b"::").is_some_and(|to| to.trim_ascii().eq_ignore_ascii_case(b"text"));
+    (!inside.is_empty() && (rest.is_empty() || is_cast())).then_some(inside)
 }
 
 /// Whether a SET ends with its transaction.
@@ -297,27 +341,40 @@ fn is_of_transaction(text: &[u8], end: usize) -> bool {
     [&b"local"[..], b"transaction", b"constraints"].iter().any(|own| own.eq_ignore_ascii_case(word))
 }
 
-/// The arguments of a call, up to its closing parenthesis.
+/// The arguments of a call, up to its closing parenthesis; nothing where it cannot be said for certain where they end: a literal may
+/// have escapes, or be quoted by dollars.
 fn arguments(text: &[u8]) -> Option<Vec<&[u8]>> {
-    let (mut all, mut begin, mut depth, mut quoted) = (Vec::new(), 0, 0_usize, false);
-    for (at, &byte) in text.iter().enumerate() {
-        match byte {
-            b'\'' => quoted = !quoted,
-            _ if quoted => {}
-            b'(' => depth += 1,
-            b')' if depth == 0 => {
-                all.push(&text[begin..at]);
+    let (mut all, mut begin, mut depth, mut at) = (Vec::new(), 0, 0_usize, 0);
+    loop {
+        match &text[at..] {
+            [] | [b'\\', ..] => return None,
+            // A parameter is none.
+            [b'$', next, ..] if !next.is_ascii_digit() => return None,
+            [quote @ (b'\'' | b'"'), rest @ ..] => {
+                let length = memchr::memchr(*quote, rest)?;
+                if rest[..length].contains(&b'\\') {
+                    return None;
+                }
+                at += length + 1;
+            }
+            [b'-', b'-', ..] | [b'/', b'*', ..] => {
+                at = end_of_comment(text, at)?;
+                continue;
+            }
+            [b'(' | b'[', ..] => depth += 1,
+            [b')' | b']', ..] if depth != 0 => depth -= 1,
+            [b')', ..] => {
+                all.push(text[begin..at].trim_ascii());
                 return Some(all);
             }
-            b')' => depth -= 1,
-            b',' if depth == 0 => {
-                all.push(&text[begin..at]);
+            [b',', ..] if depth == 0 => {
+                all.push(text[begin..at].trim_ascii());
                 begin = at + 1;
             }
             _ => {}
         }
+        at += 1;
     }
-    None
 }
 
 #[cfg(test)]
@@ -378,6 +435,23 @@ mod tests {
             "update pg_settings set setting = 'a' where name = 'search_path'",
             "UPDATE \"pg_catalog\".\"pg_settings\" SET setting = 'a'",
             "select U&\"set\\005fconfig\"('search_path', 'evil', false)",
+            "select \"pg_catalog\".set_config('search_path', 'a', false)",
+            "select \"pg_catalog\" /* a */ . /* b */ \"set_config\" ('search_path', 'a', false)",
+            "select pg_catalog .set_config('search_path', 'a', false)",
+            "select pg_catalog. set_config('search_path', 'a', false)",
+            "select postgres.pg_catalog.SET_CONFIG -- a\n ('search_path', 'a', false)",
+            "select set_config('search_path', 'a' /* ,true) */, false)",
+            "select set_config('search_path', 'a' -- ,true)\n, false)",
+            "select set_config('search_path', E'a\\',true)', false)",
+            "select set_config('search_path', $$a,true)$$, false)",
+            "select set_config('search_path', $b$a,true)$b$, false)",
+            "select set_config('search_path', (array['a', 't', 'b'])[1], false)",
+            "select set_config('search_path', (select \"x,true)\" from t), false)",
+            "select query_to_xml($$select set_config('search_path', 'a', false)$$, true, true, '')",
+            "select query_to_xml($a$set_config('search_path', 'a', false)$a$, true, true, '')",
+            "select \"pg_catalog\".pg_advisory_lock(77)",
+            "select pg_catalog .pg_try_advisory_lock(77)",
+            "create table app.pg_temp.x (a int)",
         ] {
             assert!(scan(text.as_bytes()).touches, "{text}");
         }
@@ -387,7 +461,29 @@ mod tests {
         assert!(!scan(b"copy t to stdout").copies_in && !scan(b"select stdin from t").copies_in);
         assert_eq!(scan(b"set session App.tenant = 7").customs, ["app.tenant"]);
         assert_eq!(scan(b"select set_config('app.user', 'x', false)").customs, ["app.user"]);
-        assert!(scan(b"select set_config($1, $2, false)").binds);
+        for text in [
+            "set app . Tenant = '42'",
+            "set session app.tenant = '42'",
+            "SET \"app\".\"Tenant\" TO '42'",
+            "set local \"app\"/* a */ .tenant = '42'",
+            "reset app. tenant",
+            "select \"pg_catalog\".set_config( 'App.tenant' , '42', false)",
+            "select set_config('app.tenant'::text, '', false)",
+        ] {
+            let seen = scan(text.as_bytes());
+            assert_eq!(seen.customs, ["app.tenant"], "{text}");
+            assert!(!seen.binds, "{text}");
+        }
+        for text in [
+            "set_config($1, $2, false)",
+            "set_config('app'||'.tenant', '42', false)",
+            "set_config('app' '.tenant', '42', false)",
+            "set_config(E'app\\x2etenant', '42', false)",
+            "set_config($$app.tenant$$, '42', false)",
+            "set_config(variadic array['app.tenant', '42', 'f'])",
+        ] {
+            assert!(scan(format!("select {text}").as_bytes()).binds, "{text}");
+        }
         assert!(scan(b"insert into t values ('--'); commit").commits && !scan(b"-- '\n select 1 -- set").touches);
         assert!(scan(b"commit").commits && !scan(b"select commit from t").commits);
         assert!(scan(b"deallocate all").takes_statements);

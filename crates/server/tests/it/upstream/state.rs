@@ -45,6 +45,50 @@ pub fn settings_follow() {
     assert_eq!(front.all_idle(), 1);
 }
 
+/// So do those of a call whose function is written in an unusual way; and whoever has a lock by one keeps its connection.
+pub fn calls_are_found_however_they_are_written() {
+    let Some(front) = Front::new(1) else { return };
+    front.runtime.block_on(async {
+        let (one, two) = (front.client().await, front.client().await);
+        let tenant = "select coalesce(nullif(current_setting('app.tenant', true), ''), '-')";
+        for (call, show) in [
+            ("\"pg_catalog\".set_config('work_mem', '1234kB', false)", "show work_mem"),
+            ("pg_catalog .set_config('work_mem', '1235kB', false)", "show work_mem"),
+            ("set_config('work_mem', '1236kB' /* ,true) */, false)", "show work_mem"),
+            ("\"pg_catalog\".\"set_config\"('app.tenant', '42', false)", tenant),
+        ] {
+            let before = value(&two, show).await;
+            let set = value(&one, &format!("select {call}")).await;
+            assert_eq!(value(&two, show).await, before, "{call}");
+            assert_eq!(value(&one, show).await, set, "{call}");
+        }
+        one.batch_execute("set app . Name = 'a'").await.unwrap();
+        let name = "select coalesce(nullif(current_setting('app.name', true), ''), '-')";
+        assert_eq!(value(&two, name).await, "-");
+        assert_eq!(value(&one, name).await, "a");
+    });
+    assert_eq!(front.all_idle(), 1);
+    let Some(front) = Front::new(2) else { return };
+    front.runtime.block_on(async {
+        let (one, two) = (front.client().await, front.client().await);
+        for lock in ["\"pg_catalog\".pg_advisory_lock(77)", "pg_catalog .pg_advisory_lock(77)"] {
+            one.batch_execute(&format!("select {lock}")).await.unwrap();
+            for _ in 0..3 {
+                assert_eq!(value(&two, "select pg_try_advisory_lock(77)").await, "f", "{lock}");
+            }
+            assert_eq!(value(&one, "select pg_advisory_unlock(77)").await, "t", "{lock}");
+            assert_eq!(front.all_idle(), 2, "{lock}");
+        }
+        // A name that nobody can read keeps its client where it is.
+        one.batch_execute("select set_config('app' || '.joined', '42', false)").await.unwrap();
+        let joined = "select coalesce(current_setting('app.joined', true), '-')";
+        for _ in 0..3 {
+            assert_eq!(value(&two, joined).await, "-");
+            assert_eq!(value(&one, joined).await, "42");
+        }
+    });
+}
+
 /// The level of a transaction is no setting of the session, though the server calls it one once somebody has set it; the level of
 /// those to come is.
 pub fn levels_are_of_transactions() {
