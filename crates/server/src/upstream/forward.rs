@@ -69,10 +69,12 @@ impl Link {
     /// any names left. What is waited for comes without anything more from the client.
     fn must_wait(&mut self, talk: &Talk, kind: u8, length: usize) -> bool {
         if self.takes_statements == Takes::Sent {
-            if !self.expects.is_empty() {
+            if self.expects.is_empty() {
+                self.takes_statements = Takes::Nothing;
+            } else if matches!(kind, b'P' | b'B' | b'D' | b'C' | b'E' | b'Q' | b'F') && !self.expects.copies_in {
+                // All else has no names, and a COPY waits for it.
                 return true;
             }
-            self.takes_statements = Takes::Nothing;
         }
         if talk.client.names.is_sure() {
             return false;

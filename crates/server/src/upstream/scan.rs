@@ -35,6 +35,8 @@ pub(crate) struct Scan {
     pub(crate) copies_in: bool,
     pub(crate) has_copy: bool,
     pub(crate) has_update: bool,
+    /// It has a block of code, which may have commands anywhere.
+    pub(crate) has_block: bool,
 }
 
 /// The words, but for SET, which every UPDATE has, too.
@@ -245,7 +247,7 @@ impl Scan {
                 self.custom_of_set(text, end);
             }
             // A block of code may do anything.
-            2 if is_first && is(b"do") => self.touches = true,
+            2 if is_first && is(b"do") => (self.touches, self.has_block) = (true, true),
             0..=2 => return,
             _ if is_first && (is(b"commit") || is(b"end")) => self.commits = true,
             _ if is(b"close") || is(b"drop") => self.lets_go = true,
@@ -259,7 +261,7 @@ impl Scan {
             _ if touches(word) || has_part_of_session(word) => {
                 self.touches = true;
                 self.binds |= is(b"load") && is_first;
-                self.takes_statements |= is(b"discard") || is(b"deallocate");
+                self.takes_statements |= (is_first || self.has_block) && (is(b"discard") || is(b"deallocate"));
                 let next = next_word(text, end).get(..11).unwrap_or_default();
                 self.commits |= is(b"prepare") && next.eq_ignore_ascii_case(b"transaction");
             }
@@ -486,7 +488,16 @@ mod tests {
         }
         assert!(scan(b"insert into t values ('--'); commit").commits && !scan(b"-- '\n select 1 -- set").touches);
         assert!(scan(b"commit").commits && !scan(b"select commit from t").commits);
-        assert!(scan(b"deallocate all").takes_statements);
+        for text in
+            ["deallocate all", "/* a */ DISCARD plans", "do $$ begin deallocate all; end $$", "do 'discard all'"]
+        {
+            assert!(scan(text.as_bytes()).takes_statements, "{text}");
+        }
+        for text in
+            ["copy discard from stdin", "select deallocate from t -- discard", "comment on table t is 'a discard'"]
+        {
+            assert!(!scan(text.as_bytes()).takes_statements, "{text}");
+        }
         for text in ["set local a = 1", "select set_config('a', 'b', true)", "set a = 1", "reset all"] {
             assert!(scan(text.as_bytes()).changes_settings(), "{text}");
         }

@@ -137,6 +137,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::flow::queries_are_answered),
             testkit::test!(upstream::flow::pipelines_are_answered),
             testkit::test!(upstream::flow::copies_pass),
+            testkit::test!(upstream::flow::copies_beside_deallocate_pass),
             testkit::test!(upstream::flow::refused_copies_end),
             testkit::test!(upstream::flow::large_results_pass),
             testkit::test!(upstream::internal::processes_follow_classes),

@@ -120,6 +120,38 @@ pub fn copies_pass() {
     assert_eq!(front.all_idle(), 1);
 }
 
+/// A COPY whose text has words of commands that take statements away, or one of these before it, waits for its data and for nothing else.
+pub fn copies_beside_deallocate_pass() {
+    let Some(front) = Front::new(1) else { return };
+    front.cluster.ask("create table discard (a text); create table t (deallocate text)");
+    let data = |text: &str| message(b'd', text.as_bytes());
+    let (done, flush) = (message(b'c', b""), message(b'H', b""));
+    let mut raw = front.raw();
+    assert_eq!(raw.ask(&[parse("s", "select 7", &[]), sync()].concat()), "1 Z(I)");
+    for text in [
+        "copy discard from stdin",
+        "copy t (deallocate) from stdin",
+        "deallocate all; copy t from stdin",
+        "copy t from stdin with (null 'discard')",
+    ] {
+        raw.send(&query(text));
+        while !raw.next().expect("it goes on").starts_with("G(") {}
+        assert_eq!(raw.ask(&[data("5\n"), done.clone()].concat()), "C(COPY 1) Z(I)", "{text}");
+        // All in one, and by another message in place of its end.
+        assert!(raw.ask(&[query(text), data("5\n"), done.clone()].concat()).ends_with("C(COPY 1) Z(I)"), "{text}");
+    }
+    let copy = [parse("", "copy discard from stdin (null 'deallocate')", &[]), bind("", "", &[], &[], &[])].concat();
+    for rest in [vec![sync(), data("6\n"), done.clone(), sync()], vec![flush, data("6\n"), done.clone(), sync()]] {
+        assert_eq!(raw.ask(&[copy.clone(), execute("", 0), rest.concat()].concat()), "1 2 G(0,1) C(COPY 1) Z(I)");
+    }
+    raw.send(&query("copy discard from stdin (null 'deallocate')"));
+    assert_eq!(raw.next().as_deref(), Some("G(0,1)"));
+    let said = raw.ask(&[bind("", "s", &[], &[], &[]), sync()].concat());
+    assert!(said.contains("08P01"), "{said}");
+    let mut raw = front.raw();
+    assert_eq!(raw.ask(&query("select count(*)::int as n from discard")), "T(n:23:0) D(4) C(SELECT 1) Z(I)");
+}
+
 /// A COPY by the extended protocol whose `Sync` came before the data, as libpq's pipelines send it, and that the server refuses at any
 /// point: the same answers as the server's, and the same connection goes on. Nor does one that is left in its middle hold others up.
 pub fn refused_copies_end() {
