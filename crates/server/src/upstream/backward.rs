@@ -80,6 +80,8 @@ impl Link {
                 }
                 _ => {}
             }
+            // Which ends what was executed before it without a `Sync`.
+            let is_query = matches!(self.expects.front(), Some(Expect::Query(_) | Expect::Function));
             let mut dropped = Vec::new();
             let means = self.expects.answered(reply, &mut |expect| dropped.push(expect));
             let Ok(means) = means else {
@@ -125,6 +127,7 @@ impl Link {
                 }
                 Means::Executed(number) => fate = self.executed(talk, number, whole),
                 Means::Ready => {
+                    self.is_open_batch &= !is_query || !self.expects.is_empty();
                     self.status = body.first().copied().unwrap_or(b'E');
                     self.ready(talk);
                 }

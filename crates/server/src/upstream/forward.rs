@@ -122,7 +122,6 @@ impl Link {
         self.is_touched |= mem::take(&mut self.has_failed_check);
         talk.client.message = talk.client.message.wrapping_add(1);
         talk.client.ask_for_unknown(kind, &mut talk.conn.input[HEAD..length]);
-        let number = talk.client.message;
         match kind {
             b'Q' => return self.query(talk, length),
             b'S' => {
@@ -159,38 +158,43 @@ impl Link {
                 self.is_leaving = true;
                 return Ok(());
             }
-            b'p' => return Err(Event::Refused(errors::unexpected(b'p'))),
-            _ => self.is_open_batch = true,
-        }
-        match kind {
-            b'P' | b'B' | b'D' | b'C' => {
-                let mut input = mem::take(&mut talk.conn.input);
-                let message = &input[..length];
-                match kind {
-                    b'P' => self.parse(talk, message),
-                    b'B' => self.bind(talk, message),
-                    _ => self.about(talk, kind, message),
-                }
-                input.advance(length);
-                talk.conn.input = input;
-            }
-            b'E' => {
-                let portal = message::text(&talk.conn.input[HEAD..length]).map_or(&b""[..], |(portal, _)| portal);
-                self.outcome.sent(self.acts.of(portal));
-                self.count();
-                self.sets.extend(self.bound_set.clone().map(|set| (number, set)));
-                let copies = if portal.is_empty() { self.copies_unnamed } else { self.copies_named };
-                if copies {
-                    self.expects.push_copy(Expect::Execute(number));
-                } else {
-                    self.expects.push(Expect::Execute(number));
-                }
+            // `Flush` wants no `Sync`.
+            b'H' => {
                 self.pass(&mut talk.conn, length);
+                return Ok(());
             }
-            // Flush.
-            _ => self.pass(&mut talk.conn, length),
+            b'P' | b'B' | b'D' | b'C' | b'E' => self.is_open_batch = true,
+            _ => return Err(Event::Refused(errors::unexpected(kind))),
         }
+        if kind == b'E' {
+            self.execute(talk, length);
+            return Ok(());
+        }
+        let mut input = mem::take(&mut talk.conn.input);
+        let message = &input[..length];
+        match kind {
+            b'P' => self.parse(talk, message),
+            b'B' => self.bind(talk, message),
+            _ => self.about(talk, kind, message),
+        }
+        input.advance(length);
+        talk.conn.input = input;
         Ok(())
+    }
+
+    fn execute(&mut self, talk: &mut Talk, length: usize) {
+        let number = talk.client.message;
+        let portal = message::text(&talk.conn.input[HEAD..length]).map_or(&b""[..], |(portal, _)| portal);
+        self.outcome.sent(self.acts.of(portal));
+        self.count();
+        self.sets.extend(self.bound_set.clone().map(|set| (number, set)));
+        let copies = if portal.is_empty() { self.copies_unnamed } else { self.copies_named };
+        if copies {
+            self.expects.push_copy(Expect::Execute(number));
+        } else {
+            self.expects.push(Expect::Execute(number));
+        }
+        self.pass(&mut talk.conn, length);
     }
 
     /// What a text may do is noted.

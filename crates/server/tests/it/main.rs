@@ -136,6 +136,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::admin::what_clients_do_is_seen),
             testkit::test!(upstream::flow::queries_are_answered),
             testkit::test!(upstream::flow::pipelines_are_answered),
+            testkit::test!(upstream::flow::a_batch_that_has_ended_keeps_no_connection),
             testkit::test!(upstream::flow::copies_pass),
             testkit::test!(upstream::flow::copies_beside_deallocate_pass),
             testkit::test!(upstream::flow::refused_copies_end),

@@ -75,6 +75,28 @@ pub fn pipelines_are_answered() {
     assert_eq!(front.all_idle(), 1);
 }
 
+/// A client whose batch has ended leaves its connection, however it has ended and whatever is flushed behind that.
+pub fn a_batch_that_has_ended_keeps_no_connection() {
+    let Some(front) = Front::new(1) else { return };
+    let mut raw = front.raw();
+    let run = [parse("", "select 1", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
+    let flush = message(b'H', b"");
+    for (asked, said) in [
+        ([run.clone(), sync(), flush.clone()], "1 2 D(1) C(SELECT 1) Z(I)"),
+        ([query("select 1 as a"), flush.clone(), flush.clone()], "T(a:23:0) D(1) C(SELECT 1) Z(I)"),
+        ([run.clone(), query("select 2 as a"), vec![]], "1 2 D(1) C(SELECT 1) T(a:23:0) D(2) C(SELECT 1) Z(I)"),
+        ([run.clone(), flush.clone(), query("select 2 as a")], "1 2 D(1) C(SELECT 1) T(a:23:0) D(2) C(SELECT 1) Z(I)"),
+    ] {
+        assert_eq!(raw.ask(&asked.concat()), said);
+        assert_eq!(front.all_idle(), 1);
+    }
+    // A query behind one that has failed is skipped, and so is all up to a Sync.
+    raw.send(&[bind("", "none", &[], &[], &[]), query("select 2")].concat());
+    assert!(raw.next().is_some_and(|said| said.starts_with("E(ERROR|26000")));
+    assert_eq!(raw.ask(&[run, sync()].concat()), "Z(I)");
+    assert_eq!(front.all_idle(), 1);
+}
+
 /// COPY in and out, by both protocols, with errors, given up, and with the early `Sync` of libpq.
 pub fn copies_pass() {
     let Some(front) = Front::new(2) else { return };
