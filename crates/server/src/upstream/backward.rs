@@ -125,6 +125,10 @@ impl Link {
                         message => talk.client.names.confirm(message),
                     }
                 }
+                Means::Evicted(statement) => {
+                    self.taken.server.prepared.is_gone(statement);
+                    fate = Fate::Stays;
+                }
                 Means::Executed(number) => fate = self.executed(talk, number, whole),
                 Means::Ready => {
                     self.is_open_batch &= !is_query || !self.expects.is_empty();
@@ -371,6 +375,10 @@ impl Link {
                         self.taken.server.prepared.has_failed(statement);
                     }
                     message
+                }
+                Expect::Evicted(statement) => {
+                    self.taken.server.prepared.stays(statement);
+                    0
                 }
                 Expect::Own(Own::Parsed(message) | Own::Closed(message))
                 | Expect::Close { message }

@@ -96,6 +96,8 @@ pub(crate) enum Expect {
     Close {
         message: u32,
     },
+    /// `CloseComplete`. The front makes room by closing the shared statement of this number.
+    Evicted(u64),
     /// Nothing; here the client has ended the data of a COPY, if there is one.
     CopyEnd,
     Sync,
@@ -159,6 +161,8 @@ pub(crate) enum Means {
     Swallow,
     /// A statement is there now, by the client's message of this number, 0 if the front has asked.
     Parsed { statement: u64, message: u32 },
+    /// A statement is not there any more: the front has closed it to make room.
+    Evicted(u64),
     /// A command of the client's message of this number has ended.
     Executed(u32),
     /// The client's turn; so does the server's transaction stand.
@@ -374,6 +378,7 @@ impl Expects {
             (Reply::Closed, Some(&mut Expect::Close { message })) => {
                 self.pop(if message == 0 { Means::Swallow } else { Means::Pass })
             }
+            (Reply::Closed, Some(&mut Expect::Evicted(statement))) => self.pop(Means::Evicted(statement)),
             (Reply::Parameters, Some(Expect::Parameters)) => {
                 self.queue[0] = Expect::Columns;
                 Ok(Means::Pass)

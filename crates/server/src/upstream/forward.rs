@@ -344,7 +344,7 @@ impl Link {
         self.expects.push(Expect::Parse { statement: statement.number, message });
         if let Some(oldest) = server.prepared.evict() {
             message::about_statement(&mut server.out, b'C', name_of(oldest).as_bytes());
-            self.expects.push(Expect::Close { message: 0 });
+            self.expects.push(Expect::Evicted(oldest));
         }
     }
 

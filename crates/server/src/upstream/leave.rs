@@ -3,7 +3,7 @@
 //! **Invariant:** what goes back to the pool is idle: no transaction, nothing outstanding, nothing of the session but what the
 //! connection is known to have, and no cancel on its way to it. What cannot be made so in a bounded time is closed.
 
-use super::expect::{Expect, Reply};
+use super::expect::{Expect, Means, Reply};
 use super::link::{Hold, Link};
 use super::message;
 use super::pool::Pool;
@@ -136,14 +136,18 @@ impl Link {
                 self.status = body.first().copied().unwrap_or(b'E');
             }
             let prepared = &mut server.prepared;
-            let mut dropped = |expect| {
-                if let Expect::Parse { statement, .. } = expect {
-                    prepared.has_failed(statement);
-                }
+            let mut dropped = |expect| match expect {
+                Expect::Parse { statement, .. } => prepared.has_failed(statement),
+                Expect::Evicted(statement) => prepared.stays(statement),
+                _ => {}
             };
-            self.expects
+            let means = self
+                .expects
                 .answered(reply, &mut dropped)
                 .map_err(|_| io::Error::other("the server does not speak the protocol"))?;
+            if let Means::Evicted(statement) = means {
+                prepared.is_gone(statement);
+            }
             self.expects.put_barrier(&mut server.out);
             if !server.out.is_empty() {
                 server.flush().await?;

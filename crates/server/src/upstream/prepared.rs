@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** a statement that counts as there is there. One whose `ParseComplete` is still to come is there for what
 //! follows in the same batch: up to the next `Sync` the server does nothing after a failure. For a later batch it may be there
-//! or not, so it is closed, which never fails, and parsed again.
+//! or not, so it is closed, which never fails, and parsed again. So is one whose own `Close` is not answered yet: the server
+//! ignores it if what came before it in the batch has failed.
 
 use std::collections::HashMap;
 
@@ -22,6 +23,8 @@ struct State {
     used: u64,
     /// The batch that brings it, until it is there.
     comes_with: Option<u64>,
+    /// True if it is being closed, and does not count.
+    goes: bool,
 }
 
 /// What is to be sent before a statement can be used.
@@ -48,11 +51,11 @@ impl Prepared {
         let used = self.clock;
         match self.statements.get_mut(&statement) {
             None => {
-                self.statements.insert(statement, State { used, comes_with: Some(batch) });
+                self.statements.insert(statement, State { used, comes_with: Some(batch), goes: false });
                 Missing::Parse
             }
             Some(state) => {
-                state.used = used;
+                (state.used, state.goes) = (used, false);
                 match state.comes_with {
                     None => Missing::Nothing,
                     Some(own) if own == batch => Missing::Nothing,
@@ -70,9 +73,28 @@ impl Prepared {
         if self.statements.len() <= STATEMENTS_MAX {
             return None;
         }
-        let oldest = self.statements.iter().min_by_key(|(_, state)| state.used).map(|(&statement, _)| statement)?;
-        self.statements.remove(&oldest);
+        let kept = || self.statements.iter().filter(|(_, state)| !state.goes);
+        if kept().count() <= STATEMENTS_MAX {
+            return None;
+        }
+        let oldest = kept().min_by_key(|(_, state)| state.used).map(|(&statement, _)| statement)?;
+        let state = self.statements.get_mut(&oldest)?;
+        (state.goes, state.comes_with) = (true, Some(0));
         Some(oldest)
+    }
+
+    /// It was closed, unless somebody has wanted it since.
+    pub(crate) fn is_gone(&mut self, statement: u64) {
+        if self.statements.get(&statement).is_some_and(|state| state.goes) {
+            self.statements.remove(&statement);
+        }
+    }
+
+    /// What was to close it has not happened.
+    pub(crate) fn stays(&mut self, statement: u64) {
+        if let Some(state) = self.statements.get_mut(&statement) {
+            state.goes = false;
+        }
     }
 
     /// It is there, unless a later batch has begun to bring it anew.
@@ -135,5 +157,15 @@ mod tests {
         assert_eq!(prepared.evict(), None);
         prepared.want(1_000);
         assert_eq!(prepared.evict(), Some(1));
+        // It does not count while it is being closed, and may be there until that has happened.
+        assert_eq!(prepared.evict(), None);
+        assert_eq!(prepared.want(1), Missing::CloseAndParse);
+        prepared.is_gone(1);
+        assert_eq!((prepared.evict(), prepared.want(1)), (Some(2), Missing::Nothing));
+        prepared.is_gone(2);
+        assert_eq!((prepared.want(2), prepared.evict()), (Missing::Parse, Some(3)));
+        // A server that has ignored that has it still.
+        prepared.stays(3);
+        assert_eq!((prepared.want(3), prepared.evict()), (Missing::CloseAndParse, Some(4)));
     }
 }

@@ -215,6 +215,35 @@ pub fn statements_are_taken_away() {
     assert_eq!(kept, "T(k:16:0) D(t) C(SELECT 1) Z(I)");
 }
 
+/// One that was to make room for another stays where it was if the batch fails before that, and is there for whoever wants it.
+pub fn who_was_to_make_room_may_stay() {
+    let Some(front) = Front::new(1) else { return };
+    let (mut one, mut two) = (front.raw(), front.raw());
+    let text = |number: usize| format!("select $1::int + {number}");
+    for number in 0..200 {
+        assert_eq!(one.ask(&[parse(&format!("n{number}"), &text(number), &[]), sync()].concat()), "1 Z(I)");
+    }
+    assert_eq!(two.ask(&[parse("own", &text(1), &[]), sync()].concat()), "1 Z(I)");
+    let bad = |number: usize| parse(&format!("bad{number}"), &format!("selec {number}"), &[]);
+    assert!(one.ask(&[bad(0), sync()].concat()).contains("42601"));
+    assert_eq!(run(&mut one, "n0", "1"), "2 D(1) C(SELECT 1) Z(I)");
+    // Another client's, and in a transaction, with the batch sent on before the first has failed.
+    assert!(one.ask(&[bad(1), sync()].concat()).contains("42601"));
+    assert!(one.ask(&[bad(2), sync()].concat()).contains("42601"));
+    assert_eq!(run(&mut two, "own", "1"), "2 D(2) C(SELECT 1) Z(I)");
+    let again = [bind("", "n2", &[], &[Some(b"1")], &[]), execute("", 0), sync()].concat();
+    one.send(&[bad(3), bad(4), sync(), again.clone()].concat());
+    assert!(one.answer().contains("42601"));
+    assert_eq!(one.answer(), "2 D(3) C(SELECT 1) Z(I)");
+    one.ask(&query("begin"));
+    one.ask(&query("select 1/0"));
+    assert!(one.ask(&[parse("late", "select 1", &[]), sync()].concat()).contains("25P02"));
+    one.ask(&query("rollback"));
+    for number in 0..200 {
+        assert!(run(&mut one, &format!("n{number}"), "1").starts_with("2 D("), "n{number}");
+    }
+}
+
 /// The first column of the first row, by a client whose only statement this is.
 fn only(front: &Front, text: &str) -> String {
     let said = front.raw().ask(&query(text));
