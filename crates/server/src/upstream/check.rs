@@ -19,6 +19,8 @@ pub(crate) struct Found {
     pub(crate) settings: Settings,
     /// Something is there that cannot be made elsewhere.
     pub(crate) holds: bool,
+    /// Temporary objects are among that: names may mean these.
+    pub(crate) has_temporary: bool,
     /// The server has not answered.
     pub(crate) failed: bool,
     /// As it was cancelled, or took too long.
@@ -82,7 +84,10 @@ impl Found {
                 self.settings.set(&name, &value);
             }
             "s" => self.settings.set(&name, &value),
-            _ => self.holds = true,
+            _ => {
+                self.holds = true;
+                self.has_temporary |= name == "temp";
+            }
         }
     }
 }

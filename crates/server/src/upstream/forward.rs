@@ -274,7 +274,7 @@ impl Link {
         if name.is_empty() {
             let scan = if set.is_some() { Scan::default() } else { scan_known(text) };
             self.note(talk, &scan);
-            let may_share = set.is_none() && scan.is_plain() && !self.is_skewed && self.may_be_parsed();
+            let may_share = set.is_none() && scan.is_plain() && !self.is_apart() && self.may_be_parsed();
             let client = &mut talk.client;
             client.names.set_unnamed(rest, scan, number, self.taken.server.prepared.batch);
             client.names.unnamed.set = set;
@@ -305,7 +305,7 @@ impl Link {
         }
         let context = talk.client.context();
         let statements = &talk.client.shared.statements;
-        let is_alone = self.is_skewed || scan_known(text).is_of_moment;
+        let is_alone = self.is_apart() || scan_known(text).is_of_moment;
         let statement = if is_alone { statements.alone(rest) } else { statements.of(&context, rest) };
         let batch = self.taken.server.prepared.batch;
         talk.client.names.insert(name, Arc::clone(&statement), set, (number, batch));
@@ -378,7 +378,7 @@ impl Link {
         match self.taken.server.prepared.want(statement.number) {
             Missing::Nothing => {}
             missing => {
-                self.brings_skewed |= self.is_skewed;
+                self.brings_skewed |= self.is_apart();
                 self.bring(&statement, missing, 0);
             }
         }

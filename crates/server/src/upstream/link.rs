@@ -99,10 +99,12 @@ pub(crate) struct Link {
     /// Parameters that the server had reported when the session's settings were known.
     pub(crate) params: Arc<Params>,
     /// Whether texts may be parsed under other settings than the client is known to have; and whether a statement that others may have
-    /// was brought here under such.
+    /// was brought here under such, or beside temporary objects.
     pub(crate) is_skewed: bool,
     pub(crate) brings_skewed: bool,
     pub(crate) hold: Hold,
+    /// True if the session may have temporary objects since its last transactions: what a text means hangs on them.
+    pub(crate) has_temporary: bool,
     /// What is known of the transaction if the connection is lost now.
     pub(crate) outcome: Outcome,
     /// What the statements do that were bound.
@@ -181,6 +183,7 @@ impl Link {
             is_skewed: false,
             brings_skewed: false,
             hold: Hold::Free,
+            has_temporary: false,
             outcome: Outcome::default(),
             acts: Acts::default(),
             copies_unnamed: false,
@@ -435,6 +438,11 @@ impl Link {
         self.check = Some(Found::default());
     }
 
+    /// Whether what is parsed now may mean something else to other clients under the same settings.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.is_skewed || self.has_temporary
+    }
+
     /// The session has the settings that its client is known to have.
     pub(crate) fn settings_are_known(&mut self) {
         self.is_skewed = false;
@@ -445,7 +453,7 @@ impl Link {
 
     /// The check has ended.
     pub(crate) fn end_check(&mut self, talk: &mut Talk) {
-        let Some(Found { settings, holds, failed, is_cancelled }) = self.check.take() else { return };
+        let Some(Found { settings, holds, has_temporary, failed, is_cancelled }) = self.check.take() else { return };
         self.params = Arc::clone(&self.taken.server.params);
         if is_cancelled && self.cancelled_checks < check::TRIES {
             self.cancelled_checks += 1;
@@ -456,6 +464,7 @@ impl Link {
             // It is asked again after the next transaction.
             self.has_failed_check = true;
             self.hold = self.hold.max(Hold::Held);
+            self.has_temporary = true;
             return;
         }
         let had = Arc::clone(&self.taken.server.settings);
@@ -465,6 +474,7 @@ impl Link {
             self.taken.server.settings = settings;
         }
         self.settings_are_known();
+        self.has_temporary = has_temporary;
         if self.hold != Hold::Bound {
             self.hold = if holds { Hold::Held } else { Hold::Free };
         }

@@ -189,6 +189,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::statements::prepared_statements_follow_a_changed_table),
             testkit::test!(upstream::statements::statements_mean_what_their_settings_say),
             testkit::test!(upstream::statements::so_do_those_that_are_prepared),
+            testkit::test!(upstream::statements::statements_beside_temporary_tables_are_their_clients),
             testkit::test!(upstream::unread::a_slow_reader_has_all_of_it),
             testkit::test!(upstream::unread::who_reads_nothing_for_too_long_is_gone),
             testkit::test!(upstream::trouble::clients_that_go_leave_nothing),

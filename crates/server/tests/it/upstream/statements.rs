@@ -344,6 +344,45 @@ pub fn so_do_those_that_are_prepared() {
     meanings(Front::preparing(1));
 }
 
+/// A name means a client's temporary table in what it prepares beside that, and nobody else's table.
+pub fn statements_beside_temporary_tables_are_their_clients() {
+    for front in [Front::new(1), Front::preparing(1)] {
+        let Some(front) = front else { return };
+        front.cluster.ask("create table tt (a int); insert into tt values (1)");
+        let (mut one, mut two) = (front.raw(), front.raw());
+        // The search path of the connection has a schema for them from now on, and does not change any more.
+        one.ask(&query("create temp table other (a int); drop table other"));
+        let text = "select * from tt";
+        let all = |name: &str| {
+            let close = if name.is_empty() { Vec::new() } else { named(b'C', b'S', name) };
+            let run = [parse(name, text, &[]), bind("", name, &[], &[], &[]), execute("", 0)].concat();
+            [close, run, sync()].concat()
+        };
+        for _ in 0..8 {
+            assert_eq!(one.ask(&all("")), "1 2 D(1) C(SELECT 1) Z(I)");
+        }
+        assert_eq!(one.ask(&[parse("s", text, &[]), sync()].concat()), "1 Z(I)");
+        two.ask(&query("create temp table tt (a int); insert into tt values (222)"));
+        for _ in 0..8 {
+            assert_eq!(two.ask(&all("")), "1 2 D(222) C(SELECT 1) Z(I)");
+            assert_eq!(two.ask(&all("s")), "3 1 2 D(222) C(SELECT 1) Z(I)");
+        }
+        two.ask(&query("drop table tt"));
+        assert_eq!(run_plain(&mut one, "s"), "2 D(1) C(SELECT 1) Z(I)");
+        assert_eq!(one.ask(&all("")), "1 2 D(1) C(SELECT 1) Z(I)");
+        assert_eq!(run_plain(&mut two, "s"), "2 D(1) C(SELECT 1) Z(I)");
+        // Two clients with tables of one name, one after the other.
+        for (client, columns, row) in [(&mut two, "a int", "NULL"), (&mut one, "a text, b int", "NULL,NULL")] {
+            client.ask(&query(&format!("create temp table ty ({columns}); insert into ty default values")));
+            let fresh = [parse("fresh", "select * from ty", &[]), bind("", "fresh", &[], &[], &[])].concat();
+            let said = client.ask(&[fresh, execute("", 0), sync()].concat());
+            assert_eq!(said, format!("1 2 D({row}) C(SELECT 1) Z(I)"));
+            client.ask(&query("drop table ty"));
+        }
+        assert_eq!(front.all_idle(), 1);
+    }
+}
+
 fn meanings(front: Option<Front>) {
     let Some(front) = front else { return };
     let login = |zone: &str| {
