@@ -10,6 +10,7 @@ use super::message;
 use super::params::Params;
 use super::priority::Served;
 use super::server_conn::error_of;
+use super::statements::names_one;
 use super::talk::Talk;
 use crate::frame::HEAD;
 use bytes::{Buf, BytesMut};
@@ -80,6 +81,7 @@ impl Link {
                 }
                 _ => {}
             }
+            let is_refusal = matches!(self.expects.front(), Some(Expect::Refusal));
             // Which ends what was executed before it without a `Sync`.
             let is_query = matches!(self.expects.front(), Some(Expect::Query(_) | Expect::Function));
             let mut dropped = Vec::new();
@@ -102,6 +104,10 @@ impl Link {
                     }
                     Reply::Error => {
                         *done = at + length;
+                        // A statement has come or gone without a word, by a function for instance: all are looked for anew.
+                        if !is_refusal && is_about_one(body) {
+                            self.taken.server.prepared.doubt_all();
+                        }
                         fate = self.error(talk, body)?;
                         if let (Fate::Passes, Some(named)) = (&fate, unexpected) {
                             fate = Fate::Becomes(named);
@@ -434,6 +440,12 @@ impl Link {
 /// Whether an error says that a statement was cancelled, or took too long.
 fn is_cancelled(body: &[u8]) -> bool {
     message::field(body, b'C') == Some("57014")
+}
+
+/// Whether an error says of one of the front's statements that there is none, or one already.
+fn is_about_one(body: &[u8]) -> bool {
+    matches!(message::field(body, b'C'), Some("26000" | "42P05"))
+        && message::field(body, b'M').is_some_and(|text| names_one(text.as_bytes()))
 }
 
 /// What becomes of a message.

@@ -9,7 +9,7 @@ use super::message;
 use super::outcome::Act;
 use super::prepared::Missing;
 use super::scan::{Scan, scan, scan_known};
-use super::statements::{PREFIX, Statement, name_of};
+use super::statements::{PREFIX, Statement, is_reserved, name_of};
 use super::talk::Talk;
 use super::target;
 use crate::conn::Conn;
@@ -414,6 +414,9 @@ impl Link {
                 }
                 // What only the server knows may be anything.
                 self.acts.bound(portal, act);
+                if is_reserved(name) {
+                    return self.send_of(b'B', &[portal, b"\0"], name, rest, Expect::Bind);
+                }
                 self.send(message, Expect::Bind);
             }
         }
@@ -448,6 +451,8 @@ impl Link {
                 // The connection keeps it for others.
                 self.expects.push(Expect::Own(Own::Closed(talk.client.message)));
                 return self.answer_own(talk);
+            } else if is_reserved(name) {
+                return self.send_of(kind, &[b"S"], name, b"", expect);
             }
             return self.send(message, expect);
         }
@@ -456,8 +461,20 @@ impl Link {
                 message::about_statement(&mut self.taken.server.out, kind, statement.name.as_bytes());
                 self.expects.push(expect);
             }
+            None if is_reserved(name) => self.send_of(kind, &[b"S"], name, b"", expect),
             None => self.send(message, expect),
         }
+    }
+
+    /// Sends a message about a statement that there is not, with a name like the front's own: under another one, which there is not
+    /// either.
+    fn send_of(&mut self, kind: u8, before: &[&[u8]], name: &[u8], rest: &[u8], expect: Expect) {
+        message::put(&mut self.taken.server.out, kind, |out| {
+            for part in before.iter().copied().chain([PREFIX.as_bytes(), name, b"\0", rest]) {
+                out.extend_from_slice(part);
+            }
+        });
+        self.expects.push(expect);
     }
 
     fn send(&mut self, message: &[u8], expect: Expect) {

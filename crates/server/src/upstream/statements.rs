@@ -51,6 +51,22 @@ pub(crate) fn name_of(number: u64) -> String {
     format!("{PREFIX}{number}")
 }
 
+/// Whether a name is like one of the front's own: what a client calls so is not to be found among these.
+pub(crate) fn is_reserved(name: &[u8]) -> bool {
+    name.strip_prefix(PREFIX.as_bytes()).and_then(<[u8]>::first).is_some_and(u8::is_ascii_digit)
+}
+
+/// Where the text of an error has a name with the prefix of the front's own, what stands behind that prefix.
+fn behind_prefix(text: &[u8]) -> Option<(usize, &[u8])> {
+    let at = text.windows(PREFIX.len()).position(|window| window == PREFIX.as_bytes())?;
+    Some((at, &text[at + PREFIX.len()..]))
+}
+
+/// Whether the text of an error has the name of a statement of the front's own.
+pub(crate) fn names_one(text: &[u8]) -> bool {
+    behind_prefix(text).is_some_and(|(_, rest)| rest.first().is_some_and(u8::is_ascii_digit))
+}
+
 impl Statements {
     /// The statement of this content.
     pub(crate) fn of(&self, context: &str, body: &[u8]) -> Arc<Statement> {
@@ -267,8 +283,12 @@ impl Names {
 
     /// A text in which a statement's name on server connections is the client's; nothing if there is none in it.
     pub(crate) fn named_in(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let at = text.windows(PREFIX.len()).position(|window| window == PREFIX.as_bytes())?;
-        let digits = text[at + PREFIX.len()..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (at, rest) = behind_prefix(text)?;
+        if is_reserved(rest) {
+            // A name like that, which was sent with another prefix.
+            return Some([&text[..at], rest].concat());
+        }
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let name = &text[at..at + PREFIX.len() + digits];
         let closed = self.unsure.iter().filter_map(|unsure| Some((&unsure.name, unsure.closed.as_ref()?)));
         let named = self.named.iter().chain(closed).map(|(own, named)| (&**own, &named.statement));

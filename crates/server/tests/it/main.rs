@@ -184,6 +184,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::statements::the_unnamed_statement_keeps_nobody_waiting),
             testkit::test!(upstream::statements::a_begin_leaves_the_portal_that_it_leaves_at_a_server),
             testkit::test!(upstream::statements::statements_are_taken_away),
+            testkit::test!(upstream::statements::statements_that_have_gone_come_back),
             testkit::test!(upstream::statements::who_was_to_make_room_may_stay),
             testkit::test!(upstream::statements::repeated_statements_are_prepared),
             testkit::test!(upstream::statements::prepared_statements_follow_a_changed_table),

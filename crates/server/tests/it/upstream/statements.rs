@@ -215,6 +215,41 @@ pub fn statements_are_taken_away() {
     assert_eq!(kept, "T(k:16:0) D(t) C(SELECT 1) Z(I)");
 }
 
+/// What has gone without a word in any text is missed once, and brought again; the names that statements have at a server are nobody's.
+pub fn statements_that_have_gone_come_back() {
+    let Some(front) = Front::new(1) else { return };
+    front
+        .cluster
+        .ask("create function f() returns int language plpgsql as $$ begin execute 'deallocate all'; return 1; end $$");
+    let (mut one, mut two) = (front.raw(), front.raw());
+    for number in 0..3 {
+        let name = format!("s{number}");
+        assert_eq!(one.ask(&[parse(&name, &format!("select $1::int + {number}"), &[]), sync()].concat()), "1 Z(I)");
+    }
+    two.ask(&query("select f()"));
+    let said = run(&mut one, "s0", "1");
+    assert!(said.contains("26000|prepared statement \"s0\" does not exist"), "{said}");
+    for number in 0..3 {
+        let said = format!("2 D({}) C(SELECT 1) Z(I)", number + 1);
+        assert_eq!(run(&mut one, &format!("s{number}"), "1"), said);
+    }
+    let names = one.ask(&query("select name from pg_prepared_statements order by name"));
+    let name = names.split_once("D(").and_then(|(_, rest)| rest.split_once(')')).expect("there are some").0;
+    for message in [named(b'D', b'S', name), bind("", name, &[], &[Some(b"1")], &[])] {
+        let said = two.ask(&[message, sync()].concat());
+        assert!(said.contains(&format!("26000|prepared statement \"{name}\" does not exist")), "{said}");
+    }
+    assert_eq!(two.ask(&[named(b'C', b'S', name), sync()].concat()), "3 Z(I)");
+    for number in 0..3 {
+        assert!(run(&mut one, &format!("s{number}"), "1").starts_with("2 D("), "s{number}");
+    }
+    // It may be the name of one's own.
+    assert_eq!(two.ask(&[parse(name, "select $1::int + 7", &[]), sync()].concat()), "1 Z(I)");
+    assert_eq!(run(&mut two, name, "1"), "2 D(8) C(SELECT 1) Z(I)");
+    assert_eq!(two.ask(&[named(b'C', b'S', name), sync()].concat()), "3 Z(I)");
+    assert!(run(&mut two, name, "1").contains("26000"));
+}
+
 /// One that was to make room for another stays where it was if the batch fails before that, and is there for whoever wants it.
 pub fn who_was_to_make_room_may_stay() {
     let Some(front) = Front::new(1) else { return };
