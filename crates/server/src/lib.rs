@@ -52,7 +52,7 @@ pub use door::{Door, DoorOptions, DoorView, HotRules, Mode, Moment, Verdict};
 pub use listen::Server;
 pub use options::OptionError;
 pub use reload::{lock_config, reload};
-pub use rules::{Kind, Method, Names, Origin, Rule, RuleError};
+pub use rules::{Kind, Method, Name, Names, Origin, Rule, RuleError};
 pub use scram::{Verifier, VerifierError};
 pub use sql::roles::{Role, Roles};
 pub use stats::Stats;

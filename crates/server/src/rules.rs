@@ -33,8 +33,17 @@ pub enum Kind {
 pub enum Names {
     /// All.
     All,
-    /// These; for databases, `sameuser` is the one named like the user.
-    These(Vec<String>),
+    /// These.
+    These(Vec<Name>),
+}
+
+/// One of the databases or users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// The one of this name.
+    Is(String),
+    /// The database named like the user.
+    SameUser,
 }
 
 /// What happens to those it fits.
@@ -82,13 +91,13 @@ impl Rule {
         lines.iter().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// The rules of a text, one in each line; `#` begins a comment.
+    /// The rules of a text, one in each line; `#` outside of quotes begins a comment.
     ///
     /// # Errors
     /// A line that is none.
     pub fn parse_all(text: &str) -> Result<Vec<Rule>, RuleError> {
-        let lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
-        lines.filter(|line| !line.is_empty()).map(str::parse).collect()
+        let lines = text.lines().map(str::trim);
+        lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::parse).collect()
     }
 
     /// Whether it is about this connection.
@@ -108,9 +117,10 @@ impl Rule {
 fn names_fit(names: &Names, name: &str, same: Option<&str>) -> bool {
     match names {
         Names::All => true,
-        Names::These(names) => {
-            names.iter().any(|one| one == name || (one == "sameuser" && same.is_some_and(|same| same == name)))
-        }
+        Names::These(names) => names.iter().any(|one| match one {
+            Name::Is(one) => one == name,
+            Name::SameUser => same.is_some_and(|same| same == name),
+        }),
     }
 }
 
@@ -140,8 +150,65 @@ fn network(text: &str) -> Option<Option<(IpAddr, u8)>> {
     Some(Some((address, bits)))
 }
 
-fn names(text: &str) -> Names {
-    if text == "all" { Names::All } else { Names::These(text.split(',').map(str::to_owned).collect()) }
+/// One word of a line. What begins with a quote is no keyword.
+struct Token {
+    text: String,
+    is_quoted: bool,
+}
+
+/// The fields of a line, up to a comment: each is a list that commas separate.
+fn fields(line: &str) -> Result<Vec<Vec<Token>>, &'static str> {
+    let mut fields: Vec<Vec<Token>> = Vec::new();
+    let mut letters = line.chars().peekable();
+    let mut goes_on = false;
+    loop {
+        while letters.next_if(|&letter| letter.is_whitespace() || letter == ',').is_some() {}
+        let Some(&first) = letters.peek().filter(|&&first| first != '#') else { return Ok(fields) };
+        let mut token = Token { text: String::new(), is_quoted: first == '"' };
+        let (mut is_within, mut is_part) = (false, false);
+        while let Some(letter) = letters.next_if(|&letter| is_within || (letter != '#' && !letter.is_whitespace())) {
+            match letter {
+                // Two of them are one that is meant.
+                '"' if is_within && letters.next_if_eq(&'"').is_some() => token.text.push('"'),
+                '"' => is_within = !is_within,
+                ',' if !is_within => {
+                    is_part = true;
+                    break;
+                }
+                _ => token.text.push(letter),
+            }
+        }
+        if is_within {
+            return Err("a quotation without an end");
+        }
+        match fields.last_mut().filter(|_| goes_on) {
+            Some(field) => field.push(token),
+            None => fields.push(vec![token]),
+        }
+        goes_on = is_part;
+    }
+}
+
+/// The databases or users that a field names.
+fn names(field: Vec<Token>, are_databases: bool) -> Result<Names, String> {
+    let (mut all, mut are_all) = (Vec::new(), false);
+    for Token { text, is_quoted } in field {
+        let unknown = |what: &str| Err(format!("\"{text}\", which is not supported ({what}),"));
+        match &*text {
+            _ if is_quoted => all.push(Name::Is(text)),
+            "all" => are_all = true,
+            "sameuser" if are_databases => all.push(Name::SameUser),
+            "samerole" | "samegroup" if are_databases => {
+                return unknown("databases of roles that the user is a member of");
+            }
+            "replication" if are_databases => return unknown("connections of replication"),
+            _ if text.starts_with('+') && !are_databases => return unknown("members of a role"),
+            _ if text.starts_with('@') => return unknown("names in a file"),
+            _ if text.starts_with('/') => return unknown("regular expressions"),
+            _ => all.push(Name::Is(text)),
+        }
+    }
+    Ok(if are_all { Names::All } else { Names::These(all) })
 }
 
 impl FromStr for Rule {
@@ -149,27 +216,33 @@ impl FromStr for Rule {
 
     fn from_str(line: &str) -> Result<Rule, RuleError> {
         let wrong = |what: &str| RuleError(format!("{what} in the rule \"{line}\""));
-        let mut words = line.split_whitespace();
-        let mut word = |what: &str| words.next().ok_or_else(|| wrong(&format!("there is no {what}")));
-        let kind = match word("kind")? {
+        let mut fields = fields(line).map_err(wrong)?.into_iter();
+        let mut field = |what: &str| fields.next().ok_or_else(|| wrong(&format!("there is no {what}")));
+        let one = |field: Vec<Token>, what: &str| match <[Token; 1]>::try_from(field) {
+            Ok([token]) => Ok(token.text),
+            Err(_) => Err(wrong(&format!("more than one {what}"))),
+        };
+        let kind = match &*one(field("kind")?, "kind")? {
             "local" => Kind::Local,
             "host" => Kind::Host,
             "hostssl" => Kind::HostSsl,
             "hostnossl" => Kind::HostNoSsl,
             _ => return Err(wrong("an unknown kind of connection")),
         };
-        let (databases, users) = (names(word("database")?), names(word("user")?));
+        let databases = names(field("database")?, true).map_err(|what| wrong(&what))?;
+        let users = names(field("user")?, false).map_err(|what| wrong(&what))?;
         let network = match kind {
             Kind::Local => None,
-            _ => network(word("address")?).ok_or_else(|| wrong("an address that is neither `all` nor ADDRESS/BITS"))?,
+            Kind::Host | Kind::HostSsl | Kind::HostNoSsl => network(&one(field("address")?, "address")?)
+                .ok_or_else(|| wrong("an address that is neither `all` nor ADDRESS/BITS"))?,
         };
-        let method = match word("method")? {
+        let method = match &*one(field("method")?, "method")? {
             "trust" => Method::Trust,
             "scram-sha-256" => Method::ScramSha256,
             "reject" => Method::Reject,
             _ => return Err(wrong("an unknown method")),
         };
-        match words.next() {
+        match fields.next() {
             None => Ok(Rule { kind, databases, users, network, method }),
             Some(_) => Err(wrong("more than is understood")),
         }
@@ -219,8 +292,48 @@ mod tests {
             "host all all 1.2.3.4/33 trust",
             "local all all md5",
             "local all all trust x",
+            "host all all 1.2.3.4/32,1.2.3.5/32 trust",
+            "host all \"ann all trust",
         ] {
             assert!(wrong.parse::<Rule>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_are_those_that_are_quoted() {
+        let fits = |line: &str, database: &str, user: &str| {
+            let rules = Rule::parse_all(line).expect("a rule");
+            rules.len() == 1 && rules[0].fits(&from("10.1.7.7"), database, user)
+        };
+        assert!(fits("host all \"bob\" all reject", "sales", "bob"));
+        assert!(!fits("host all \"bob\" all reject", "sales", "\"bob\""));
+        for user in ["Bob Smith", "a,b", "all", "+x", "#1", "say \"so\""] {
+            let line = format!("host all eve, \"{}\" all trust # \"", user.replace('"', "\"\""));
+            assert!(
+                fits(&line, "sales", user) && fits(&line, "sales", "eve") && !fits(&line, "sales", "bob"),
+                "{line}"
+            );
+        }
+        assert!(fits("host sales, all all all trust", "x", "bob"));
+        assert!(fits("host +sales all all trust", "+sales", "bob"));
+        assert!(!fits("host \"sameuser\" all all trust", "bob", "bob"));
+        assert!(fits("host \"sameuser\" all all trust", "sameuser", "bob"));
+        assert!(fits("host all sameuser all trust", "x", "sameuser"));
+    }
+
+    #[test]
+    fn what_is_not_supported_is_refused_by_name() {
+        for (line, what) in [
+            ("host all +contractors all reject", "\"+contractors\", which is not supported (members of a role)"),
+            ("host all bob,@users all reject", "\"@users\", which is not supported (names in a file)"),
+            ("host @databases all all reject", "\"@databases\""),
+            ("host all /^b.* all reject", "\"/^b.*\", which is not supported (regular expressions)"),
+            ("host samerole all all reject", "\"samerole\""),
+            ("host samegroup all all reject", "\"samegroup\""),
+            ("host all,replication all all trust", "\"replication\", which is not supported"),
+        ] {
+            let error = Rule::parse_all(&format!("host all ann all trust\n{line}\n")).expect_err(line).to_string();
+            assert!(error.contains(what) && error.contains(line), "{error}");
         }
     }
 }
