@@ -396,6 +396,7 @@ impl Link {
                 | Expect::CopyEnd
                 | Expect::Sync
                 | Expect::Function
+                | Expect::Settle
                 | Expect::Own(Own::Done(_))
                 | Expect::Refusal
                 | Expect::Prelude

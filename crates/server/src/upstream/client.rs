@@ -125,6 +125,16 @@ impl Client {
         }
     }
 
+    /// Whether a text is one that [`Client::command`] answers.
+    pub(crate) fn is_command(&self, text: &[u8]) -> bool {
+        match priority::command(text) {
+            Some(priority::Command::Deallocate(name)) => self.names.get(&name).is_some(),
+            Some(priority::Command::Show(name)) => self.has_setting(&name),
+            Some(priority::Command::Set(_)) => true,
+            Some(priority::Command::SetOther(_)) | None => false,
+        }
+    }
+
     /// A SET or RESET that the front answers; gives its tag.
     pub(super) fn set(&mut self, set: Set, is_open: bool) -> Result<&'static str, SqlError> {
         let of_session = set.of_session();

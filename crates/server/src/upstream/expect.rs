@@ -103,6 +103,8 @@ pub(crate) enum Expect {
     Sync,
     Query(u32),
     Function,
+    /// The front's own empty query, which ends a batch of the client as any query does.
+    Settle,
     Own(Own),
     /// An error: the server cannot but refuse this.
     Refusal,
@@ -130,8 +132,9 @@ pub(crate) enum Expect {
 impl Expect {
     /// Whether the server ignores it after an error.
     fn is_extended(&self) -> bool {
-        !matches!(self, Expect::Sync | Expect::Query(_) | Expect::Function | Expect::Prelude | Expect::Check { .. })
-            && !matches!(self, Expect::Own(Own::Done(_)) | Expect::Barrier { .. } | Expect::BarrierSync { .. })
+        !matches!(self, Expect::Sync | Expect::Query(_) | Expect::Function | Expect::Settle | Expect::Prelude)
+            && !matches!(self, Expect::Own(Own::Done(_)) | Expect::Check { .. })
+            && !matches!(self, Expect::Barrier { .. } | Expect::BarrierSync { .. })
     }
 }
 
@@ -171,7 +174,7 @@ pub(crate) enum Means {
     PreludeDone,
     /// A row, an error or the end of the check.
     OfCheck,
-    /// The barrier behind a COPY has passed. `skips`: the client still owes a `Sync`.
+    /// The barrier behind a COPY has passed, or a batch was settled. `skips`: the client still owes a `Sync`.
     Resolved { skips: bool },
 }
 
@@ -222,6 +225,11 @@ impl Expects {
     /// Whether nothing is to come of a batch before this one: then it is known how the server's transaction stands.
     pub(crate) fn is_one_batch(&self) -> bool {
         !self.queue.iter().any(|expect| matches!(expect, Expect::Sync | Expect::Query(_) | Expect::Function))
+    }
+
+    /// Whether what was sent last ends a batch in place of a command of the front's.
+    pub(crate) fn is_settling(&self) -> bool {
+        matches!(self.queue.back(), Some(Expect::Settle))
     }
 
     /// What will be answered next.
@@ -347,6 +355,8 @@ impl Expects {
             (Reply::Error, Some(Expect::Begin)) => Ok(Means::Pass),
             (Reply::Parsed | Reply::Bound, Some(Expect::Begin)) => Ok(Means::Swallow),
             (Reply::Executed, Some(Expect::Begin)) => self.pop(Means::Swallow),
+            (Reply::Executed, Some(Expect::Settle)) => Ok(Means::Swallow),
+            (Reply::Ready, Some(Expect::Settle)) => self.pop(Means::Resolved { skips: false }),
             (Reply::Error, Some(Expect::Barrier { .. })) => Ok(Means::Pass),
             (Reply::Ready, Some(Expect::Barrier { own, is_ready })) => {
                 if let Some(left) = own.checked_sub(1) {

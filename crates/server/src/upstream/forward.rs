@@ -56,7 +56,7 @@ impl Link {
                 talk.needs = HEAD + length;
                 break;
             };
-            if self.must_wait(talk, kind, length) || !self.admits(kind) {
+            if self.must_wait(talk, kind, length) || !self.admits(kind) || self.must_settle(talk, kind, length) {
                 break;
             }
             self.has_taken = true;
@@ -92,6 +92,27 @@ impl Link {
             Some((name, _)) => talk.client.names.is_unsure(name, batch),
             None => false,
         }
+    }
+
+    /// Whether a message is a command of the front's that waits until it is known how the transaction stands. A query ends what was
+    /// executed before it without a `Sync`, so the server is sent one in its place.
+    fn must_settle(&mut self, talk: &Talk, kind: u8, length: usize) -> bool {
+        let is_known = self.expects.is_empty() && !self.is_open_batch;
+        // What the server would ignore is none.
+        if kind != b'Q' || is_known || self.expects.skips() {
+            return false;
+        }
+        let body = &talk.conn.input[HEAD..length];
+        if !talk.client.is_command(body.strip_suffix(b"\0").unwrap_or(body)) {
+            return false;
+        }
+        if self.is_open_batch && !self.expects.is_settling() {
+            let server = &mut self.taken.server;
+            message::query(&mut server.out, "");
+            server.unnamed = (0, 0);
+            self.expects.push(Expect::Settle);
+        }
+        true
     }
 
     /// Tells whether a message may be sent while a COPY may be under way. What it waits for is brought about here.

@@ -156,6 +156,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::state::what_functions_set_goes_to_nobody_else),
             testkit::test!(upstream::state::notifications_pass),
             testkit::test!(upstream::state::priorities_are_the_fronts),
+            testkit::test!(upstream::state::commands_of_the_front_keep_their_place),
             testkit::test!(upstream::state::the_server_and_the_front_agree),
             testkit::test!(upstream::state::roles_have_classes),
             testkit::test!(upstream::state::rules_count_at_login),

@@ -262,6 +262,54 @@ pub fn priorities_are_the_fronts() {
     assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("low")));
 }
 
+/// A command of the front's means what it would at the server behind all that was sent before it: in a transaction that fails it does
+/// nothing, and it ends a batch without a `Sync`.
+pub fn commands_of_the_front_keep_their_place() {
+    let Some(front) = Front::new(1) else { return };
+    front.cluster.ask("create table t (a int)");
+    let mut raw = front.raw();
+    let run = |name: &str| [bind("", name, &[], &[], &[]), execute("", 0)].concat();
+    assert_eq!(raw.ask(&[parse("dd", "select 7", &[]), sync()].concat()), "1 Z(I)");
+    let shown = |class: &str| format!("T(overtake.priority:25:0) D({class}) C(SHOW) Z(I)");
+    let show = query("show overtake.priority");
+    for command in ["deallocate dd", "set overtake.priority = 'low'", "show overtake.priority"] {
+        raw.send(&["begin", "select 1/0", command, "rollback"].map(query).concat());
+        assert_eq!(raw.answer(), "C(BEGIN) Z(T)");
+        assert!(raw.answer().contains("22012"));
+        let said = raw.answer();
+        assert!(said.contains("25P02") && said.ends_with("Z(E)"), "{command}: {said}");
+        assert_eq!(raw.answer(), "C(ROLLBACK) Z(I)");
+        assert_eq!(raw.ask(&[run("dd"), sync()].concat()), "2 D(7) C(SELECT 1) Z(I)", "{command}");
+        assert_eq!(raw.ask(&show), shown("normal"), "{command}");
+    }
+    // Behind what succeeds it is done.
+    raw.send(&["begin", "select 1 as a", "set overtake.priority = 'low'", "commit"].map(query).concat());
+    for said in ["C(BEGIN) Z(T)", "T(a:23:0) D(1) C(SELECT 1) Z(T)", "C(SET) Z(T)", "C(COMMIT) Z(I)"] {
+        assert_eq!(raw.answer(), said);
+    }
+    assert_eq!(raw.ask(&[query("reset overtake.priority"), show.clone()].concat()), "C(RESET) Z(I)");
+    assert_eq!(raw.answer(), shown("normal"));
+    // Behind a batch without a Sync: it is committed, and the connection is free.
+    let insert = |n: u8| [parse("", &format!("insert into t values ({n})"), &[]), run("")].concat();
+    let inserted = format!("1 2 C(INSERT 0 1) {}", shown("normal"));
+    assert_eq!(raw.ask(&[insert(1), show.clone()].concat()), inserted);
+    assert_eq!(front.all_idle(), 1);
+    let fails = parse("", "selec", &[]);
+    assert_eq!(raw.ask(&[insert(2), show.clone(), fails.clone(), sync()].concat()), inserted);
+    assert!(raw.answer().contains("42601"));
+    assert_eq!(raw.ask(&[insert(3), message(b'H', b""), show.clone()].concat()), inserted);
+    // What has failed skips it.
+    let said = raw.ask(&[insert(4), fails, show.clone(), sync()].concat());
+    assert!(said.starts_with("1 2 C(INSERT 0 1) E(ERROR|42601") && !said.contains("SHOW"), "{said}");
+    assert_eq!(raw.ask(&show), shown("normal"));
+    raw.ask(&query("begin"));
+    assert_eq!(raw.ask(&[insert(5), show.clone()].concat()), inserted.replace("Z(I)", "Z(T)"));
+    assert_eq!(raw.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
+    let rows = raw.ask(&query("select string_agg(a::text, ' ' order by a) as r from t"));
+    assert_eq!(rows, "T(r:25:0) D(1 2 3) C(SELECT 1) Z(I)");
+    assert_eq!(front.all_idle(), 1);
+}
+
 /// What the server is told of the front's settings, the front hears of; what was said last counts.
 pub fn the_server_and_the_front_agree() {
     let Some(front) = Front::new(2) else { return };
