@@ -117,11 +117,11 @@ impl Link {
                 },
                 Means::Swallow => {
                     fate = Fate::Stays;
-                    if reply == Reply::Executed {
-                        self.can_be_cancelled(talk);
-                    }
                     if reply == Reply::Ready {
                         self.status = body.first().copied().unwrap_or(b'E');
+                    }
+                    if matches!(reply, Reply::Executed | Reply::Ready) {
+                        self.can_be_cancelled(talk);
                     }
                 }
                 Means::Parsed { statement, message } => {
@@ -401,6 +401,7 @@ impl Link {
                 | Expect::Refusal
                 | Expect::Prelude
                 | Expect::Begin
+                | Expect::BeginFailed
                 | Expect::Check { .. }
                 | Expect::Barrier { .. }
                 | Expect::BarrierSync { .. } => 0,

@@ -10,7 +10,7 @@
 use super::begin::Known;
 use super::message;
 use super::scan::end_of_blanks;
-use super::statements::Names;
+use super::statements::{Names, PREFIX};
 use crate::frame::HEAD;
 use crate::reply::Replies;
 use sql::session::TransactionStatus;
@@ -22,8 +22,8 @@ pub(crate) enum Block {
     Closed,
     /// By this text, of which this is known. A mark says that it came as a query, which leaves no portal.
     Begun { text: Box<[u8]>, known: Known, is_query: bool },
-    /// Its first statement was refused here.
-    Failed,
+    /// Its first statement was refused here. It had begun by this text.
+    Failed { text: Box<[u8]> },
 }
 
 impl Block {
@@ -31,7 +31,7 @@ impl Block {
         match self {
             Block::Closed => TransactionStatus::Idle,
             Block::Begun { .. } => TransactionStatus::Open,
-            Block::Failed => TransactionStatus::Failed,
+            Block::Failed { .. } => TransactionStatus::Failed,
         }
     }
 
@@ -41,9 +41,10 @@ impl Block {
 
     /// What is asked for in it was refused.
     pub(crate) fn fail(&mut self) {
-        if self.is_open() {
-            *self = Block::Failed;
-        }
+        *self = match std::mem::take(self) {
+            Block::Closed => Block::Closed,
+            Block::Begun { text, .. } | Block::Failed { text } => Block::Failed { text },
+        };
     }
 
     /// What is known of it by its BEGIN.
@@ -95,6 +96,25 @@ pub(crate) fn bare(text: &[u8]) -> Option<Bare> {
 pub(crate) fn is_start(text: &[u8]) -> bool {
     let begin = end_of_blanks(text, 0).unwrap_or(text.len());
     text.get(begin).is_some_and(|byte| byte.eq_ignore_ascii_case(&b's'))
+}
+
+/// Whether a text begins with a statement that a server runs in a failed block: what may lead out of it.
+pub(crate) fn leads_out(text: &[u8]) -> bool {
+    let mut at = 0;
+    let mut next = || {
+        at = end_of_blanks(text, at)?;
+        while text.get(at) == Some(&b';') {
+            at = end_of_blanks(text, at + 1)?;
+        }
+        let begin = at;
+        at += text[at..].iter().take_while(|&&byte| byte.is_ascii_alphanumeric() || byte == b'_').count();
+        Some(text[begin..at].to_ascii_lowercase())
+    };
+    match next().as_deref() {
+        Some(b"commit" | b"end" | b"rollback" | b"abort") => true,
+        Some(b"prepare") => next().is_some_and(|word| word == b"transaction"),
+        _ => false,
+    }
 }
 
 /// Longer than any of these.
@@ -266,10 +286,37 @@ pub(crate) fn open(out: &mut bytes::BytesMut, text: &[u8]) {
     message::put(out, b'E', |out| out.extend_from_slice(&[0; 5]));
 }
 
+/// Opens a block at a server and has it fail, in one query.
+pub(crate) fn open_failed(out: &mut bytes::BytesMut, text: &[u8]) {
+    message::put(out, b'Q', |out| {
+        // The text may end with a comment. Nobody has a savepoint there.
+        for part in [text, b"\n; ROLLBACK TO SAVEPOINT \"", PREFIX.as_bytes(), b"\"\0"] {
+            out.extend_from_slice(part);
+        }
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use bytes::BytesMut;
+
+    #[test]
+    fn what_leads_out_of_a_failed_block_is_known() {
+        for text in [
+            "rollback; select 1",
+            " ; /* a */ COMMIT and chain",
+            "end",
+            "abort;begin",
+            "ROLLBACK/**/to a",
+            "prepare -- a\n transaction 'a'",
+        ] {
+            assert!(leads_out(text.as_bytes()), "{text}");
+        }
+        for text in ["", ";", "select 1; rollback", "prepare a as select 1", "rollbacks", "commit_all", "/* rollback"] {
+            assert!(!leads_out(text.as_bytes()), "{text}");
+        }
+    }
 
     #[test]
     fn commands_that_cannot_fail_are_known() {

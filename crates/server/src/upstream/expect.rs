@@ -112,6 +112,8 @@ pub(crate) enum Expect {
     Prelude,
     /// A BEGIN that was held back, to the end of its `Execute`.
     Begin,
+    /// The front's own query that begins a block which has failed already.
+    BeginFailed,
     /// The front's own query that asks what the client has left behind; whether its answer has begun.
     Check {
         has_begun: bool,
@@ -133,7 +135,7 @@ impl Expect {
     /// Whether the server ignores it after an error.
     fn is_extended(&self) -> bool {
         !matches!(self, Expect::Sync | Expect::Query(_) | Expect::Function | Expect::Settle | Expect::Prelude)
-            && !matches!(self, Expect::Own(Own::Done(_)) | Expect::Check { .. })
+            && !matches!(self, Expect::Own(Own::Done(_)) | Expect::BeginFailed | Expect::Check { .. })
             && !matches!(self, Expect::Barrier { .. } | Expect::BarrierSync { .. })
     }
 }
@@ -219,7 +221,7 @@ impl Expects {
 
     /// Whether a BEGIN that was held back is still to be answered.
     pub(crate) fn has_begin(&self) -> bool {
-        self.queue.contains(&Expect::Begin)
+        self.queue.iter().any(|expect| matches!(expect, Expect::Begin | Expect::BeginFailed))
     }
 
     /// Whether nothing is to come of a batch before this one: then it is known how the server's transaction stands.
@@ -352,6 +354,8 @@ impl Expects {
             // One that fails is seen by who asked.
             (Reply::Error, Some(Expect::Prelude)) => Ok(Means::Pass),
             (_, Some(Expect::Prelude)) => Ok(Means::Swallow),
+            (Reply::Ready, Some(Expect::BeginFailed)) => self.pop(Means::Swallow),
+            (_, Some(Expect::BeginFailed)) => Ok(Means::Swallow),
             (Reply::Error, Some(Expect::Begin)) => Ok(Means::Pass),
             (Reply::Parsed | Reply::Bound, Some(Expect::Begin)) => Ok(Means::Swallow),
             (Reply::Executed, Some(Expect::Begin)) => self.pop(Means::Swallow),

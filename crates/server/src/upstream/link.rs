@@ -244,10 +244,21 @@ impl Link {
         link
     }
 
-    /// The client's BEGIN goes before its first message.
+    /// The client's BEGIN goes before its first message, and so does what has failed in its block.
     pub(crate) fn open_block(&mut self, talk: &mut Talk) {
-        let Block::Begun { text, is_query, .. } = std::mem::take(&mut talk.block) else { return };
         let server = &mut self.taken.server;
+        let (text, is_query) = match std::mem::take(&mut talk.block) {
+            Block::Closed => return,
+            Block::Begun { text, is_query, .. } => (text, is_query),
+            Block::Failed { text } => {
+                block::open_failed(&mut server.out, &text);
+                server.unnamed = (0, 0);
+                self.expects.push(Expect::BeginFailed);
+                self.outcome.sent(Act::Begins);
+                (self.status, self.has_failed) = (b'E', true);
+                return;
+            }
+        };
         block::open(&mut server.out, &text);
         server.unnamed = (0, 0);
         self.expects.push(Expect::Begin);

@@ -173,13 +173,17 @@ impl Names {
 
     /// The command that the statement of this name is, and its text.
     pub(crate) fn bare(&self, name: &[u8]) -> Option<(Bare, &[u8])> {
-        let body = if name.is_empty() {
-            &self.unnamed.body[..]
-        } else {
-            &self.get(name).filter(|own| own.bare.is_some())?.body
-        };
-        let text = body.split(|&byte| byte == 0).next()?;
+        if !name.is_empty() && self.get(name)?.bare.is_none() {
+            return None;
+        }
+        let text = self.text(name)?;
         Some((bare(text)?, text))
+    }
+
+    /// The text of the statement of this name.
+    pub(crate) fn text(&self, name: &[u8]) -> Option<&[u8]> {
+        let body = if name.is_empty() { &self.unnamed.body[..] } else { &self.get(name)?.body };
+        body.split(|&byte| byte == 0).next()
     }
 
     /// What was found out about the statement of this name.
@@ -208,6 +212,11 @@ impl Names {
     ) {
         self.named.insert(name.into(), Named { statement, set, message, known: None });
         self.unsure.push(Unsure { message, batch, name: name.into(), closed: None });
+    }
+
+    /// The same by a message that the front has answered already.
+    pub(crate) fn has_inserted(&mut self, name: &[u8], statement: Arc<Statement>, message: u32) {
+        self.named.insert(name.into(), Named { statement, set: None, message, known: None });
     }
 
     /// Whether what names stand for hangs on no message.

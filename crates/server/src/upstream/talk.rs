@@ -264,9 +264,11 @@ impl Talk {
                         continue;
                     }
                     _ if kind == b'C' && self.closed(length) => {}
-                    _ if matches!(self.block, Block::Failed) => {
+                    _ if matches!(self.block, Block::Failed { .. }) => {
                         if self.in_failed(kind, length) {
                             self.conn.input.advance(length);
+                        } else if self.leads_out(kind, length) {
+                            return Ok(Some((kind, length)));
                         } else {
                             self.refuse(kind, length, &errors::aborted());
                         }
@@ -297,8 +299,23 @@ impl Talk {
         is_there
     }
 
-    /// What is done in a failed transaction, too: what there is not is closed, an end of it is parsed, and nothing is nothing. Says
-    /// whether this message of a block that has failed here is one of these.
+    /// Whether a message of a block that has failed here is about a statement that a server would run in it.
+    fn leads_out(&self, kind: u8, length: usize) -> bool {
+        let body = &self.conn.input[HEAD..length];
+        let names = &self.client.names;
+        let behind = || message::text(body).and_then(|(_, rest)| message::text(rest)).map(|(text, _)| text);
+        let text = match kind {
+            b'Q' => message::text(body).map(|(text, _)| text),
+            b'P' => behind(),
+            b'B' => behind().and_then(|name| names.text(name)),
+            b'D' => body.strip_prefix(b"S").and_then(message::text).and_then(|(name, _)| names.text(name)),
+            _ => None,
+        };
+        text.is_some_and(block::leads_out)
+    }
+
+    /// What is done in a failed transaction, too: what there is not is closed, an end of it is parsed and described, and nothing is
+    /// nothing. Says whether this message of a block that has failed here is one of these.
     fn in_failed(&mut self, kind: u8, length: usize) -> bool {
         let body = &self.conn.input[HEAD..length];
         let (names, replies) = (&mut self.client.names, &mut self.conn.replies);
@@ -316,10 +333,13 @@ impl Talk {
                     names.set_unnamed(rest, Scan { commits: true, ..Scan::default() }, 0, 0);
                 } else {
                     let statement = self.client.shared.statements.alone(rest);
-                    names.insert(name, statement, None, (self.client.message, 0));
-                    names.confirm(self.client.message);
+                    names.has_inserted(name, statement, self.client.message);
                 }
                 replies.parse_complete();
+            }
+            (b'D', [b'S', name @ .., 0]) if names.bare(name).is_some_and(|(bare, _)| bare != Bare::Begin) => {
+                replies.parameters(Vec::new());
+                replies.no_data();
             }
             (b'Q', [text @ .., 0]) if text.trim_ascii().is_empty() => {
                 replies.empty();
@@ -338,7 +358,7 @@ impl Talk {
             Some(body) => client.names.set_unnamed(&body, scan_known(&alone.text), 0, 0),
             None => {}
         }
-        let has_failed = matches!(self.block, Block::Failed);
+        let has_failed = matches!(self.block, Block::Failed { .. });
         let tag = match alone.bare {
             Bare::Begin if block::is_start(&alone.text) => "START TRANSACTION",
             Bare::Begin => "BEGIN",

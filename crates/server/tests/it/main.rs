@@ -210,6 +210,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::marks::rules_look_at_tags_and_fingerprints),
             testkit::test!(upstream::marks::a_block_begins_with_its_first_statement),
             testkit::test!(upstream::marks::a_block_fails_where_it_is_refused),
+            testkit::test!(upstream::marks::a_failed_block_has_its_ways_out),
             testkit::test!(upstream::marks::the_shortest_expected_goes_first),
             testkit::test!(upstream::marks::who_would_meet_at_a_row_waits_outside),
             testkit::test!(upstream::marks::a_wait_at_the_gate_is_part_of_the_time),

@@ -208,6 +208,56 @@ pub fn a_block_fails_where_it_is_refused() {
     until_empty(&front);
 }
 
+/// A block that has failed at the front has the ways out that it would have at the server.
+pub fn a_failed_block_has_its_ways_out() {
+    let Some(front) = front(1, &[], |_| {}) else { return };
+    let mut client = front.raw();
+    let fail = |client: &mut crate::support::Raw<std::net::TcpStream>, begin: &str| {
+        assert!(client.ask(&query(begin)).ends_with("Z(T)"));
+        assert!(client.ask(&query("set overtake.priority = urgent")).ends_with("Z(E)"));
+    };
+    for (text, said) in [
+        ("rollback; select 1 as a", "C(ROLLBACK) T(a:23:0) D(1) C(SELECT 1) Z(I)"),
+        ("/* a */ ; COMMIT; select 1 as a", "C(ROLLBACK) T(a:23:0) D(1) C(SELECT 1) Z(I)"),
+        ("abort;begin", "C(ROLLBACK) C(BEGIN) Z(T)"),
+        ("rollback and chain", "C(ROLLBACK) Z(T)"),
+        ("end and no chain", "C(ROLLBACK) Z(I)"),
+    ] {
+        fail(&mut client, "begin -- a");
+        assert_eq!(client.ask(&query(text)), said, "{text}");
+        client.ask(&query("rollback"));
+        assert_eq!(front.all_idle(), 1, "{text}");
+    }
+    fail(&mut client, "begin isolation level repeatable read;");
+    client.ask(&query("commit and chain"));
+    let level = client.ask(&query("show transaction_isolation"));
+    assert_eq!(level, "T(transaction_isolation:25:0) D(repeatable read) C(SHOW) Z(T)");
+    client.ask(&query("rollback"));
+    for (text, state) in [("rollback to a", "3B001"), ("rollback x", "42601"), ("commit prepared 'a'", "25P02")] {
+        fail(&mut client, "begin");
+        let said = client.ask(&query(text));
+        assert!(said.contains(state) && said.ends_with("Z(E)"), "{text}: {said}");
+        assert!(client.ask(&query("select 1")).contains("25P02"));
+        assert_eq!(client.ask(&query("rollback; select 1 as a")), "C(ROLLBACK) T(a:23:0) D(1) C(SELECT 1) Z(I)");
+    }
+    // Described, as drivers do, and by other statements than the plain ones. A client that has said nothing before, too.
+    let run = |name: &str| [bind("", name, &[], &[], &[]), execute("", 0), sync()].concat();
+    for mut client in [client, front.raw()] {
+        fail(&mut client, "begin");
+        let end = [parse("r", "rollback", &[]), named(b'D', b'S', "r"), sync()].concat();
+        assert_eq!(client.ask(&end), "1 t n Z(E)");
+        assert_eq!(client.ask(&run("r")), "2 C(ROLLBACK) Z(I)");
+        client.ask(&query("begin"));
+        assert_eq!(client.ask(&query("select 1 as a")), "T(a:23:0) D(1) C(SELECT 1) Z(T)");
+        assert_eq!(client.ask(&run("r")), "2 C(ROLLBACK) Z(I)");
+        fail(&mut client, "begin");
+        let chain = [parse("", "rollback and chain", &[]), named(b'D', b'S', ""), run("")].concat();
+        assert_eq!(client.ask(&chain), "1 t n 2 C(ROLLBACK) Z(T)");
+        assert_eq!(client.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
+    }
+    assert_eq!(front.all_idle(), 1);
+}
+
 pub fn the_shortest_expected_goes_first() {
     let order = |options: &mut DoorOptions| {
         options.gate.classes[1].order = Order::ShortestExpected { patience: 1e6 };
