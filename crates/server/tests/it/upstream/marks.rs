@@ -228,11 +228,20 @@ pub fn a_failed_block_has_its_ways_out() {
         client.ask(&query("rollback"));
         assert_eq!(front.all_idle(), 1, "{text}");
     }
-    fail(&mut client, "begin isolation level repeatable read;");
-    client.ask(&query("commit and chain"));
-    let level = client.ask(&query("show transaction_isolation"));
-    assert_eq!(level, "T(transaction_isolation:25:0) D(repeatable read) C(SHOW) Z(T)");
-    client.ask(&query("rollback"));
+    // PostgreSQL 15 chains the level only of a block that failed below a savepoint.
+    let mut level = |has_failed_here: bool| {
+        if has_failed_here {
+            fail(&mut client, "begin isolation level repeatable read;");
+        } else {
+            client.ask(&query("begin isolation level repeatable read;"));
+            assert!(client.ask(&query("select 1 / 0")).ends_with("Z(E)"));
+        }
+        assert_eq!(client.ask(&query("commit and chain")), "C(ROLLBACK) Z(T)");
+        let level = client.ask(&query("show transaction_isolation"));
+        client.ask(&query("rollback"));
+        level
+    };
+    assert_eq!(level(true), level(false));
     for (text, state) in [("rollback to a", "3B001"), ("rollback x", "42601"), ("commit prepared 'a'", "25P02")] {
         fail(&mut client, "begin");
         let said = client.ask(&query(text));
