@@ -426,9 +426,10 @@ impl Settings {
         }
     }
 
-    /// All of them: name, value, description.
+    /// All of them, for `SHOW ALL`: name, value, description.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
-        DEFS.iter().zip(&self.values).map(|(def, value)| (def.title, &**value, def.about))
+        let listed = DEFS.iter().zip(&self.values).filter(|(def, _)| def.is_listed());
+        listed.map(|(def, value)| (def.title, &**value, def.about))
     }
 
     /// How many changes there are, for [`Settings::back_to`].
@@ -465,7 +466,7 @@ impl Settings {
 
     /// The lines of `pg_settings`.
     pub(crate) fn rows(&self) -> impl Iterator<Item = SettingRow> {
-        DEFS.iter().enumerate().map(|(at, def)| self.row(at, def))
+        DEFS.iter().enumerate().filter(|(_, def)| def.is_listed()).map(|(at, def)| self.row(at, def))
     }
 
     fn row(&self, at: usize, def: &'static Def) -> SettingRow {

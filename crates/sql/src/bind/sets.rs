@@ -22,6 +22,7 @@ pub(super) fn is_set(name: &str) -> bool {
             | "generate_subscripts"
             | "string_to_table"
             | "pg_partition_ancestors"
+            | "pg_listening_channels"
             | "json_array_elements"
             | "json_array_elements_text"
             | "json_object_keys"
@@ -242,6 +243,11 @@ impl Binder<'_> {
                 let kind = vector.element().unwrap_or(*vector).into();
                 let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
                 Ok((SetCall { function: SetFunction::Unnest, arguments }, kind))
+            }
+            // Nobody listens, as LISTEN is refused.
+            ("pg_listening_channels", []) => {
+                let arguments = vec![Expr::Constant(Datum::Array(Box::default()))];
+                Ok((SetCall { function: SetFunction::Unnest, arguments }, Kind::Text.into()))
             }
             ("pg_partition_ancestors", [_]) => {
                 let all = vec![self.call(name, arguments)?.expr];

@@ -433,6 +433,32 @@ pub(super) fn resets(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<
     Ok(())
 }
 
+/// `SET ROLE NONE` and `SET SESSION AUTHORIZATION DEFAULT`, `RESET SESSION AUTHORIZATION`: all mean the user that logged in,
+/// which is the only one that a session ever is.
+pub(super) fn own_role(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let at = 1 + usize::from(is(tokens, 1, "local") || is(tokens, 1, "session") && !is(tokens, 2, "authorization"));
+    let ends = |end: usize| tokens[end..].iter().all(|token| matches!(token.token, Token::SemiColon | Token::EOF));
+    let is_none = |at: usize| {
+        let is_text = |token: &TokenWithSpan| matches!(&token.token, Token::SingleQuotedString(text) if text == "none");
+        is(tokens, at, "none") || tokens.get(at).is_some_and(is_text)
+    };
+    let is_own = |name: usize, value: usize| {
+        is(tokens, name, "role") && is_none(value)
+            || is(tokens, name, "session") && is(tokens, name + 1, "authorization") && is(tokens, value, "default")
+    };
+    let value = at + 1 + usize::from(is(tokens, at, "session"));
+    // In quotes it is the name of a setting, and no keyword to the parser.
+    let role = |at: &TokenWithSpan| TokenWithSpan { token: Token::make_word("role", Some('"')), span: at.span };
+    if is(tokens, 0, "set") && is_own(at, value) && ends(value + 1) {
+        let own = tokens[at].clone();
+        tokens.splice(at..=value, [role(&own), word(&own, "to"), word(&own, "none")]);
+    } else if is(tokens, 0, "reset") && is(tokens, 1, "session") && is(tokens, 2, "authorization") && ends(3) {
+        let own = tokens[1].clone();
+        tokens.splice(1..3, [role(&own)]);
+    }
+    Ok(())
+}
+
 /// `SET SCHEMA 'name'` is about the path.
 pub(super) fn set_schema(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let at = 1 + usize::from(is(tokens, 1, "local") || is(tokens, 1, "session"));

@@ -53,7 +53,7 @@ const HEADS: &[(&[&str], &str)] = &[
     (&["drop", "reassign"], "owned"),
     (&["import"], "foreign schema"),
     (&["security"], "label"),
-    (&["reset", "set"], "role"),
+    (&["set"], "role"),
     (&["set"], "seed"),
     (&["prepare"], "transaction '"),
     (&["commit", "rollback"], "prepared"),
@@ -248,10 +248,10 @@ pub(super) fn statement(text: &str, tokens: &[TokenWithSpan]) -> Option<SqlError
         let object_words = object.split_whitespace().count();
         // A cursor, a role or a prepared statement may have the name of an object.
         let from = if object.is_empty() { 1 } else { skipped };
-        if !stands(&tokens[from..], object) {
+        if !stands(&tokens[from..], object) || stands(&tokens, "set role none $") {
             continue;
         }
-        let is_whole = *verb == "reset" || object.ends_with('\'');
+        let is_whole = object.ends_with('\'');
         if tokens.len() == from + object_words && !is_whole {
             return Some(at_end(text));
         }

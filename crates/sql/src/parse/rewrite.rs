@@ -121,6 +121,8 @@ pub(super) fn rewrite(text: &str, tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<T
         ("show", super::forms::resets),
         ("zone", super::forms::local_zone),
         ("schema", super::forms::set_schema),
+        ("role", super::forms::own_role),
+        ("authorization", super::forms::own_role),
         (SEARCH_PATH, super::paths::lists),
         ("datestyle", super::paths::lists),
         ("read", super::forms::read_only),

@@ -21,6 +21,13 @@ pub struct Def {
     pub about: &'static str,
 }
 
+impl Def {
+    /// Whether `SHOW ALL` and `pg_settings` have it: PostgreSQL leaves out those of the session's user.
+    pub(crate) fn is_listed(&self) -> bool {
+        !matches!(self.name, "is_superuser" | "role" | "session_authorization")
+    }
+}
+
 /// What values a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Takes {
@@ -558,6 +565,7 @@ pub static DEFS: &[Def] = &[
     server("port", "5432", Takes::Integer(0, 65_535), "Sets the TCP port the server listens on; 0 takes a free one."),
     inert("random_page_cost", "4", Takes::Real),
     inert("recursive_worktable_factor", "10", Takes::Real),
+    def("role", "none", Takes::OneOf(&["none"]), "Sets the current role."),
     inert("row_security", "on", Takes::Switch),
     def(
         SEARCH_PATH,

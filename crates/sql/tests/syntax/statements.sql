@@ -415,11 +415,11 @@ revoke admin option for us from postgres --! REVOKE is not supported
 alter default privileges in schema public grant select on tables to public --! ALTER DEFAULT PRIVILEGES is not supported
 alter default privileges for role postgres revoke all on functions from public --! ALTER DEFAULT PRIVILEGES is not supported
 set role postgres --! SET ROLE is not supported
-set role none --! SET ROLE is not supported
-reset role --! RESET ROLE is not supported
-set session authorization default --! SET SESSION AUTHORIZATION DEFAULT is not supported
+set role none
+reset role
+set session authorization default
 set local session authorization postgres --! SET SESSION AUTHORIZATION is not supported
-reset session authorization --! RESET SESSION AUTHORIZATION is not supported
+reset session authorization
 # Sessions, transactions and the server.
 set constraints all deferred
 set constraints all immediate
