@@ -87,7 +87,7 @@ impl Binder<'_> {
                 last_field: None,
                 fractional_seconds_precision: None,
             }) => self.coerce(one(value)?, Kind::Interval.into(), Context::Explicit),
-            ast::Expr::Interval(fields) => super::interval::with_fields(fields, &self.env.forms),
+            ast::Expr::Interval(fields) => self.interval_with_fields(fields),
             ast::Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, format: None } => {
                 if let ast::Expr::Array(ast::Array { elem, named: true }) = unnested(inner)
                     && let Ok(to) = self.type_of(data_type)

@@ -8,17 +8,22 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::plan::{Expr, Typed};
 use crate::types::Kind;
-use crate::types::calendar::SECOND;
+use crate::types::calendar::{SECOND, round_time};
 use crate::types::forms::{Forms, IntervalStyle};
 use crate::types::interval::Interval;
 use sqlparser::ast::{self, DateTimeField};
 
 /// The value of a literal with fields.
-pub(super) fn with_fields(of: &ast::Interval, forms: &Forms) -> SqlResult<Typed> {
+fn with_fields(of: &ast::Interval, forms: &Forms) -> SqlResult<Typed> {
     let ast::Interval { value, leading_field, leading_precision, last_field, fractional_seconds_precision } = of;
     let refused = || SqlError::unsupported(format_args!("the expression {of}"));
-    let (Some(leading), None, None) = (leading_field, leading_precision, fractional_seconds_precision) else {
-        return Err(refused());
+    let Some(leading) = leading_field else { return Err(refused()) };
+    // The library calls the digits of `SECOND (2)` the leading field's.
+    let digits = match (leading, leading_precision, last_field, fractional_seconds_precision) {
+        (_, None, _, None) => None,
+        (DateTimeField::Second, Some(digits), None, None) => Some(*digits),
+        (_, None, Some(DateTimeField::Second), Some(digits)) => Some(*digits),
+        _ => return Err(refused()),
     };
     let ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(text), .. }) = &**value else {
         return Err(refused());
@@ -49,10 +54,28 @@ pub(super) fn with_fields(of: &ast::Interval, forms: &Forms) -> SqlResult<Typed>
         DateTimeField::Day => micros = 0,
         _ => micros = micros / time * time,
     }
+    if let Some(digits) = digits {
+        micros = round_time(micros, u32::try_from(digits).unwrap_or(u32::MAX));
+    }
     Ok(Typed::new(Expr::Constant(Datum::Interval(Interval { months, days, micros })), Kind::Interval))
 }
 
 impl Binder<'_> {
+    /// A literal with fields. A definition keeps it as every `IntervalStyle` reads it.
+    pub(super) fn interval_with_fields(&self, of: &ast::Interval) -> SqlResult<Typed> {
+        let typed = with_fields(of, &self.env.forms)?;
+        if let (Expr::Constant(value), ast::Expr::Value(written)) = (&typed.expr, &*of.value)
+            && let ast::Value::SingleQuotedString(text) = &written.value
+        {
+            let mut plain = String::new();
+            crate::types::text::output(value, Kind::Interval.into(), &Forms::default(), &mut plain);
+            if plain != *text {
+                self.note(written.span, || super::Noted::Moment(plain));
+            }
+        }
+        Ok(typed)
+    }
+
     /// What `SET TIME ZONE INTERVAL '...'` makes of the setting.
     pub(crate) fn zone_interval(&self, of: &ast::Interval) -> SqlResult<String> {
         let is_fit = |field: &DateTimeField| matches!(field, DateTimeField::Hour | DateTimeField::Minute);
