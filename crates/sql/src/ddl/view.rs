@@ -68,10 +68,14 @@ impl Ddl<'_> {
         // What cannot be said again must not be kept.
         let text = crate::parse::print::query(&query)?;
         let existing = self.state.relations().find(|one| one.schema() == schema && one.name() == own_name).cloned();
+        let mut beside = Vec::new();
         let oid = match existing {
             None => self.catalog.oid()?,
             Some(Relation::View(old)) if *or_replace => {
                 check_replaced(&old, &named)?;
+                if old.columns.len() < named.len() {
+                    beside = self.beside_new_column(old.oid, old.columns.len() as i16 + 1)?;
+                }
                 self.state.remove(old.oid);
                 old.oid
             }
@@ -95,6 +99,7 @@ impl Ddl<'_> {
             path: self.path.to_vec(),
             uses,
         })))?;
+        self.put_renamed(beside, "add a column to a view")?;
         Ok("CREATE VIEW".into())
     }
 }
