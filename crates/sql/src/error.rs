@@ -51,6 +51,8 @@ impl SqlState {
     pub const UNDEFINED_COLUMN: SqlState = SqlState("42703");
     /// `42702`: a column of more than one table.
     pub const AMBIGUOUS_COLUMN: SqlState = SqlState("42702");
+    /// `42P09`: a name that means two tables of a FROM.
+    pub const AMBIGUOUS_ALIAS: SqlState = SqlState("42P09");
     /// `42P07`: the table exists.
     pub const DUPLICATE_TABLE: SqlState = SqlState("42P07");
     /// `42701`: the column is there twice.

@@ -99,6 +99,7 @@ impl Binder<'_> {
         let mut level = 0;
         let mut at = Some(scope);
         while let Some(here) = at {
+            qualifier.as_ref().map_or(Ok(()), |qualifier| self.is_one(qualifier, here, &parts[0]))?;
             if let Some((value, kind)) = self.column_here(parts, qualifier.as_ref(), here)? {
                 if let Expr::Column(slot) = value
                     && !matches!(here.clause.get(), Clause::Aggregate | Clause::Filter)
@@ -122,6 +123,19 @@ impl Binder<'_> {
             return self.column(&[name.clone(), own], scope);
         }
         Err(self.at(self.no_column(parts, scope), &parts[0]))
+    }
+
+    /// Checks that a qualifier means no two tables of a FROM.
+    ///
+    /// # Errors
+    /// `42P09` if it does.
+    pub(super) fn is_one(&self, qualifier: &Qualifier, scope: &Scope<'_>, name: &Ident) -> SqlResult<()> {
+        let Qualifier::Alias(alias) = qualifier else { return Ok(()) };
+        if scope.relations.iter().filter(|one| qualifier.is(one) && scope.sees(one)).nth(1).is_none() {
+            return Ok(());
+        }
+        let message = format!("table reference \"{alias}\" is ambiguous");
+        Err(self.at(SqlError::new(SqlState::AMBIGUOUS_ALIAS, message), name))
     }
 
     fn no_column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlError {

@@ -90,6 +90,7 @@ impl Binder<'_> {
         else {
             return Ok(None);
         };
+        self.is_one(&super::columns::Qualifier::Alias(name), scope, ident)?;
         let values = relation.columns.iter().zip(&relation.values);
         let value = |(column, value): (&ColumnInfo, &Expr)| {
             if let Expr::Column(slot) = value {

@@ -106,6 +106,8 @@ pub(crate) struct Binder<'c> {
     views: Views,
     /// The query that is bound next may be pulled up.
     may_pull: Cell<bool>,
+    /// Place of the name of the table that the statement changes, which is never a query of WITH.
+    target: Cell<Option<Span>>,
     /// Queries of `WITH` that take the places of their names and may be pulled up, by the numbers of their plans.
     inline: RefCell<Vec<(u64, Box<pull::Simple>)>>,
     /// Names that are written in the subquery that is being bound, as one number.
@@ -272,6 +274,7 @@ impl<'c> Binder<'c> {
             notes: RefCell::default(),
             views: Views::Expanded(Vec::new()),
             may_pull: Cell::new(false),
+            target: Cell::default(),
             inline: RefCell::default(),
             names: Cell::new(0),
             named: RefCell::default(),
@@ -402,7 +405,13 @@ impl<'p> Scope<'p> {
     /// Adds a relation behind the others.
     pub(crate) fn add(&mut self, relation: Relation, width: usize) -> SqlResult<()> {
         crate::pulse::tick(self.relations.len())?;
-        if relation.is_named && self.relations.iter().any(|other| other.is_named && other.alias == relation.alias) {
+        // Tables of two schemas are told apart by these, unless one has an alias.
+        let are_apart = |other: &Relation| match (relation.own, other.own) {
+            (Some(own), Some(other)) => own != other,
+            _ => false,
+        };
+        let is_taken = |other: &Relation| other.is_named && other.alias == relation.alias && !are_apart(other);
+        if relation.is_named && self.relations.iter().any(is_taken) {
             let message = format!("table name \"{}\" specified more than once", relation.alias);
             return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
         }

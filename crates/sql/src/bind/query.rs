@@ -244,6 +244,9 @@ impl Binder<'_> {
     pub(super) fn named_query(&self, name: &ast::ObjectName, scope: &Scope<'_>) -> SqlResult<Option<super::Named>> {
         let parts = self.name_parts(name)?;
         let [own] = &parts[..] else { return Ok(None) };
+        if self.target.get() == Some(Binder::span_of(name)) {
+            return Ok(None);
+        }
         let at = self.with.borrow().iter().rposition(|(with, ..)| with == own);
         let mut found = at.and_then(|at| self.with.borrow().get(at).cloned());
         if let Some((_, plan, _, height)) = &found {
@@ -570,6 +573,9 @@ impl Binder<'_> {
                         self.at_name(self.no_relation(alias, scope), name)
                     };
                     let of = self.qualifier(&parts).ok_or_else(no_relation)?;
+                    if let Some(ast::ObjectNamePart::Identifier(own)) = name.0.last() {
+                        self.is_one(&of, scope, own)?;
+                    }
                     self.note(Binder::span_of(name), || Noted::Star(columns_in(scope, Some(&of))));
                     let place = Binder::span_of(name).into();
                     if !self.all_columns(Some(&of), scope, place, &mut items) {

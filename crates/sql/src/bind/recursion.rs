@@ -28,13 +28,74 @@ pub(super) struct Recursion {
     references: usize,
 }
 
-/// Whether a query names a relation so, somewhere in it.
+/// Walk over the relations that a query names and that are none of its own WITH queries, as PostgreSQL's
+/// `makeDependencyGraphWalker`.
+struct Free<F> {
+    found: F,
+    /// Names of the WITH queries that are in view.
+    hidden: Vec<String>,
+    /// Of each query around: the number of names that it has hidden.
+    counts: Vec<usize>,
+    /// WITH queries that were walked over when those beside them were not in view.
+    walked: HashSet<*const ast::Query>,
+    /// Number of those around.
+    within: usize,
+}
+
+impl<F: FnMut(&str) -> ControlFlow<()>> ast::Visitor for Free<F> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+        self.within += usize::from(self.walked.contains(&std::ptr::from_ref(query)));
+        let before = self.hidden.len();
+        if let Some(with) = &query.with
+            && self.within == 0
+        {
+            let names = with.cte_tables.iter().map(|cte| folded(&cte.alias.name));
+            if with.recursive {
+                self.hidden.extend(names);
+            } else {
+                // Each sees only those before it. The library goes through all of them once more.
+                for (cte, name) in with.cte_tables.iter().zip(names) {
+                    ast::Visit::visit(&*cte.query, self)?;
+                    self.walked.insert(std::ptr::from_ref(&*cte.query));
+                    self.hidden.push(name);
+                }
+            }
+        }
+        self.counts.push(self.hidden.len() - before);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+        let count = self.counts.pop().unwrap_or_default();
+        self.hidden.truncate(self.hidden.len() - count);
+        self.within -= usize::from(self.walked.contains(&std::ptr::from_ref(query)));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, name: &ast::ObjectName) -> ControlFlow<()> {
+        match &name.0[..] {
+            [ast::ObjectNamePart::Identifier(ident)] if self.within == 0 && pulse::walk(pulse::ITEM).is_ok() => {
+                let name = folded(ident);
+                if self.hidden.contains(&name) { ControlFlow::Continue(()) } else { (self.found)(&name) }
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Calls this with the names of the relations of a query that are none of its own WITH queries.
+fn visit_free(query: &ast::Query, found: impl FnMut(&str) -> ControlFlow<()>) -> ControlFlow<()> {
+    ast::Visit::visit(
+        query,
+        &mut Free { found, hidden: Vec::new(), counts: Vec::new(), walked: HashSet::new(), within: 0 },
+    )
+}
+
+/// Whether a query names a relation so that is none of its own.
 fn names(query: &ast::Query, wanted: &str) -> bool {
-    let found = ast::visit_relations(query, |name| match &name.0[..] {
-        [ast::ObjectNamePart::Identifier(ident)] if folded(ident) == wanted => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    visit_free(query, |name| if name == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }).is_break()
 }
 
 /// The queries in an order in which each names only those before it, and perhaps itself.
@@ -51,13 +112,9 @@ pub(super) fn in_order(tables: &[ast::Cte]) -> SqlResult<Vec<&ast::Cte>> {
     let mut left = vec![0_usize; tables.len()];
     for (at, table) in tables.iter().enumerate() {
         let mut before = HashSet::new();
-        let _ = ast::visit_relations(&*table.query, |name| {
-            if let [ast::ObjectNamePart::Identifier(ident)] = &name.0[..]
-                && pulse::walk(pulse::ITEM).is_ok()
-            {
-                before.extend(numbers.get(&folded(ident)).into_iter().flatten().filter(|other| **other != at).copied());
-            }
-            ControlFlow::<()>::Continue(())
+        let _ = visit_free(&table.query, |name| {
+            before.extend(numbers.get(name).into_iter().flatten().filter(|other| **other != at).copied());
+            ControlFlow::Continue(())
         });
         pulse::tick(pulse::ITEM)?;
         left[at] = before.len();

@@ -420,22 +420,23 @@ impl Binder<'_> {
         selection: Option<&ast::Expr>,
     ) -> SqlResult<(Target, Scope<'static>)> {
         let mut scope = Scope::default();
-        let mut tree = self.from(from, &mut scope)?;
+        let target = match from.get(at).map(|one| &one.relation) {
+            Some(ast::TableFactor::Table { name, .. }) => Some(name),
+            _ => None,
+        };
+        self.target.set(target.map(Binder::span_of));
+        let tree = self.from(from, &mut scope);
+        self.target.set(None);
+        let mut tree = tree?;
         let position = if at == 0 { 0 } else { scope.relations.len().saturating_sub(1) };
         let Some(relation) = scope.relations.get(position).cloned() else {
             return Err(SqlError::unsupported("a change of nothing"));
         };
         let Some(table) = relation.table else {
-            let message = format!("relation \"{}\" cannot be the target of a modifying statement", relation.alias);
-            let name = match from.get(at).map(|one| &one.relation) {
-                Some(ast::TableFactor::Table { name, .. }) => Some(self.qualified(name)?),
-                _ => None,
-            };
-            // A name of WITH is PostgreSQL's error; a view or a relation of the system it would change.
-            let is_there =
-                |name: &super::names::Qualified| self.find(name).is_some() || self.system_table(name).is_some();
-            refuse!(name.as_ref().is_some_and(is_there) => format_args!("to change the view or relation of the system \"{}\"", relation.alias));
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            return Err(SqlError::unsupported(format_args!(
+                "to change the view or relation of the system \"{}\"",
+                relation.alias
+            )));
         };
         // So that what is ambiguous is found, and `*` begins with it.
         scope.relations[..=position].rotate_right(1);
@@ -500,9 +501,9 @@ impl Binder<'_> {
                 let message = "number of columns does not match number of values";
                 self.at_expr(SqlError::new(SqlState::SYNTAX_ERROR, message), value)
             };
-            let parts = match value {
+            // A value in parentheses is no row.
+            let parts = match super::subquery::unnested(value) {
                 ast::Expr::Tuple(parts) => parts.iter().collect(),
-                ast::Expr::Nested(part) => vec![&**part],
                 ast::Expr::Subquery(query) => {
                     let bound = self.subquery(query, scope)?;
                     if bound.columns.len() != of.len() {
