@@ -649,6 +649,8 @@ pub struct AggregateCall {
     pub is_distinct: bool,
     /// The order in which it is given the rows.
     pub order: Vec<SortKey>,
+    /// The keys of the order are over the arguments and not over the row, as those of DISTINCT and of WITHIN GROUP.
+    pub orders_arguments: bool,
     pub filter: Option<Expr>,
 }
 

@@ -120,7 +120,7 @@ impl Lowering<'_> {
     }
 
     fn aggregate_call(&self, call: &AggregateCall, row: &Row<'_>) -> SqlResult<(Df, Repr)> {
-        let AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order, filter } = call;
+        let AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order, orders_arguments, filter } = call;
         let filter = filter.as_ref().map(|filter| self.condition(filter, row, false)).transpose()?;
         let mut values = arguments.iter().map(|argument| self.value(argument, row)).collect::<SqlResult<Vec<_>>>()?;
         let kind = argument_kinds.first().copied().unwrap_or(Kind::Void);
@@ -157,7 +157,14 @@ impl Lowering<'_> {
         let mut kinds = argument_kinds.clone();
         let mut keys = Vec::with_capacity(order.len());
         for key in order {
-            values.push(self.value(&key.value, row)?);
+            let argument = match key.value {
+                Expr::Column(at) if *orders_arguments => values.get(at).cloned(),
+                _ => None,
+            };
+            values.push(match argument {
+                Some(argument) => argument,
+                None => self.value(&key.value, row)?,
+            });
             kinds.push(key.kind);
             keys.push(Order { kind: key.kind, descending: key.descending, nulls_first: key.nulls_first });
         }

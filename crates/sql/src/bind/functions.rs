@@ -137,19 +137,7 @@ impl Binder<'_> {
             // It is given the values in their order, and with each of them its own arguments.
             let value = |key: &ast::OrderByExpr| FunctionArg::Unnamed(FunctionArgExpr::Expr(key.expr.clone()));
             let all: Vec<FunctionArg> = within_group.iter().map(value).chain(args.iter().cloned()).collect();
-            let found = self.aggregate(function, name_text, (false, &all, within_group), filter.as_deref(), scope);
-            return found.map_err(|error| match error.state() {
-                // The message has its own arguments first.
-                SqlState::UNDEFINED_FUNCTION => {
-                    let values = within_group.iter().map(|key| self.expr(&key.expr, scope));
-                    let all = self.arguments(args, scope).and_then(|mut all| {
-                        all.extend(values.collect::<SqlResult<Vec<_>>>()?);
-                        Ok(all)
-                    });
-                    all.map_or_else(|error| error, |all| self.at_name(no_function(name_text, &all), name))
-                }
-                _ => error,
-            });
+            return self.aggregate(function, name_text, (false, &all, within_group), filter.as_deref(), scope);
         }
         if is_aggregate(name_text) {
             return self.aggregate(function, name_text, (distinct, args, order), filter.as_deref(), scope);
@@ -396,7 +384,17 @@ impl Binder<'_> {
             return Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), &function.name));
         }
         let no_such = || SqlError::unsupported(format_args!("the aggregate {name}"));
+        // One of ordered sets has the values in their order as its first arguments. They are bound once, however deep such calls stand
+        // in one another, and messages name them last.
+        let is_of_order = ops::aggregates::is_ordered_set(name);
         let aggregate = ops::resolve_aggregate(own_name, &kinds)
+            .map_err(|error| match error.state() {
+                SqlState::UNDEFINED_FUNCTION if is_of_order => {
+                    let (keys, own) = arguments.split_at(order.len().min(arguments.len()));
+                    no_function(name, &[own, keys].concat())
+                }
+                _ => error,
+            })
             .map_err(|error| self.at_name(error, &function.name))?
             .ok_or_else(no_such)?
             .aggregate;
@@ -426,9 +424,12 @@ impl Binder<'_> {
             .map(|(declared, given)| if *declared == Kind::Void { *given } else { *declared })
             .collect();
         let mut keys = Vec::with_capacity(order.len());
-        for ast::OrderByExpr { expr, options, with_fill } in order {
+        for (at, ast::OrderByExpr { expr, options, with_fill }) in order.iter().enumerate() {
             refuse!(with_fill.is_some() => "WITH FILL");
-            let value = self.expr(expr, scope)?;
+            let value = match argument_kinds.get(at).filter(|_| is_of_order) {
+                Some(kind) => Typed::new(Expr::Column(at), *kind),
+                None => self.expr(expr, scope)?,
+            };
             keys.push(self.sort_key(value, options).map_err(|error| self.at_key(error, expr))?);
         }
         if is_distinct {
@@ -452,7 +453,11 @@ impl Binder<'_> {
             }
         }
         let kind = aggregate.result.into();
-        Ok((AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order: keys, filter }, kind))
+        let orders_arguments = is_distinct || is_of_order;
+        Ok((
+            AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order: keys, orders_arguments, filter },
+            kind,
+        ))
     }
 }
 
@@ -467,9 +472,9 @@ pub(super) fn has_aggregate(expr: &Expr) -> bool {
 
 /// What an aggregate evaluates over the rows before grouping.
 pub(super) fn call_parts(call: &mut AggregateCall) -> impl Iterator<Item = &mut Expr> {
-    let AggregateCall { arguments, order, filter, is_distinct, aggregate: _, argument_kinds: _ } = call;
-    // The order of a DISTINCT one is over its arguments.
-    let keys = if *is_distinct { &mut [][..] } else { &mut order[..] };
+    let AggregateCall { arguments, order, orders_arguments, filter, aggregate: _, argument_kinds: _, is_distinct: _ } =
+        call;
+    let keys = if *orders_arguments { &mut [][..] } else { &mut order[..] };
     arguments.iter_mut().chain(keys.iter_mut().map(|key| &mut key.value)).chain(filter)
 }
 

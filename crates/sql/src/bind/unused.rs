@@ -87,9 +87,9 @@ pub(super) fn drop_unused(plan: &mut Plan, used: &Slots) {
 
 /// Expressions that an aggregate evaluates over a row.
 fn parts(call: &AggregateCall) -> impl Iterator<Item = &Expr> {
-    let AggregateCall { arguments, order, filter, is_distinct, aggregate: _, argument_kinds: _ } = call;
-    // The order of a DISTINCT one is over its arguments.
-    let keys = if *is_distinct { &[][..] } else { &order[..] };
+    let AggregateCall { arguments, order, orders_arguments, filter, aggregate: _, argument_kinds: _, is_distinct: _ } =
+        call;
+    let keys = if *orders_arguments { &[][..] } else { &order[..] };
     arguments.iter().chain(keys.iter().map(|key| &key.value)).chain(filter)
 }
 
@@ -101,6 +101,7 @@ fn count_instead(call: &mut AggregateCall) {
             argument_kinds: Vec::new(),
             is_distinct: false,
             order: Vec::new(),
+            orders_arguments: false,
             filter: None,
         };
     }

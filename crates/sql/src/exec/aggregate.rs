@@ -102,7 +102,9 @@ impl Run<'_> {
                 Ok(())
             }
             State::Ordered(all) => {
-                let keys = call.order.iter().map(|key| self.value(&key.value, rows)).collect::<SqlResult<Vec<_>>>()?;
+                let arguments = Rows { row: buffer, outer: None };
+                let over = if call.orders_arguments { &arguments } else { rows };
+                let keys = call.order.iter().map(|key| self.value(&key.value, over)).collect::<SqlResult<Vec<_>>>()?;
                 self.keep(Use::HashTables, buffer)?;
                 self.keep(Use::HashTables, &keys)?;
                 all.push((keys, buffer.clone()));

@@ -1,6 +1,7 @@
 //! The row path's operators, in PostgreSQL's names where one fits.
 //!
-//! **Invariant:** every operator of the plan is there, those of queries inside expressions included.
+//! **Invariant:** every operator of the plan is there, those of queries inside expressions included. When the statement must end,
+//! the walk stops where it is, and whoever has begun it by [`pulse::preparing`] learns of it.
 
 use super::{Actual, Fact, Node, Told, Value};
 use crate::catalog::{Seen, TableInfo};
@@ -11,6 +12,7 @@ use crate::plan::{
     Access, AggregateCall, Expr, Joins, Kept, KeyValue, Limit, List, Over, Plan, SetFunction, SetOperation, SortKey,
     Source, Step, WindowFunction,
 };
+use crate::pulse;
 use crate::system::deparse::{Shown, shown};
 use crate::types::Kind;
 use std::cell::{Cell, RefCell};
@@ -26,6 +28,9 @@ pub(crate) struct Explainer<'e> {
     /// Columns of the shared queries that have been shown: each is shown where it is named first.
     pub(crate) shared: RefCell<HashMap<u64, Vec<Shown>>>,
 }
+
+/// Work of making a node, in units of [`pulse::walk`].
+const NODE: usize = 128;
 
 /// A node, and the columns of its rows.
 type Made = (Node, Vec<Shown>);
@@ -86,6 +91,9 @@ impl Explainer<'_> {
     }
 
     fn plan(&self, plan: &Plan) -> Made {
+        if pulse::walk(NODE).is_err() {
+            return (Node::default(), Vec::new());
+        }
         let (mut node, columns) = match plan {
             Plan::Unit => (Node::new("Result"), Vec::new()),
             Plan::Values(rows) => {
@@ -244,7 +252,7 @@ impl Explainer<'_> {
         }
         groups.iter().for_each(|(group, _)| self.subplans(&mut node, group));
         for call in calls {
-            let order = call.order.iter().map(|key| &key.value);
+            let order = call.order.iter().filter(|_| !call.orders_arguments).map(|key| &key.value);
             call.arguments.iter().chain(order).chain(&call.filter).for_each(|part| self.subplans(&mut node, part));
             let arguments: Vec<String> =
                 call.arguments.iter().map(|argument| self.shown(argument, &columns).text).collect();
@@ -465,7 +473,10 @@ impl Explainer<'_> {
     }
 
     fn shown_as(&self, expr: &Expr, columns: &[Shown], kind: Kind) -> Shown {
-        shown(self.seen, self.env, columns, expr, kind).unwrap_or_else(|| plain("...".to_owned()))
+        let shown = shown(self.seen, self.env, columns, expr, kind).unwrap_or_else(|| plain("...".to_owned()));
+        // It is copied a few times on its way to the client.
+        let _ = pulse::walk(shown.text.len());
+        shown
     }
 
     /// The plans of the queries in an expression become inputs.

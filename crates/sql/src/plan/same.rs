@@ -546,10 +546,11 @@ impl<'p> Comparison<'p> {
     }
 
     fn aggregate(&mut self, left: &'p AggregateCall, right: &'p AggregateCall) -> bool {
-        let AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order, filter } = left;
+        let AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order, orders_arguments, filter } = left;
         ptr::eq(*aggregate, right.aggregate)
             && *argument_kinds == right.argument_kinds
             && *is_distinct == right.is_distinct
+            && *orders_arguments == right.orders_arguments
             && self.exprs(arguments, &right.arguments)
             && self.sort_keys(order, &right.order)
             && self.option(filter.as_ref(), right.filter.as_ref())

@@ -133,8 +133,10 @@ macro_rules! walks {
                         for argument in & $($mutable)? call.arguments {
                             part(argument, depth)?;
                         }
-                        for key in & $($mutable)? call.order {
-                            part(& $($mutable)? key.value, depth)?;
+                        if !call.orders_arguments {
+                            for key in & $($mutable)? call.order {
+                                part(& $($mutable)? key.value, depth)?;
+                            }
                         }
                         if let Some(filter) = & $($mutable)? call.filter {
                             part(filter, depth)?;
