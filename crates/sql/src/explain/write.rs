@@ -2,6 +2,7 @@
 
 use super::options::Options;
 use super::{Actual, Fact, Node, Told, Value};
+use crate::pulse::{self, ITEM};
 use std::fmt::Write;
 
 /// A plan, and what there is to say of the whole.
@@ -32,6 +33,10 @@ pub(crate) fn text(whole: &Whole<'_>) -> Vec<String> {
 
 /// `arrow`: the column of the arrow before its name; the first node has none.
 fn node_lines(node: &Node, options: &Options, arrow: Option<usize>, lines: &mut Vec<String>) {
+    // Each level is indented further: the text grows with the square of the depth.
+    if pulse::walk(arrow.unwrap_or(0) * (1 + node.facts.len() + node.inputs.len())).is_err() {
+        return;
+    }
     // What belongs to a node stands behind its arrow.
     let inside = arrow.map_or(2, |arrow| arrow + 6);
     let arrow = arrow.map_or_else(String::new, |arrow| format!("{}->  ", " ".repeat(arrow)));
@@ -172,6 +177,9 @@ fn node_json(node: &Node, options: &Options, parent: Option<usize>) -> Json {
 }
 
 fn put(json: &Json, depth: usize, out: &mut String) {
+    if pulse::walk(depth + ITEM).is_err() {
+        return;
+    }
     let indent = |out: &mut String, depth: usize| {
         out.push('\n');
         out.push_str(&"  ".repeat(depth));

@@ -12,6 +12,7 @@ use crate::exec::Probe;
 use crate::explain::options::Options;
 use crate::explain::{Explainer, Fact, Node, Told, Value, Whole, json, text};
 use crate::plan::Plan;
+use crate::pulse;
 use crate::session::ColumnInfo;
 use crate::session::action::Action;
 use crate::types::Kind;
@@ -122,7 +123,7 @@ impl Session {
             facts.push(fact("Execution Time", ms(explaining.begun.elapsed())));
         }
         let whole = Whole { plan: &plan, options, facts };
-        let lines = if options.is_json { vec![json(&whole)] } else { text(&whole) };
+        let lines = pulse::preparing(|| Ok(if options.is_json { vec![json(&whole)] } else { text(&whole) }))?;
         let rows = lines.into_iter().map(|line| -> Box<[Datum]> { Box::new([Datum::text(line.as_str())]) }).collect();
         Ok(Step::Done(Outcome::Rows(rows, Tag { words: "EXPLAIN", rows: None })))
     }
@@ -146,13 +147,13 @@ impl Session {
                     Ok(Some(plan)) => Ok(Operators { path: ANALYTICS, plan, row_budget: None }),
                     Ok(None) => {
                         let row_budget = self.row_budget(statement, plan)?;
-                        let plan = self.by_explainer(probe, |explainer| explainer.query(plan));
+                        let plan = self.by_explainer(probe, |explainer| explainer.query(plan))?;
                         Ok(Operators { path: ROW, plan, row_budget })
                     }
                     Err(error) => Err(error),
                 }
             }
-            Action::Change(modify) => Ok(by_rows(self.by_explainer(probe, |explainer| explainer.modify(modify)))),
+            Action::Change(modify) => Ok(by_rows(self.by_explainer(probe, |explainer| explainer.modify(modify))?)),
             Action::Define(tree) => {
                 let query = match &**tree {
                     sqlparser::ast::Statement::CreateTable(create) => create.query.as_ref(),
@@ -164,7 +165,7 @@ impl Session {
                 let (bound, ..) = self.bind_now(&statement.text, &tree, None, Vec::new())?;
                 match &*bound.action {
                     // Its rows are made by the definition, which has bound the query anew.
-                    Action::Query(plan) => Ok(by_rows(self.by_explainer(None, |explainer| explainer.query(plan)))),
+                    Action::Query(plan) => Ok(by_rows(self.by_explainer(None, |explainer| explainer.query(plan))?)),
                     _ => Err(SqlError::unsupported("EXPLAIN of this CREATE TABLE AS")),
                 }
             }
@@ -185,9 +186,10 @@ impl Session {
         }
     }
 
-    fn by_explainer(&mut self, probe: Option<&Probe>, make: impl FnOnce(&Explainer<'_>) -> Node) -> Node {
-        let seen = self.see_now();
-        make(&Explainer { seen: &seen, env: &self.env, probe, subplans: Cell::new(0), shared: RefCell::default() })
+    fn by_explainer(&mut self, probe: Option<&Probe>, make: impl FnOnce(&Explainer<'_>) -> Node) -> SqlResult<Node> {
+        let (seen, env) = (self.see_now(), &self.env);
+        let (subplans, shared) = (Cell::new(0), RefCell::default());
+        pulse::preparing(|| Ok(make(&Explainer { seen: &seen, env, probe, subplans, shared })))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::ops::Env;
 use crate::plan::{Expr, SequenceCall};
+use crate::pulse;
 use crate::types::text::to_string;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast;
@@ -148,10 +149,12 @@ impl Writer<'_> {
 
     fn write(&self, expr: &Expr, kind: Kind) -> Option<(String, Form)> {
         let simple = |text: String| Some((text, Form::Simple));
+        pulse::walk(pulse::ITEM).ok()?;
         match expr {
             Expr::Constant(datum) => simple(self.constant(datum, kind)),
             Expr::Column(at) => {
                 let column = self.columns.get(*at)?;
+                pulse::walk(column.text.len()).ok()?;
                 Some((column.text.clone(), if column.is_compound { Form::Operator } else { Form::Simple }))
             }
             Expr::Parameter(at) => simple(format!("${}", at + 1)),
