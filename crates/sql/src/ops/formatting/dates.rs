@@ -1,9 +1,10 @@
 //! Moments and intervals by a template.
 
 use super::roman::MONTHS as ROMAN;
-use super::{Field, Node, nodes, ordinal};
+use super::{Field, NODE, Node, nodes, ordinal};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::plants::is_planted;
+use crate::pulse;
 use crate::types::calendar::{SECOND, civil_of, days_of, split};
 use crate::types::forms::Forms;
 use crate::types::interval::Interval;
@@ -90,7 +91,8 @@ pub(super) fn interval_to_char(interval: Interval, template: &str) -> SqlResult<
 
 fn write(broken: &Broken, template: &str) -> SqlResult<String> {
     let mut out = String::new();
-    for node in nodes(template, KEYWORDS, true) {
+    for node in nodes(template, KEYWORDS, true)? {
+        pulse::tick(NODE)?;
         match node {
             Node::Separator(letter) | Node::Letter(letter) => out.push(letter),
             Node::Field(field) => {

@@ -11,6 +11,8 @@ mod scan;
 use super::get::{float, int, interval, numeric, text};
 use super::{Function, function, function_in};
 use crate::datum::Datum;
+use crate::error::SqlResult;
+use crate::pulse;
 use crate::types::Kind;
 
 /// A part of a template.
@@ -41,11 +43,19 @@ enum Ordinal {
     Lower,
 }
 
+/// Work of one node of a template when it is written or read, in units of [`pulse::tick`].
+const NODE: usize = 64;
+
 /// Takes a template apart.
-fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> Vec<Node> {
+///
+/// # Errors
+/// Those of [`pulse::look`]: a template may be as long as any text.
+fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> SqlResult<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut rest = template;
     while !rest.is_empty() {
+        // Each keyword is compared with what is there.
+        pulse::tick(2 * keywords.len())?;
         let (mut fill, mut translated) = (false, false);
         if is_date {
             let prefix = rest.get(..2).unwrap_or("");
@@ -78,6 +88,7 @@ fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> Vec<Node> 
         let Some(mut letter) = letters.next() else { break };
         if letter == '"' {
             while let Some(mut quoted) = letters.next() {
+                pulse::tick(4)?;
                 if quoted == '"' {
                     break;
                 }
@@ -102,7 +113,7 @@ fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> Vec<Node> 
         let is_separator = letter.is_ascii_whitespace() || letter == '\u{b}' || (is_date && is_sign(letter));
         nodes.push(if is_separator { Node::Separator(letter) } else { Node::Letter(letter) });
     }
-    nodes
+    Ok(nodes)
 }
 
 /// What may stand between fields.

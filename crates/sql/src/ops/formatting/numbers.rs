@@ -3,9 +3,10 @@
 //! The names and the order of steps are those of PostgreSQL's `NUM_processor`, so that odd templates give what they give there.
 
 use super::roman::roman;
-use super::{Node, Ordinal, nodes, ordinal};
+use super::{NODE, Node, Ordinal, nodes, ordinal};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use crate::types::numeric::Numeric;
 
 const KEYWORDS: &[&str] = &[
@@ -54,6 +55,7 @@ impl Shape {
     fn of(nodes: &[Node]) -> SqlResult<Shape> {
         let mut shape = Shape::default();
         for node in nodes {
+            pulse::tick(NODE)?;
             if let Node::Field(field) = node {
                 shape.add(&field.name.to_uppercase())?;
             }
@@ -258,12 +260,12 @@ pub(super) fn to_char(given: Given<'_>, template: &str) -> SqlResult<Datum> {
     if template.is_empty() {
         return Ok(Datum::text(""));
     }
-    let nodes = nodes(template, KEYWORDS, false);
+    let nodes = nodes(template, KEYWORDS, false)?;
     let mut shape = Shape::of(&nodes)?;
     if shape.is_roman {
         let number = roman(given.integer()?);
         shape = Shape { is_roman: true, is_filled: shape.is_filled, ..Shape::default() };
-        return Ok(Datum::text(Writer::new(shape, number, ' ', 0).write(&nodes)));
+        return Ok(Datum::text(Writer::new(shape, number, ' ', 0).write(&nodes)?));
     }
     if shape.is_scientific {
         if !given.is_number() {
@@ -281,7 +283,7 @@ pub(super) fn to_char(given: Given<'_>, template: &str) -> SqlResult<Datum> {
     };
     let whole = digits.find('.').unwrap_or(digits.len());
     let (digits, spaces) = if shape.before < whole { (shape.overflow(), 0) } else { (digits, shape.before - whole) };
-    Ok(Datum::text(Writer::new(shape, digits, sign, spaces).write(&nodes)))
+    Ok(Datum::text(Writer::new(shape, digits, sign, spaces).write(&nodes)?))
 }
 
 /// A number being written.
@@ -339,8 +341,9 @@ impl Writer {
         Writer { shape, number, at, sign, sign_written, place, places, spaces, last_relevant, in_number, out, end }
     }
 
-    fn write(mut self, nodes: &[Node]) -> String {
+    fn write(mut self, nodes: &[Node]) -> SqlResult<String> {
         for node in nodes {
+            pulse::tick(NODE)?;
             let field = match node {
                 Node::Separator(letter) | Node::Letter(letter) => {
                     self.out.push(*letter);
@@ -379,7 +382,7 @@ impl Writer {
             }
         }
         self.out.truncate(self.end.unwrap_or(usize::MAX));
-        self.out
+        Ok(self.out)
     }
 
     /// The next digit is the 0 of a number without digits before the point.
@@ -478,7 +481,7 @@ pub(super) fn to_number(text: &str, template: &str) -> SqlResult<Datum> {
     if template.is_empty() {
         return Ok(Datum::Null);
     }
-    let nodes = nodes(template, KEYWORDS, false);
+    let nodes = nodes(template, KEYWORDS, false)?;
     let shape = Shape::of(&nodes)?;
     for (is_there, what) in [(shape.is_scientific, "EEEE"), (shape.is_roman, "RN")] {
         if is_there {
@@ -487,7 +490,7 @@ pub(super) fn to_number(text: &str, template: &str) -> SqlResult<Datum> {
         }
     }
     let (precision, shift) = (shape.before + shape.shift, shape.shift);
-    let (written, behind) = Reader { shape, text, at: 0, ..Reader::default() }.read(&nodes);
+    let (written, behind) = Reader { shape, text, at: 0, ..Reader::default() }.read(&nodes)?;
     let scale = behind as i32;
     let value = Numeric::parse(&written)?;
     let typmod = ((precision as i32 + scale) << 16 | scale) + 4;
@@ -530,8 +533,9 @@ impl Reader<'_> {
         }
     }
 
-    fn read(mut self, nodes: &[Node]) -> (String, usize) {
+    fn read(mut self, nodes: &[Node]) -> SqlResult<(String, usize)> {
         for node in nodes {
+            pulse::tick(NODE)?;
             let Some(next) = self.peek() else { break };
             let field = match node {
                 Node::Separator(_) | Node::Letter(_) => {
@@ -567,7 +571,7 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        (format!("{}{}", self.sign.unwrap_or(' '), self.digits.trim_end_matches('.')), self.behind)
+        Ok((format!("{}{}", self.sign.unwrap_or(' '), self.digits.trim_end_matches('.')), self.behind))
     }
 
     fn part(&mut self, is_digit: bool) {

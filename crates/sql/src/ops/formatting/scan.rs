@@ -2,8 +2,9 @@
 
 use super::dates::{DAYS, KEYWORDS, MONTHS, iso_year_start};
 use super::roman::MONTHS as ROMAN;
-use super::{Field, Node, is_sign, nodes};
+use super::{Field, NODE, Node, is_sign, nodes};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pulse;
 use crate::types::calendar::{
     DAY, FIRST_DATE, LAST_DATE, SECOND, civil_of, days_in, days_of, round_timestamp, timestamp_out_of_range,
 };
@@ -218,13 +219,14 @@ fn near_2020(year: i32) -> i32 {
 }
 
 fn read(text: &str, template: &str) -> SqlResult<Found> {
-    let all = nodes(template, KEYWORDS, true);
+    let all = nodes(template, KEYWORDS, true)?;
     let mut found = Found::default();
     let mut reader = Reader { text, at: 0 };
     let mut is_exact = false;
     // Spaces that were skipped, less those that the template has.
     let mut skipped = 0;
     for (place, node) in all.iter().enumerate() {
+        pulse::tick(NODE)?;
         if reader.rest().is_empty() {
             break;
         }
