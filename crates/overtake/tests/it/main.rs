@@ -7,6 +7,7 @@ mod delivery;
 mod limits;
 mod loads;
 mod memory;
+mod memory_copies;
 mod mixed;
 mod mpl;
 mod page;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
             testkit::test!(serve::a_terminated_session_hears_57p01),
             testkit::test!(memory::statements_are_refused_and_the_process_lives),
             testkit::test!(memory::a_small_control_group_is_enough),
+            testkit::test!(memory_copies::copies_fit_a_small_control_group),
             testkit::test!(memory::nine_tenths_of_the_memory_are_somebodys),
             testkit::test!(wire::tpcc_compares_rate_and_processor_time),
             testkit::test!(wire::tpcb_compares_rate_and_processor_time),

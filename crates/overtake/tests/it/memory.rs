@@ -24,7 +24,7 @@ fn status_mb(process: u32, field: &str) -> u64 {
     size.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() >> 10
 }
 
-fn peak_mb(process: u32) -> u64 {
+pub(crate) fn peak_mb(process: u32) -> u64 {
     status_mb(process, "VmHWM:")
 }
 
@@ -38,7 +38,7 @@ async fn refused(client: &Client, query: &str) {
     is_refusal(&error, query);
 }
 
-fn is_refusal(error: &tokio_postgres::Error, query: &str) {
+pub(crate) fn is_refusal(error: &tokio_postgres::Error, query: &str) {
     let error = error.as_db_error().unwrap_or_else(|| panic!("{query}: {error:?}"));
     assert_eq!((error.code().code(), error.message()), ("53200", "out of memory"), "{query}");
     assert!(error.detail().unwrap_or_default().contains("tables and indexes"), "{query}: {error:?}");
@@ -132,7 +132,7 @@ pub fn statements_are_refused_and_the_process_lives() {
 }
 
 /// A control group with a limit, which goes with it.
-struct Group {
+pub(crate) struct Group {
     folder: PathBuf,
     is_second_version: bool,
 }
@@ -163,7 +163,7 @@ impl Group {
     }
 
     /// Processes in it that the kernel has killed.
-    fn killed(&self) -> u64 {
+    pub(crate) fn killed(&self) -> u64 {
         let file = if self.is_second_version { "memory.events" } else { "memory.oom_control" };
         let text = fs::read_to_string(self.folder.join(file)).unwrap();
         text.lines().find_map(|line| line.strip_prefix("oom_kill ")).unwrap().parse().unwrap()
@@ -177,14 +177,12 @@ impl Drop for Group {
     }
 }
 
-const GROUP_MB: u64 = 700;
+pub(crate) const GROUP_MB: u64 = 700;
 /// What stays resident after all tables have been dropped.
 const LEFT_MB: u64 = 250;
 
-/// The default limit keeps a server alive in a control group of 700 MB: INSERT, COPY, sorts, windows, hash joins, aggregates and 100
-/// sessions at once are done or refused with 53200, small statements of another session go on, and after DROP the memory goes
-/// back to the system.
-pub fn a_small_control_group_is_enough() {
+/// A server with the default limit in a control group of [`GROUP_MB`], or where there can be none, with the limit that it would have.
+pub(crate) fn in_a_group() -> (Option<Group>, Command) {
     let group = Group::new(GROUP_MB);
     let mut command = match &group {
         Some(group) => {
@@ -201,6 +199,14 @@ pub fn a_small_control_group_is_enough() {
         eprintln!("SKIPPED: no control group can be made here: the resident size alone is judged");
         command.args(["-c", &format!("overtake.memory={}MB", GROUP_MB / 3)]);
     }
+    (group, command)
+}
+
+/// The default limit keeps a server alive in a control group of 700 MB: INSERT, COPY, sorts, windows, hash joins, aggregates and 100
+/// sessions at once are done or refused with 53200, small statements of another session go on, and after DROP the memory goes
+/// back to the system.
+pub fn a_small_control_group_is_enough() {
+    let (group, command) = in_a_group();
     let (mut program, url) = serve_by(command);
     let process = program.0.id();
     let told = |what: &str| {
@@ -284,8 +290,6 @@ pub fn a_small_control_group_is_enough() {
     assert!(status.success(), "{status} {log}");
 }
 
-/// Reads and updates a row until it is told to stop; reads never fail, and updates are only refused for memory. Says how many updates
-/// there were.
 /// Clients that send 50 MB of a query of 60 MB each. Most of them are told that there is no room.
 async fn unfinished_messages(url: &str) {
     let address = url.rsplit_once('@').and_then(|(_, rest)| rest.split('/').next()).unwrap().to_owned();
@@ -327,7 +331,9 @@ async fn unfinished_messages(url: &str) {
     eprintln!("{refused_count} of {} unfinished messages were refused", open.len());
 }
 
-async fn small_statements(url: String, mut stopped: tokio::sync::oneshot::Receiver<()>) -> u64 {
+/// Reads and updates a row until it is told to stop; reads never fail, and updates are only refused for memory. Says how many updates
+/// there were.
+pub(crate) async fn small_statements(url: String, mut stopped: tokio::sync::oneshot::Receiver<()>) -> u64 {
     let client = connect(&url).await;
     let mut count = 0;
     while stopped.try_recv().is_err() {

@@ -5,6 +5,7 @@
 use super::read::{At, LineEnd, Mark, Next, OTHER_STYLE, Reader};
 use super::{Field, Fields, bad};
 use crate::error::SqlResult;
+use crate::pulse;
 
 impl Reader {
     pub(super) fn csv(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut Fields) -> SqlResult<Next> {
@@ -32,12 +33,18 @@ impl Reader {
         let mut here = begin;
         // Line ends inside quotes count as lines.
         let mut lines = 1;
+        // Bytes up to here have been counted as work.
+        let mut counted = begin;
         loop {
             let start = fields.made.len();
             let from = here;
             let (mut was_quoted, mut in_quote, mut is_plain) = (false, false, true);
             // Behind a field: its delimiter, or the end of the line.
             let behind = loop {
+                if counted + pulse::SLICE <= here {
+                    pulse::tick(here - counted)?;
+                    counted = here;
+                }
                 let Some(&byte) = data.get(here) else {
                     if !is_all {
                         return Ok(Next::More);
@@ -103,7 +110,7 @@ impl Reader {
             } else {
                 Field::Made(made)
             };
-            fields.all.push(field);
+            fields.add(field, self.columns);
             match behind {
                 None => here += 1,
                 Some(bytes) => {

@@ -1,6 +1,7 @@
 //! The fields of one row, as its format has them.
 //!
-//! **Invariant:** a field's bytes stand in the data themselves, or, if they had to be changed, in memory beside them.
+//! **Invariant:** a field's bytes stand in the data themselves, or, if they had to be changed, in memory beside them. Fields that
+//! no column takes are counted and not kept: a line of delimiters has as many as it has bytes.
 
 use std::ops::Range;
 
@@ -18,6 +19,8 @@ pub(crate) enum Field {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields {
     pub(crate) all: Vec<Field>,
+    /// Number of fields in the data, those that are not kept included.
+    pub(crate) found: usize,
     /// What fields are made of.
     pub(crate) made: Vec<u8>,
     /// The row in the data, without its end; none while it is not known.
@@ -27,8 +30,20 @@ pub(crate) struct Fields {
 impl Fields {
     pub(crate) fn clear(&mut self) {
         self.all.clear();
+        self.found = 0;
         self.made.clear();
         self.line = None;
+    }
+
+    /// Adds the next field of a row for so many columns.
+    pub(crate) fn add(&mut self, field: Field, columns: usize) {
+        self.found += 1;
+        // An empty line of a table without columns has one field, which is looked at.
+        if self.found <= columns.max(1) {
+            self.all.push(field);
+        } else if let Field::Made(range) = field {
+            self.made.truncate(range.start);
+        }
     }
 
     /// The bytes of a field, nothing if it is null or there is none.

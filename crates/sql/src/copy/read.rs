@@ -5,6 +5,7 @@
 use super::options::{Format, Options};
 use super::{Field, Fields, bad};
 use crate::error::{SqlError, SqlResult};
+use crate::pulse;
 use crate::types::binary::utf8;
 use std::ops::Range;
 
@@ -40,7 +41,7 @@ pub(crate) struct Reader {
     /// The line that the last row ended in, from 1.
     pub(crate) line_number: u64,
     /// How many a row has.
-    columns: usize,
+    pub(super) columns: usize,
     has_begun: bool,
     pub(super) has_ended: bool,
 }
@@ -156,7 +157,15 @@ impl Reader {
         loop {
             let Some(rest) = data.get(here..) else { return Ok(Next::More) };
             let is_special = |byte: &u8| matches!(*byte, b'\n' | b'\r' | b'\\') || *byte == delimiter;
-            let Some(step) = rest.iter().position(is_special) else {
+            // No more than a slice between two looks at what ends the statement.
+            let slice = &rest[..rest.len().min(pulse::SLICE)];
+            let step = slice.iter().position(is_special);
+            pulse::tick(1 + step.unwrap_or(slice.len()))?;
+            if step.is_none() && slice.len() < rest.len() {
+                here += slice.len();
+                continue;
+            }
+            let Some(step) = step else {
                 if !is_all {
                     return Ok(Next::More);
                 }
@@ -248,14 +257,15 @@ impl Reader {
     fn text_field(&self, data: &[u8], range: Range<usize>, has_escape: bool, fields: &mut Fields) -> SqlResult<()> {
         let raw = &data[range.clone()];
         if raw == &*self.null {
-            fields.all.push(Field::Null);
+            fields.add(Field::Null, self.columns);
             return Ok(());
         }
         if !has_escape {
-            fields.all.push(Field::Raw(range));
+            fields.add(Field::Raw(range), self.columns);
             return Ok(());
         }
         let start = fields.made.len();
+        pulse::tick(raw.len())?;
         let out = &mut fields.made;
         let mut bytes = raw.iter().copied().peekable();
         while let Some(byte) = bytes.next() {
@@ -295,7 +305,7 @@ impl Reader {
         }
         let made = start..fields.made.len();
         utf8(&fields.made[made.clone()])?;
-        fields.all.push(Field::Made(made));
+        fields.add(Field::Made(made), self.columns);
         Ok(())
     }
 
@@ -352,12 +362,12 @@ impl Reader {
         for _ in 0..self.columns {
             let Some(length) = rest.i32() else { return cut_off(self) };
             if length == -1 {
-                fields.all.push(Field::Null);
+                fields.add(Field::Null, self.columns);
                 continue;
             }
             let Ok(length) = usize::try_from(length) else { return wrong(self, bad("invalid field size")) };
             let Some(range) = rest.take(length) else { return cut_off(self) };
-            fields.all.push(Field::Raw(range));
+            fields.add(Field::Raw(range), self.columns);
         }
         self.line_number += 1;
         *at = rest.at;

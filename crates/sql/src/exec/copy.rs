@@ -12,16 +12,22 @@ use crate::copy::out::Writer;
 use crate::copy::{Field, Fields, Format, Next, Reader, bad};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::holdings::Use;
+use crate::pulse;
 use crate::storage::{datum, store};
 use crate::types::binary::{self, Source, utf8};
 use crate::types::{Kind, SqlType, text};
 use engine::Value;
+use engine::memory::SMALL_BYTES;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Rows that go into the table together.
 const CHUNK_ROWS: usize = 256;
 /// Bytes of data that an error shows.
 const SHOWN_BYTES_MAX: usize = 100;
+/// Bytes of data for the client that are given back together.
+const PIECE_BYTES: usize = 1 << 16;
 /// Bytes that a COPY to the client may keep.
 const SENT_BYTES_MAX: usize = 1 << 30;
 
@@ -68,24 +74,53 @@ struct Chunk<'c> {
     lines: Vec<u64>,
 }
 
-/// Data for the client, a row behind the other.
+/// Data for the client. It gives them back piece by piece as they are sent.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
-    data: Vec<u8>,
-    ends: Vec<usize>,
+    pieces: VecDeque<Piece>,
     pub(crate) rows: u64,
 }
 
+/// Some of the messages for the client, one behind the other.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    data: Vec<u8>,
+    /// Where each message ends.
+    ends: Vec<usize>,
+}
+
+impl Piece {
+    /// Messages of the piece: a row each, or what stands before the first or behind the last.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).filter_map(|(start, end)| self.data.get(start..*end))
+    }
+}
+
 impl Sent {
-    /// A row, or what stands before the first or behind the last.
-    pub(crate) fn row(&self, at: usize) -> Option<&[u8]> {
-        let start = if at == 0 { 0 } else { *self.ends.get(at - 1)? };
-        self.data.get(start..*self.ends.get(at)?)
+    /// Takes the first piece out.
+    pub(crate) fn next(&mut self) -> Option<Piece> {
+        self.pieces.pop_front()
     }
 
+    /// Whether all has been taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// The data of the piece that is being filled.
+    fn data(&mut self) -> &mut Vec<u8> {
+        if self.pieces.back().is_none_or(|last| last.ends.last().is_some_and(|end| PIECE_BYTES <= *end)) {
+            self.pieces.push_back(Piece { data: Vec::new(), ends: Vec::new() });
+        }
+        let last = self.pieces.len() - 1;
+        &mut self.pieces[last].data
+    }
+
+    /// What has been added since the last end is a message.
     fn ends_here(&mut self) {
-        if self.ends.last().copied().unwrap_or(0) < self.data.len() || self.data.is_empty() {
-            self.ends.push(self.data.len());
+        if let Some(last) = self.pieces.back_mut() {
+            last.ends.push(last.data.len());
         }
     }
 }
@@ -121,7 +156,7 @@ impl Run<'_> {
                     // The line that is not there counts as an empty one.
                     line += 1;
                     let is_null = from.options.null.is_empty();
-                    fields.all.push(if is_null { Field::Null } else { Field::Raw(0..0) });
+                    fields.add(if is_null { Field::Null } else { Field::Raw(0..0) }, from.places.len());
                     fields.line = Some(0..0);
                 }
                 Ok(Next::More | Next::End) => break,
@@ -153,8 +188,8 @@ impl Run<'_> {
     }
 
     fn check_header(&self, from: &CopyFrom, data: &[u8], fields: &Fields) -> SqlResult<()> {
-        if fields.all.len() != from.places.len() {
-            let (got, expected) = (fields.all.len(), from.places.len());
+        if fields.found != from.places.len() {
+            let (got, expected) = (fields.found, from.places.len());
             return Err(bad(format!("wrong number of fields in header line: got {got}, expected {expected}")));
         }
         for (at, place) in from.places.iter().enumerate() {
@@ -184,7 +219,7 @@ impl Run<'_> {
         let table = &*from.table;
         let is_binary = from.options.format == Format::Binary;
         let in_line = |error: SqlError| error.context(line_context(from, data, fields, line));
-        let (found, wanted) = (fields.all.len(), from.places.len());
+        let (found, wanted) = (fields.found, from.places.len());
         if wanted < found {
             // An empty line of a table without columns has one field.
             let is_nothing = wanted == 0 && found == 1 && fields.bytes(data, 0).is_some_and(<[u8]>::is_empty);
@@ -345,20 +380,25 @@ impl Run<'_> {
         let writer =
             Writer { options: &to.options, kinds: &to.kinds, force_quote: &to.force_quote, forms: &self.env.forms };
         let (mut sent, mut buffer) = (Sent::default(), String::new());
-        writer.begin(&to.names, &mut sent.data);
+        writer.begin(&to.names, sent.data());
         // The binary header comes with the first row, as there: clients expect a row in each message.
-        if !sent.data.is_empty() && to.options.format != crate::copy::Format::Binary {
+        if !sent.data().is_empty() && to.options.format != Format::Binary {
             sent.ends_here();
         }
+        let mut total = 0;
         let mut each = |row: &[Datum]| {
-            writer.row(row, &mut buffer, &mut sent.data)?;
-            sent.ends.push(sent.data.len());
-            sent.rows += 1;
-            if SENT_BYTES_MAX < sent.data.len() {
-                return Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-                    .detail("The data of COPY take more than 1 GiB.")
-                    .hint("Copy parts of the table, by COPY (SELECT ...)."));
+            // A value's text, and the buffer that it is put into when it grows.
+            let size = super::bytes_of(row);
+            if SMALL_BYTES < size {
+                SqlError::check_room(3 * size)?;
             }
+            let data = sent.data();
+            let before = data.len();
+            writer.row(row, &mut buffer, data)?;
+            let bytes = data.len() - before;
+            sent.ends_here();
+            sent.rows += 1;
+            self.sends(&mut total, bytes)?;
             Ok(Flow::Continue(()))
         };
         match &to.rows {
@@ -371,12 +411,30 @@ impl Run<'_> {
                 }
             }
         }
-        let before = sent.data.len();
-        writer.end(&mut sent.data);
-        if before < sent.data.len() {
+        let data = sent.data();
+        let before = data.len();
+        writer.end(data);
+        if before < data.len() {
             sent.ends_here();
         }
         Ok(sent)
+    }
+
+    /// Counts data for the client. They are the statement's results.
+    fn sends(&self, total: &mut usize, bytes: usize) -> SqlResult<()> {
+        pulse::copies(bytes)?;
+        let before = *total;
+        *total += bytes;
+        if before / SMALL_BYTES != *total / SMALL_BYTES {
+            SqlError::check_room(SMALL_BYTES)?;
+            self.spent.holdings.tell(&self.env.holdings, Use::Results, self.txn.bytes_made());
+        }
+        if *total <= SENT_BYTES_MAX {
+            return Ok(());
+        }
+        Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+            .detail("The data of COPY take more than 1 GiB.")
+            .hint("Copy parts of the table, by COPY (SELECT ...)."))
     }
 }
 

@@ -10,6 +10,8 @@ use crate::copy::Format;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Event;
 use crate::exec::copy::{CopyState, Sent};
+use crate::holdings::{SessionHoldings, Use};
+use engine::memory::SMALL_BYTES;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::time::Instant;
@@ -56,7 +58,7 @@ impl Flag {
 /// The COPY that is under way.
 pub(super) enum Copying {
     In(Box<Incoming>),
-    Out(Outgoing),
+    Out(Sent),
 }
 
 pub(super) struct Incoming {
@@ -71,9 +73,21 @@ pub(super) struct Incoming {
     is_all: bool,
 }
 
-pub(super) struct Outgoing {
-    sent: Sent,
-    next: usize,
+impl Incoming {
+    /// Adds data. A row that does not end is memory of its statement like any other.
+    fn takes(&mut self, data: &[u8], holdings: &SessionHoldings) -> SqlResult<()> {
+        let needed = self.data.len() + data.len();
+        let before = self.data.capacity();
+        if before < needed {
+            let capacity = needed.max(2 * before);
+            // The old buffer stays until it has been copied into the new one.
+            SqlError::check_room(if capacity < SMALL_BYTES { 0 } else { capacity })?;
+            self.data.reserve_exact(capacity - self.data.len());
+            holdings.add(Use::Results, (self.data.capacity() - before) as i64);
+        }
+        self.data.extend_from_slice(data);
+        Ok(())
+    }
 }
 
 fn tag(rows: u64) -> Tag {
@@ -125,7 +139,7 @@ impl Session {
         let ran = self.run(given.values, Needs::of(given.bound), |run| run.copy_out(to))?;
         self.step_of(ran, given, |session, sent| {
             session.copy_flag.0.store(ON, SeqCst);
-            session.copying = Some(Copying::Out(Outgoing { sent, next: 0 }));
+            session.copying = Some(Copying::Out(sent));
             let is_binary = to.options.format == Format::Binary;
             Ok(Step::CopyOut(CopyShape { is_binary, columns: to.kinds.len() }))
         })
@@ -133,7 +147,9 @@ impl Session {
 
     /// The COPY is over, well or not.
     pub(super) fn end_copy(&mut self) {
-        self.copying = None;
+        if self.copying.take().is_some() {
+            self.env.holdings.forget_results();
+        }
         self.copy_flag.0.store(0, SeqCst);
     }
 
@@ -156,7 +172,10 @@ impl Session {
     pub fn copy_data(&mut self, data: &[u8]) -> SqlResult<Option<Parked>> {
         self.copy_goes_on()?;
         let Some(Copying::In(copy)) = &mut self.copying else { return Err(none_under_way()) };
-        copy.data.extend_from_slice(data);
+        if let Err(error) = copy.takes(data, &self.env.holdings) {
+            self.fail();
+            return Err(error);
+        }
         // A client that sends nothing more may wait to be told that a row is wrong. More than a piece has been looked at before.
         let is_due = match data {
             [] => (1..PIECE_BYTES).contains(&copy.data.len()),
@@ -179,10 +198,11 @@ impl Session {
         if let Some(parked) = self.copy_piece()? {
             return Ok(CopyPart::Parked(parked));
         }
-        let Some(Copying::In(copy)) = self.copying.take() else { return Err(none_under_way()) };
+        let Some(Copying::In(copy)) = &self.copying else { return Err(none_under_way()) };
+        let rows = copy.state.rows;
         self.end_copy();
         self.end_timer();
-        Ok(CopyPart::Last(tag(copy.state.rows)))
+        Ok(CopyPart::Last(tag(rows)))
     }
 
     /// Inserts what is there, as far as it is whole.
@@ -210,6 +230,11 @@ impl Session {
                     return Err(SqlError::new(SqlState("54000"), "a row of COPY data is too long"));
                 }
                 copy.data.drain(..state.at.min(copy.data.len()));
+                // A long row has gone.
+                if copy.data.len() < PIECE_BYTES {
+                    copy.data.shrink_to(PIECE_BYTES);
+                }
+                self.env.holdings.add(Use::Results, copy.data.capacity() as i64);
                 state.at = 0;
                 // A row that does not end is not looked at again and again.
                 copy.wanted = PIECE_BYTES.max(2 * rest);
@@ -226,19 +251,14 @@ impl Session {
     /// When there is none.
     pub fn copy_next(&mut self, each: &mut dyn FnMut(&[u8])) -> SqlResult<CopyPart> {
         self.copy_goes_on()?;
-        let Some(Copying::Out(copy)) = &mut self.copying else { return Err(none_under_way()) };
-        let mut given = 0;
-        while given < PIECE_BYTES
-            && let Some(row) = copy.sent.row(copy.next)
-        {
-            each(row);
-            given += row.len();
-            copy.next += 1;
+        let Some(Copying::Out(sent)) = &mut self.copying else { return Err(none_under_way()) };
+        if let Some(piece) = sent.next() {
+            piece.messages().for_each(each);
         }
-        if copy.sent.row(copy.next).is_some() {
+        if !sent.is_empty() {
             return Ok(CopyPart::More);
         }
-        let rows = copy.sent.rows;
+        let rows = sent.rows;
         self.end_copy();
         self.end_timer();
         Ok(CopyPart::Last(tag(rows)))

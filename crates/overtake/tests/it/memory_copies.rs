@@ -1,0 +1,108 @@
+//! Goal: data of COPY, in and out, count like all other memory: clients that send lines without end, or do not read, are refused, and
+//! the process lives. Method: as in `memory`, in a control group of 700 MB.
+
+use crate::memory::{GROUP_MB, in_a_group, is_refusal, peak_mb, small_statements};
+use crate::serve::{connect, runtime, serve_by, value};
+use bytes::Bytes;
+use futures::SinkExt;
+use std::pin::pin;
+use std::time::Duration;
+use tokio_postgres::{Client, CopyInSink};
+
+const MB: usize = 1 << 20;
+
+/// Sends data of a COPY, and no more. The error, if it has come to one; else the client waits with its line.
+async fn sends(client: &Client, copy: &str, data: &Bytes, times: usize) -> Option<tokio_postgres::Error> {
+    let sink: CopyInSink<Bytes> = client.copy_in(copy).await.unwrap();
+    let mut sink = pin!(sink);
+    for _ in 0..times {
+        if let Err(error) = sink.send(data.clone()).await {
+            return Some(error);
+        }
+    }
+    // Others send meanwhile.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    None
+}
+
+/// A line of delimiters has as many fields as bytes, and a line may never end; answers of many clients that do not read wait in
+/// memory. Each is refused in time, and small statements of another session go on.
+pub fn copies_fit_a_small_control_group() {
+    let (group, command) = in_a_group();
+    let (mut program, url) = serve_by(command);
+    let process = program.0.id();
+    let told = |what: &str| {
+        let peak = peak_mb(process);
+        eprintln!("{what}: {peak} MB at most");
+        assert!(peak <= GROUP_MB, "{what}");
+    };
+    runtime().block_on(async {
+        let client = connect(&url).await;
+        let tables = "create table small (id int primary key, n int); insert into small values (1, 0); \
+                      create table two (a text, b text); create table wide (t text); \
+                      insert into wide select repeat('w', 100000) from generate_series(1, 200)";
+        client.batch_execute(tables).await.unwrap();
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let small = tokio::spawn(small_statements(url.clone(), stopped));
+        for (copy, delimiters) in [("copy two from stdin", "\t"), ("copy two from stdin csv", ",")] {
+            let sink: CopyInSink<Bytes> = client.copy_in(copy).await.unwrap();
+            let mut sink = pin!(sink);
+            let data = Bytes::from(delimiters.repeat(MB));
+            for _ in 0..20 {
+                sink.send(data.clone()).await.unwrap();
+            }
+            let error = sink.finish().await.unwrap_err();
+            let error = error.as_db_error().unwrap();
+            assert_eq!(
+                (error.code().code(), error.message()),
+                ("22P04", "extra data after last expected column"),
+                "{copy}"
+            );
+            told(copy);
+        }
+        for (copy, bytes) in [("copy wide from stdin", "x"), ("copy wide from stdin csv", "\"a")] {
+            let data = Bytes::from(bytes.repeat(MB / bytes.len()));
+            let mut all = Vec::new();
+            for _ in 0..100 {
+                let (other, data) = (connect(&url).await, data.clone());
+                all.push(tokio::spawn(async move { sends(&other, copy, &data, 10).await }));
+            }
+            let mut refused = 0;
+            for one in all {
+                if let Some(error) = one.await.unwrap() {
+                    is_refusal(&error, copy);
+                    refused += 1;
+                }
+            }
+            told(copy);
+            eprintln!("{refused} of 100 lines without end were refused");
+            assert!(0 < refused, "{copy}: a gigabyte has found room");
+        }
+        assert_eq!(value(&client, "select count(*) from wide").await, "200");
+        let mut open = Vec::new();
+        let mut refused = 0;
+        for _ in 0..60 {
+            let other = connect(&url).await;
+            match other.copy_out("copy (select t from wide) to stdout").await {
+                Ok(stream) => open.push((other, stream)),
+                Err(error) => {
+                    is_refusal(&error, "COPY TO");
+                    refused += 1;
+                }
+            }
+        }
+        told("COPY TO");
+        eprintln!("{refused} of 60 answers that nobody reads were refused");
+        assert!(0 < refused && refused < 60, "{refused}");
+        drop(open);
+        stop.send(()).unwrap();
+        let updates = small.await.unwrap();
+        assert_eq!(value(&client, "select n from small").await, updates.to_string());
+        eprintln!("{updates} small updates meanwhile");
+    });
+    if let Some(group) = &group {
+        assert_eq!(group.killed(), 0);
+    }
+    let (status, log) = program.interrupted();
+    assert!(status.success(), "{status} {log}");
+}
