@@ -144,6 +144,8 @@ pub(crate) struct Inner {
     pub(crate) passed_max: AtomicU64,
     /// Taken by whoever freezes.
     pub(crate) freezer: Parcel<Freezer>,
+    /// When the housekeeping walks through all tables again, by [`preempt::os::now_ns`].
+    pub(crate) walk_due_ns: AtomicU64,
 }
 
 impl Drop for Inner {
@@ -200,6 +202,7 @@ impl Engine {
             blocks: Arc::default(),
             passed_max: AtomicU64::new(0),
             freezer: Parcel::new(),
+            walk_due_ns: AtomicU64::new(0),
         };
         let inner = Arc::new_cyclic(new);
         inner.freezer.put(Box::default());

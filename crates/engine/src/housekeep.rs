@@ -2,7 +2,13 @@
 
 use crate::engine::Engine;
 use crate::freeze::Frozen;
+use core::sync::atomic::Ordering::Relaxed;
 use preempt::{no_preempt, os};
+
+/// An engine of at most so many tables walks through all of them at each turn.
+const FEW_TABLES: usize = 256;
+/// With more, walks take one part of time in so many.
+const WALK_SHARE: u64 = 20;
 
 /// What a turn of the housekeeping did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,7 +24,8 @@ pub struct Housekept {
 impl Engine {
     /// A turn of the housekeeping: frees what idle transaction slots have left, prunes between snapshots, freezes rows that
     /// rest, ends waits whose time is over, forgets committed SERIALIZABLE transactions that nobody needs. It frees at most `budget` dead
-    /// versions, looks at most at so many others, and at about so many rows.
+    /// versions, looks at most at so many others, and at about so many rows. With hundreds of tables it walks through them all at some
+    /// turns only, so that an idle engine stays idle however many it has.
     ///
     /// To be called by an ordinary thread, some ten times a second. Several may call it at once.
     pub fn housekeep(&self, budget: usize) -> Housekept {
@@ -26,9 +33,17 @@ impl Engine {
         self.inner.registry.set_coarse_ns(now_ns);
         let deadline_ns = self.expire_waits(now_ns);
         self.inner.serial.housekeep(&self.inner.registry);
-        let freed = self.collect_garbage(budget);
-        let frozen = self.freeze(budget as u64);
-        self.inner.tell_memory();
+        let (freed, frozen) = if self.inner.walk_due_ns.load(Relaxed) <= now_ns {
+            let did = (self.collect_garbage(budget), self.freeze(budget as u64));
+            self.inner.tell_memory();
+            if FEW_TABLES < self.inner.tables.live().len() {
+                let end_ns = os::now_ns();
+                self.inner.walk_due_ns.store(end_ns + WALK_SHARE * end_ns.saturating_sub(now_ns), Relaxed);
+            }
+            did
+        } else {
+            (self.inner.collect_garbage(budget), Frozen::default())
+        };
         self.inner.limits.sum_up(&self.inner);
         Housekept { freed, frozen, deadline_ns }
     }
