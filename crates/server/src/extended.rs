@@ -57,6 +57,9 @@ impl<B: Backend> Session<B> {
         if name.is_empty() {
             // It is gone even if the new one is refused.
             self.take_statement(name);
+            // Only one of a session is kept, and no longer than until the next: a text may be as long as by the simple protocol. While it
+            // is read, the process is asked for what it takes.
+            return Ok(());
         }
         self.check_room(weight_of(name, text))
     }
@@ -144,7 +147,11 @@ impl<B: Backend> Session<B> {
         if self.portals.has_named(bind.portal) {
             return Err(errors::portal_exists(bind.portal).into());
         }
-        let weight = body.len() + bind.values.len() * size_of::<Datum>() + PORTAL_BYTES;
+        let mut weight = body.len() + bind.values.len() * size_of::<Datum>() + PORTAL_BYTES;
+        // A named portal keeps the unnamed statement when another takes its place.
+        if bind.statement.is_empty() && !bind.portal.is_empty() {
+            weight = weight.saturating_add(weight_of("", &prepared.text));
+        }
         if bind.portal.is_empty() {
             self.portals.take("");
         }

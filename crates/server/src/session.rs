@@ -691,9 +691,9 @@ impl<B: Backend> Session<B> {
         if self.weight_with(weight) <= self.memory_max { Ok(()) } else { Err(errors::out_of_memory(self.memory_max)) }
     }
 
-    /// Bytes of its statements and portals, and `more`.
+    /// Bytes of its named statements and of its portals, and `more`.
     fn weight_with(&self, more: usize) -> usize {
-        let own = self.statements.weight().saturating_add(self.portals.weight());
+        let own = self.statements.weight_of_named().saturating_add(self.portals.weight());
         own.saturating_add(self.backend.kept_bytes()).saturating_add(more)
     }
 

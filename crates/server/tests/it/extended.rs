@@ -156,9 +156,12 @@ pub fn memory_is_bounded() {
         refused.starts_with("E(ERROR|53200|out of memory|DPrepared statements and portals of one session"),
         "{refused}"
     );
-    // The unnamed one has no room either, and an execution by a simple query needs none.
-    assert!(client.ask(&[parse("", "insert 1", &[]), sync()].concat()).starts_with("E(ERROR|53200"));
+    // The unnamed one is none of those that are kept, however long it is, and an execution by a simple query needs no room.
+    let long = format!("insert {:0>20000}", 1);
+    assert_eq!(client.ask(&[parse("", &long, &[]), sync()].concat()), "1 Z(I)");
     assert_eq!(client.ask(&query("insert 1")), "C(INSERT 0 1) Z(I)");
+    // A named portal keeps it.
+    assert!(client.ask(&[bind("kept", "", &[], &[], &[]), sync()].concat()).starts_with("E(ERROR|53200"));
     let close: Vec<u8> = (0..count).flat_map(|at| named(b'C', b'S', &format!("s{at}"))).collect();
     client.ask(&[close, sync()].concat());
     // Rows that a portal keeps back count, too.
