@@ -18,7 +18,7 @@ use anyhow::Context;
 use clap::Args;
 use engine::{Engine, EngineConfig};
 use preempt::os;
-use purge::{MemoryLimits, Purging};
+use purge::{Heaps, MemoryLimits, Purging};
 use server::upstream::{Upstream, UpstreamOptions, Url};
 use server::{Config, Dispatch, Door, DoorOptions, OptionError, Server, Views, options};
 use sql::session::{Database, Defaults, Source};
@@ -143,7 +143,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let settings = arguments.settings().map_err(refused)?;
     let mut config = Config::from_settings(&settings).map_err(refused)?;
     let is_realtime = settings.is_on("overtake.network_realtime");
-    set_threads(&mut config, is_realtime);
+    let heaps = set_threads(&mut config, is_realtime);
     let default = if arguments.upstream.is_empty() { "off" } else { "auto" };
     let door = DoorOptions::from_settings(&settings, default, arguments.upstream.is_empty()).map_err(refused)?;
     config.door = Door::new(&door).map_err(|error| Refusal::new(format!("overtake.gate_classes: {error}")))?;
@@ -159,7 +159,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         let mut options = UpstreamOptions::from_settings(&settings).map_err(refused)?;
         let own = arguments.clone();
         options.again = Some(Arc::new(move || own.settings()));
-        return serve_upstream(&runtime, arguments, config, &url, (options, limits), stop);
+        return serve_upstream(&runtime, arguments, config, &url, (options, limits, heaps), stop);
     }
     let is_default = settings.source("listen_addresses") == Source::Default;
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
@@ -197,7 +197,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     })?;
     let addresses = server.addresses().context("the server's addresses")?;
     let housekeeping = background::housekeeping(&engine)?;
-    let _purging = Purging::start(limits)?;
+    let _purging = Purging::start(limits, heaps)?;
     announce(format_args!("Overtake is listening. Data is in memory: it is gone when this process ends.\n"));
     for address in addresses {
         announce(format_args!("  psql \"postgresql://postgres@{address}/postgres\"\n"));
@@ -243,11 +243,16 @@ async fn until(stop: Stop) {
     let _ = tokio::task::spawn_blocking(wait).await;
 }
 
-/// What threads do first.
-fn set_threads(config: &mut Config, is_realtime: bool) {
-    let begun = move || {
-        if is_realtime && let Err(error) = os::set_realtime(NETWORK_PRIORITY) {
-            tracing::warn!(%error, "the threads that read the network stay in the ordinary class");
+/// What threads do first. The heaps are those of the network's threads, when they have begun.
+fn set_threads(config: &mut Config, is_realtime: bool) -> Heaps {
+    let heaps = Heaps::default();
+    let begun = {
+        let heaps = heaps.clone();
+        move || {
+            heaps.add_this();
+            if is_realtime && let Err(error) = os::set_realtime(NETWORK_PRIORITY) {
+                tracing::warn!(%error, "the threads that read the network stay in the ordinary class");
+            }
         }
     };
     config.network_begun = Arc::new(begun);
@@ -261,6 +266,7 @@ fn set_threads(config: &mut Config, is_realtime: bool) {
             tracing::warn!(%error, "a long query cannot be put below other threads");
         }
     });
+    heaps
 }
 
 /// Serves clients of other servers until it is stopped.
@@ -269,7 +275,7 @@ fn serve_upstream(
     arguments: &Arguments,
     config: Config,
     url: &Url,
-    (options, limits): (UpstreamOptions, MemoryLimits),
+    (options, limits, heaps): (UpstreamOptions, MemoryLimits, Heaps),
     stop: &Stop,
 ) -> anyhow::Result<()> {
     let upstream = Upstream::new(url.clone(), options, config.door.clone())
@@ -281,7 +287,7 @@ fn serve_upstream(
     let network_begun = Arc::clone(&config.network_begun);
     let (front, shown) = (upstream.clone(), upstream.clone());
     let server = Server::bind(config, upstream).map_err(|error| Refusal::new(format!("cannot listen {error}")))?;
-    let _purging = Purging::start(limits)?;
+    let _purging = Purging::start(limits, heaps)?;
     let hosts: Vec<String> = url.hosts.iter().map(ToString::to_string).collect();
     announce(format_args!("Overtake is listening before {}.\n", hosts.join(", ")));
     for address in server.addresses().context("the server's addresses")? {

@@ -23,7 +23,7 @@ pub(crate) const STACK_BYTES: usize = 8 << 20;
 /// Time that a thread has to leave its sessions when the server ends.
 const END_TIME: Duration = Duration::from_secs(1);
 
-/// What each thread does first.
+/// What each thread does first, in its runtime.
 pub(crate) type Begun = Arc<dyn Fn() + Send + Sync>;
 
 /// The threads. They end with it, and with them all sessions that are still there.
@@ -68,8 +68,10 @@ impl Reader {
         let (alive, ended) = mpsc::channel::<()>();
         let thread = thread.spawn(move || {
             let _alive = alive;
-            begun();
-            let _: Result<(), _> = runtime.block_on(end);
+            let _: Result<(), _> = runtime.block_on(async {
+                begun();
+                end.await
+            });
             // Statements that were handed over and that nobody waits for any more are not waited for either.
             runtime.shutdown_background();
         })?;

@@ -6,16 +6,17 @@
 //! Free memory that will be wanted again costs a page fault for each page: with huge pages 0.2 ms of zeroing at once, and 5 ms where
 //! a hypervisor has to find the memory first, in whichever thread is the first to touch it. So some of it stays ([`Purger::slack`]),
 //! and the rest goes when nobody has used it for seconds ([`Unused`]); freed big blocks stay while blocks of their kind find other
-//! owners. Past half of the limit free memory goes at once.
+//! owners. Past half of the limit free memory goes at once, and the threads are asked for what is free in their heaps ([`Heaps`]).
 
 use crate::memory;
 use anyhow::Context;
 use preempt::memory::{Purge, held_bytes, kept_blocks_reused, kept_bytes, purge};
 use preempt::os;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 
 /// Resident bytes that are no blocks: stacks, the allocator's own, what the program has changed of itself.
 const BESIDE_BLOCKS: usize = 64 << 20;
@@ -96,6 +97,8 @@ struct Purger {
     unused: Unused,
     /// Resident bytes beside blocks that the last purge has left, as it could not give them back, and until when it is not tried again.
     floor: (usize, Instant),
+    /// Purges that have given little back, one after another.
+    vain: u32,
     /// When blocks found other owners last, and how many had.
     reused: (Instant, usize),
 }
@@ -115,7 +118,7 @@ struct Sample {
 
 impl Purger {
     fn new(limits: MemoryLimits, now: Instant) -> Purger {
-        Purger { limits, unused: Unused::new(now), floor: (0, now), reused: (now, 0) }
+        Purger { limits, unused: Unused::new(now), floor: (0, now), vain: 0, reused: (now, 0) }
     }
 
     /// Bytes of free memory that stay: a sixteenth of what is used, within bounds.
@@ -159,12 +162,22 @@ impl Purger {
         None
     }
 
-    /// After a purge. One that gave little back is not repeated soon: what is free stands between blocks that are used.
-    fn has_purged(&mut self, before: Sample, after: Sample, now: Instant) {
+    /// After a purge. One that gave little back is not repeated soon: what is free stands between blocks that are used, or in the heaps
+    /// of threads. While statements may be refused for it the latter is tried for, and then this says so.
+    fn has_purged(&mut self, before: Sample, after: Sample, now: Instant) -> bool {
         const LITTLE: usize = 16 << 20;
+        /// So many times.
+        const TRIES: u32 = 20;
         let is_little = before.resident.saturating_sub(after.resident) < LITTLE;
-        let pause = if is_little { Duration::from_secs(10) } else { Duration::from_secs(1) };
+        self.vain = if is_little { self.vain.saturating_add(1) } else { 0 };
+        let is_tried = self.limits.resident / 2 < after.resident && self.vain <= TRIES;
+        let pause = match (is_tried, is_little) {
+            (true, _) => Duration::from_millis(100),
+            (false, true) => Duration::from_secs(10),
+            (false, false) => Duration::from_secs(1),
+        };
         self.floor = (after.resident.saturating_sub(after.held), now + pause);
+        is_tried
     }
 }
 
@@ -173,6 +186,26 @@ fn sample() -> Option<Sample> {
     let resident = memory::anonymous_bytes()?;
     preempt::memory::set_resident_bytes(resident);
     Some(Sample { held: held_bytes(), kept: kept_bytes(), resident, reused: kept_blocks_reused() })
+}
+
+/// Threads that run statements, each with a heap of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Heaps(Arc<Mutex<Vec<Handle>>>);
+
+impl Heaps {
+    /// Adds this thread, which is in its runtime. Others are of no account: they end when they have nothing to do.
+    pub fn add_this(&self) {
+        if let Ok(runtime) = Handle::try_current() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(runtime);
+        }
+    }
+
+    /// Asks each thread to give what is free in its heap back to the allocator, when it has done what it is at.
+    fn collect(&self) {
+        for runtime in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            drop(runtime.spawn(async { preempt::memory::collect() }));
+        }
+    }
 }
 
 /// The thread, until it is dropped.
@@ -186,10 +219,10 @@ impl Purging {
     ///
     /// # Errors
     /// When there is no thread.
-    pub fn start(limits: MemoryLimits) -> anyhow::Result<Purging> {
+    pub fn start(limits: MemoryLimits, heaps: Heaps) -> anyhow::Result<Purging> {
         let is_over = Arc::new(AtomicBool::new(false));
         let there = Arc::clone(&is_over);
-        let body = move || run(limits, &there);
+        let body = move || run(limits, &heaps, &there);
         let thread = thread::Builder::new().name("memory".to_owned()).spawn(body).context("the thread of memory")?;
         Ok(Purging { is_over, thread: Some(thread) })
     }
@@ -206,7 +239,7 @@ impl Drop for Purging {
     }
 }
 
-fn run(limits: MemoryLimits, is_over: &AtomicBool) {
+fn run(limits: MemoryLimits, heaps: &Heaps, is_over: &AtomicBool) {
     let mut purger = Purger::new(limits, Instant::now());
     while !is_over.load(SeqCst) {
         let Some(before) = sample() else {
@@ -222,7 +255,9 @@ fn run(limits: MemoryLimits, is_over: &AtomicBool) {
                     purge(more);
                     after = sample().unwrap_or(after);
                 }
-                purger.has_purged(before, after, Instant::now());
+                if purger.has_purged(before, after, Instant::now()) {
+                    heaps.collect();
+                }
             }
             tracing::debug!(?what, ?before, ?after, "free memory was given back to the system");
         }
@@ -270,6 +305,16 @@ mod tests {
         assert_eq!(purger.decide(of(100, 0, 215, 0), now + PERIOD * 2), Purge::HugePages);
         assert_eq!(purger.decide(of(100, 0, 180, 0), now + Duration::from_secs(9)), Purge::Freed);
         assert_eq!(purger.decide(of(100, 0, 180, 0), now + Duration::from_secs(10)), Purge::HugePages);
+        // Past half of the limit it is tried for again at once, when the threads have looked into their heaps; but not for ever.
+        let stuck = of(100, 0, 900, 0);
+        let mut tries = 0;
+        while purger.has_purged(stuck, stuck, now) {
+            assert_eq!(purger.decide(stuck, now), Purge::Freed);
+            assert_eq!(purger.decide(stuck, now + Duration::from_millis(100)), Purge::HugePages);
+            tries += 1;
+        }
+        assert!((10..30).contains(&tries), "{tries}");
+        assert_eq!(purger.decide(stuck, now + Duration::from_secs(9)), Purge::Freed);
     }
 
     #[test]
