@@ -379,6 +379,42 @@ fn finish(client: &mut Client, text: &str) -> Result<String, String> {
     result
 }
 
+/// Goal: who is told of a deadlock over keys is told of the transactions that were waited for, and of no table. Method: two sessions
+/// insert what the other one has inserted.
+#[test]
+fn a_deadlock_over_keys_is_one_of_transactions() {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let (mut one, mut two) = (client(&database), client(&database));
+    one.run("create table first (id int primary key); create table keys (id int primary key)");
+    for (client, key) in [(&mut one, 10), (&mut two, 11)] {
+        finish(client, "begin").unwrap();
+        finish(client, &format!("insert into keys values ({key})")).unwrap();
+    }
+    let begin = |client: &mut Client, text: &str| {
+        let statement = client.0.prepare_once(text, &[]).unwrap();
+        client.0.bind(&statement, Vec::new()).unwrap()
+    };
+    let mut waits = begin(&mut one, "insert into keys values (11)");
+    assert!(matches!(one.0.execute(&mut waits), Ok(Step::Parked(_))));
+    let mut closes = begin(&mut two, "insert into keys values (10)");
+    let error = loop {
+        match two.0.execute(&mut closes) {
+            Ok(Step::Parked(parked)) => parked.wait(),
+            Ok(_) => panic!("it is no deadlock"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.state().0, "40P01");
+    let detail = error.detail_text().unwrap();
+    for line in detail.lines() {
+        let (what, number) = line.split_once(" on transaction ").unwrap_or_else(|| panic!("{line}"));
+        assert_eq!(what, "Process 0 waits for ShareLock");
+        let (number, by) = number.split_once("; ").unwrap();
+        assert_eq!((number.parse::<u32>().is_ok(), by), (true, "blocked by process 0."));
+    }
+    assert_eq!(detail.lines().count(), 2);
+}
+
 /// Goal: no change is lost beside definitions, and nobody sees half of a transaction that defines something. Method: sessions
 /// on threads of their own increment counters and read two sums of which transactions with an ALTER TABLE move parts.
 #[test]

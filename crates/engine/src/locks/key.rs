@@ -7,10 +7,12 @@ use std::sync::Arc;
 /// What somebody wants to lock, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wanted {
-    /// The table, or that of the row, as [`crate::Table::number`] says. None: a transaction's end.
+    /// The table, or that of the row, as [`crate::Table::number`] says.
     pub table: Option<u32>,
     /// The row.
     pub row: Option<u64>,
+    /// The transaction whose end is waited for. Then there is no table.
+    pub transaction: Option<u64>,
     /// The application's own number. Then there is no table.
     pub advisory: Option<Advisory>,
     /// How: as in SQL; `transaction` for the wait for a transaction's end.
@@ -60,7 +62,8 @@ impl Key {
             Key::Transaction(_) | Key::Advisory(_) => (None, None),
         };
         let advisory = if let Key::Advisory(advisory) = self { Some(advisory) } else { None };
-        Wanted { table, row, advisory, mode: mode.name() }
+        let transaction = if let Key::Transaction(transaction) = self { Some(transaction) } else { None };
+        Wanted { table, row, transaction, advisory, mode: mode.name() }
     }
 
     /// Well mixed.

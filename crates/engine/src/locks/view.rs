@@ -120,7 +120,7 @@ impl Copied {
 
     fn tell(self, name: &dyn Fn(u32) -> Option<String>, all: &mut Vec<LockView>) {
         let one = |mode: Mode, transaction| {
-            let Wanted { table, row, advisory, mode } = self.key.wanted(mode);
+            let Wanted { table, row, transaction: _, advisory, mode } = self.key.wanted(mode);
             LockView {
                 table: table.and_then(name),
                 table_number: table,

@@ -13,7 +13,7 @@ use crate::datum::Datum;
 use crate::error::SqlResult;
 use crate::ops::{Env, Function, get};
 use crate::types::{Element, Kind};
-use engine::{Advisory, LockView, Waited, Wanted};
+use engine::{Advisory, LockView, Table, Waited, Wanted};
 use std::collections::{BTreeMap, HashMap};
 
 /// What the engine calls a session: [`pid`] is the other way.
@@ -147,8 +147,12 @@ fn mode(words: &str) -> String {
 }
 
 /// PostgreSQL's numbers of transactions have 32 bits.
+fn short(transaction: u64) -> u32 {
+    transaction as u32
+}
+
 fn xid(transaction: u64) -> Datum {
-    oid(transaction as u32)
+    oid(short(transaction))
 }
 
 /// The rows of `pg_locks`.
@@ -223,14 +227,18 @@ pub(crate) fn named(state: &State, wanted: &Wanted) -> String {
             None => "the catalog".to_owned(),
         };
     }
-    let number = wanted.table.unwrap_or_default();
-    match (state.tables().find(|table| table.table.number() == number), wanted.row) {
-        (Some(table), Some(_)) => format!("row in relation \"{}\"", table.name),
-        (Some(table), None) => format!("relation \"{}\"", table.name),
+    if let Some(transaction) = wanted.transaction {
+        return format!("transaction {}", short(transaction));
+    }
+    let number = |table: &Table| wanted.table == Some(table.number());
+    let table = state.tables().find(|table| number(&table.table)).map(|table| &table.name);
+    let found = table.or_else(|| state.sequences().find(|one| number(&one.shared.lock)).map(|one| &one.name));
+    match (found, wanted.row) {
+        (Some(name), Some(_)) => format!("row in relation \"{name}\""),
+        (Some(name), None) => format!("relation \"{name}\""),
         // A table that another transaction is making, or has replaced.
         (None, Some(_)) => "row".to_owned(),
-        (None, None) if wanted.table.is_some() => "relation".to_owned(),
-        (None, None) => "transaction".to_owned(),
+        (None, None) => "relation".to_owned(),
     }
 }
 
