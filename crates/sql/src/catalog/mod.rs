@@ -87,15 +87,16 @@ impl Catalog {
     }
 
     /// A state that becomes everybody's with a commit, the one that it was made of, and the descriptions that are out of date
-    /// then. The caller has held the lock [`ORDER`] since it took that one.
+    /// then; with the sequences that are defined anew, and those that are dropped. The caller has held the lock [`ORDER`] since it took that one.
     pub(crate) fn publication(
         &self,
         base: &State,
         state: Arc<State>,
         replaced: Vec<Replaced>,
         retired: Vec<Arc<TableInfo>>,
-        sequences: Vec<Arc<Sequence>>,
+        [sequences, dropped]: [Vec<Arc<Sequence>>; 2],
     ) -> Publication<'_> {
-        Publication { catalog: self, base: base.version(), state, replaced, retired, sequences, current: None }
+        let base = base.version();
+        Publication { catalog: self, base, state, replaced, retired, sequences, dropped, current: None }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Publication<'c> {
     pub(super) retired: Vec<Arc<TableInfo>>,
     /// Sequences that are defined anew. Whoever has waited for one of these finds that out, too.
     pub(super) sequences: Vec<Arc<Sequence>>,
+    /// Sequences that are dropped.
+    pub(super) dropped: Vec<Arc<Sequence>>,
     /// The state of before, between announcement and decision.
     pub(super) current: Option<RwLockWriteGuard<'c, Arc<State>>>,
 }
@@ -50,6 +52,7 @@ impl AtDecision for Publication<'_> {
         if is_committed {
             self.retired.iter().for_each(|table| table.retired.store(true, Ordering::Release));
             self.sequences.iter().for_each(Sequence::publish);
+            self.dropped.iter().for_each(|sequence| sequence.retire());
             *current = Arc::clone(&self.state);
         } else {
             self.catalog.current_version.store(current.version(), Ordering::SeqCst);
@@ -68,7 +71,8 @@ mod tests {
         let next = || Arc::new(base.next(catalog.version()));
         let (first, second) = (next(), next());
         for (state, is_newest) in [(&first, true), (&second, false)] {
-            let mut publication = catalog.publication(&base, Arc::clone(state), Vec::new(), Vec::new(), Vec::new());
+            let mut publication =
+                catalog.publication(&base, Arc::clone(state), Vec::new(), Vec::new(), Default::default());
             assert_eq!(publication.before(), is_newest);
             publication.after(is_newest);
             assert_eq!((catalog.current().version(), catalog.current_version()), (first.version(), first.version()));

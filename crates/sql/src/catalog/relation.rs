@@ -429,7 +429,7 @@ impl Sequence {
     }
 
     /// The definition that counts for a transaction that has locked it: the committed one, unless this is the transaction's
-    /// own. Nothing: it was dropped.
+    /// own. Nothing: it was dropped, though whoever has an older catalog still finds it there.
     pub(crate) fn newest(self: &Arc<Sequence>) -> Option<Arc<Sequence>> {
         let current = self.shared.current.read().unwrap_or_else(PoisonError::into_inner);
         let Some(current) = &*current else { return Some(Arc::clone(self)) };
@@ -441,13 +441,18 @@ impl Sequence {
     pub(crate) fn publish(self: &Arc<Sequence>) {
         *self.shared.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::downgrade(self));
     }
+
+    /// It is committed that there is none any more.
+    pub(crate) fn retire(&self) {
+        *self.shared.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Weak::new());
+    }
 }
 
 /// See [`Sequence`].
 pub struct SharedSequence {
     /// A table of the engine without columns, which is locked in its place: who takes values locks it as who writes rows.
     pub(crate) lock: Arc<Table>,
-    /// The committed definition, which the catalog keeps; nothing before the first is.
+    /// The committed definition, which the catalog keeps; nothing before the first is. Once it is dropped, one that is gone.
     current: RwLock<Option<Weak<Sequence>>>,
 }
 

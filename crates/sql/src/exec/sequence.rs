@@ -112,7 +112,7 @@ impl Run<'_> {
         }
         let relation = match &values[..] {
             [Datum::Oid(oid), ..] => self.catalog.relation_numbered(*oid).ok_or_else(|| {
-                SqlError::new(SqlState::UNDEFINED_TABLE, format!("could not open relation with OID {oid}"))
+                SqlError::new(SqlState::INTERNAL_ERROR, format!("could not open relation with OID {oid}"))
             })?,
             [Datum::Text(name), ..] => self.catalog.relation_written(self.path, name)?,
             _ => return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a sequence is named by its number or its name")),
@@ -126,7 +126,7 @@ impl Run<'_> {
                 self.txn.announce(&sequence.shared.lock)?;
                 newest = sequence.newest().ok_or_else(|| {
                     let message = format!("could not open relation with OID {}", sequence.oid);
-                    SqlError::new(SqlState::UNDEFINED_TABLE, message)
+                    SqlError::new(SqlState::INTERNAL_ERROR, message)
                 })?;
                 &newest
             }

@@ -43,7 +43,8 @@ impl Database {
             let table = self.described(&mut state, table)?;
             state.add(Relation::Table(Arc::new(table)))?;
         }
-        let publication = &mut self.catalog.publication(&base, Arc::new(state), Vec::new(), Vec::new(), Vec::new());
+        let publication =
+            &mut self.catalog.publication(&base, Arc::new(state), Vec::new(), Vec::new(), Default::default());
         session.commit_with(publication)?;
         Ok(())
     }

@@ -448,7 +448,11 @@ impl Session {
             Some(Relation::Sequence(before)) => !Arc::ptr_eq(before, sequence),
             _ => true,
         };
-        let sequences: Vec<Arc<Sequence>> = work.states.published.sequences().filter(is_new).cloned().collect();
+        let is_gone = |sequence: &&Arc<Sequence>| work.states.published.relation_numbered(sequence.oid).is_none();
+        let sequences = [
+            work.states.published.sequences().filter(is_new).cloned().collect(),
+            work.base.sequences().filter(is_gone).cloned().collect(),
+        ];
         let replaced = retired.iter().filter_map(|old| {
             let new = work.states.published.table_numbered(old.oid).map(|new| Arc::clone(&new.table));
             let is_another = new.as_ref().is_none_or(|new| !Arc::ptr_eq(new, &old.table));
