@@ -350,6 +350,16 @@ impl Run<'_> {
         if bytes <= BYTES_MAX { Ok(()) } else { Err(too_much()) }
     }
 
+    /// So many bytes that were kept for this are no longer.
+    fn give_back(&self, of: Use, bytes: usize) {
+        let before = self.spent.bytes.get();
+        let left = before.saturating_sub(bytes);
+        self.spent.bytes.set(left);
+        if before / SMALL_BYTES != left / SMALL_BYTES {
+            self.spent.holdings.tell(&self.env.holdings, of, self.txn.bytes_made());
+        }
+    }
+
     /// Passes all rows of a plan to `each`.
     fn every(
         &self,

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** rows that are equal in the order stay as they came.
 
-use super::{Each, Flow, Rows, Run, expr};
+use super::{Each, Flow, Rows, Run, bytes_of, expr};
 use crate::bulk::Bulk;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -57,16 +57,20 @@ impl Run<'_> {
             if worst.as_ref().is_some_and(|worst| order_of(&values, worst, keys).is_ge()) {
                 return Ok(());
             }
-            if full.is_none() {
-                self.keep(Use::Sorts, row)?;
-                self.keep(Use::Sorts, &values)?;
-            }
+            self.keep(Use::Sorts, row)?;
+            self.keep(Use::Sorts, &values)?;
             all.push((values.as_slice().into(), row.into()));
             if let (Some(full), Some(wanted)) = (full, wanted)
                 && full <= all.len()
             {
                 pulse::sort_by(&mut all, by_keys)?;
+                let mut gone = 0;
+                for (values, row) in &all[wanted.min(all.len())..] {
+                    pulse::tick(pulse::ITEM)?;
+                    gone += bytes_of(values) + bytes_of(row);
+                }
                 all.truncate(wanted);
+                self.give_back(Use::Sorts, gone);
                 worst = all.last().map(|(values, _)| values.clone());
             }
             Ok(())
@@ -211,3 +215,39 @@ impl Run<'_> {
 
 /// The most rows that are wanted of an order for which the rest is not kept.
 const TOP_MAX: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use crate::datum::Datum;
+    use crate::holdings::{Use, of_sessions};
+    use crate::session::{Connect, Database, Outcome, Step};
+    use engine::{Engine, EngineConfig};
+
+    /// Method: what is held is looked at while a statement sorts more than it may keep, of which it needs little.
+    #[test]
+    fn the_first_of_an_order_are_counted_while_they_are_kept() {
+        const PID: u32 = 40_961;
+        let database = Database::new(Engine::new(EngineConfig::in_memory()));
+        let (user, name) = ("postgres".to_owned(), "postgres".to_owned());
+        let wishes = Connect { user, database: name, backend_pid: PID, ..Connect::default() };
+        let mut session = database.connect(wishes).expect("the database is there");
+        let own = of_sessions().into_iter().find(|one| one.pid() == PID).expect("it has begun");
+        let text = "select count(*) from (select repeat('x', 20000) || n as wide, n from generate_series(1, 60000) n
+            order by n desc limit 1000) q";
+        let runs = std::thread::spawn(move || {
+            let statement = session.prepare(text, &[]).expect("it is right");
+            let mut portal = session.bind(&statement, Vec::new()).expect("no parameters");
+            match session.execute(&mut portal) {
+                Ok(Step::Done(Outcome::Rows(rows, _))) => rows.iter().flat_map(|row| row.to_vec()).next(),
+                Ok(_) => None,
+                Err(error) => panic!("{error}"),
+            }
+        });
+        let mut most = 0;
+        while !runs.is_finished() {
+            most = most.max(own.bytes()[Use::Sorts as usize]);
+        }
+        assert_eq!(runs.join().expect("it ends"), Some(Datum::Int8(1000)));
+        assert!((10 << 20..100 << 20).contains(&most), "{most}");
+    }
+}
