@@ -5,6 +5,7 @@
 
 use crate::catalog::{ForeignAction, TableInfo};
 use crate::plan::Expr;
+use crate::types::Kind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -47,12 +48,23 @@ pub(crate) struct Referenced {
     pub(crate) index: usize,
     pub(crate) child: Arc<TableInfo>,
     pub(crate) child_columns: Vec<usize>,
+    /// The kinds as which values of these are compared with the key.
+    pub(crate) compared: Vec<Kind>,
     /// An index of the child that begins with these, in any order.
     pub(crate) child_index: Option<usize>,
     pub(crate) on_delete: ForeignAction,
     pub(crate) on_update: ForeignAction,
     /// Of the child's columns, for `SET DEFAULT`.
     pub(crate) defaults: Vec<Expr>,
+}
+
+/// The kind as which values of a column are compared with those of the key that it refers to. That is the key's equality:
+/// strings that refer to a `char(n)` are compared as such, without the blanks at the end.
+pub(crate) fn compared(child: Kind, parent: Kind) -> Kind {
+    match (child, parent) {
+        (Kind::Text | Kind::Varchar, Kind::Bpchar) => parent,
+        (child, _) => child,
+    }
 }
 
 impl TableRules {

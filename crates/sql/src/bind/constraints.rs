@@ -5,7 +5,7 @@
 use super::write::table_relation;
 use super::{Binder, Scope};
 use crate::catalog::{ForeignAction, ForeignKey, TableInfo};
-use crate::constraints::{Reference, Referenced, Rules, TableRules};
+use crate::constraints::{Reference, Referenced, Rules, TableRules, compared};
 use crate::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 
@@ -70,6 +70,13 @@ impl Binder<'_> {
                 let begins = |of: &[usize]| {
                     of.len() >= key.columns.len() && of[..key.columns.len()].iter().all(|at| key.columns.contains(at))
                 };
+                let kinds = |(at, own): (&usize, &usize)| {
+                    let (child, parent) = (child.columns[*at].kind.kind, table.columns[*own].kind.kind);
+                    (child, compared(child, parent))
+                };
+                let kinds: Vec<_> = key.columns.iter().zip(&columns).map(kinds).collect();
+                // An index has its values in the order of their own kinds.
+                let is_ordered = kinds.iter().all(|(own, compared)| own == compared);
                 let child_index = child.table.indexes().iter().position(|def| begins(&def.columns));
                 referenced.push((
                     constraint.oid,
@@ -79,7 +86,8 @@ impl Binder<'_> {
                         index,
                         child: Arc::clone(child),
                         child_columns: key.columns.clone(),
-                        child_index,
+                        compared: kinds.into_iter().map(|(_, compared)| compared).collect(),
+                        child_index: child_index.filter(|_| is_ordered),
                         on_delete: key.on_delete,
                         on_update: key.on_update,
                         defaults,

@@ -10,8 +10,10 @@ use crate::catalog::{
     Check, ColumnDef, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexMethod, Relation,
     TableInfo,
 };
+use crate::constraints::compared;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::{Context, find_cast, resolve_operator};
 use crate::parse::folded;
 use crate::storage::column_type;
 use crate::types::forms::Forms;
@@ -297,14 +299,14 @@ impl Ddl<'_> {
         let name = self.constraint_name(draft, name.as_ref(), &parts, "fkey")?;
         for (from, to) in own.iter().zip(&referred) {
             let (from, to) = (&draft.columns[*from], &parent_columns[*to]);
-            if crate::ops::resolve_operator("=", Some(to.kind.kind), from.kind.kind).is_err() {
+            if !can_refer(from.kind.kind, to.kind.kind) {
                 let message = format!("foreign key constraint \"{name}\" cannot be implemented");
                 let detail = format!(
                     "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
                     from.name,
                     to.name,
-                    from.kind.name(),
-                    to.kind.name()
+                    from.kind.kind.name(),
+                    to.kind.kind.name()
                 );
                 return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).detail(detail));
             }
@@ -348,14 +350,16 @@ impl Ddl<'_> {
                     let Some(parent) = self.state.table_numbered(key.parent) else { continue };
                     let own: Vec<String> =
                         key.columns.iter().map(|at| format!("c.{}", quoted(&table.columns[*at].name))).collect();
-                    let others: Vec<String> = key
-                        .parent_columns
-                        .iter()
-                        .filter_map(|number| parent.column_numbered(*number))
-                        .map(|at| format!("p.{}", quoted(&parent.columns[at].name)))
-                        .collect();
-                    let pairs: Vec<String> =
-                        own.iter().zip(&others).map(|(own, other)| format!("{own} = {other}")).collect();
+                    let referred = key.parent_columns.iter().filter_map(|number| parent.column_numbered(*number));
+                    let pair = |((at, own), other): ((&usize, &String), usize)| {
+                        let other = &parent.columns[other];
+                        let kind = table.columns[*at].kind.kind;
+                        let compared = compared(kind, other.kind.kind);
+                        // As those who change rows look for the key.
+                        let cast = if compared == kind { "" } else { "::bpchar" };
+                        format!("{own}{cast} = p.{}", quoted(&other.name))
+                    };
+                    let pairs: Vec<String> = key.columns.iter().zip(&own).zip(referred).map(pair).collect();
                     let each = |test: &str, by: &str| {
                         own.iter().map(|own| format!("{own} IS {test}")).collect::<Vec<_>>().join(by)
                     };
@@ -405,6 +409,17 @@ impl Ddl<'_> {
         let bound = binder.query(query, None)?;
         self.run.collect(&bound.plan, None)
     }
+}
+
+/// Whether values of a column can be looked up among those of a key: an operator compares both as they are, or the column's as
+/// the key's.
+fn can_refer(from: Kind, to: Kind) -> bool {
+    let plain = |kind: Kind| if kind == Kind::Varchar { Kind::Text } else { kind };
+    let (from, to) = (plain(from), plain(to));
+    resolve_operator("=", Some(to), from).is_ok_and(|found| {
+        let is_direct = (found.operator.left, found.operator.right) == (Some(to), from);
+        is_direct || from == to || find_cast(from, to, Context::Implicit).is_some()
+    })
 }
 
 /// A condition without the table's name before its columns': it holds for a row of whatever name.

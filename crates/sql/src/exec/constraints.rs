@@ -6,15 +6,15 @@
 
 use super::{Rows, Run};
 use crate::catalog::{ForeignAction, TableInfo};
-use crate::constraints::{Reference, Referenced, Rules, TableRules};
+use crate::constraints::{Reference, Referenced, Rules, TableRules, compared};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::is_same;
 use crate::ops::{self, Context};
-use crate::plan::Hold;
+use crate::plan::{Hold, is_same_constant};
 use crate::storage::search::{Sought, sought};
 use crate::storage::{datum, store};
-use crate::types::SqlType;
+use crate::types::{Kind, SqlType};
 use engine::{Row, RowId, RowLock, TableLock, Value, Wait};
 use std::sync::Arc;
 
@@ -43,13 +43,17 @@ pub(super) fn row_of(table: &TableInfo, row: &Row<'_>) -> Vec<Datum> {
     table.columns.iter().enumerate().map(|(at, column)| datum(row.get(at), column.kind)).collect()
 }
 
-/// Whether a row has this key in these columns.
-fn has_key(table: &TableInfo, row: &Row<'_>, columns: &[usize], key: &[Datum]) -> bool {
-    columns.iter().zip(key).all(|(at, value)| {
-        let kind = table.columns[*at].kind;
-        let own = datum(row.get(*at), kind);
-        !own.is_null() && is_same(&own, value, kind.kind)
+/// Whether a row has this key in these columns, whose values are compared as these kinds.
+fn has_key(table: &TableInfo, row: &Row<'_>, columns: &[usize], kinds: &[Kind], key: &[Datum]) -> bool {
+    columns.iter().zip(kinds).zip(key).all(|((at, kind), value)| {
+        let own = datum(row.get(*at), table.columns[*at].kind);
+        !own.is_null() && is_same(&own, value, *kind)
     })
+}
+
+/// The kinds of some columns of a table.
+fn kinds_of(table: &TableInfo, columns: &[usize]) -> Vec<Kind> {
+    columns.iter().map(|at| table.columns[*at].kind.kind).collect()
 }
 
 /// Hold on a table whose rows must be there, or must not.
@@ -85,20 +89,21 @@ impl Run<'_> {
     /// A row was changed.
     pub(super) fn updated(&self, rules: &Arc<Rules>, table: &TableInfo, row: RowId, old: &[Datum], new: &[Datum]) {
         let Some(own) = rules.tables.get(&table.oid) else { return };
-        let differ = |columns: &[usize]| {
+        let differ = |columns: &[usize], is_same: &dyn Fn(&Datum, &Datum, Kind) -> bool| {
             columns.iter().any(|at| match (old.get(*at), new.get(*at), table.columns.get(*at)) {
                 (Some(old), Some(new), Some(column)) => !is_same(old, new, column.kind.kind),
                 _ => true,
             })
         };
         for (referenced, of) in own.referenced.iter().enumerate() {
-            if differ(&of.columns) {
+            // Who refers to it shall have a value that is equal but looks different, too.
+            if differ(&of.columns, &|old, new, _| is_same_constant(old, new)) {
                 let (old, new) = (key_of(old, &of.columns), Some(key_of(new, &of.columns)));
                 self.event(rules, table.oid, What::Gone { referenced, old, new });
             }
         }
         for (reference, of) in own.references.iter().enumerate() {
-            if differ(&of.columns) {
+            if differ(&of.columns, &is_same) {
                 self.event(rules, table.oid, What::Refers { reference, row });
             }
         }
@@ -163,7 +168,10 @@ impl Run<'_> {
             let text = self.key_text(child, columns, &row);
             refused(format!("Key {text} is not present in table \"{}\".", parent.name))
         };
-        let Some(wanted) = self.as_others(&key, child, columns, parent, parent_columns)? else {
+        let kinds = kinds_of(parent, parent_columns);
+        let own = kinds_of(child, columns);
+        let compared: Vec<Kind> = own.iter().zip(&kinds).map(|(own, parent)| compared(*own, *parent)).collect();
+        let Some(wanted) = self.as_others(&key, (child, columns, &compared), parent, parent_columns)? else {
             return Err(absent(&key));
         };
         self.hold(parent, READS)?;
@@ -180,25 +188,25 @@ impl Run<'_> {
             let Some(id) = found else { return Err(absent(&key)) };
             let locked = self.txn.lock_row(&parent.table, id, RowLock::KeyShare, Wait::Block)?;
             // What it was waited for may have changed its key, or another row may have it now.
-            if locked.is_some_and(|row| has_key(parent, &row, parent_columns, &wanted)) {
+            if locked.is_some_and(|row| has_key(parent, &row, parent_columns, &kinds, &wanted)) {
                 return Ok(());
             }
         }
     }
 
-    /// The same values as the other table's columns have them; nothing if those cannot have them.
+    /// The same values as the other table's columns have them; nothing if those cannot have them. A table's own are compared as
+    /// these kinds.
     fn as_others(
         &self,
         key: &[Datum],
-        table: &TableInfo,
-        columns: &[usize],
+        (table, columns, compared): (&TableInfo, &[usize], &[Kind]),
         other: &TableInfo,
         other_columns: &[usize],
     ) -> SqlResult<Option<Vec<Datum>>> {
         let mut made = Vec::with_capacity(key.len());
-        for ((value, at), other_at) in key.iter().zip(columns).zip(other_columns) {
+        for (((value, at), compared), other_at) in key.iter().zip(columns).zip(compared).zip(other_columns) {
             let (from, to) = (table.columns[*at].kind, other.columns[*other_at].kind);
-            let Some(value) = self.as_other(value, from, to)? else { return Ok(None) };
+            let Some(value) = self.as_other(value, from, to, *compared)? else { return Ok(None) };
             match sought(value, to.kind, to, &self.env.forms)? {
                 Sought::Exactly(value) => made.push(value),
                 Sought::Between(..) | Sought::Below | Sought::Above => return Ok(None),
@@ -207,7 +215,7 @@ impl Run<'_> {
         Ok(Some(made))
     }
 
-    fn as_other(&self, value: &Datum, from: SqlType, to: SqlType) -> SqlResult<Option<Datum>> {
+    fn as_other(&self, value: &Datum, from: SqlType, to: SqlType, compared: Kind) -> SqlResult<Option<Datum>> {
         if from.kind == to.kind {
             return Ok(Some(value.clone()));
         }
@@ -217,7 +225,7 @@ impl Run<'_> {
         // What does not come back as it was is a value that the other type does not have.
         let Ok(other) = (there.eval)(value, to.kind.into(), self.env) else { return Ok(None) };
         let Ok(again) = (back.eval)(&other, from.kind.into(), self.env) else { return Ok(None) };
-        Ok(is_same(value, &again, from.kind).then_some(other))
+        Ok(is_same(value, &again, compared).then_some(other))
     }
 
     /// Gives `then` the leading values of an index for a key of these columns, in whatever order.
@@ -244,10 +252,10 @@ impl Run<'_> {
 
     /// Rows of the child that refer to this key, as they are now.
     fn children(&self, referenced: &Referenced, key: &[Datum]) -> SqlResult<Vec<RowId>> {
-        let Referenced { child, child_columns, child_index, .. } = referenced;
+        let Referenced { child, child_columns, compared, child_index, .. } = referenced;
         let mut found = Vec::new();
         let mut each = |row: &Row<'_>| {
-            if has_key(child, row, child_columns, key) {
+            if has_key(child, row, child_columns, compared, key) {
                 found.push(row.row_id());
             }
             true
@@ -271,7 +279,8 @@ impl Run<'_> {
         new: Option<&[Datum]>,
     ) -> SqlResult<()> {
         let Referenced { columns, child, child_columns, on_delete, on_update, .. } = referenced;
-        let Some(key) = self.as_others(old, parent, columns, child, child_columns)? else { return Ok(()) };
+        let own = (parent, &**columns, &*kinds_of(parent, columns));
+        let Some(key) = self.as_others(old, own, child, child_columns)? else { return Ok(()) };
         let action = if new.is_some() { *on_update } else { *on_delete };
         let is_read = matches!(action, ForeignAction::NoAction | ForeignAction::Restrict);
         self.hold(child, if is_read { READS } else { Hold::Write })?;
@@ -336,7 +345,7 @@ impl Run<'_> {
         key: &[Datum],
         may_come_back: bool,
     ) -> SqlResult<()> {
-        let Referenced { name, columns, index, child, child_columns, .. } = referenced;
+        let Referenced { name, columns, index, child, child_columns, compared, .. } = referenced;
         if may_come_back {
             let found = self.with_key(parent, *index, columns, old, &mut |values| {
                 Ok(self.txn.newest(&parent.table, *index, values)?.is_some())
@@ -347,7 +356,7 @@ impl Run<'_> {
         }
         for id in self.children(referenced, key)? {
             // Not as the snapshot has it: another column than a unique key may have come to refer to this one.
-            let mut refers = |row: &Row<'_>| has_key(child, row, child_columns, key);
+            let mut refers = |row: &Row<'_>| has_key(child, row, child_columns, compared, key);
             if !self.txn.lock_newest(&child.table, id, RowLock::KeyShare, &mut refers)? {
                 continue;
             }
@@ -369,7 +378,7 @@ impl Run<'_> {
         let child = &*of.child;
         let mut old = None;
         let deleted = self.txn.delete_if(&child.table, id, |row| {
-            let is_it = has_key(child, row, &of.child_columns, key);
+            let is_it = has_key(child, row, &of.child_columns, &of.compared, key);
             old = is_it.then(|| row_of(child, row));
             is_it
         });
@@ -398,8 +407,8 @@ impl Run<'_> {
         let mut patch = |writer: &mut engine::RowWriter<'_>| {
             old = child.columns.iter().enumerate().map(|(at, column)| datum(writer.get(at), column.kind)).collect();
             new.clone_from(&old);
-            let same = |(at, value): (&usize, &Datum)| is_same(&old[*at], value, child.columns[*at].kind.kind);
-            if !of.child_columns.iter().zip(key).all(same) {
+            let same = |((at, kind), value): ((&usize, &Kind), &Datum)| is_same(&old[*at], value, *kind);
+            if !of.child_columns.iter().zip(&of.compared).zip(key).all(same) {
                 return Ok(false);
             }
             self.assign(child, 0, (&of.child_columns, values.to_vec()), &mut new, writer)?;

@@ -608,7 +608,7 @@ impl<'p> Comparison<'p> {
 }
 
 /// Constants are told by how they are kept, not by what they are equal to: 1.0 and 1.00 show themselves as they are, as -0 and 0 do.
-fn is_same_constant(left: &Datum, right: &Datum) -> bool {
+pub(crate) fn is_same_constant(left: &Datum, right: &Datum) -> bool {
     let _ = pulse::walk(left.text_bytes() / BYTES);
     match (left, right) {
         (Datum::Float4(left), Datum::Float4(right)) => left.to_bits() == right.to_bits(),
