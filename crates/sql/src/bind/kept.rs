@@ -6,7 +6,6 @@
 
 use super::{Binder, Note, Noted, Scope};
 use crate::error::{SqlError, SqlResult};
-use crate::ops::Context;
 use crate::parse::print;
 use crate::types::SqlType;
 use sqlparser::ast::{self, Expr, Ident, SelectItem, ValueWithSpan, VisitMut, VisitorMut};
@@ -214,7 +213,7 @@ impl Binder<'_> {
         number(&mut tree);
         let binder = self.noting();
         let bound = binder.expr(&tree, scope).map_err(SqlError::nowhere)?;
-        binder.coerce(bound, to, Context::Assignment).map_err(SqlError::nowhere)?;
+        binder.coerce_default(bound, to).map_err(SqlError::nowhere)?;
         let notes = binder.take_notes();
         Ok((tree, notes))
     }

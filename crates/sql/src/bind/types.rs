@@ -64,6 +64,26 @@ impl Binder<'_> {
         self.coerced(typed, to, context).map(|typed| typed.at(place))
     }
 
+    /// A default as a value of its column. Whether a literal has room in the column is another matter than what it stands for:
+    /// who uses the default finds out.
+    ///
+    /// # Errors
+    /// As [`Binder::coerce`].
+    pub(crate) fn coerce_default(&self, typed: Typed, to: SqlType) -> SqlResult<Typed> {
+        let is_literal = matches!((typed.kind.kind, &typed.expr), (Kind::Unknown, Expr::Constant(Datum::Text(_))));
+        // The modifier of an interval says how it is read.
+        if !is_literal || to.typmod < 0 || to.kind == Kind::Interval {
+            return self.coerce(typed, to, Context::Assignment);
+        }
+        let value = self.coerce(typed, to.kind.into(), Context::Assignment)?;
+        if let Expr::Constant(constant) = &value.expr
+            && let Ok(fitted) = modifier::apply(constant.clone(), to, false)
+        {
+            return Ok(Typed { expr: Expr::Constant(fitted), kind: to, ..value });
+        }
+        self.coerce(value, to, Context::Assignment)
+    }
+
     fn coerced(&self, typed: Typed, to: SqlType, context: Context) -> SqlResult<Typed> {
         let (from, place) = (typed.kind, typed.place);
         if from.kind == Kind::Unknown {

@@ -269,7 +269,8 @@ impl Binder<'_> {
             None => Ok(Expr::Constant(Datum::Null)),
             // Its places are in another text.
             Some(default) => (self.expr(&default.tree, &Scope::default()))
-                .and_then(|value| self.assigned(table, at, value))
+                .and_then(|value| self.coerce_default(value, table.columns[at].kind))
+                .map(|value| value.expr)
                 .map_err(SqlError::nowhere),
         }
     }

@@ -303,7 +303,7 @@ impl Ddl<'_> {
             return Ok(Expr::Constant(crate::datum::Datum::Null));
         };
         let bound = binder.expr(&default.tree, &crate::bind::Scope::default())?;
-        Ok(binder.coerce(bound, column.kind, Context::Assignment)?.expr)
+        Ok(binder.coerce_default(bound, column.kind)?.expr)
     }
 
     fn drop_column(

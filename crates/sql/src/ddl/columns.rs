@@ -10,7 +10,6 @@ use crate::catalog::{
     TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::Context;
 use crate::parse::folded;
 use crate::plan::Place;
 use crate::storage::column_type;
@@ -306,14 +305,15 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// A default for a column of this type. What does not fit is refused now.
+    /// A default for a column of this type. What is no value of the type is refused now; what has no room in the column, when the
+    /// default is used.
     pub(super) fn default(&self, value: &ast::Expr, kind: SqlType, column: &str) -> SqlResult<DefaultExpr> {
         let binder = self.binder();
         let scope = Scope::default();
         scope.clause.set(Clause::Default);
         let bound = binder.expr(value, &scope)?;
         let of = bound.kind;
-        binder.coerce(bound, kind, Context::Assignment).map_err(|error| {
+        binder.coerce_default(bound, kind).map_err(|error| {
             if error.state() != SqlState::CANNOT_COERCE {
                 return error;
             }
