@@ -163,30 +163,39 @@ impl<'t> Source<'t> {
 
     /// As [`Source::word_before`]; if the word is a constraint's with a name, where that begins.
     pub(crate) fn constraint_before(&self, place: Place, words: &[&str]) -> Place {
-        let word = self.word_before(place, words);
+        self.constraint_of(self.word_before(place, words))
+    }
+
+    /// The place of this word, or where the constraint begins whose word it is.
+    pub(crate) fn constraint_of(&self, word: Place) -> Place {
         let at = self.before(word).count();
         if word.is_known() { self.constraint(at) } else { word }
     }
 
-    /// Where `NULL` or `NOT NULL` is said for the second time behind a column's name.
-    pub(crate) fn second_nullness(&self, name: Place) -> Place {
+    /// Where something behind a column's name says that it has nulls although it has none, or the other way round: `NULL`,
+    /// `NOT NULL`, or an identity, which has none.
+    pub(crate) fn other_nullness(&self, name: Place) -> Place {
+        let is = |token: Option<&TokenWithSpan>, word: &str| token.is_some_and(|token| is_one_of(token, &[word]));
         let mut before: [Option<&TokenWithSpan>; 3] = [None; 3];
-        let mut found: Vec<Place> = Vec::new();
+        let mut first = None;
         for token in self.from(name) {
-            let is = |token: Option<&TokenWithSpan>, word: &str| token.is_some_and(|token| is_one_of(token, &[word]));
-            if is(Some(token), "NULL") && !is(before[0], "DEFAULT") {
-                let is_not = is(before[0], "NOT");
-                let named = if is_not { [before[2], before[1]] } else { [before[1], before[0]] };
-                let begin = match (named, is_not) {
-                    ([Some(word), Some(_)], _) if is(Some(word), "CONSTRAINT") => word,
-                    (_, true) => before[0].unwrap_or(token),
-                    (_, false) => token,
-                };
-                found.push(begin.span.into());
+            let is_null = is(Some(token), "NULL") && !is(before[0], "DEFAULT");
+            if is_null || is(Some(token), "GENERATED") {
+                let has_not = is_null && is(before[0], "NOT");
+                let takes_nulls = is_null && !has_not;
+                if *first.get_or_insert(takes_nulls) != takes_nulls {
+                    let named = if has_not { [before[2], before[1]] } else { [before[1], before[0]] };
+                    let begin = match named {
+                        [Some(word), Some(_)] if is(Some(word), "CONSTRAINT") => word,
+                        _ if has_not => before[0].unwrap_or(token),
+                        _ => token,
+                    };
+                    return begin.span.into();
+                }
             }
             before = [Some(token), before[0], before[1]];
         }
-        found.get(1).copied().unwrap_or_default()
+        Place::NOWHERE
     }
 
     /// The token behind the one at this place.

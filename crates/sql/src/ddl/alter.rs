@@ -540,22 +540,30 @@ impl Ddl<'_> {
                 work.draft.columns[at].default =
                     Some(self.default(value, work.draft.columns[at].kind, name).map_err(SqlError::nowhere)?);
             }
-            AlterColumnOperation::DropDefault => work.draft.columns[at].default = None,
+            AlterColumnOperation::DropDefault => {
+                if work.draft.columns[at].identity.is_some() {
+                    let message =
+                        format!("column \"{name}\" of relation \"{}\" is an identity column", work.draft.name);
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
+                        .hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."));
+                }
+                work.draft.columns[at].default = None;
+            }
             AlterColumnOperation::SetDataType { data_type, using, had_set: _ } => {
                 return self.set_type(work, at, data_type, using.as_ref());
             }
             AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
                 let mut column = work.draft.columns[at].clone();
-                if column.identity.is_some() || column.default.is_some() {
-                    let message =
-                        format!("column \"{name}\" of relation \"{}\" already has a default value", work.draft.name);
-                    return Err(SqlError::new(SqlState("55000"), message));
-                }
-                if !column.not_null {
-                    let message = format!(
-                        "column \"{name}\" of relation \"{}\" must be declared NOT NULL before identity can be added",
-                        work.draft.name
-                    );
+                super::sequence::check_identity(column.kind)?;
+                let wrong = if !column.not_null {
+                    Some("must be declared NOT NULL before identity can be added")
+                } else if column.identity.is_some() {
+                    Some("is already an identity column")
+                } else {
+                    column.default.is_some().then_some("already has a default value")
+                };
+                if let Some(wrong) = wrong {
+                    let message = format!("column \"{name}\" of relation \"{}\" {wrong}", work.draft.name);
                     return Err(SqlError::new(SqlState("55000"), message));
                 }
                 let always = matches!(generated_as, Some(ast::GeneratedAs::Always));

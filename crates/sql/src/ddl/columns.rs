@@ -3,7 +3,7 @@
 //! **Invariant:** positions of columns in indexes and constraints are those of the draft's columns, whatever order its parts come in.
 
 use super::Ddl;
-use super::sequence::Numbers;
+use super::sequence::{Numbers, check_identity};
 use crate::bind::{Binder, Clause, Scope, no_collation, not_collated, refuse, takes_collation};
 use crate::catalog::{
     ColumnDef, Constraint, Counted, DefaultExpr, Identity, IndexInfo, Relation, Schema, Sequence, SequenceValue,
@@ -165,6 +165,9 @@ impl Ddl<'_> {
         draft.next_column += 1;
         let mut says_null = false;
         let mut numbers = serial.map(|kind| (None, Numbers::of(kind.into())));
+        let mut is_identity = false;
+        // What `serial` stands for is written nowhere.
+        let written = |place: Place| if serial.is_some() { Place::NOWHERE } else { place };
         let mut sequence_name = None;
         for ast::ColumnOptionDef { name: constraint, option } in options {
             match option {
@@ -172,16 +175,14 @@ impl Ddl<'_> {
                 ColumnOption::NotNull => def.not_null = true,
                 ColumnOption::Default(value) => {
                     let too_many = if def.default.is_some() || serial.is_some() {
-                        Some("multiple default values")
+                        Some("multiple default values specified")
                     } else {
-                        matches!(numbers, Some((Some(_), _))).then_some("both default and identity")
+                        is_identity.then_some("both default and identity specified")
                     };
                     if let Some(what) = too_many {
-                        let message =
-                            format!("{what} specified for column \"{}\" of table \"{}\"", def.name, draft.name);
-                        let (error, binder) = (SqlError::new(SqlState::SYNTAX_ERROR, message), self.binder());
+                        let (error, binder) = (contradiction(what, &def.name, &draft.name), self.binder());
                         let place = binder.source.constraint_before(binder.start(value), &["DEFAULT"]);
-                        return Err(binder.at_place(error, place));
+                        return Err(binder.at_place(error, written(place)));
                     }
                     def.default = Some(self.default(value, kind, &def.name)?);
                 }
@@ -219,10 +220,19 @@ impl Ddl<'_> {
                         generation_expr.is_some() || matches!(generated_as, GeneratedAs::ExpStored) =>
                             "GENERATED ALWAYS AS (expression) STORED"
                     );
-                    if !matches!(kind.kind, Kind::Int2 | Kind::Int4 | Kind::Int8) {
-                        let message = "identity column type must be smallint, integer, or bigint";
-                        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+                    let too_many = if is_identity {
+                        Some("multiple identity specifications")
+                    } else {
+                        (def.default.is_some() || serial.is_some()).then_some("both default and identity specified")
+                    };
+                    if let Some(what) = too_many {
+                        let (error, binder) = (contradiction(what, &def.name, &draft.name), self.binder());
+                        let after = |place: Place| binder.source.word_after(place, &["GENERATED"]);
+                        let first = after(name.span.into());
+                        let word = if is_identity { after(binder.source.next(first)) } else { first };
+                        return Err(binder.at_place(error, written(binder.source.constraint_of(word))));
                     }
+                    is_identity = true;
                     let always = matches!(generated_as, GeneratedAs::Always);
                     let mut own = Numbers::of(kind);
                     own.set(&self.binder(), sequence_options.as_deref().unwrap_or_default())?;
@@ -251,12 +261,9 @@ impl Ddl<'_> {
             }
         }
         if says_null && def.not_null {
-            let message = format!(
-                "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{}\"",
-                def.name, draft.name
-            );
-            let (error, binder) = (SqlError::new(SqlState::SYNTAX_ERROR, message), self.binder());
-            return Err(binder.at_place(error, binder.source.second_nullness(name.span.into())));
+            let error = contradiction("conflicting NULL/NOT NULL declarations", &def.name, &draft.name);
+            let binder = self.binder();
+            return Err(binder.at_place(error, written(binder.source.other_nullness(name.span.into()))));
         }
         if let Some((always, numbers)) = numbers {
             self.number(draft, &mut def, always, numbers)?;
@@ -276,6 +283,9 @@ impl Ddl<'_> {
         always: Option<bool>,
         numbers: Numbers,
     ) -> SqlResult<()> {
+        if always.is_some() {
+            check_identity(def.kind)?;
+        }
         let schema = draft.schema;
         let name = self.free_name(&[&draft.name, &def.name], "seq", |name| self.is_taken(schema, name));
         let shared = self.shared_sequence(schema, &name)?;
@@ -328,6 +338,11 @@ impl Ddl<'_> {
         let (tree, uses) = self.binder().kept(value, &Scope::default(), kind)?;
         Ok(DefaultExpr { tree, uses })
     }
+}
+
+/// `42601`: parts of a column's definition do not go together.
+fn contradiction(what: &str, column: &str, table: &str) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, format!("{what} for column \"{column}\" of table \"{table}\""))
 }
 
 /// The next value of a sequence, as a default.

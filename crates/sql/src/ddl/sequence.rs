@@ -125,6 +125,17 @@ fn bounds(kind: SqlType) -> (i64, i64) {
     }
 }
 
+/// Whether a sequence can have values of this type.
+fn counts(kind: SqlType) -> bool {
+    matches!(kind.kind, Kind::Int2 | Kind::Int4 | Kind::Int8)
+}
+
+/// # Errors
+/// `22023`: a column of this type cannot be an identity.
+pub(super) fn check_identity(kind: SqlType) -> SqlResult<()> {
+    if counts(kind) { Ok(()) } else { Err(invalid("identity column type must be smallint, integer, or bigint")) }
+}
+
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message.into())
 }
@@ -154,7 +165,7 @@ impl Ddl<'_> {
         };
         refuse!(*temporary => "CREATE TEMPORARY SEQUENCE");
         let kind = data_type.as_ref().map(|data_type| self.binder().type_of(data_type)).transpose()?;
-        if kind.is_some_and(|kind| !matches!(kind.kind, Kind::Int2 | Kind::Int4 | Kind::Int8)) {
+        if kind.is_some_and(|kind| !counts(kind)) {
             return Err(invalid("sequence type must be smallint, integer, or bigint"));
         }
         if let Some(altered) = sequences::altered(name) {
