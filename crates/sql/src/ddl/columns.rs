@@ -269,7 +269,7 @@ impl Ddl<'_> {
             self.number(draft, &mut def, always, numbers)?;
         }
         if let (Some(name), Some(identity)) = (sequence_name, def.identity) {
-            self.name_sequence(identity.sequence, draft.schema, &name)?;
+            self.name_sequence(identity.sequence, draft, &name)?;
         }
         draft.columns.push(def);
         Ok(())
@@ -287,7 +287,7 @@ impl Ddl<'_> {
             check_identity(def.kind)?;
         }
         let schema = draft.schema;
-        let name = self.free_name(&[&draft.name, &def.name], "seq", |name| self.is_taken(schema, name));
+        let name = self.free_name(&[&draft.name, &def.name], "seq", |name| self.is_taken_beside(draft, name));
         let shared = self.shared_sequence(schema, &name)?;
         let sequence = numbers.sequence(Sequence {
             oid: self.catalog.oid()?,

@@ -145,26 +145,22 @@ impl Ddl<'_> {
         [columns, include]: [Vec<usize>; 2],
         is_primary: bool,
     ) -> SqlResult<()> {
-        let is_taken = |draft: &Draft, name: &str| {
-            self.is_taken(draft.schema, name)
-                || draft.name == name
-                || draft.indexes.iter().any(|index| index.name == name)
-                || draft.constraints.iter().any(|constraint| constraint.name == name)
-        };
+        let is_taken = |name: &str| self.is_taken_beside(draft, name) || self.is_constraint(draft, name);
         let name = match name {
             Some(name) => {
                 let name = folded(name);
-                if is_taken(draft, &name) {
+                if self.is_taken_beside(draft, &name) {
                     let message = format!("relation \"{name}\" already exists");
                     return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
                 }
+                check_name(draft, &name)?;
                 name
             }
-            None if is_primary => self.free_name(&[&draft.name], "pkey", |name| is_taken(draft, name)),
+            None if is_primary => self.free_name(&[&draft.name], "pkey", is_taken),
             None => {
                 let mut parts = vec![&*draft.name];
                 parts.extend(columns.iter().chain(&include).map(|at| &*draft.columns[*at].name));
-                self.free_name(&parts, "key", |name| is_taken(draft, name))
+                self.free_name(&parts, "key", is_taken)
             }
         };
         let index = self.add_index(draft, name.clone(), [columns, include], [true, is_primary])?;
@@ -180,14 +176,19 @@ impl Ddl<'_> {
         parts: &[&str],
         suffix: &str,
     ) -> SqlResult<String> {
-        let is_taken = |name: &str| draft.constraints.iter().any(|constraint| constraint.name == name);
-        let Some(name) = name else { return Ok(self.free_name(parts, suffix, is_taken)) };
+        let Some(name) = name else {
+            return Ok(self.free_name(parts, suffix, |name| self.is_constraint(draft, name)));
+        };
         let name = folded(name);
-        if is_taken(&name) {
-            let message = format!("constraint \"{name}\" for relation \"{}\" already exists", draft.name);
-            return Err(SqlError::new(SqlState("42710"), message));
-        }
+        check_name(draft, &name)?;
         Ok(name)
+    }
+
+    /// Whether a table of the draft's schema has a constraint of this name. A name that nobody has said is not one of those.
+    fn is_constraint(&self, draft: &Draft, name: &str) -> bool {
+        let has_it = |constraints: &[Constraint]| constraints.iter().any(|constraint| constraint.name == name);
+        let is_other = |table: &&Arc<TableInfo>| table.schema == draft.schema && table.oid != draft.oid;
+        has_it(&draft.constraints) || self.state.tables().filter(is_other).any(|table| has_it(&table.constraints))
     }
 
     fn add_check(&mut self, draft: &mut Draft, check: &ast::CheckConstraint, column: Option<usize>) -> SqlResult<()> {
@@ -420,6 +421,16 @@ fn can_refer(from: Kind, to: Kind) -> bool {
         let is_direct = (found.operator.left, found.operator.right) == (Some(to), from);
         is_direct || from == to || find_cast(from, to, Context::Implicit).is_some()
     })
+}
+
+/// # Errors
+/// `42710`: the table has a constraint of this name.
+fn check_name(draft: &Draft, name: &str) -> SqlResult<()> {
+    if draft.constraints.iter().all(|constraint| constraint.name != name) {
+        return Ok(());
+    }
+    let message = format!("constraint \"{name}\" for relation \"{}\" already exists", draft.name);
+    Err(SqlError::new(SqlState("42710"), message))
 }
 
 /// A condition without the table's name before its columns': it holds for a row of whatever name.

@@ -15,7 +15,7 @@ impl Ddl<'_> {
             ColumnChange::SequenceName(name) => {
                 let identity = column.identity;
                 let Some(identity) = identity else { return Err(not_identity(&draft.name, &column.name)) };
-                return self.name_sequence(identity.sequence, draft.schema, &name);
+                return self.name_sequence(identity.sequence, draft, &name);
             }
             ColumnChange::Options => {
                 self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
@@ -58,9 +58,9 @@ impl Ddl<'_> {
 
 impl Ddl<'_> {
     /// Gives the sequence of an identity, which was just made, the name that the statement says.
-    pub(super) fn name_sequence(&mut self, sequence: u32, schema: u32, name: &[String]) -> SqlResult<()> {
+    pub(super) fn name_sequence(&mut self, sequence: u32, draft: &Draft, name: &[String]) -> SqlResult<()> {
         let (schema, name) = match name {
-            [name] => (schema, name),
+            [name] => (draft.schema, name),
             [schema, name] => {
                 let found = self.state.schema(schema).ok_or_else(|| {
                     let message = format!("schema \"{schema}\" does not exist");
@@ -76,7 +76,8 @@ impl Ddl<'_> {
         if (own.schema, &own.name) == (schema, name) {
             return Ok(());
         }
-        if self.is_taken(schema, name) {
+        let is_beside = schema == draft.schema;
+        if if is_beside { self.is_taken_beside(draft, name) } else { self.is_taken(schema, name) } {
             let message = format!("relation \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }

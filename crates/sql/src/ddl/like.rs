@@ -127,9 +127,7 @@ impl Ddl<'_> {
             let include = include.iter().map(|name| draft.need_column(name)).collect::<SqlResult<Vec<_>>>()?;
             let mut parts = vec![&*draft.name];
             parts.extend(positions.iter().chain(&include).map(|at| &*draft.columns[*at].name));
-            let name = self.free_name(&parts, "idx", |name| {
-                self.is_taken(draft.schema, name) || draft.indexes.iter().any(|index| index.name == name)
-            });
+            let name = self.free_name(&parts, "idx", |name| self.is_taken_beside(draft, name));
             let at = self.add_index(draft, name, [positions, include], [is_unique, false])?;
             (draft.indexes[at].order, draft.indexes[at].method) = (order, method);
         }

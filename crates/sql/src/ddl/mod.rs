@@ -23,6 +23,7 @@ mod table;
 mod uses;
 mod view;
 
+use self::columns::Draft;
 use crate::bind::{Binder, refuse};
 use crate::catalog::{Catalog, Relation, State, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -190,6 +191,18 @@ impl<'a> Ddl<'a> {
     /// Whether a schema has such a relation.
     pub(crate) fn is_taken(&self, schema: u32, name: &str) -> bool {
         self.state.relations().any(|relation| relation.schema() == schema && relation.name() == name)
+    }
+
+    /// Whether the schema of a table that is being defined has such a relation: the table and its indexes are those of the draft.
+    fn is_taken_beside(&self, draft: &Draft, name: &str) -> bool {
+        let is_other = |relation: &Relation| match relation {
+            Relation::Table(table) | Relation::Index { table, .. } => table.oid != draft.oid,
+            Relation::View(_) | Relation::Sequence(_) => true,
+        };
+        let has_it = |relation: &Relation| relation.schema() == draft.schema && relation.name() == name;
+        draft.name == name
+            || draft.indexes.iter().any(|index| index.name == name)
+            || self.state.relations().any(|relation| has_it(relation) && is_other(relation))
     }
 
     /// A name that its schema does not have: `table_column_suffix`, if need be with a number behind it. The longer of the table's
