@@ -1,13 +1,14 @@
 //! `ALTER TABLE`.
 //!
-//! Its operations change a draft one after another; at the end the table's rows are copied if the draft has other columns
-//! or indexes, and what is new in it is looked at.
+//! Its actions change a draft one after another, in the order of their passes ([`super::passes`]); at the end the table's rows
+//! are copied if the draft has other columns or indexes, and what is new in it is looked at.
 //!
 //! **Invariant:** the table is locked against everybody who writes before the first row is copied.
 
 use super::columns::{Draft, Pending};
 use super::drop::Doomed;
 use super::index::remove_index;
+use super::passes::{Pass, Step, Steps, not_prepared, pass_of};
 use super::renames::{Changed, Renamed};
 use super::rewrite::Source;
 use super::{Ddl, Defined};
@@ -19,21 +20,20 @@ use crate::ops::Context;
 use crate::parse::folded;
 use crate::plan::Expr;
 use crate::pulse;
-use crate::storage::column_type;
 use engine::TableLock;
 use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, DropBehavior, TableConstraint};
 use std::sync::Arc;
 
 /// An `ALTER TABLE` under way.
-struct Work {
-    old: Arc<TableInfo>,
-    draft: Draft,
+pub(super) struct Work<'a> {
+    pub(super) old: Arc<TableInfo>,
+    pub(super) draft: Draft,
     /// Where the draft's columns come from.
-    sources: Vec<Source>,
+    pub(super) sources: Vec<Source>,
     /// Whether rows must be copied.
-    copies: bool,
-    /// References to be added, and whether without a look at the rows that are there.
-    references: Vec<(ast::ForeignKeyConstraint, bool)>,
+    pub(super) copies: bool,
+    /// Steps that are still to be taken.
+    pub(super) steps: Steps<'a>,
     /// Views that name a column that gets another name.
     views: Vec<Changed>,
 }
@@ -106,13 +106,17 @@ impl Ddl<'_> {
         self.lock(&old, operations.iter().map(lock_of).max().unwrap_or(TableLock::AccessExclusive))?;
         let sources = (0..old.columns.len()).map(Source::Column).collect();
         let mut work =
-            Work { draft: Draft::of(&old), old, sources, copies: false, references: Vec::new(), views: Vec::new() };
+            Work { draft: Draft::of(&old), old, sources, copies: false, steps: Steps::default(), views: Vec::new() };
         for operation in operations {
-            self.alter(&mut work, operation)?;
+            let step = self.prepared(&work, operation)?;
+            work.steps.add(pass_of(operation)?, step);
         }
-        for (key, not_valid) in std::mem::take(&mut work.references) {
-            self.add_reference(&mut work.draft, &key)?;
-            work.draft.constraints.last_mut().into_iter().for_each(|added| added.is_valid = !not_valid);
+        while let Some(step) = work.steps.next() {
+            match step {
+                Step::Action(operation) => self.alter(&mut work, operation)?,
+                Step::Retype(retype) => self.retype(&mut work, retype)?,
+                Step::Constraint { pending, not_valid } => self.add_table_constraint(&mut work, &pending, not_valid)?,
+            }
         }
         let Work { old, draft, sources, copies, views, .. } = work;
         let retyped = self.checks_of_retyped(&draft, &old, &sources)?;
@@ -149,23 +153,7 @@ impl Ddl<'_> {
         done
     }
 
-    /// Numbers of the conditions that look at a column whose values are made anew: they may not hold for those.
-    fn checks_of_retyped(&self, draft: &Draft, old: &TableInfo, sources: &[Source]) -> SqlResult<Vec<u32>> {
-        let is_retyped = |at: &usize| {
-            matches!(sources[*at], Source::Made(..)) && old.column_numbered(draft.columns[*at].number).is_some()
-        };
-        let mut found = Vec::new();
-        for constraint in &draft.constraints {
-            if let ConstraintKind::Check(check) = &constraint.what
-                && self.bind_check(&draft.name, &draft.columns, &check.tree)?.iter().any(is_retyped)
-            {
-                found.push(constraint.oid);
-            }
-        }
-        Ok(found)
-    }
-
-    fn alter(&mut self, work: &mut Work, operation: &AlterTableOperation) -> SqlResult<()> {
+    fn alter(&mut self, work: &mut Work<'_>, operation: &AlterTableOperation) -> SqlResult<()> {
         match operation {
             AlterTableOperation::AddColumn { column_keyword: _, if_not_exists, column_def, column_position: None } => {
                 let name = folded(&column_def.name);
@@ -185,13 +173,10 @@ impl Ddl<'_> {
                     _ => error.nowhere(),
                 })?;
                 let at = work.draft.columns.len() - 1;
-                let value = self.default_of(&work.draft.columns[at])?;
+                let value = self.first_value(&work.draft.columns[at])?;
                 work.sources.push(Source::Made(value, work.draft.columns[at].kind));
                 work.copies = true;
-                for one in pending {
-                    self.add_table_constraint(work, one, false)?;
-                }
-                Ok(())
+                pending.into_iter().try_for_each(|one| self.plan_constraint(work, one, false))
             }
             AlterTableOperation::AddConstraint { constraint, not_valid } => {
                 let name = match constraint {
@@ -203,10 +188,7 @@ impl Ddl<'_> {
                     let message = format!("{name} constraints cannot be marked NOT VALID");
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
                 }
-                let before = work.draft.constraints.len();
-                self.add_table_constraint(work, Pending { constraint: constraint.clone(), column: None }, *not_valid)?;
-                work.draft.constraints[before..].iter_mut().for_each(|added| added.is_valid = !not_valid);
-                Ok(())
+                self.plan_constraint(work, Pending { constraint: constraint.clone(), column: None }, *not_valid)
             }
             AlterTableOperation::DropColumn { has_column_keyword: _, column_names, if_exists, drop_behavior } => {
                 for name in column_names {
@@ -276,23 +258,46 @@ impl Ddl<'_> {
         }
     }
 
-    fn add_table_constraint(&mut self, work: &mut Work, pending: Pending, not_valid: bool) -> SqlResult<()> {
-        match &pending.constraint {
-            TableConstraint::ForeignKey(key) => {
-                work.references.push((key.clone(), not_valid));
-                return Ok(());
+    /// A constraint waits for its pass: keys come before what may look at them.
+    fn plan_constraint(&mut self, work: &mut Work<'_>, pending: Pending, not_valid: bool) -> SqlResult<()> {
+        let pass = match &pending.constraint {
+            TableConstraint::PrimaryKey(key) => {
+                self.check_key(&work.draft, &key.columns, &key.include, "primary key").map_err(unplaced)?;
+                Pass::AddIndex
             }
-            TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_) => work.copies = true,
-            _ => {}
-        }
-        // PostgreSQL looks at most of it without the text that it stands in.
-        self.add_constraint(&mut work.draft, &pending).map_err(|error| match error.state() {
-            SqlState::DUPLICATE_COLUMN => error,
-            _ => error.nowhere(),
-        })
+            TableConstraint::Unique(key) => {
+                self.check_key(&work.draft, &key.columns, &key.include, "unique").map_err(unplaced)?;
+                Pass::AddIndex
+            }
+            _ => Pass::AddOther,
+        };
+        work.steps.add(pass, Step::Constraint { pending, not_valid });
+        Ok(())
     }
 
-    /// The value that rows get in a new column.
+    fn add_table_constraint(&mut self, work: &mut Work<'_>, pending: &Pending, not_valid: bool) -> SqlResult<()> {
+        let before = work.draft.constraints.len();
+        match &pending.constraint {
+            TableConstraint::ForeignKey(key) => self.add_reference(&mut work.draft, key)?,
+            other => {
+                work.copies |= matches!(other, TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_));
+                self.add_constraint(&mut work.draft, pending).map_err(unplaced)?;
+            }
+        }
+        work.draft.constraints[before..].iter_mut().for_each(|added| added.is_valid = !not_valid);
+        Ok(())
+    }
+
+    /// The value that rows get in a new column. One that is the same for all is made here, for a table without rows, too.
+    fn first_value(&self, column: &ColumnDef) -> SqlResult<Expr> {
+        let value = self.default_of(column)?;
+        if value.is_volatile() {
+            return Ok(value);
+        }
+        let run = crate::exec::Run { catalog: &self.state, ..self.run.again() };
+        Ok(Expr::Constant(run.value_of(&value, &[])?))
+    }
+
     fn default_of(&self, column: &ColumnDef) -> SqlResult<Expr> {
         let binder = self.binder();
         if let Some(Identity { sequence, .. }) = column.identity {
@@ -308,7 +313,7 @@ impl Ddl<'_> {
 
     fn drop_column(
         &mut self,
-        work: &mut Work,
+        work: &mut Work<'_>,
         name: &str,
         if_exists: bool,
         behavior: Option<&DropBehavior>,
@@ -417,7 +422,7 @@ impl Ddl<'_> {
 
     fn drop_constraint(
         &mut self,
-        work: &mut Work,
+        work: &mut Work<'_>,
         name: &str,
         if_exists: bool,
         behavior: Option<&DropBehavior>,
@@ -484,7 +489,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn rename_column(&mut self, work: &mut Work, old: &str, new: &str) -> SqlResult<()> {
+    fn rename_column(&mut self, work: &mut Work<'_>, old: &str, new: &str) -> SqlResult<()> {
         let at = work
             .draft
             .column(old)
@@ -505,7 +510,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn alter_column(&mut self, work: &mut Work, name: &str, operation: &AlterColumnOperation) -> SqlResult<()> {
+    fn alter_column(&mut self, work: &mut Work<'_>, name: &str, operation: &AlterColumnOperation) -> SqlResult<()> {
         let at = work.draft.need_column(name)?;
         if let AlterColumnOperation::SetDefault { value } = operation
             && let Some(change) = crate::parse::alters::column_change(value)?
@@ -549,9 +554,7 @@ impl Ddl<'_> {
                 }
                 work.draft.columns[at].default = None;
             }
-            AlterColumnOperation::SetDataType { data_type, using, had_set: _ } => {
-                return self.set_type(work, at, data_type, using.as_ref());
-            }
+            AlterColumnOperation::SetDataType { .. } => return Err(not_prepared()),
             AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
                 let mut column = work.draft.columns[at].clone();
                 super::sequence::check_identity(column.kind)?;
@@ -573,81 +576,6 @@ impl Ddl<'_> {
                 work.draft.columns[at] = column;
             }
         }
-        Ok(())
-    }
-
-    fn set_type(
-        &mut self,
-        work: &mut Work,
-        at: usize,
-        data_type: &ast::DataType,
-        using: Option<&ast::Expr>,
-    ) -> SqlResult<()> {
-        let binder = self.binder();
-        let kind = binder.type_of(data_type).map_err(SqlError::nowhere)?;
-        column_type(kind)?;
-        let column = work.draft.columns[at].clone();
-        self.refuse_used_by_views(work.draft.oid, column.number, &column.name)?;
-        let Source::Column(from) = work.sources[at] else {
-            return Err(SqlError::unsupported("to alter the type of a column twice in one statement"));
-        };
-        let scope = super::columns::scope_of(&binder, &work.old.name, &work.old.columns)?;
-        let value = match using {
-            Some(using) => binder.expr(using, &scope)?,
-            None => crate::plan::Typed::new(Expr::Column(from), column.kind),
-        };
-        let value = binder.coerce(value, kind, Context::Assignment).map_err(|error| {
-            if error.state() != SqlState::CANNOT_COERCE {
-                return error;
-            }
-            if using.is_some() {
-                let message = format!(
-                    "result of USING clause for column \"{}\" cannot be cast automatically to type {}",
-                    column.name,
-                    kind.name()
-                );
-                return SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-                    .hint("You might need to add an explicit cast.");
-            }
-            let message = format!("column \"{}\" cannot be cast automatically to type {}", column.name, kind.name());
-            SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(format!(
-                "You might need to specify \"USING {}::{}\".",
-                column.name,
-                kind.name()
-            ))
-        })?;
-        binder.without_parameters()?;
-        if let Some(default) = &column.default {
-            let default = self.default(&default.tree, kind, &column.name).map_err(|_| {
-                let message = format!(
-                    "default for column \"{}\" cannot be cast automatically to type {}",
-                    column.name,
-                    kind.name()
-                );
-                SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-            })?;
-            work.draft.columns[at].default = Some(default);
-        }
-        work.sources[at] = Source::Made(value.expr, kind);
-        work.draft.columns[at].kind = kind;
-        work.draft.columns[at].collation = None;
-        work.copies = true;
-        // What stands on it must still have its operators.
-        for constraint in &work.draft.constraints {
-            if let ConstraintKind::Check(check) = &constraint.what {
-                self.bind_check(&work.draft.name, &work.draft.columns, &check.tree)?;
-            }
-        }
-        super::index::settle_classes(&mut work.draft, at, kind.kind)?;
-        let number = column.number;
-        let is_referred = self.state.referencing(work.draft.oid).any(|child| {
-            child.foreign_keys().any(|(_, key)| key.parent == work.draft.oid && key.parent_columns.contains(&number))
-        });
-        let refers =
-            work.draft.constraints.iter().any(
-                |constraint| matches!(&constraint.what, ConstraintKind::ForeignKey(key) if key.columns.contains(&at)),
-            );
-        refuse!(is_referred || refers => "to alter the type of a column of a foreign key");
         Ok(())
     }
 
@@ -788,6 +716,14 @@ impl Ddl<'_> {
         let message = format!("column \"{}\" of relation \"{}\" contains null values", new.columns[at].name, new.name);
         let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
         Err(self.state.about(error, new).about_column(&new.columns[at].name))
+    }
+}
+
+/// PostgreSQL looks at most of a constraint without the text that it stands in.
+fn unplaced(error: SqlError) -> SqlError {
+    match error.state() {
+        SqlState::DUPLICATE_COLUMN => error,
+        _ => error.nowhere(),
     }
 }
 

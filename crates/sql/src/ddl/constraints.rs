@@ -62,6 +62,19 @@ impl Ddl<'_> {
         }
     }
 
+    /// Looks whether a key's columns, and those beside them, are there.
+    pub(super) fn check_key(
+        &self,
+        draft: &Draft,
+        columns: &[ast::IndexColumn],
+        include: &[ast::Ident],
+        word: &str,
+    ) -> SqlResult<()> {
+        self.key_columns(draft, columns, word)?;
+        self.included(draft, include)?;
+        Ok(())
+    }
+
     fn key_columns(&self, draft: &Draft, of: &[ast::IndexColumn], word: &str) -> SqlResult<Vec<usize>> {
         let binder = self.binder();
         // The place is that of the whole constraint.

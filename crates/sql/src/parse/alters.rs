@@ -197,6 +197,9 @@ pub(super) fn alters(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
         }
         return Ok(());
     }
+    if is(tokens, 1, "table") {
+        check_alone(text, tokens, from)?;
+    }
     let is_relation = ["table", "view", "sequence"].iter().any(|what| is(tokens, 1, what));
     if is_relation && is(tokens, from, "set") && is(tokens, from + 1, "schema") {
         tokens[1] = word(&tokens[1], "table");
@@ -207,6 +210,27 @@ pub(super) fn alters(text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<(
     }
     if is(tokens, 1, "table") {
         columns(text, tokens, from)?;
+    }
+    Ok(())
+}
+
+/// Looks whether a new name, or another schema, is the one action of its `ALTER TABLE`.
+fn check_alone(text: &str, tokens: &[TokenWithSpan], from: usize) -> SqlResult<()> {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(token, word));
+    let mut at = from;
+    while at < tokens.len() {
+        let end = action_end(tokens, at);
+        if is(at, "rename") || (is(at, "set") && is(at + 1, "schema")) {
+            let wrong = if at != from {
+                Some(at + usize::from(is(at, "set")))
+            } else {
+                Some(end).filter(|end| *end < tokens.len())
+            };
+            if let Some(wrong) = wrong {
+                return Err(near(text, tokens.get(wrong)));
+            }
+        }
+        at = end + 1;
     }
     Ok(())
 }

@@ -1,0 +1,132 @@
+//! `ALTER TABLE ... ALTER COLUMN ... TYPE`.
+
+use super::Ddl;
+use super::alter::Work;
+use super::columns::{Draft, scope_of};
+use super::index::settle_classes;
+use super::rewrite::Source;
+use crate::bind::refuse;
+use crate::catalog::{Constraint, ConstraintKind, TableInfo};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::ops::{Context, quoted_name};
+use crate::plan::{Expr, Typed};
+use crate::storage::column_type;
+use crate::types::SqlType;
+use sqlparser::ast;
+
+/// Another type for a column, and the value that rows get, made of the old row.
+pub(super) struct Retype {
+    column: String,
+    kind: SqlType,
+    value: Expr,
+}
+
+impl Ddl<'_> {
+    /// Looks up another type for a column.
+    pub(super) fn prepare_retype(
+        &mut self,
+        old: &TableInfo,
+        name: &str,
+        data_type: &ast::DataType,
+        using: Option<&ast::Expr>,
+    ) -> SqlResult<Retype> {
+        let using = match using {
+            Some(using) => {
+                let binder = self.binder();
+                let bound = binder.expr(using, &scope_of(&binder, &old.name, &old.columns)?)?;
+                binder.without_parameters()?;
+                Some(bound)
+            }
+            None => None,
+        };
+        let Some(at) = old.column(name) else {
+            let message = format!("column \"{name}\" of relation \"{}\" does not exist", old.name);
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+        };
+        let column = &old.columns[at];
+        let kind = self.binder().type_of(data_type).map_err(SqlError::nowhere)?;
+        column_type(kind)?;
+        let is_said = using.is_some();
+        let value = using.unwrap_or_else(|| Typed::new(Expr::Column(at), column.kind));
+        let value = self.binder().coerce(value, kind, Context::Assignment).map_err(|error| {
+            if error.state() != SqlState::CANNOT_COERCE {
+                return error;
+            }
+            let type_name = kind.kind.name();
+            if is_said {
+                let message = format!(
+                    "result of USING clause for column \"{name}\" cannot be cast automatically to type {type_name}"
+                );
+                return SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+                    .hint("You might need to add an explicit cast.");
+            }
+            let message = format!("column \"{name}\" cannot be cast automatically to type {type_name}");
+            SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(format!(
+                "You might need to specify \"USING {}::{}\".",
+                quoted_name(name),
+                kind.name()
+            ))
+        })?;
+        Ok(Retype { column: column.name.clone(), kind, value: value.expr })
+    }
+
+    pub(super) fn retype(&mut self, work: &mut Work<'_>, retype: Retype) -> SqlResult<()> {
+        let Retype { column: name, kind, value } = retype;
+        let at = work.draft.need_column(&name)?;
+        let column = work.draft.columns[at].clone();
+        if !matches!(work.sources[at], Source::Column(_)) {
+            let message = format!("cannot alter type of column \"{name}\" twice");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        if let Some(default) = &column.default {
+            let default = self.default(&default.tree, kind, &name).map_err(|_| {
+                let type_name = kind.kind.name();
+                let message = format!("default for column \"{name}\" cannot be cast automatically to type {type_name}");
+                SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+            })?;
+            work.draft.columns[at].default = Some(default);
+        }
+        self.refuse_used_by_views(work.draft.oid, column.number, &name)?;
+        work.sources[at] = Source::Made(value, kind);
+        work.draft.columns[at].kind = kind;
+        work.draft.columns[at].collation = None;
+        work.copies = true;
+        // What stands on it must still have its operators.
+        for constraint in &work.draft.constraints {
+            if let ConstraintKind::Check(check) = &constraint.what {
+                self.bind_check(&work.draft.name, &work.draft.columns, &check.tree)?;
+            }
+        }
+        settle_classes(&mut work.draft, at, kind.kind)?;
+        let refers = |constraint: &Constraint| match &constraint.what {
+            ConstraintKind::ForeignKey(key) => {
+                let is_parent = key.parent == work.draft.oid && key.parent_columns.contains(&column.number);
+                is_parent || key.columns.contains(&at)
+            }
+            _ => false,
+        };
+        let others = self.state.referencing(work.draft.oid).filter(|child| child.oid != work.draft.oid);
+        let is_referred = others
+            .flat_map(|child| child.foreign_keys())
+            .any(|(_, key)| key.parent == work.draft.oid && key.parent_columns.contains(&column.number));
+        let refers = work.draft.constraints.iter().any(refers);
+        refuse!(is_referred || refers => "to alter the type of a column of a foreign key");
+        Ok(())
+    }
+
+    /// Numbers of the conditions that look at a column whose values are made anew: they may not hold for those.
+    pub(super) fn checks_of_retyped(&self, draft: &Draft, old: &TableInfo, sources: &[Source]) -> SqlResult<Vec<u32>> {
+        let is_retyped = |at: &usize| {
+            matches!(sources[*at], Source::Made(..)) && old.column_numbered(draft.columns[*at].number).is_some()
+        };
+        let mut found = Vec::new();
+        for constraint in &draft.constraints {
+            if let ConstraintKind::Check(check) = &constraint.what
+                && self.bind_check(&draft.name, &draft.columns, &check.tree)?.iter().any(is_retyped)
+            {
+                found.push(constraint.oid);
+            }
+        }
+        Ok(found)
+    }
+}
