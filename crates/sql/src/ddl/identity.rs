@@ -2,8 +2,7 @@
 
 use super::Ddl;
 use super::columns::Draft;
-use super::sequence::Numbers;
-use crate::catalog::{Identity, Relation, SequenceValue};
+use crate::catalog::{Identity, Relation};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::alters::ColumnChange;
 use std::sync::Arc;
@@ -41,17 +40,8 @@ impl Ddl<'_> {
         if options.is_empty() && restart.is_none() {
             return Ok(());
         }
-        let Some(Relation::Sequence(sequence)) = self.state.relation_numbered(identity.sequence).cloned() else {
-            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "an identity has no sequence"));
-        };
-        let mut numbers = Numbers::of_sequence(&sequence, sequence.kind);
-        numbers.set(&self.binder(), &options)?;
-        if let Some(at) = restart {
-            let last = at.or(numbers.start).unwrap_or(sequence.start);
-            numbers.value = Some(SequenceValue { last, is_called: false });
-        }
-        self.lock_engine_table(&sequence.shared.lock, engine::TableLock::ShareRowExclusive)?;
-        let changed = numbers.sequence(sequence.next_version())?;
+        let sequence = self.sequence_of(*identity)?;
+        let changed = self.renumbered(&sequence, sequence.kind, &options, restart)?;
         self.state.replace(Relation::Sequence(Arc::new(changed)))
     }
 }

@@ -5,14 +5,16 @@ use super::alter::Work;
 use super::columns::{Draft, scope_of};
 use super::index::settle_classes;
 use super::rewrite::Source;
+use super::sequence::check_identity;
 use crate::bind::refuse;
-use crate::catalog::{Constraint, ConstraintKind, TableInfo};
+use crate::catalog::{Constraint, ConstraintKind, Relation, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{Context, quoted_name};
 use crate::plan::{Expr, Typed};
 use crate::storage::column_type;
 use crate::types::SqlType;
 use sqlparser::ast;
+use std::sync::Arc;
 
 /// Another type for a column, and the value that rows get, made of the old row.
 pub(super) struct Retype {
@@ -22,7 +24,7 @@ pub(super) struct Retype {
 }
 
 impl Ddl<'_> {
-    /// Looks up another type for a column.
+    /// Looks up another type for a column. The sequence of an identity gets it at once.
     pub(super) fn prepare_retype(
         &mut self,
         old: &TableInfo,
@@ -45,6 +47,12 @@ impl Ddl<'_> {
         };
         let column = &old.columns[at];
         let kind = self.binder().type_of(data_type).map_err(SqlError::nowhere)?;
+        if let Some(identity) = column.identity {
+            check_identity(kind)?;
+            let sequence = self.sequence_of(identity)?;
+            let changed = self.renumbered(&sequence, kind, &[], None)?;
+            self.state.replace(Relation::Sequence(Arc::new(changed)))?;
+        }
         column_type(kind)?;
         let is_said = using.is_some();
         let value = using.unwrap_or_else(|| Typed::new(Expr::Column(at), column.kind));

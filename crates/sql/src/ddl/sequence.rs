@@ -4,7 +4,7 @@
 
 use super::{Ddl, Defined};
 use crate::bind::{Binder, Scope, not_a_sequence, refuse};
-use crate::catalog::{Relation, Sequence, SequenceValue, SharedSequence, TableInfo};
+use crate::catalog::{Identity, Relation, Sequence, SequenceValue, SharedSequence, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::{folded, sequences};
@@ -37,14 +37,13 @@ impl Numbers {
         let Sequence { start, increment, min, max, cycle, cache, .. } = *sequence;
         let value = *sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
         let (least, greatest) = bounds(sequence.kind);
-        let is_up = 0 < increment;
-        let is_new = kind.kind != sequence.kind.kind;
+        let (new_least, new_greatest) = bounds(kind);
         Numbers {
             kind,
             start: Some(start),
             increment,
-            min: (!is_new || is_up || min != least).then_some(min),
-            max: (!is_new || !is_up || max != greatest).then_some(max),
+            min: Some(if min == least { new_least } else { min }),
+            max: Some(if max == greatest { new_greatest } else { max }),
             cycle,
             cache,
             value: Some(value),
@@ -235,21 +234,42 @@ impl Ddl<'_> {
             Err(error) => return Err(error),
         };
         self.lock_engine_table(&sequence.shared.lock, TableLock::ShareRowExclusive)?;
-        let mut changed = sequence.next_version();
-        if kind.is_some() || !options.is_empty() || restart.is_some() {
-            let mut numbers = Numbers::of_sequence(&sequence, kind.unwrap_or(sequence.kind));
-            numbers.set(&self.binder(), options)?;
-            if let Some(at) = restart {
-                let last = at.or(numbers.start).unwrap_or(sequence.start);
-                numbers.value = Some(SequenceValue { last, is_called: false });
-            }
-            changed = numbers.sequence(changed)?;
-        }
+        let mut changed = if kind.is_some() || !options.is_empty() || restart.is_some() {
+            self.renumbered(&sequence, kind.unwrap_or(sequence.kind), options, *restart)?
+        } else {
+            sequence.next_version()
+        };
         if let Some(column) = owned_by {
             changed = self.owned(changed, column)?;
         }
         self.state.replace(Relation::Sequence(Arc::new(changed)))?;
         Ok("ALTER SEQUENCE".into())
+    }
+
+    /// The next definition of a sequence, with these numbers. It is locked against who takes values.
+    pub(super) fn renumbered(
+        &mut self,
+        sequence: &Sequence,
+        kind: SqlType,
+        options: &[SequenceOptions],
+        restart: Option<Option<i64>>,
+    ) -> SqlResult<Sequence> {
+        self.lock_engine_table(&sequence.shared.lock, TableLock::ShareRowExclusive)?;
+        let mut numbers = Numbers::of_sequence(sequence, kind);
+        numbers.set(&self.binder(), options)?;
+        if let Some(at) = restart {
+            let last = at.or(numbers.start).unwrap_or(sequence.start);
+            numbers.value = Some(SequenceValue { last, is_called: false });
+        }
+        numbers.sequence(sequence.next_version())
+    }
+
+    /// The sequence of an identity.
+    pub(super) fn sequence_of(&self, identity: Identity) -> SqlResult<Arc<Sequence>> {
+        match self.state.relation_numbered(identity.sequence) {
+            Some(Relation::Sequence(sequence)) => Ok(Arc::clone(sequence)),
+            _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "an identity has no sequence")),
+        }
     }
 
     /// The sequence, gone with this column; or with none.
