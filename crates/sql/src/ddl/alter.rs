@@ -6,6 +6,7 @@
 //! **Invariant:** the table is locked against everybody who writes before the first row is copied.
 
 use super::columns::{Draft, Pending};
+use super::constraints::{PRIMARY_KEY, UNIQUE};
 use super::drop::Doomed;
 use super::index::remove_index;
 use super::passes::{Pass, Step, Steps, not_prepared, pass_of};
@@ -262,11 +263,11 @@ impl Ddl<'_> {
     fn plan_constraint(&mut self, work: &mut Work<'_>, pending: Pending, not_valid: bool) -> SqlResult<()> {
         let pass = match &pending.constraint {
             TableConstraint::PrimaryKey(key) => {
-                self.check_key(&work.draft, &key.columns, &key.include, "primary key").map_err(unplaced)?;
+                self.check_key(&work.draft, &key.columns, PRIMARY_KEY).map_err(unplaced)?;
                 Pass::AddIndex
             }
             TableConstraint::Unique(key) => {
-                self.check_key(&work.draft, &key.columns, &key.include, "unique").map_err(unplaced)?;
+                self.check_key(&work.draft, &key.columns, UNIQUE).map_err(unplaced)?;
                 Pass::AddIndex
             }
             _ => Pass::AddOther,

@@ -23,6 +23,10 @@ use sqlparser::ast::{self, ReferentialAction, TableConstraint};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// What messages call keys.
+pub(super) const PRIMARY_KEY: &str = "primary key";
+pub(super) const UNIQUE: &str = "unique";
+
 impl Ddl<'_> {
     /// Adds a constraint to the draft. References to others are left to [`Ddl::add_reference`], for which both tables must
     /// be there.
@@ -40,7 +44,7 @@ impl Ddl<'_> {
                     let place = binder.source.all(&["PRIMARY", "KEY"]).get(1).copied().unwrap_or_default();
                     return Err(binder.at_place(error, place));
                 }
-                let columns = self.key_columns(draft, &key.columns, "primary key")?;
+                let columns = self.key_columns(draft, &key.columns, PRIMARY_KEY)?;
                 columns.iter().for_each(|at| draft.columns[*at].not_null = true);
                 let include = self.included(draft, &key.include)?;
                 self.add_key(draft, key.name.as_ref(), [columns, include], true)
@@ -52,7 +56,7 @@ impl Ddl<'_> {
                         "an option of a key's index",
                     key.nulls_distinct == ast::NullsDistinctOption::NotDistinct => "NULLS NOT DISTINCT",
                 );
-                let columns = self.key_columns(draft, &key.columns, "unique")?;
+                let columns = self.key_columns(draft, &key.columns, UNIQUE)?;
                 let include = self.included(draft, &key.include)?;
                 self.add_key(draft, key.name.as_ref(), [columns, include], false)
             }
@@ -62,26 +66,37 @@ impl Ddl<'_> {
         }
     }
 
-    /// Looks whether a key's columns, and those beside them, are there.
-    pub(super) fn check_key(
-        &self,
-        draft: &Draft,
-        columns: &[ast::IndexColumn],
-        include: &[ast::Ident],
-        word: &str,
-    ) -> SqlResult<()> {
-        self.key_columns(draft, columns, word)?;
-        self.included(draft, include)?;
+    /// Looks at what ALTER TABLE says of a key before it changes what the key may name: no column stands there twice, and those of a
+    /// primary key, which become NOT NULL first, are there.
+    pub(super) fn check_key(&self, draft: &Draft, columns: &[ast::IndexColumn], word: &str) -> SqlResult<()> {
+        let mut names: Vec<String> = Vec::new();
+        for column in columns {
+            let ast::Expr::Identifier(ident) = &column.column.expr else { continue };
+            let name = folded(ident);
+            if names.contains(&name) {
+                return Err(self.twice(ident, word));
+            }
+            names.push(name);
+        }
+        if word == PRIMARY_KEY {
+            names.iter().try_for_each(|name| draft.need_column(name).map(drop))?;
+        }
         Ok(())
     }
 
-    fn key_columns(&self, draft: &Draft, of: &[ast::IndexColumn], word: &str) -> SqlResult<Vec<usize>> {
+    /// An error at a key's column. The place is that of the whole constraint.
+    fn at_key(&self, error: SqlError, column: &ast::Ident) -> SqlError {
         let binder = self.binder();
-        // The place is that of the whole constraint.
-        let whole = |error: SqlError, column: &ast::Ident| {
-            let place = binder.source.constraint_before(column.span.into(), &["PRIMARY", "UNIQUE"]);
-            binder.at_place(error, place)
-        };
+        let place = binder.source.constraint_before(column.span.into(), &["PRIMARY", "UNIQUE"]);
+        binder.at_place(error, place)
+    }
+
+    fn twice(&self, column: &ast::Ident, word: &str) -> SqlError {
+        let message = format!("column \"{}\" appears twice in {word} constraint", folded(column));
+        self.at_key(SqlError::new(SqlState::DUPLICATE_COLUMN, message), column)
+    }
+
+    fn key_columns(&self, draft: &Draft, of: &[ast::IndexColumn], word: &str) -> SqlResult<Vec<usize>> {
         let mut positions: Vec<usize> = Vec::new();
         for column in of {
             let ast::IndexColumn {
@@ -97,11 +112,10 @@ impl Ddl<'_> {
             let wanted = folded(ident);
             let at = draft.column(&wanted).ok_or_else(|| {
                 let message = format!("column \"{wanted}\" named in key does not exist");
-                whole(SqlError::new(SqlState::UNDEFINED_COLUMN, message), ident)
+                self.at_key(SqlError::new(SqlState::UNDEFINED_COLUMN, message), ident)
             })?;
             if positions.contains(&at) {
-                let message = format!("column \"{wanted}\" appears twice in {word} constraint");
-                return Err(whole(SqlError::new(SqlState::DUPLICATE_COLUMN, message), ident));
+                return Err(self.twice(ident, word));
             }
             positions.push(at);
         }
@@ -252,6 +266,9 @@ impl Ddl<'_> {
             index_name.is_some() => "an index name of a reference", is_deferrable(*characteristics) => "a deferrable constraint",
             *match_kind == Some(ast::ConstraintReferenceMatchKind::Partial) => "MATCH PARTIAL",
         );
+        if let Some(name) = name {
+            check_name(draft, &folded(name))?;
+        }
         let mut own: Vec<usize> = Vec::new();
         for ident in columns {
             let wanted = folded(ident);

@@ -24,7 +24,7 @@ pub(super) enum Pass {
     AddColumn,
     /// Constraints are looked at, and wait for a pass of their own.
     AddConstraint,
-    /// Columns become NOT NULL, and identities change.
+    /// Columns become NOT NULL.
     Attributes,
     AddIndex,
     /// Other constraints, defaults and identities come.
@@ -78,8 +78,7 @@ pub(super) fn pass_of(operation: &AlterTableOperation) -> SqlResult<Pass> {
             AlterColumnOperation::SetDefault { value } => match column_change(value)? {
                 None | Some(ColumnChange::SequenceName(_)) => Pass::AddOther,
                 Some(ColumnChange::DropIdentity { .. }) => Pass::Drop,
-                Some(ColumnChange::Identity { .. }) => Pass::Attributes,
-                Some(ColumnChange::Options) => Pass::Other,
+                Some(ColumnChange::Identity { .. } | ColumnChange::Options) => Pass::Other,
             },
         },
         // Each of these stands alone.

@@ -102,7 +102,8 @@ impl Ddl<'_> {
         // What stands on it must still have its operators.
         for constraint in &work.draft.constraints {
             if let ConstraintKind::Check(check) = &constraint.what {
-                self.bind_check(&work.draft.name, &work.draft.columns, &check.tree)?;
+                let bound = self.bind_check(&work.draft.name, &work.draft.columns, &check.tree);
+                bound.map_err(SqlError::nowhere)?;
             }
         }
         settle_classes(&mut work.draft, at, kind.kind)?;
