@@ -292,7 +292,7 @@ impl Link {
     }
 
     /// What a command's tag says beyond the command.
-    fn executed(&mut self, talk: &mut Talk, number: u32, message: &[u8]) -> Fate {
+    fn executed(&mut self, talk: &mut Talk, number: u64, message: &[u8]) -> Fate {
         if message.first() != Some(&b'C') {
             return Fate::Passes;
         }

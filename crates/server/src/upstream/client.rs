@@ -27,7 +27,7 @@ pub(crate) struct Client {
     pub(crate) number: u64,
     pub(crate) names: Names,
     /// The number of its last message.
-    pub(crate) message: u32,
+    pub(crate) message: u64,
     pub(crate) settings: Arc<Settings>,
     /// The same at its login.
     login: Arc<Settings>,

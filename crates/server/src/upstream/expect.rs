@@ -70,9 +70,9 @@ impl Reply {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Own {
     /// `ParseComplete` for a statement that the server has already; the client's message of this number.
-    Parsed(u32),
+    Parsed(u64),
     /// `CloseComplete` for one that it may keep; the client's message of this number.
-    Closed(u32),
+    Closed(u64),
     /// A command of the front, with this answer; then `ReadyForQuery`.
     Done(Answer),
 }
@@ -83,7 +83,7 @@ pub(crate) enum Expect {
     /// `ParseComplete`. The statement, 0 for those that are not shared; the client's message, 0 if the front has asked.
     Parse {
         statement: u64,
-        message: u32,
+        message: u64,
     },
     Bind,
     /// Types of parameters, then as `Columns`.
@@ -91,17 +91,17 @@ pub(crate) enum Expect {
     /// `RowDescription` or `NoData`.
     Columns,
     /// The end of an `Execute`, of the client's message of this number.
-    Execute(u32),
+    Execute(u64),
     /// `CloseComplete`. The client's message, 0 if the front has asked.
     Close {
-        message: u32,
+        message: u64,
     },
     /// `CloseComplete`. The front makes room by closing the shared statement of this number.
     Evicted(u64),
     /// Nothing; here the client has ended the data of a COPY, if there is one.
     CopyEnd,
     Sync,
-    Query(u32),
+    Query(u64),
     Function,
     /// The front's own empty query, which ends a batch of the client as any query does.
     Settle,
@@ -165,11 +165,11 @@ pub(crate) enum Means {
     /// It is the front's: the client does not see it.
     Swallow,
     /// A statement is there now, by the client's message of this number, 0 if the front has asked.
-    Parsed { statement: u64, message: u32 },
+    Parsed { statement: u64, message: u64 },
     /// A statement is not there any more: the front has closed it to make room.
     Evicted(u64),
     /// A command of the client's message of this number has ended.
-    Executed(u32),
+    Executed(u64),
     /// The client's turn; so does the server's transaction stand.
     Ready,
     /// The client's settings are made.

@@ -141,7 +141,7 @@ impl Link {
             return Ok(());
         }
         self.is_touched |= mem::take(&mut self.has_failed_check);
-        talk.client.message = talk.client.message.wrapping_add(1);
+        talk.client.message += 1;
         talk.client.ask_for_unknown(kind, &mut talk.conn.input[HEAD..length]);
         match kind {
             b'Q' => return self.query(talk, length),
@@ -339,7 +339,7 @@ impl Link {
     }
 
     /// The client's message of this number has parsed a shared statement.
-    fn share(&mut self, talk: &mut Talk, statement: &Statement, number: u32) {
+    fn share(&mut self, talk: &mut Talk, statement: &Statement, number: u64) {
         match self.taken.server.prepared.want(statement.number) {
             Missing::Nothing if self.may_be_parsed() => {
                 self.expects.push(Expect::Own(Own::Parsed(number)));
@@ -351,7 +351,7 @@ impl Link {
     }
 
     /// Sends a `Parse` of a shared statement; `message` is the client's, 0 if it has not asked.
-    fn bring(&mut self, statement: &Statement, missing: Missing, message: u32) {
+    fn bring(&mut self, statement: &Statement, missing: Missing, message: u64) {
         let server = &mut self.taken.server;
         if missing == Missing::CloseAndParse {
             message::about_statement(&mut server.out, b'C', statement.name.as_bytes());

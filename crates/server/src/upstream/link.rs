@@ -114,7 +114,7 @@ pub(crate) struct Link {
     pub(crate) copies_named: bool,
     /// The statement of the front's own that was bound last; those that are to be executed, by the client's messages.
     pub(crate) bound_set: Option<Served>,
-    pub(crate) sets: Vec<(u32, Served)>,
+    pub(crate) sets: Vec<(u64, Served)>,
     /// The check under way.
     pub(crate) check: Option<Found>,
     /// Whether the last check was not answered.

@@ -138,7 +138,7 @@ pub(crate) struct Unnamed {
 /// Unnamed statement that there was before a message.
 #[derive(Debug)]
 struct Former {
-    message: u32,
+    message: u64,
     batch: u64,
     before: Unnamed,
 }
@@ -152,14 +152,14 @@ struct Named {
     /// What the front does when it is executed.
     set: Option<Served>,
     /// The message that has named it.
-    message: u32,
+    message: u64,
     /// What a transaction is that begins with it, if somebody has asked.
     known: Option<Known>,
 }
 
 #[derive(Debug)]
 struct Unsure {
-    message: u32,
+    message: u64,
     batch: u64,
     name: Box<[u8]>,
     /// What it stands for again if the message fails.
@@ -208,14 +208,14 @@ impl Names {
         name: &[u8],
         statement: Arc<Statement>,
         set: Option<Served>,
-        (message, batch): (u32, u64),
+        (message, batch): (u64, u64),
     ) {
         self.named.insert(name.into(), Named { statement, set, message, known: None });
         self.unsure.push(Unsure { message, batch, name: name.into(), closed: None });
     }
 
     /// The same by a message that the front has answered already.
-    pub(crate) fn has_inserted(&mut self, name: &[u8], statement: Arc<Statement>, message: u32) {
+    pub(crate) fn has_inserted(&mut self, name: &[u8], statement: Arc<Statement>, message: u64) {
         self.named.insert(name.into(), Named { statement, set: None, message, known: None });
     }
 
@@ -239,19 +239,19 @@ impl Names {
     }
 
     /// A message of this batch closes a statement, unless an error comes first. Says whether there is one.
-    pub(crate) fn close(&mut self, name: &[u8], message: u32, batch: u64) -> bool {
+    pub(crate) fn close(&mut self, name: &[u8], message: u64, batch: u64) -> bool {
         let Some((name, named)) = self.named.remove_entry(name) else { return false };
         self.unsure.push(Unsure { message, batch, name, closed: Some(named) });
         true
     }
 
     /// The message has done what it was to do; 0: it was none of the client's.
-    pub(crate) fn confirm(&mut self, message: u32) {
+    pub(crate) fn confirm(&mut self, message: u64) {
         if message == 0 {
             return;
         }
         self.unsure.retain(|unsure| unsure.message != message);
-        let is_answered = |former: &&Former| 0 <= message.wrapping_sub(former.message) as i32;
+        let is_answered = |former: &&Former| former.message <= message;
         let count = self.former.iter().take_while(is_answered).count();
         self.forget_former(count);
     }
@@ -272,7 +272,7 @@ impl Names {
     }
 
     /// It has failed, or it was ignored as another one had. Who parses an unnamed statement loses the one before though it fails.
-    pub(crate) fn take_back(&mut self, message: u32, has_failed: bool) {
+    pub(crate) fn take_back(&mut self, message: u64, has_failed: bool) {
         if let Some(at) = self.former.iter().position(|former| former.message == message) {
             let mut before = self.former.remove(at).before;
             if has_failed {
@@ -307,12 +307,12 @@ impl Names {
     }
 
     /// All that were named before this message are gone.
-    pub(crate) fn clear_before(&mut self, message: u32) {
-        self.named.retain(|_, named| message.wrapping_sub(named.message) as i32 <= 0);
+    pub(crate) fn clear_before(&mut self, message: u64) {
+        self.named.retain(|_, named| message <= named.message);
     }
 
     /// The unnamed statement is another, by this message of this batch; 0: by one that cannot fail any more.
-    pub(crate) fn set_unnamed(&mut self, body: &[u8], scan: Scan, message: u32, batch: u64) {
+    pub(crate) fn set_unnamed(&mut self, body: &[u8], scan: Scan, message: u64, batch: u64) {
         let none = self.no_unnamed();
         let before = mem::replace(&mut self.unnamed, none);
         self.keep_former(before, message, batch);
@@ -321,13 +321,13 @@ impl Names {
     }
 
     /// There is no unnamed statement any more, by this message of this batch; 0: by one that cannot fail any more.
-    pub(crate) fn forget_unnamed(&mut self, message: u32, batch: u64) {
+    pub(crate) fn forget_unnamed(&mut self, message: u64, batch: u64) {
         let none = self.no_unnamed();
         let before = mem::replace(&mut self.unnamed, none);
         self.keep_former(before, message, batch);
     }
 
-    fn keep_former(&mut self, before: Unnamed, message: u32, batch: u64) {
+    fn keep_former(&mut self, before: Unnamed, message: u64, batch: u64) {
         if message == 0 {
             // Nothing is under way.
             self.former.clear();
@@ -385,11 +385,19 @@ mod tests {
         assert!(names.get(b"b").is_some());
         names.take_back(5, true);
         assert!(names.get(b"b").is_none() && !names.is_unsure(b"b", 2));
+        // A session may have sent thousands of millions of messages since it has named one.
+        names.has_inserted(b"c", all.of("", b"3\0"), 0);
+        names.insert(b"d", all.of("", b"4\0"), None, (1 << 32, 1));
+        assert!(names.is_unsure(b"d", 2));
+        names.confirm(1 << 32);
+        assert!(names.is_sure());
+        names.clear_before(1 << 33);
+        assert!(names.get(b"c").is_none() && names.get(b"d").is_none());
     }
 
     #[test]
     fn unnamed_statements_are_taken_back() {
-        let set = |names: &mut Names, message: u32| {
+        let set = |names: &mut Names, message: u64| {
             names.set_unnamed(message.to_string().as_bytes(), Scan::default(), message, 1);
         };
         // One that has failed is gone, and so is the one before it; one that was ignored leaves that.
