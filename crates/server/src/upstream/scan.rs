@@ -243,11 +243,17 @@ impl Scan {
             _ if is_first && (is(b"set") || is(b"reset")) => {
                 let next = next_word(text, end);
                 self.sets |= ![&b"transaction"[..], b"constraints"].iter().any(|own| own.eq_ignore_ascii_case(next));
-                self.touches = self.touches || !is(b"set") || !is_of_transaction(text, end);
-                self.custom_of_set(text, end);
+                let is_of_session = is(b"set") && !is_of_transaction(text, end);
+                self.touches |= is_of_session || is(b"reset");
+                let is_whole = self.custom_of_set(text, end);
+                // A block of code may put the name together, and then nobody can read it. To reset a setting leaves none.
+                self.binds |= self.has_block && is_of_session && !is_whole;
             }
             // A block of code may do anything.
-            2 if is_first && is(b"do") => (self.touches, self.has_block) = (true, true),
+            2 if is_first && is(b"do") => {
+                self.touches = true;
+                self.has_block |= is_code(text, end);
+            }
             0..=2 => return,
             _ if is_first && (is(b"commit") || is(b"end")) => self.commits = true,
             _ if is(b"close") || is(b"drop") => self.lets_go = true,
@@ -270,8 +276,8 @@ impl Scan {
         self.lets_go |= self.touches;
     }
 
-    /// The setting that a SET or RESET names, if it is one of several parts.
-    fn custom_of_set(&mut self, text: &[u8], end: usize) {
+    /// Notes the setting that a SET or RESET names, if it is one of several parts. Says whether it can be read.
+    fn custom_of_set(&mut self, text: &[u8], end: usize) -> bool {
         let mut at = skip_blanks(text, end);
         let first = next_word(text, at);
         if [&b"session"[..], b"local"].iter().any(|own| own.eq_ignore_ascii_case(first)) {
@@ -298,6 +304,7 @@ impl Scan {
         if name.contains(&b'.') {
             self.custom(String::from_utf8_lossy(&name).to_ascii_lowercase());
         }
+        is_whole(&name, &text[at..])
     }
 
     fn custom(&mut self, name: String) {
@@ -327,6 +334,27 @@ impl Scan {
             None => self.binds = true,
         }
     }
+}
+
+/// Whether this is all of the name that a SET has, by what follows it; or it needs none: a SET of columns, or one with words of its own.
+fn is_whole(name: &[u8], rest: &[u8]) -> bool {
+    const WORDS: &[&[u8]] =
+        &[b"authorization", b"catalog", b"characteristics", b"names", b"role", b"schema", b"time", b"xml"];
+    let has_value = || rest.first() == Some(&b'=') || next_word(rest, 0).eq_ignore_ascii_case(b"to");
+    match (name, rest) {
+        ([], [b'(', ..]) | ([_, ..], [b'[', ..]) => true,
+        ([] | [.., b'.'], _) => false,
+        _ => has_value() || WORDS.iter().any(|word| word.eq_ignore_ascii_case(name)),
+    }
+}
+
+/// Whether a block of code stands behind the word DO that ends there, as far as that can be said.
+fn is_code(text: &[u8], end: usize) -> bool {
+    let next = next_word(text, end);
+    let is = |own: &[u8]| next.eq_ignore_ascii_case(own);
+    matches!(next, [b'$', ..])
+        || is(b"language")
+        || matches!(text.get(skip_blanks(text, end) + next.len()), Some(b'\''))
 }
 
 /// What a literal says that is all of an argument, but for a cast to `text`.
@@ -486,6 +514,32 @@ mod tests {
         ] {
             assert!(scan(format!("select {text}").as_bytes()).binds, "{text}");
         }
+        for text in [
+            "'set ' || name || ' = 7'",
+            "format('set %I.%I = 7', 'app', name)",
+            "format('SET app.%s = 7', name)",
+            "'set session app.' || name || ' = 7'",
+            "'set app.t' || number || ' = 7'",
+            "concat('set \"app\".\"t', number, '\" = 7')",
+        ] {
+            assert!(scan(format!("do $$ begin execute {text}; end $$").as_bytes()).binds, "{text}");
+            assert!(!scan(format!("select {text}").as_bytes()).binds, "{text}");
+        }
+        for text in [
+            "set app.tenant = 7",
+            "execute 'set app.tenant to ' || quote_literal(value)",
+            "execute format('set search_path = %I', name)",
+            "execute 'set local ' || name || ' = 7'",
+            "execute 'reset ' || name",
+            "execute format('set role %I', name)",
+            "execute 'set session authorization ' || name",
+            "set time zone 'UTC'",
+            "update \"t\" set (a, b) = (1, 2)",
+            "update \"t\" set a[1] = 2",
+        ] {
+            assert!(!scan(format!("do language plpgsql $$ begin {text}; end $$").as_bytes()).binds, "{text}");
+        }
+        assert!(!scan(b"insert into t values ('do it', 'set up')").binds);
         assert!(scan(b"insert into t values ('--'); commit").commits && !scan(b"-- '\n select 1 -- set").touches);
         assert!(scan(b"commit").commits && !scan(b"select commit from t").commits);
         for text in

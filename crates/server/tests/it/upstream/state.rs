@@ -87,6 +87,20 @@ pub fn calls_are_found_however_they_are_written() {
             assert_eq!(value(&one, joined).await, "42");
         }
     });
+    // So does one that a block of code puts together.
+    for set in ["format('set app.%s = 42', 'block')", "'set app.blo' || 'ck' || ' = 42'", "'set ' || 'app.block = 42'"]
+    {
+        front.all_idle();
+        front.runtime.block_on(async {
+            let (one, two) = (front.client().await, front.client().await);
+            one.batch_execute(&format!("do $$ begin execute {set}; end $$")).await.unwrap();
+            let shown = "select coalesce(current_setting('app.block', true), '-')";
+            for _ in 0..3 {
+                assert_eq!(value(&two, shown).await, "-", "{set}");
+                assert_eq!(value(&one, shown).await, "42", "{set}");
+            }
+        });
+    }
 }
 
 /// The level of a transaction is no setting of the session, though the server calls it one once somebody has set it; the level of
