@@ -1,7 +1,8 @@
 //! What a text may do to its session, seen without understanding it.
 //!
 //! **Invariant:** it may see what is not there (a word in a literal costs a question to the server), but it does not miss a
-//! statement that leaves something behind, as far as the text says it. What a function of the database does in silence is missed
+//! statement that leaves something behind, as far as the text says it. (Any CREATE may make a temporary object: whether the search path
+//! begins with `pg_temp`, only the server knows.) What a function of the database does in silence is missed
 //! here as everywhere.
 
 use super::reads::Reads;
@@ -170,6 +171,8 @@ fn place_of(text: &[u8]) -> usize {
 pub(crate) fn scan(text: &[u8]) -> Scan {
     let (mut scan, mut reads) = (Scan::default(), Reads::default());
     let (mut at, mut is_first) = (0, true);
+    // Where an INSERT or a MERGE stands that its INTO follows.
+    let mut into_at = None;
     // Whether a quotation may have begun: what looks like a comment behind that may be part of it, and is looked at.
     let mut is_quoted = false;
     while at < text.len() {
@@ -178,6 +181,12 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
             let end = text[at..].iter().position(|&byte| !is_word(byte)).map_or(text.len(), |length| at + length);
             let word = &text[at..end];
             scan.word(word, is_first, text, end);
+            match word.len() {
+                6 if word.eq_ignore_ascii_case(b"insert") => into_at = Some(skip_blanks(text, end)),
+                5 if word.eq_ignore_ascii_case(b"merge") => into_at = Some(skip_blanks(text, end)),
+                4 if word.eq_ignore_ascii_case(b"into") && into_at != Some(at) => scan.makes(),
+                _ => {}
+            }
             reads.word(text, at, end);
             is_quoted |= 1 < memchr::memchr_iter(b'$', word).take(2).count();
             is_first = false;
@@ -232,6 +241,7 @@ impl Scan {
         }
         match word.len() {
             4 => self.has_copy |= is(b"copy"),
+            6 if is(b"create") => self.makes(),
             6 => self.has_update |= is(b"update"),
             11.. if self.has_update && contains(word, b"pg_settings") => {
                 (self.touches, self.sets) = (true, true);
@@ -274,6 +284,11 @@ impl Scan {
             _ => {}
         }
         self.lets_go |= self.touches;
+    }
+
+    /// It makes an object, which is temporary where the search path says so.
+    fn makes(&mut self) {
+        (self.touches, self.lets_go) = (true, true);
     }
 
     /// Notes the setting that a SET or RESET names, if it is one of several parts. Says whether it can be read.
@@ -417,6 +432,7 @@ mod tests {
             "update t set a = 1 where b = 2",
             "select setting, template, holder from preparedness -- set x = 1",
             "insert into t values ('x') on conflict do update set a = 2",
+            "INSERT /* a */ -- b\n INTO t values (1); merge into t using u on a = b when matched then do nothing",
             "begin; set local work_mem = 1; commit",
             "set transaction isolation level serializable",
             "select name, setting from pg_settings",
@@ -482,6 +498,10 @@ mod tests {
             "select \"pg_catalog\".pg_advisory_lock(77)",
             "select pg_catalog .pg_try_advisory_lock(77)",
             "create table app.pg_temp.x (a int)",
+            "create table t (a int)",
+            "select 1 into t",
+            "select a, 'insert' into t from u",
+            "insert into t values (1); select 1 /* insert */ into t",
         ] {
             assert!(scan(text.as_bytes()).touches, "{text}");
         }

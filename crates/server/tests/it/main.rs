@@ -153,6 +153,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::state::refused_settings_are_nobodys),
             testkit::test!(upstream::state::logins_have_settings),
             testkit::test!(upstream::state::what_cannot_follow_holds),
+            testkit::test!(upstream::state::objects_may_be_temporary_by_the_search_path),
             testkit::test!(upstream::state::what_functions_set_goes_to_nobody_else),
             testkit::test!(upstream::state::notifications_pass),
             testkit::test!(upstream::state::priorities_are_the_fronts),

@@ -212,6 +212,34 @@ pub fn what_cannot_follow_holds() {
     });
 }
 
+/// What is temporary as the search path says so, and not by a word of its text, holds its client as well.
+pub fn objects_may_be_temporary_by_the_search_path() {
+    let Some(front) = Front::new(2) else { return };
+    front.runtime.block_on(async {
+        let role = "create role ann login superuser; alter role ann set search_path = pg_temp, public";
+        front.client().await.batch_execute(role).await.unwrap();
+        let path = "set search_path = pg_temp, public";
+        let local = "begin; select set_config('search_path', 'pg_' || 'temp', true)";
+        for (user, before, make, drop) in [
+            ("postgres", path, "create table x as select 7 as n", "drop table x"),
+            ("postgres", path, "select 7 as n into x", "drop table x"),
+            ("postgres", local, "create view x as select 7 as n; commit", "drop view pg_temp.x"),
+            ("ann", "select 1", "create table x as select 7 as n", "drop table x"),
+        ] {
+            let login = format!("user={user} dbname=postgres");
+            let (one, two) = (front.try_client(&login).await.unwrap(), front.try_client(&login).await.unwrap());
+            one.batch_execute(before).await.unwrap();
+            one.batch_execute(make).await.unwrap();
+            for _ in 0..3 {
+                assert!(try_value(&two, "select n from pg_temp.x").await.is_err(), "{before}; {make}");
+                assert_eq!(value(&one, "select n from pg_temp.x").await, "7", "{before}; {make}");
+            }
+            one.batch_execute(drop).await.unwrap();
+            front.all_idle();
+        }
+    });
+}
+
 /// A notification reaches its listener, who says nothing, and nobody else.
 pub fn notifications_pass() {
     let Some(front) = Front::new(2) else { return };
