@@ -31,7 +31,8 @@ pub(crate) struct Found {
 /// client may be in its way.
 pub(crate) const TRIES: u8 = 20;
 
-/// All names are those of `pg_catalog`, whatever the search path says. Once the settings are known, the session's `statement_timeout`
+/// All names are those of `pg_catalog`, whatever the search path says. All that is in the schema of temporary objects depends on it: by
+/// that the server finds what to remove when the session ends. Once the settings are known, the session's `statement_timeout`
 /// does not count.
 const QUESTION: &str = "\
 SELECT 's', name, setting FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session'; \
@@ -41,12 +42,11 @@ UNION ALL SELECT 's', 'session_authorization', pg_catalog.current_setting('sessi
 UNION ALL SELECT 'h', 'listen', NULL FROM pg_catalog.pg_listening_channels() \
 UNION ALL SELECT 'h', 'lock', NULL FROM pg_catalog.pg_locks WHERE locktype OPERATOR(pg_catalog.=) 'advisory' \
 AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() \
-UNION ALL SELECT 'h', 'temp', NULL FROM pg_catalog.pg_class \
-WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() \
-UNION ALL SELECT 'h', 'temp', NULL FROM pg_catalog.pg_type \
-WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() \
-UNION ALL SELECT 'h', 'temp', NULL FROM pg_catalog.pg_proc \
-WHERE pronamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() \
+UNION ALL SELECT 'h', 'temp', NULL FROM pg_catalog.pg_depend \
+WHERE refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass \
+AND refobjid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() \
+UNION ALL SELECT 'h', 'slot', NULL FROM pg_catalog.pg_replication_slots \
+WHERE temporary AND active_pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() \
 UNION ALL SELECT 'h', 'cursor', NULL FROM pg_catalog.pg_cursors WHERE is_holdable \
 UNION ALL SELECT 'h', 'statement', NULL FROM pg_catalog.pg_prepared_statements WHERE from_sql";
 

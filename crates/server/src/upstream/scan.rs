@@ -30,7 +30,7 @@ pub(crate) struct Scan {
     pub(crate) reads: bool,
     /// Settings of two parts that it names: the server does not list them.
     pub(crate) customs: Vec<String>,
-    /// It leaves something that the server cannot be asked for: a setting that it does not name, a library.
+    /// It leaves something that the server cannot be asked for: a setting that it does not name, a library, a backup.
     pub(crate) binds: bool,
     /// It may be, or contain, a COPY FROM STDIN.
     pub(crate) copies_in: bool,
@@ -62,9 +62,21 @@ fn touches(word: &[u8]) -> bool {
     }
 }
 
-/// A function of advisory locks, or the schema of temporary objects.
+/// A function of advisory locks or of replication slots, or the schema of temporary objects.
 fn is_of_session(word: &[u8]) -> bool {
-    contains(word, b"advisory") || contains(word, b"pg_temp")
+    contains(word, b"advisory") || contains(word, b"pg_temp") || contains(word, b"replication_slot")
+}
+
+/// A function that leaves in its session what the server cannot be asked for.
+fn is_bound(function: &[u8]) -> bool {
+    const NAMES: &[&[u8]] = &[
+        b"pg_replication_origin_session_setup",
+        b"pg_backup_start",
+        b"pg_start_backup",
+        b"dblink_connect",
+        b"dblink_connect_u",
+    ];
+    NAMES.iter().any(|own| own.eq_ignore_ascii_case(function))
 }
 
 /// The same of any part of a qualified name, which is one word up to a blank, a comment or a quote (`"pg_catalog".f` has the word `.f`),
@@ -271,6 +283,7 @@ impl Scan {
                 self.sets = true;
                 self.set_config(text, end);
             }
+            14.. if is_bound(last_part(word)) => (self.touches, self.binds) = (true, true),
             _ if matches!(word[0] | 0x20, b'n' | b't' | b'y' | b'$') && is_moment(word) => {
                 self.is_of_moment |= !is(b"now") || text.get(end) != Some(&b'(');
             }
@@ -499,6 +512,8 @@ mod tests {
             "select pg_catalog .pg_try_advisory_lock(77)",
             "create table app.pg_temp.x (a int)",
             "create table t (a int)",
+            "select pg_create_physical_replication_slot('a', true, true)",
+            "select \"pg_catalog\".pg_create_logical_replication_slot('a', 'b', true)",
             "select 1 into t",
             "select a, 'insert' into t from u",
             "insert into t values (1); select 1 /* insert */ into t",
@@ -531,6 +546,13 @@ mod tests {
             "set_config(E'app\\x2etenant', '42', false)",
             "set_config($$app.tenant$$, '42', false)",
             "set_config(variadic array['app.tenant', '42', 'f'])",
+        ] {
+            assert!(scan(format!("select {text}").as_bytes()).binds, "{text}");
+        }
+        for text in [
+            "pg_replication_origin_session_setup('a')",
+            "\"pg_catalog\".PG_BACKUP_START('a')",
+            "public.dblink_connect('a', 'b')",
         ] {
             assert!(scan(format!("select {text}").as_bytes()).binds, "{text}");
         }

@@ -187,6 +187,18 @@ pub fn what_cannot_follow_holds() {
             ("begin; declare c cursor with hold for select 1; commit", "close c"),
             ("prepare p as select 1", "deallocate p"),
             ("listen a", "unlisten a"),
+            ("create collation pg_temp.c from \"C\"", "drop collation pg_temp.c"),
+            (
+                "create operator pg_temp.=== (leftarg = int, rightarg = int, function = int4eq)",
+                "drop operator pg_temp.=== (int, int)",
+            ),
+            (
+                "create text search configuration pg_temp.c (copy = pg_catalog.simple)",
+                "drop text search configuration pg_temp.c",
+            ),
+            ("create type pg_temp.y as enum ('a')", "drop type pg_temp.y"),
+            ("create function pg_temp.f() returns int language sql as 'select 1'", "drop function pg_temp.f"),
+            ("select pg_create_physical_replication_slot('a', true, true)", "select pg_drop_replication_slot('a')"),
         ] {
             one.batch_execute(begin).await.unwrap();
             let own = value(&one, pid).await;
@@ -196,6 +208,18 @@ pub fn what_cannot_follow_holds() {
             }
             one.batch_execute(end).await.unwrap();
             assert_eq!(front.all_idle(), 2, "{end}");
+        }
+        // What nobody can be asked for keeps its client to the end, and ends with it.
+        for origin in ["a", "b"] {
+            let three = front.client().await;
+            three.batch_execute(&format!("select pg_replication_origin_create('{origin}')")).await.unwrap();
+            three.batch_execute(&format!("select pg_replication_origin_session_setup('{origin}')")).await.unwrap();
+            for _ in 0..3 {
+                assert_eq!(value(&two, "select pg_replication_origin_session_is_setup()").await, "f");
+                assert_eq!(value(&three, "select pg_replication_origin_session_is_setup()").await, "t");
+            }
+            drop(three);
+            front.all_idle();
         }
         // Whoever leaves leaves nothing.
         one.batch_execute("create temp table x (a int); select pg_advisory_lock(1); set work_mem = '9MB'")
