@@ -323,8 +323,10 @@ impl Link {
         }
         let is_undone = mem::take(&mut self.has_batch_failed) | mem::take(&mut self.has_rolled_back);
         if self.status == b'I' {
-            self.acts.forget();
-            (self.copies_unnamed, self.copies_named) = (false, false);
+            // What was bound since then is there, or will be.
+            if self.expects.is_empty() && !self.is_open_batch {
+                self.portals.forget();
+            }
             if is_undone {
                 talk.client.priority.undo();
             }

@@ -7,6 +7,7 @@ use super::expect::{Admits, Expect, Own};
 use super::link::{Event, Hold, Link, Takes};
 use super::message;
 use super::outcome::Act;
+use super::portals::Portal;
 use super::prepared::Missing;
 use super::scan::{Scan, scan, scan_known};
 use super::statements::{PREFIX, Statement, is_reserved, name_of};
@@ -206,15 +207,15 @@ impl Link {
     fn execute(&mut self, talk: &mut Talk, length: usize) {
         let number = talk.client.message;
         let portal = message::text(&talk.conn.input[HEAD..length]).map_or(&b""[..], |(portal, _)| portal);
-        self.outcome.sent(self.acts.of(portal));
-        self.count();
-        self.sets.extend(self.bound_set.clone().map(|set| (number, set)));
-        let copies = if portal.is_empty() { self.copies_unnamed } else { self.copies_named };
-        if copies {
+        let portal = self.portals.get(portal);
+        self.outcome.sent(portal.act);
+        self.sets.extend(portal.served.clone().map(|served| (number, served)));
+        if portal.copies_in {
             self.expects.push_copy(Expect::Execute(number));
         } else {
             self.expects.push(Expect::Execute(number));
         }
+        self.count();
         self.pass(&mut talk.conn, length);
     }
 
@@ -411,11 +412,11 @@ impl Link {
         let Some((portal, rest)) = message::text(body) else { return self.send(message, Expect::Bind) };
         let Some((name, rest)) = message::text(rest) else { return self.send(message, Expect::Bind) };
         talk.show_statement(name);
-        self.bound_set = talk.client.names.set_of(name).cloned();
+        let served = talk.client.names.set_of(name).cloned();
         match self.need(talk, name) {
             Some(statement) => {
-                self.copies(portal, statement.scan.copies_in);
-                self.acts.bound(portal, Act::of_statement(&statement.body, &statement.scan));
+                let (act, copies_in) = (Act::of_statement(&statement.body, &statement.scan), statement.scan.copies_in);
+                self.portals.bind(portal, Portal { act, copies_in, served });
                 self.note(talk, &statement.scan);
                 message::put(&mut self.taken.server.out, b'B', |out| {
                     for part in [portal, b"\0", statement.name.as_bytes(), b"\0", rest] {
@@ -425,30 +426,20 @@ impl Link {
                 self.expects.push(Expect::Bind);
             }
             None => {
-                let mut act = Act::Mixes;
-                self.copies(portal, name.is_empty() && talk.client.names.unnamed.scan.copies_in);
+                // What only the server knows may be anything.
+                let (mut act, mut copies_in) = (Act::Mixes, false);
                 if name.is_empty() {
                     let scan = mem::take(&mut talk.client.names.unnamed.scan);
                     self.note(talk, &scan);
-                    act = Act::of_statement(&talk.client.names.unnamed.body, &scan);
+                    (act, copies_in) = (Act::of_statement(&talk.client.names.unnamed.body, &scan), scan.copies_in);
                     talk.client.names.unnamed.scan = scan;
                 }
-                // What only the server knows may be anything.
-                self.acts.bound(portal, act);
+                self.portals.bind(portal, Portal { act, copies_in, served });
                 if is_reserved(name) {
                     return self.send_of(b'B', &[portal, b"\0"], name, rest, Expect::Bind);
                 }
                 self.send(message, Expect::Bind);
             }
-        }
-    }
-
-    /// Tells whether what a portal was bound to may be a COPY FROM STDIN.
-    fn copies(&mut self, portal: &[u8], is_copy: bool) {
-        if portal.is_empty() {
-            self.copies_unnamed = is_copy;
-        } else {
-            self.copies_named |= is_copy;
         }
     }
 
@@ -461,9 +452,13 @@ impl Link {
             (false, b'S') => Expect::Parameters,
             (false, _) => Expect::Columns,
         };
-        let Some((name, _)) = message::text(rest).filter(|_| *target == b'S') else {
+        let Some((name, _)) = message::text(rest) else { return self.send(message, expect) };
+        if *target != b'S' {
+            if is_close {
+                self.portals.close(name);
+            }
             return self.send(message, expect);
-        };
+        }
         if is_close {
             if name.is_empty() {
                 talk.client.names.forget_unnamed(talk.client.message, self.taken.server.prepared.batch);

@@ -8,9 +8,10 @@ use super::block::{self, Block};
 use super::check::{self, Found};
 use super::expect::{Expect, Expects};
 use super::message;
-use super::outcome::{Act, Acts, Outcome};
+use super::outcome::{Act, Outcome};
 use super::params::Params;
 use super::pool::Taken;
+use super::portals::Portals;
 use super::priority::Served;
 use super::resets::Reset;
 use super::settings::{self, Settings};
@@ -107,13 +108,8 @@ pub(crate) struct Link {
     pub(crate) has_temporary: bool,
     /// What is known of the transaction if the connection is lost now.
     pub(crate) outcome: Outcome,
-    /// What the statements do that were bound.
-    pub(crate) acts: Acts,
-    /// True if the unnamed portal, or any named one, may be a COPY FROM STDIN.
-    pub(crate) copies_unnamed: bool,
-    pub(crate) copies_named: bool,
-    /// The statement of the front's own that was bound last; those that are to be executed, by the client's messages.
-    pub(crate) bound_set: Option<Served>,
+    pub(crate) portals: Portals,
+    /// Statements of the front's own that are to be executed, by the client's messages.
     pub(crate) sets: Vec<(u64, Served)>,
     /// The check under way.
     pub(crate) check: Option<Found>,
@@ -185,10 +181,7 @@ impl Link {
             hold: Hold::Free,
             has_temporary: false,
             outcome: Outcome::default(),
-            acts: Acts::default(),
-            copies_unnamed: false,
-            copies_named: false,
-            bound_set: None,
+            portals: Portals::default(),
             sets: Vec::new(),
             check: None,
             has_failed_check: false,

@@ -2,7 +2,7 @@
 //!
 //! From the bottom up: `url` (where the servers are), `dial`, `passwords`, `proof`, `login` (from there to a connection), `message`, `params`,
 //! `settings`, `scan` and `reads` (what is said, what was reported, what was set, what may leave something behind), `expect` (what is
-//! still to be answered), `prepared` and `statements` (who has prepared what), `target`, `node`, `succession`, `nodes` and `health` (which servers
+//! still to be answered), `prepared`, `statements` and `portals` (who has prepared and bound what), `target`, `node`, `succession`, `nodes` and `health` (which servers
 //! there are, what they say that they are, and who goes where), `server_conn`, `pool` and `full` (connections, and who waits for one),
 //! `reach` (cancelling), `process` and `internal` (the processor priority of server processes), `database` and `turn` (whether a
 //! transaction may begin), `roles`, `consent` and `sessions` (what is asked of the server when somebody logs in, and what it is told), `shown` and `sight` (what is seen from outside), `watch` (what server processes wait for), `outcome` (what
@@ -40,6 +40,7 @@ mod outcome;
 mod params;
 mod passwords;
 mod pool;
+mod portals;
 mod prepared;
 mod priority;
 mod process;

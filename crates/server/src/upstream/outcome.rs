@@ -78,46 +78,6 @@ impl Act {
     }
 }
 
-/// What the portals of a client do.
-#[derive(Debug, Default)]
-pub(crate) struct Acts {
-    unnamed: Act,
-    named: Vec<(Box<[u8]>, Act)>,
-}
-
-/// Of more it is not known what they do.
-const NAMED_MAX: usize = 64;
-
-impl Acts {
-    /// A statement that does this is bound to a portal.
-    pub(crate) fn bound(&mut self, portal: &[u8], act: Act) {
-        if portal.is_empty() {
-            self.unnamed = act;
-            return;
-        }
-        self.named.retain(|(own, _)| **own != *portal);
-        if self.named.len() == NAMED_MAX {
-            self.named.clear();
-        }
-        self.named.push((portal.into(), act));
-    }
-
-    /// What running a portal does; one that was not bound by a message may do anything.
-    pub(crate) fn of(&self, portal: &[u8]) -> Act {
-        if portal.is_empty() {
-            return self.unnamed;
-        }
-        self.named.iter().find(|(own, _)| **own == *portal).map_or(Act::Mixes, |(_, act)| *act)
-    }
-
-    /// The transaction has ended, and its portals with it.
-    pub(crate) fn forget(&mut self) {
-        if !self.named.is_empty() {
-            self.named.clear();
-        }
-    }
-}
-
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
@@ -216,18 +176,6 @@ mod tests {
         assert_eq!(doubt(&["select 1", "insert into t values (1)", "select 2"]), statement);
         assert_eq!(doubt(&["begin; select 1", "commit"]), commit);
         assert_eq!(doubt(&["begin", "commit and chain", "insert into t values (1)"]), commit);
-    }
-
-    #[test]
-    fn portals_do_what_was_bound_to_them() {
-        let mut acts = Acts::default();
-        acts.bound(b"c", Act::Commits);
-        acts.bound(b"", Act::States);
-        assert_eq!((acts.of(b""), acts.of(b"c"), acts.of(b"d")), (Act::States, Act::Commits, Act::Mixes));
-        acts.bound(b"c", Act::RollsBack);
-        assert_eq!(acts.of(b"c"), Act::RollsBack);
-        acts.forget();
-        assert_eq!(acts.of(b"c"), Act::Mixes);
     }
 
     #[test]

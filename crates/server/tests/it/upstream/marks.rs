@@ -4,7 +4,7 @@
 use super::cluster::Cluster;
 use super::{Front, spared, value};
 use crate::gate::{keep_slots, state, until, waiting};
-use crate::support::{bind, execute, named, parse, query, sync};
+use crate::support::{bind, execute, message, named, parse, query, sync};
 use ::gate::{Order, Settings};
 use server::upstream::UpstreamOptions;
 use server::{DoorOptions, HotRules, Mode, options};
@@ -400,6 +400,23 @@ pub fn settings_of_the_front_are_shown() {
     assert_eq!(raw.ask(&portal), "2 D(normal) s C(SHOW) Z(I)");
     let beside = [parse("", "select 1 as a", &[]), bind("", "", &[], &[], &[]), execute("", 0), run("k")].concat();
     assert_eq!(raw.ask(&beside), "1 2 D(1) C(SELECT 1) 2 D(normal) C(SHOW) Z(I)");
+    // Each portal has its own, in whatever order they are bound and run, and some are never run.
+    let prepare = [parse("s", "select 1", &[]), parse("l", "set overtake.priority = low", &[]), sync()];
+    assert_eq!(raw.ask(&prepare.concat()), "1 1 Z(I)");
+    let two = |first: &str, second: &str, run: &[&str]| {
+        let run = run.iter().map(|portal| execute(portal, 0)).collect::<Vec<_>>().concat();
+        [bind("p", first, &[], &[], &[]), bind("", second, &[], &[], &[]), run, sync()].concat()
+    };
+    assert_eq!(raw.ask(&two("k", "s", &["p"])), "2 2 D(normal) C(SHOW) Z(I)");
+    assert_eq!(raw.ask(&two("s", "l", &["p"])), "2 2 D(1) C(SELECT 1) Z(I)");
+    assert_eq!(raw.ask(&run("k")), "2 D(normal) C(SHOW) Z(I)");
+    assert_eq!(raw.ask(&two("l", "s", &["", "p"])), "2 2 D(1) C(SELECT 1) C(SET) Z(I)");
+    // In one write with the batch before.
+    raw.send(&[run("k"), bind("p", "k", &[], &[], &[]), bind("", "s", &[], &[], &[]), message(b'H', b"")].concat());
+    assert_eq!(raw.answer(), "2 D(low) C(SHOW) Z(I)");
+    assert_eq!([raw.next(), raw.next()], [Some("2".to_owned()), Some("2".to_owned())]);
+    assert_eq!(raw.ask(&[execute("p", 0), sync()].concat()), "D(low) C(SHOW) Z(I)");
+    raw.ask(&query("reset overtake.priority"));
     front.runtime.block_on(async {
         let client = front.client().await;
         let row = client.query_one("show overtake.priority", &[]).await.unwrap();
