@@ -357,7 +357,8 @@ impl Link {
             match reply {
                 Reply::Row => {
                     let is_utf8 = self.taken.server.params.is_utf8();
-                    found.row(message::row(body).unwrap_or_default(), &talk.client.pool.user, is_utf8);
+                    let row = message::row(body).unwrap_or_default();
+                    found.row(row, &talk.client.pool.user, is_utf8, |name| talk.client.may_be_empty(name));
                 }
                 Reply::Error => (found.failed, found.is_cancelled) = (true, is_cancelled(body)),
                 _ => {}

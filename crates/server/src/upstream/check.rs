@@ -63,18 +63,26 @@ pub(crate) fn question<'n>(customs: impl Iterator<Item = &'n str>) -> String {
 }
 
 impl Found {
-    /// Takes one row in.
-    pub(crate) fn row(&mut self, row: Vec<Option<String>>, user: &str, is_utf8: bool) {
-        let mut columns = row.into_iter().map(Option::unwrap_or_default);
-        let mut next = || columns.next().unwrap_or_default();
-        let (kind, name, value) = (next(), next(), next());
+    /// Takes one row in. `is_set` says whether an empty value of a setting of two parts is one that the client has given it.
+    pub(crate) fn row(
+        &mut self,
+        row: Vec<Option<String>>,
+        user: &str,
+        is_utf8: bool,
+        is_set: impl FnOnce(&str) -> bool,
+    ) {
+        let mut columns = row.into_iter();
+        let mut next = || columns.next().flatten();
+        let (kind, name, value) = (next().unwrap_or_default(), next().unwrap_or_default(), next());
+        let is_there = value.is_some();
+        let value = value.unwrap_or_default();
         let is_as_ever = match &*name {
             "role" => value == "none",
             "session_authorization" => value == user,
             // Of the last transaction. The server goes on calling them settings of the session once one has set them.
             "transaction_isolation" | "transaction_read_only" | "transaction_deferrable" => true,
-            // One of two parts that was reset is empty for ever after.
-            name => value.is_empty() && name.contains('.'),
+            // One of two parts that was reset is empty for ever after, as is one that was set to that.
+            name => value.is_empty() && name.contains('.') && !(is_there && is_set(name)),
         };
         match &*kind {
             "s" if is_as_ever => {}
@@ -99,7 +107,7 @@ pub(crate) async fn ask(server: &mut ServerConn, asked: &Settings, user: &str) -
     let rows = server.ask_again(&question(customs)).await?;
     let mut found = Found::default();
     for row in rows {
-        found.row(row, user, server.params.is_utf8());
+        found.row(row, user, server.params.is_utf8(), |name| asked.get(name) == Some(""));
     }
     Ok(found)
 }

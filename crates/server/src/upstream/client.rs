@@ -3,6 +3,7 @@
 //! **Invariant:** what a client is, has named and has set is here, so that any connection can be made to serve it.
 
 use super::Shared;
+use super::check;
 use super::params::Params;
 use super::pool::Pool;
 use super::priority::{self, Answer, Priority, Served, Set, Setting};
@@ -177,6 +178,13 @@ impl Client {
             keep(&mut settings, target::NAME, self.settings.get(target::NAME));
         }
         self.settings = settings;
+    }
+
+    /// Whether this setting is empty for it where the server says so: one that its statements have named. Where the login has another
+    /// value for it, it was reset to that.
+    pub(super) fn may_be_empty(&self, name: &str) -> bool {
+        let is_named = self.customs.iter().any(|own| own == name);
+        is_named && self.login.get(name).is_none_or(str::is_empty) && !check::OWN.contains(&name)
     }
 
     /// The front's own statement that a text is.

@@ -148,6 +148,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::isolation::many_clients_few_connections),
             testkit::test!(upstream::isolation::a_transaction_keeps_its_connection),
             testkit::test!(upstream::state::settings_follow),
+            testkit::test!(upstream::state::empty_settings_follow),
             testkit::test!(upstream::state::calls_are_found_however_they_are_written),
             testkit::test!(upstream::state::levels_are_of_transactions),
             testkit::test!(upstream::state::refused_settings_are_nobodys),

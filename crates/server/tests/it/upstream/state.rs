@@ -45,6 +45,33 @@ pub fn settings_follow() {
     assert_eq!(front.all_idle(), 1);
 }
 
+/// One of two parts that is empty follows its client as any other does, and is nobody else's.
+pub fn empty_settings_follow() {
+    let Some(front) = Front::new(1) else { return };
+    front.runtime.block_on(async {
+        let (one, two) = (front.client().await, front.client().await);
+        let three = front.try_client("options='-c app.three= -c app.four=4'").await.unwrap();
+        let admin = front.try_client("dbname=overtake").await.unwrap();
+        for (client, set, name, is) in [
+            (&one, "set app.one = ''", "app.one", ""),
+            (&one, "select set_config('app.two', '', false)", "app.two", ""),
+            (&one, "set app.five = 'a'; reset app.five", "app.five", ""),
+            (&three, "select 1", "app.three", ""),
+            (&three, "set app.four = 'a'; reset app.four", "app.four", "4"),
+            (&three, "set app.three = '7'", "app.three", "7"),
+        ] {
+            client.batch_execute(set).await.unwrap();
+            // On a connection that has never had it.
+            admin.batch_execute("reconnect").await.unwrap();
+            let shown = format!("select '-' || current_setting('{name}')");
+            assert_eq!(value(client, &shown).await, format!("-{is}"), "{set}");
+            admin.batch_execute("reconnect").await.unwrap();
+            assert!(try_value(&two, &shown).await.is_err(), "{set}");
+        }
+    });
+    assert_eq!(front.all_idle(), 1);
+}
+
 /// So do those of a call whose function is written in an unusual way; and whoever has a lock by one keeps its connection.
 pub fn calls_are_found_however_they_are_written() {
     let Some(front) = Front::new(1) else { return };
