@@ -156,6 +156,10 @@ pub(crate) fn too_many() -> SqlError {
     error("53300", "sorry, too many clients already")
 }
 
+pub(crate) fn reserved() -> SqlError {
+    error("53300", "remaining connection slots are reserved for non-replication superuser connections")
+}
+
 pub(crate) fn too_many_of(role: &str) -> SqlError {
     error("53300", format!("too many connections for role \"{role}\""))
 }

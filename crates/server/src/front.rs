@@ -33,6 +33,11 @@ pub trait Front: Clone + Send + Sync + 'static {
     /// Somebody has failed to prove that it is this role: what was learned of it may be outdated.
     fn mistrust(&self, _user: &str) {}
 
+    /// Whether a database is the front's own, which it is administered by.
+    fn is_administration(&self, _database: &str) -> bool {
+        false
+    }
+
     /// Doors of servers behind the front, with their names; none: there is but the server's own.
     fn doors(&self) -> Vec<(Arc<str>, Door)> {
         Vec::new()

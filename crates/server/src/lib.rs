@@ -41,6 +41,7 @@ mod session;
 mod simple;
 mod startup;
 mod stats;
+mod strangers;
 pub mod tls;
 pub mod upstream;
 mod views;

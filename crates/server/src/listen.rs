@@ -12,6 +12,7 @@ use crate::registry::Registry;
 use crate::rules::Origin;
 use crate::scram;
 use crate::startup::{self, Begun};
+use crate::strangers::Strangers;
 use crate::wake::Bells;
 use crate::workers::{Workers, processors};
 use socket2::SockRef;
@@ -23,7 +24,7 @@ use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixS
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
@@ -185,8 +186,8 @@ impl<D: Front> Server<D> {
         let network =
             Network::start(shared.config.network_threads, &shared.config.network_begun, &shared.config.lent_begun)?;
         let (end, ending) = watch::channel(false);
-        // Those who have not said who they are have no place, but they are not without number either.
-        let tasks_max = shared.config.connections_max.saturating_mul(2).saturating_add(64);
+        // As many may be about to say who they are as may be there.
+        let strangers = Strangers::new(shared.config.connections_max.saturating_add(64));
         let mut tasks = Tasks { network, all: JoinSet::new() };
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
@@ -195,14 +196,16 @@ impl<D: Front> Server<D> {
                 () = &mut shutdown => break,
                 Some(ended) = tasks.all.join_next() => tasks.go_on(ended),
                 Some((io, origin)) = incoming.recv() => {
-                    if tasks_max <= tasks.all.len() {
+                    let Some(stranger) = strangers.enter(Instant::now()) else {
                         shared.config.stats.turned_away.fetch_add(1, Relaxed);
                         tracing::warn!("a connection was closed at once: there are too many");
                         continue;
-                    }
+                    };
                     let shared = Arc::clone(&shared);
                     let ending = Ending::new(ending.clone());
-                    tasks.all.spawn(async move { startup::begin(&shared, io, origin, ending).await.map(Box::new) });
+                    tasks.all.spawn(async move {
+                        startup::begin(&shared, io, origin, ending, stranger).await.map(Box::new)
+                    });
                 }
             }
         }

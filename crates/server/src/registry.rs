@@ -1,9 +1,12 @@
 //! All sessions: how many there are, and how each is cancelled.
 //!
-//! **Invariant:** a session is here exactly as long as its [`Place`]. Only who knows a session's secret can cancel it.
+//! **Invariant:** a session is here exactly as long as its [`Place`]. Only who has proved who it is has one, and only who knows a session's
+//! secret can cancel it.
 
 use crate::backend::Cancel;
+use crate::errors;
 use crate::scram;
+use sql::SqlError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +17,22 @@ pub(crate) struct Registry {
     places: Mutex<HashMap<i32, Entry>>,
 }
 
+/// Who comes, in order of who gets in before whom when there is little room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Standing {
+    Ordinary,
+    Superuser,
+    /// A superuser in the front's own administration database.
+    Administrator,
+}
+
+/// Places that each of the higher standings has beyond those of the one below: as many as PostgreSQL's `superuser_reserved_connections`
+/// has by default. They are no part of `max_connections`, unlike there.
+const RESERVED: usize = 3;
+
 struct Entry {
     secret: i32,
-    /// Once it has proved who it is.
-    user: Option<Box<str>>,
+    user: Box<str>,
     cancel: Option<Arc<dyn Cancel>>,
 }
 
@@ -37,12 +52,29 @@ impl Registry {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place, if there is one; no secret, no place.
-    pub(crate) fn enter(self: &Arc<Registry>) -> Option<Place> {
-        let secret = i32::from_be_bytes(scram::random().ok()?);
+    /// A place for a user, who may have so many; no secret, no place.
+    ///
+    /// # Errors
+    /// `53300`: there is none.
+    pub(crate) fn enter(
+        self: &Arc<Registry>,
+        user: &str,
+        standing: Standing,
+        most: Option<usize>,
+    ) -> Result<Place, SqlError> {
+        let secret = i32::from_be_bytes(scram::random().map_err(|_| errors::too_many())?);
         let mut places = self.places();
-        if self.places_max <= places.len() {
-            return None;
+        let beyond = |standings: usize| self.places_max.saturating_add(standings * RESERVED) <= places.len();
+        match standing {
+            Standing::Ordinary if beyond(0) && !beyond(1) => return Err(errors::reserved()),
+            Standing::Ordinary if beyond(0) => return Err(errors::too_many()),
+            Standing::Superuser if beyond(1) => return Err(errors::too_many()),
+            Standing::Administrator if beyond(2) => return Err(errors::too_many()),
+            Standing::Ordinary | Standing::Superuser | Standing::Administrator => {}
+        }
+        let count = || places.values().filter(|entry| *entry.user == *user).count();
+        if most.is_some_and(|most| most <= count()) {
+            return Err(errors::too_many_of(user));
         }
         // Numbers come round again after two thousand million sessions; those still there keep theirs.
         let pid = loop {
@@ -51,8 +83,8 @@ impl Registry {
                 break pid;
             }
         };
-        places.insert(pid, Entry { secret, user: None, cancel: None });
-        Some(Place { registry: Arc::clone(self), pid, secret })
+        places.insert(pid, Entry { secret, user: user.into(), cancel: None });
+        Ok(Place { registry: Arc::clone(self), pid, secret })
     }
 
     /// Cancels what a session is doing, if it exists and that is its secret. Ready when the cancel has come there.
@@ -69,19 +101,6 @@ impl Registry {
 }
 
 impl Place {
-    /// The session is this user's, who may have so many; whether there is room.
-    pub(crate) fn set_user(&self, user: &str, most: Option<usize>) -> bool {
-        let mut places = self.registry.places();
-        let count = || places.values().filter(|entry| entry.user.as_deref() == Some(user)).count();
-        if most.is_some_and(|most| most <= count()) {
-            return false;
-        }
-        if let Some(entry) = places.get_mut(&self.pid) {
-            entry.user = Some(user.into());
-        }
-        true
-    }
-
     /// The session has begun and can be cancelled.
     pub(crate) fn set_cancel(&self, cancel: Arc<dyn Cancel>) {
         if let Some(entry) = self.registry.places().get_mut(&self.pid) {

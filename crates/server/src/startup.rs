@@ -1,7 +1,7 @@
 //! From the first byte of a connection to its session: encryption, cancelling, versions, who it is.
 //!
-//! **Invariant:** before a client has proved who it is, it costs one task, one small buffer and a bounded time, and touches
-//! nothing of the database.
+//! **Invariant:** before a client has proved who it is, it costs one task, one small buffer and a bounded time, touches
+//! nothing of the database, and takes no place of a session.
 
 use crate::backend::Cancel;
 use crate::conn::{Conn, Ending, Gone, Io, Reread};
@@ -9,11 +9,12 @@ use crate::errors;
 use crate::frame::Fields;
 use crate::front::{Front, Opened, Site};
 use crate::listen::Shared;
-use crate::registry::Place;
+use crate::registry::{Place, Standing};
 use crate::rules::{Method, Origin};
 use crate::scram::{self, Binding, Exchange, Failure, Keys, Verifier};
 use crate::session::{Limits, Stop};
 use crate::stats::Seen;
+use crate::strangers::Stranger;
 use crate::tls;
 use bytes::{Buf, Bytes};
 use pgwire::messages::startup::Authentication;
@@ -78,13 +79,37 @@ impl<O: Opened> Begun<O> {
 pub(crate) async fn begin<D: Front>(
     shared: &Shared<D>,
     io: Box<dyn Io>,
+    origin: Origin,
+    ending: Ending,
+    stranger: Stranger,
+) -> Option<Begun<D::Opened>> {
+    let (address, way) = (origin.address, stranger.way());
+    tokio::select! {
+        biased;
+        begun = get_known(shared, io, origin, ending, Some(stranger)) => begun,
+        () = way.notified() => {
+            shared.config.stats.turned_away.fetch_add(1, Relaxed);
+            if let Some(left_out) = shared.attempts.line(address, Instant::now()) {
+                let from = address.map(|address| address.to_string());
+                tracing::info!(from, left_out, "a connection that has not proved who it is gave way to others");
+            }
+            None
+        }
+    }
+}
+
+/// Finds out who it is; a stranger up to then.
+async fn get_known<D: Front>(
+    shared: &Shared<D>,
+    io: Box<dyn Io>,
     mut origin: Origin,
     ending: Ending,
+    mut stranger: Option<Stranger>,
 ) -> Option<Begun<D::Opened>> {
     let mut conn = Conn::new(io, ending);
     conn.send_limit = shared.config.send_timeout;
     let mut user = String::new();
-    let begun = log_in(shared, &mut conn, &mut origin, &mut user);
+    let begun = log_in(shared, &mut conn, &mut origin, &mut user, &mut stranger);
     let begun = match tokio::time::timeout(shared.config.authentication_timeout, begun).await {
         Ok(begun) => begun,
         Err(_) => Err(SqlError::new(SqlState("57014"), "canceling authentication due to timeout").into()),
@@ -114,7 +139,7 @@ pub(crate) async fn begin<D: Front>(
             tracing::info!(%state, from, reason, left_out, "a client was turned away");
         }
         if error.state().0 == "28P01" {
-            // Its place among the clients is free already. Who goes meanwhile, or must, is not kept.
+            // It has no place among the clients. Who goes meanwhile, or must, is not kept.
             let delay = shared.attempts.failed(origin.address, &user, Instant::now());
             let gone = async {
                 while conn.fill().await.is_ok() {
@@ -177,19 +202,23 @@ async fn log_in<D: Front>(
     conn: &mut Conn,
     origin: &mut Origin,
     user: &mut String,
+    stranger: &mut Option<Stranger>,
 ) -> Result<Option<(Place, D::Opened, Arc<Seen>, bool)>, Stop> {
     let Some(wish) = negotiate(shared, conn, origin).await? else { return Ok(None) };
     user.clone_from(&wish.user);
     if wish.minor != 0 || !wish.unknown.is_empty() {
         conn.replies.negotiate(VERSION, wish.unknown.clone());
     }
-    let place = shared.registry.enter().ok_or_else(errors::too_many)?;
     let (role, proof) = authenticate(shared, conn, origin, &wish).await?;
+    let standing = match role.is_superuser {
+        true if shared.front.is_administration(&wish.database) => Standing::Administrator,
+        true => Standing::Superuser,
+        false => Standing::Ordinary,
+    };
     // Superusers are not counted, as there.
     let most = usize::try_from(role.connections_max).ok().filter(|_| !role.is_superuser);
-    if !place.set_user(&wish.user, most) {
-        return Err(errors::too_many_of(&wish.user).into());
-    }
+    let place = shared.registry.enter(&wish.user, standing, most)?;
+    *stranger = None;
     let from = origin.address.map(|address| address.to_string());
     let seen = Seen::new(place.pid, &wish.user, &wish.database, from);
     let connect = Connect {

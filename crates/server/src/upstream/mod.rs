@@ -290,6 +290,10 @@ impl Front for Upstream {
         Ok(Some(Role { may_log_in: true, is_superuser, ..Role::default() }))
     }
 
+    fn is_administration(&self, database: &str) -> bool {
+        admin::is_name(database)
+    }
+
     fn mistrust(&self, user: &str) {
         self.0.roles.forget_one(user);
     }

@@ -80,13 +80,39 @@ pub fn rules_and_roles_decide() {
 }
 
 pub fn too_many_clients() {
-    let rig = Rig::with(|config| config.connections_max = 2);
-    let (_first, mut second) = (rig.client(), rig.client());
+    let rig = Rig::with(|config| {
+        config.connections_max = 2;
+        config.roles.put("ann", Role { may_log_in: true, ..Role::default() });
+    });
+    let begin = |user: &str| {
+        let mut client = rig.stranger();
+        (client.start(&[("user", user)]), client)
+    };
+    let reserved = "remaining connection slots are reserved for non-replication superuser connections";
+    let (_first, mut second) = (begin("ann").1, begin("ann").1);
+    assert_eq!(begin("ann").0, format!("E(FATAL|53300|{reserved}) end"));
+    // Superusers have some more.
+    let others: Vec<_> = (0..3).map(|_| begin("postgres")).collect();
+    assert!(others.iter().all(|(said, _)| said == WELCOME));
     let full = "E(FATAL|53300|sorry, too many clients already) end";
-    assert_eq!(rig.stranger().start(&[("user", "postgres")]), full);
+    assert_eq!([begin("postgres").0, begin("ann").0], [full, full]);
+    drop(others);
     second.send(&message(b'X', b""));
     assert_eq!(second.answer(), "end");
-    rig.until("its place is free", |rig| rig.stranger().start(&[("user", "postgres")]) == WELCOME);
+    rig.until("its place is free", |_| begin("ann").0 == WELCOME);
+}
+
+/// Connections that say nothing, and some that do not prove who they are, leave room for those who do.
+pub fn who_says_nothing_keeps_nobody_out() {
+    let rig = Rig::with(|config| {
+        config.connections_max = 1;
+        config.rules = Rule::parse_all("host all postgres all trust\nhost all all all scram-sha-256").unwrap();
+    });
+    let mut silent: Vec<_> = (0..200).map(|_| rig.stranger()).collect();
+    for stranger in silent.iter_mut().skip(100) {
+        stranger.send(&startup(V3, &[("user", "ann")]));
+    }
+    rig.until("there is room", |rig| rig.stranger().start(&[("user", "postgres")]) == WELCOME);
 }
 
 pub fn who_says_nothing_is_turned_away() {

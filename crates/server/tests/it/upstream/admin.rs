@@ -127,6 +127,33 @@ pub fn only_superusers_administer() {
     });
 }
 
+/// `max_connections` is a bound on clients of the servers; superusers of the front have some places more, and administrators more again.
+pub fn administrators_get_in_when_all_is_full() {
+    let Some(front) = Front::with(2, 1_000, |config| config.connections_max = 1) else { return };
+    front.cluster.ask("create role ann login");
+    front.runtime.block_on(async {
+        let begin = async |login: &str| match front.try_client(login).await {
+            Ok(client) => Ok(client),
+            Err(error) => Err(error.as_db_error().unwrap().message().to_owned()),
+        };
+        let _first = begin("user=ann dbname=postgres").await.unwrap();
+        let reserved = "remaining connection slots are reserved for non-replication superuser connections";
+        assert_eq!(begin("user=ann dbname=postgres").await.err().as_deref(), Some(reserved));
+        // Who cannot administer has no place of an administrator's.
+        assert_eq!(begin("user=ann dbname=overtake").await.err().as_deref(), Some(reserved));
+        let (full, mut all) = (Some("sorry, too many clients already"), Vec::new());
+        for database in ["postgres", "overtake"] {
+            for _ in 0..3 {
+                all.push(begin(&format!("dbname={database}")).await.unwrap());
+            }
+            assert_eq!(begin(&format!("dbname={database}")).await.err().as_deref(), full, "{database}");
+        }
+        assert_eq!(begin("user=ann dbname=postgres").await.err().as_deref(), full);
+        let clients = rows(all.last().unwrap(), "show clients").await;
+        assert_eq!(clients.len(), 7);
+    });
+}
+
 /// PAUSE waits for what is under way, nothing begins, the server may be asked for nothing; RESUME goes on.
 pub fn a_pause_waits_and_holds() {
     let Some(front) = Front::new(4) else { return };

@@ -1,0 +1,104 @@
+//! Those who have connected and have not proved yet who they are.
+//!
+//! **Invariant:** there are so many at most, and they take no place of a session. Where there are as many, the oldest gives way to
+//! whoever comes, once it has had some time to say who it is: so connections that say nothing keep nobody out, an administrator for
+//! instance.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Who has connected since keeps its place before newcomers: in a crowd that comes back at once, the first would be the ones to go.
+const TIME: Duration = Duration::from_secs(1);
+
+pub(crate) struct Strangers {
+    most: usize,
+    all: Mutex<All>,
+}
+
+#[derive(Default)]
+struct All {
+    last: u64,
+    /// In order of their numbers.
+    entries: VecDeque<Entry>,
+}
+
+struct Entry {
+    number: u64,
+    since: Instant,
+    way: Arc<Notify>,
+}
+
+/// One of them, until it has proved who it is, or has gone.
+pub(crate) struct Stranger {
+    of: Arc<Strangers>,
+    number: u64,
+    way: Arc<Notify>,
+}
+
+impl Strangers {
+    pub(crate) fn new(most: usize) -> Arc<Strangers> {
+        Arc::new(Strangers { most, all: Mutex::default() })
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more comes. None, if there are too many, and all have come just now.
+    pub(crate) fn enter(self: &Arc<Strangers>, now: Instant) -> Option<Stranger> {
+        let mut all = self.all();
+        if self.most <= all.entries.len() {
+            let oldest = all.entries.front().filter(|oldest| TIME <= now.saturating_duration_since(oldest.since))?;
+            oldest.way.notify_one();
+            all.entries.pop_front();
+        }
+        all.last += 1;
+        let (number, way) = (all.last, Arc::new(Notify::new()));
+        all.entries.push_back(Entry { number, since: now, way: Arc::clone(&way) });
+        drop(all);
+        Some(Stranger { of: Arc::clone(self), number, way })
+    }
+}
+
+impl Stranger {
+    /// Notified when it is to give way to others.
+    pub(crate) fn way(&self) -> Arc<Notify> {
+        Arc::clone(&self.way)
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let mut all = self.of.all();
+        if let Ok(at) = all.entries.binary_search_by_key(&self.number, |entry| entry.number) {
+            all.entries.remove(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_gives_way_when_it_has_had_its_time() {
+        let (strangers, begun) = (Strangers::new(2), Instant::now());
+        let gives_way = |stranger: &Stranger| {
+            let way = stranger.way();
+            let mut notified = std::pin::pin!(way.notified());
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            notified.as_mut().poll(&mut context).is_ready()
+        };
+        let first = strangers.enter(begun).expect("there is room");
+        let second = strangers.enter(begun + TIME / 2).expect("there is room");
+        assert!(strangers.enter(begun + TIME / 2).is_none());
+        let third = strangers.enter(begun + TIME).expect("the first gives way");
+        assert!(gives_way(&first) && !gives_way(&second) && !gives_way(&third));
+        assert!(strangers.enter(begun + TIME).is_none());
+        drop((first, second));
+        let fourth = strangers.enter(begun + TIME).expect("the second has gone");
+        assert!(!gives_way(&third) && !gives_way(&fourth) && strangers.enter(begun + TIME).is_none());
+    }
+}
