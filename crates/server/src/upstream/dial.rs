@@ -9,6 +9,7 @@ use crate::tls::client::{self, Issuers, Trust};
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::mem;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,11 +34,60 @@ impl Io for TlsStream<Box<dyn Io>> {
     }
 }
 
-/// A stream to a server, and what binds a proof to it if it is encrypted.
+/// A stream to a server, how others come to the same one, and what binds a proof to it if it is encrypted.
 pub(crate) struct Dialled {
     pub(crate) io: Box<dyn Io>,
-    pub(crate) is_encrypted: bool,
+    pub(crate) way: Way,
     pub(crate) end_point: Option<Vec<u8>>,
+}
+
+/// The way to a server that a connection has gone: its host's name may mean another one by now.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    host: Host,
+    address: Option<SocketAddr>,
+    /// How what is said on it is encrypted.
+    encryption: Option<Arc<ClientConfig>>,
+}
+
+impl Way {
+    /// One that nobody has gone yet.
+    pub(crate) fn to(host: Host) -> Way {
+        Way { host, address: None, encryption: None }
+    }
+
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.encryption.is_some()
+    }
+
+    /// Reaches the host without a word about encryption.
+    async fn reach(&mut self) -> io::Result<Box<dyn Io>> {
+        let stream = match (&self.host, self.address) {
+            (Host::Unix(path), _) => return Ok(Box::new(UnixStream::connect(path).await?)),
+            (Host::Tcp(..), Some(address)) => TcpStream::connect(address).await?,
+            (Host::Tcp(name, port), None) => TcpStream::connect((&**name, *port)).await?,
+        };
+        self.address = Some(stream.peer_addr()?);
+        // One write is one question: nothing is to be waited for.
+        stream.set_nodelay(true)?;
+        SockRef::from(&stream).set_tcp_keepalive(&keepalive())?;
+        Ok(Box::new(stream))
+    }
+
+    /// Goes it again: to the same address, encrypted as before.
+    pub(crate) async fn again(&self) -> io::Result<Box<dyn Io>> {
+        let mut way = self.clone();
+        let mut io = way.reach().await?;
+        let Some(config) = &way.encryption else { return Ok(io) };
+        if !has_encryption(&mut io).await? {
+            return Err(unsupported());
+        }
+        Ok(Box::new(encrypt(io, &way.host, config).await?))
+    }
 }
 
 /// How encryption is done, if it may be.
@@ -63,39 +113,43 @@ fn keepalive() -> TcpKeepalive {
     TcpKeepalive::new().with_time(Duration::from_mins(1)).with_interval(Duration::from_secs(10)).with_retries(6)
 }
 
-/// Reaches a host without a word about encryption.
-pub(crate) async fn reach(host: &Host) -> io::Result<Box<dyn Io>> {
-    match host {
-        Host::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
-        Host::Tcp(name, port) => {
-            let stream = TcpStream::connect((&**name, *port)).await?;
-            // One write is one question: nothing is to be waited for.
-            stream.set_nodelay(true)?;
-            SockRef::from(&stream).set_tcp_keepalive(&keepalive())?;
-            Ok(Box::new(stream))
-        }
+fn unsupported() -> io::Error {
+    io::Error::other("the server does not support SSL, but SSL was required")
+}
+
+/// Asks a server whether it encrypts what follows.
+async fn has_encryption(io: &mut Box<dyn Io>) -> io::Result<bool> {
+    io.write_all(&SSL_REQUEST).await?;
+    match io.read_u8().await? {
+        b'S' => Ok(true),
+        b'N' => Ok(false),
+        _ => Err(io::Error::other("the server's answer to the request for SSL is none")),
     }
+}
+
+async fn encrypt(io: Box<dyn Io>, host: &Host, config: &Arc<ClientConfig>) -> io::Result<TlsStream<Box<dyn Io>>> {
+    let name = match host {
+        Host::Tcp(name, _) => ServerName::try_from(name.clone()).map_err(io::Error::other)?,
+        Host::Unix(_) => return Err(unsupported()),
+    };
+    TlsConnector::from(Arc::clone(config)).connect(name, io).await.map_err(client::explained)
 }
 
 /// Reaches a host, encrypted as the URL asks. As with libpq, encryption means nothing on a unix socket.
 pub(crate) async fn dial(host: &Host, mode: SslMode, config: Option<&Arc<ClientConfig>>) -> io::Result<Dialled> {
-    let mut io = reach(host).await?;
-    let (Host::Tcp(name, _), Some(config)) = (host, config) else {
-        return Ok(Dialled { io, is_encrypted: false, end_point: None });
+    let mut way = Way::to(host.clone());
+    let mut io = way.reach().await?;
+    let Some(config) = config.filter(|_| matches!(host, Host::Tcp(..))) else {
+        return Ok(Dialled { io, way, end_point: None });
     };
-    io.write_all(&SSL_REQUEST).await?;
-    match io.read_u8().await? {
-        b'S' => {
-            let name = ServerName::try_from(name.clone()).map_err(io::Error::other)?;
-            let stream = TlsConnector::from(Arc::clone(config)).connect(name, io).await.map_err(client::explained)?;
-            let certificate = stream.get_ref().1.peer_certificates().and_then(|all| all.first());
-            let end_point = certificate.and_then(|certificate| crate::tls::end_point(certificate));
-            Ok(Dialled { io: Box::new(stream), is_encrypted: true, end_point })
-        }
-        b'N' if mode == SslMode::Prefer => Ok(Dialled { io, is_encrypted: false, end_point: None }),
-        b'N' => Err(io::Error::other("the server does not support SSL, but SSL was required")),
-        _ => Err(io::Error::other("the server's answer to the request for SSL is none")),
+    if has_encryption(&mut io).await? {
+        let stream = encrypt(io, host, config).await?;
+        let certificate = stream.get_ref().1.peer_certificates().and_then(|all| all.first());
+        let end_point = certificate.and_then(|certificate| crate::tls::end_point(certificate));
+        way.encryption = Some(Arc::clone(config));
+        return Ok(Dialled { io: Box::new(stream), way, end_point });
     }
+    if mode == SslMode::Prefer { Ok(Dialled { io, way, end_point: None }) } else { Err(unsupported()) }
 }
 
 #[cfg(test)]

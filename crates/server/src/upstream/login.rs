@@ -74,10 +74,9 @@ impl Servers {
     }
 
     async fn log_in(&self, host: &Host, user: &str, database: &str, secret: &Secret) -> Result<ServerConn, Failed> {
-        let Dialled { io, is_encrypted, end_point } =
-            dial::dial(host, self.url.ssl_mode, self.encryption.as_ref()).await?;
-        let may_be_clear = is_encrypted || matches!(host, Host::Unix(_)) || self.url.ssl_mode == SslMode::Disable;
-        let mut server = ServerConn::new(io, Arc::new(Line::new(host.clone())));
+        let Dialled { io, way, end_point } = dial::dial(host, self.url.ssl_mode, self.encryption.as_ref()).await?;
+        let may_be_clear = way.is_encrypted() || matches!(host, Host::Unix(_)) || self.url.ssl_mode == SslMode::Disable;
+        let mut server = ServerConn::new(io, Arc::new(Line::new(way.clone())));
         startup(&mut server.out, user, database);
         server.flush().await?;
         loop {
@@ -116,8 +115,8 @@ impl Servers {
                     let (pid, rest) =
                         body.split_first_chunk::<4>().ok_or_else(|| failed("the server's key is none"))?;
                     let secret = rest.first_chunk::<4>().ok_or_else(|| failed("the server's key is none"))?;
-                    let host = host.clone();
-                    server.line = Arc::new(Line::with_key(host, i32::from_be_bytes(*pid), i32::from_be_bytes(*secret)));
+                    let (pid, secret) = (i32::from_be_bytes(*pid), i32::from_be_bytes(*secret));
+                    server.line = Arc::new(Line::with_key(way.clone(), pid, secret));
                 }
                 b'S' => server.note(&body),
                 b'E' => return Err(Failed::Said(error_of(&body))),

@@ -3,6 +3,7 @@
 //! **Invariant:** a cancel reaches the statement of the client that asked for it and no other. While one is [under way](UnderWay) to a
 //! server connection, that connection belongs to the client; it goes back to the pool when the server has closed the connection that
 //! brought the cancel. One whose end was not seen may still come at any time: its connection goes to nobody ([`Line::is_in_doubt`]).
+//! It goes to the address of the connection, encrypted as that is.
 //! A cancel of one transaction ([`Once`]) does nothing when that has ended, however late it comes; where the client keeps its
 //! connection, the next transaction waits for its end.
 //!
@@ -10,7 +11,7 @@
 //! pending. The server process takes it at the latest on return from the system call that reads the next message, and ignores
 //! cancels until it has read that message whole.
 
-use super::dial;
+use super::dial::Way;
 use super::internal::Lever;
 use super::url::Host;
 use crate::backend::Cancel;
@@ -30,7 +31,7 @@ const CANCEL_REQUEST: i32 = 80_877_102;
 /// How a server connection is cancelled.
 #[derive(Debug)]
 pub(crate) struct Line {
-    host: Host,
+    way: Way,
     key: Option<(i32, i32)>,
     /// How the server's process gets less of the processors.
     lever: Mutex<Lever>,
@@ -46,9 +47,9 @@ pub(crate) struct Line {
 pub(crate) struct UnderWay(Arc<Line>);
 
 impl Line {
-    pub(crate) fn new(host: Host) -> Line {
+    pub(crate) fn new(way: Way) -> Line {
         Line {
-            host,
+            way,
             key: None,
             lever: Mutex::default(),
             under_way: AtomicUsize::new(0),
@@ -57,12 +58,12 @@ impl Line {
         }
     }
 
-    pub(crate) fn with_key(host: Host, pid: i32, secret: i32) -> Line {
-        Line { key: Some((pid, secret)), ..Line::new(host) }
+    pub(crate) fn with_key(way: Way, pid: i32, secret: i32) -> Line {
+        Line { key: Some((pid, secret)), ..Line::new(way) }
     }
 
     pub(crate) fn host(&self) -> &Host {
-        &self.host
+        self.way.host()
     }
 
     pub(crate) fn lever(&self) -> MutexGuard<'_, Lever> {
@@ -113,12 +114,16 @@ impl UnderWay {
 
     async fn send(&self) -> io::Result<()> {
         let Some((pid, secret)) = self.0.key else { return Ok(()) };
-        let mut io = dial::reach(&self.0.host).await?;
+        let mut io = self.0.way.again().await?;
         self.0.sent.fetch_add(1, SeqCst);
         let words = [16, CANCEL_REQUEST, pid, secret].map(i32::to_be_bytes);
         io.write_all(words.as_flattened()).await?;
-        // It says nothing, and closes when it has signalled.
-        io.read_to_end(&mut Vec::new()).await?;
+        io.flush().await?;
+        // It says nothing, and closes when it has signalled; where that is encrypted, perhaps without a word about that.
+        match io.read_to_end(&mut Vec::new()).await {
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
         self.0.sent.fetch_sub(1, SeqCst);
         Ok(())
     }

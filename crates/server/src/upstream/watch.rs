@@ -278,6 +278,7 @@ pub(super) async fn watch(shared: Weak<Shared>, node: Arc<Node>, every: Duration
 
 #[cfg(test)]
 mod tests {
+    use super::super::dial::Way;
     use super::super::reach::Line;
     use super::super::url;
     use super::*;
@@ -312,7 +313,7 @@ mod tests {
     #[test]
     fn who_waits_for_whom_is_told() {
         let sight = |pid, ticket: u64| {
-            let sight = Sight::new(&Line::with_key(url::Host::Tcp("a".to_owned(), 1), pid, 0));
+            let sight = Sight::new(&Line::with_key(Way::to(url::Host::Tcp("a".to_owned(), 1)), pid, 0));
             sight.works_for(Some(Ticket::from_bits(ticket)));
             Arc::new(sight)
         };

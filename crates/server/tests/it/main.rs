@@ -179,6 +179,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::passwords::questions_of_the_front_are_asked_as_itself),
             testkit::test!(upstream::passwords::older_methods_are_known),
             testkit::test!(upstream::passwords::servers_are_encrypted),
+            testkit::test!(upstream::encryption::cancels_go_the_way_of_their_session),
             testkit::test!(upstream::encryption::certificates_are_what_the_mode_asks_for),
             testkit::test!(upstream::encryption::passwords_come_from_files_and_the_environment),
             testkit::test!(upstream::statements::statements_follow),

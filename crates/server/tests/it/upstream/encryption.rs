@@ -4,8 +4,12 @@ use super::cluster::{Cluster, as_owner, is_there};
 use super::{Gate, value};
 use server::upstream::Limits;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use testkit::TempDir;
 
 /// A folder with the keys and certificates that openssl makes.
@@ -214,4 +218,63 @@ pub fn passwords_come_from_files_and_the_environment() {
 /// Logs in to the server of the variable `URL`.
 pub fn a_login_by_the_environment() {
     println!("{:?}", log_in(&std::env::var("URL").unwrap()));
+}
+
+/// Passes bytes on to a server, and takes down what each connection begins with.
+fn relay(listener: TcpListener, to: u16, begun: Arc<Mutex<Vec<[u8; 8]>>>) {
+    for from in listener.incoming().map_while(Result::ok) {
+        let begun = Arc::clone(&begun);
+        std::thread::spawn(move || {
+            let (mut from, mut head) = (from, [0; 8]);
+            if from.read_exact(&mut head).is_err() {
+                return;
+            }
+            begun.lock().unwrap().push(head);
+            let mut server = TcpStream::connect(("127.0.0.1", to)).unwrap();
+            server.write_all(&head).unwrap();
+            let (mut back, mut client) = (server.try_clone().unwrap(), from.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut back, &mut client);
+                let _ = client.shutdown(Shutdown::Both);
+            });
+            let _ = std::io::copy(&mut from, &mut server);
+            let _ = server.shutdown(Shutdown::Both);
+        });
+    }
+}
+
+/// A cancel is as secret as its session, and goes to the same server, whatever the name of its host means by then.
+pub fn cancels_go_the_way_of_their_session() {
+    let rules = "local all postgres trust\nhost all all 127.0.0.1/32 trust\n";
+    let Some(cluster) = Cluster::start(rules) else { return };
+    cluster.encrypt();
+    let ssl_request = [0, 0, 0, 8, 4, 210, 22, 47];
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let begun = Arc::new(Mutex::new(Vec::new()));
+    let (own, to) = (Arc::clone(&begun), cluster.port);
+    std::thread::spawn(move || relay(listener, to, own));
+    for (mode, is_encrypted) in [("require", true), ("disable", false)] {
+        let url = format!("postgres://postgres@localhost:{port}/postgres?sslmode={mode}");
+        let gate = Gate::over(&url, Limits { size: 1, ..Limits::default() }, 9, |_| {});
+        gate.runtime.block_on(async {
+            let client = gate.client().await;
+            client.batch_execute("select 1").await.unwrap();
+            // From here on the name has another address first, where it has that.
+            let _other = TcpListener::bind(("::1", port));
+            begun.lock().unwrap().clear();
+            let (cancel, asked) = (client.cancel_token(), client.batch_execute("select pg_sleep(60)"));
+            let cancelled = async {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                cancel.cancel_query(tokio_postgres::NoTls).await.unwrap();
+            };
+            let (asked, ()) = tokio::join!(asked, cancelled);
+            assert_eq!(asked.unwrap_err().code().map(|code| code.code()), Some("57014"), "{mode}");
+        });
+        let begun = begun.lock().unwrap();
+        assert!(
+            !begun.is_empty() && begun.iter().all(|head| (*head == ssl_request) == is_encrypted),
+            "{mode}: {begun:?}"
+        );
+    }
 }
