@@ -331,6 +331,58 @@ fn an_aggregate_over_no_rows_is_the_same_in_a_correlated_subquery() {
     tally.check(40);
 }
 
+#[test]
+fn conditions_on_a_correlated_total_are_asked_over_no_rows_too() {
+    let mut server = Server::new();
+    for text in [
+        "create table inner_rows (id int, i int, t text)",
+        "insert into inner_rows values (1, 1, 'a'), (2, 2, 'b'), (2, 3, 'c'), (3, null, null)",
+        "create table outer_rows (id int)",
+        "insert into outer_rows select generate_series(0, 4)",
+    ] {
+        server.run(text).unwrap();
+    }
+    let mut tally = Tally::default();
+    for value in [
+        "max(t)",
+        "count(*)",
+        "count(*) is null",
+        "not (count(i) is null)",
+        "case when count(*) is null then 1 else 2 end",
+        "case when true then count(*) else 9 end",
+        "case when count(*) = 0 then 'none' else max(t) end",
+        "coalesce(sum(i), 0) + 1",
+        "5",
+    ] {
+        for condition in [
+            "",
+            "having true",
+            "having count(*) <> 1",
+            "having count(*) = 0",
+            "having count(i) < 1",
+            "having count(distinct t) <= 1",
+            "having not (count(*) = 1)",
+            "having sum(i) is null",
+            "having sum(i) is null or 1 < count(*)",
+            "having count(*) is null",
+            "having case when count(*) = 0 then true else sum(i) > 1 end",
+        ] {
+            let from = "from inner_rows r where r.id = o.id";
+            if value == "5" && condition.is_empty() {
+                continue;
+            }
+            let query = format!("(select {value} {from} {condition})");
+            judge(&mut server, &format!("select id, {query} from outer_rows o"), &mut tally);
+            judge(&mut server, &format!("select id from outer_rows o where {query} is null"), &mut tally);
+            let around = format!("(select v from (select {value} v, count(*) c {from} {condition}) q where c <> 1)");
+            judge(&mut server, &format!("select id, {around} from outer_rows o"), &mut tally);
+        }
+    }
+    // Nothing of this is refused.
+    assert_eq!(tally.refused, 0);
+    tally.check(290);
+}
+
 /// Prepares tables, and holds the paths against each other for all queries; analytics may refuse none of them.
 fn all_same(setup: &[&str], queries: &[&str]) {
     let mut server = Server::new();

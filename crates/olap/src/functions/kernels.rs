@@ -61,6 +61,8 @@ pub(crate) enum Kernel {
     Truth,
     /// The value itself, declared as one that can be null.
     OrNull(Repr),
+    /// The first argument, declared as one that can be null. It has the second one's rows: no rule makes a constant of it.
+    Beside(Repr),
 }
 
 /// A call of a kernel.
@@ -79,7 +81,8 @@ impl Kernel {
             Kernel::Integers(_, result)
             | Kernel::Decimals { result, .. }
             | Kernel::Shifted { result, .. }
-            | Kernel::OrNull(result) => result.data_type(),
+            | Kernel::OrNull(result)
+            | Kernel::Beside(result) => result.data_type(),
             Kernel::Canonical => DataType::Float64,
             Kernel::Key => DataType::BinaryView,
             Kernel::Flag => DataType::Int64,
@@ -253,7 +256,7 @@ impl Kernel {
                 };
                 typed(shifted, result)
             }
-            Kernel::OrNull(_) => first(args)?,
+            Kernel::OrNull(_) | Kernel::Beside(_) => first(args)?,
             Kernel::Canonical => {
                 let array = first(args)?;
                 let canonical: Float64Array = compute::unary(array.as_primitive::<Float64Type>(), canonical);
@@ -335,6 +338,7 @@ impl defined::Scalar for Kernel {
             Kernel::Flag => "flag",
             Kernel::Truth => "truth",
             Kernel::OrNull(_) => "or_null",
+            Kernel::Beside(_) => "beside",
             Kernel::Pad(_) => "padded",
             Kernel::Part(Part::Year) => "year",
             Kernel::Part(Part::Month) => "month",
@@ -347,21 +351,28 @@ impl defined::Scalar for Kernel {
     }
 
     fn is_strict(&self) -> bool {
-        true
+        !matches!(self, Kernel::Beside(_))
     }
 
     fn can_raise(&self) -> bool {
         match self {
             Kernel::Integers(..) | Kernel::Part(_) => true,
             Kernel::Decimals { checked, .. } | Kernel::Shifted { checked, .. } => *checked,
-            Kernel::Canonical | Kernel::Key | Kernel::Pad(_) | Kernel::Flag | Kernel::Truth | Kernel::OrNull(_) => {
-                false
-            }
+            Kernel::Canonical
+            | Kernel::Key
+            | Kernel::Pad(_)
+            | Kernel::Flag
+            | Kernel::Truth
+            | Kernel::OrNull(_)
+            | Kernel::Beside(_) => false,
         }
     }
 
     fn invoke(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let ScalarFunctionArgs { args, number_rows, .. } = args;
+        let ScalarFunctionArgs { mut args, number_rows, .. } = args;
+        if matches!(self, Kernel::Beside(_)) {
+            args.truncate(1);
+        }
         // The optimizer asks what becomes of a null that has no type yet.
         if args.iter().any(|arg| arg.data_type().is_null()) {
             return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from(&self.data_type())?));

@@ -5,7 +5,7 @@
 //! two calls is here at all.
 
 use super::compare::{binary, comparison_named, lit_text};
-use super::correlated::{self, Use};
+use super::correlated::{self, Total, Use};
 use super::guards::{self, guarded};
 use super::{Lowering, Row, Value, build};
 use crate::functions::defined::Session;
@@ -391,8 +391,13 @@ impl Lowering<'_> {
         let lowered = self.plan(unlimited(plan, 2), Some(row))?;
         let place = lowered.place(0)?;
         let (value, repr) = (place.value(), place.repr);
+        let is_correlated = !lowered.plan.all_out_ref_exprs().is_empty();
+        if is_correlated && let Some(total) = Total::of(&lowered.plan, value.clone())? {
+            let lowered = self.total(total, repr)?;
+            let repr = lowered.place(0)?.repr;
+            return Ok(Value::of(Df::ScalarSubquery(self.subquery(lowered.plan, Use::Value)?), repr));
+        }
         let plan = build(LogicalPlanBuilder::from(lowered.plan).project([value.clone()]))?;
-        let is_correlated = !plan.all_out_ref_exprs().is_empty();
         if is_correlated && is_settled(&value, &plan) {
             return Err(SqlError::unsupported("a correlated subquery of a constant as analytics"));
         }
