@@ -13,6 +13,7 @@ use crate::stats::End;
 use crate::wake::Waiter;
 use bytes::{Buf, Bytes, BytesMut};
 use engine::memory::{MESSAGES, has_room};
+use socket2::SockRef;
 use std::future::poll_fn;
 use std::io;
 use std::mem;
@@ -45,6 +46,9 @@ pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {
         Peer::Unknown
     }
 
+    /// Whether the connection ends when the other end says nothing of what it was sent for this long, or has no room for more.
+    fn limit_silence(&self, _limit: Option<Duration>) {}
+
     /// The same stream in the runtime of the caller, from whichever it was in.
     ///
     /// # Errors
@@ -53,6 +57,11 @@ pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {
 }
 
 impl Io for TcpStream {
+    fn limit_silence(&self, limit: Option<Duration>) {
+        // A system that does not know it has its own limit.
+        let _ = SockRef::from(self).set_tcp_user_timeout(limit);
+    }
+
     fn peer(&self) -> Peer {
         match (self.local_addr(), self.peer_addr()) {
             (Ok(ours), Ok(theirs)) => Peer::Tcp { ours, theirs },

@@ -323,6 +323,9 @@ impl Link {
         }
         let is_undone = mem::take(&mut self.has_batch_failed) | mem::take(&mut self.has_rolled_back);
         if self.status == b'I' {
+            if self.taken.server.out.is_empty() {
+                self.taken.server.has_read_all();
+            }
             // What was bound since then is there, or will be.
             if self.expects.is_empty() && !self.is_open_batch {
                 self.portals.forget();

@@ -23,6 +23,10 @@ use tokio_rustls::rustls::pki_types::ServerName;
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 impl Io for TlsStream<Box<dyn Io>> {
+    fn limit_silence(&self, limit: Option<Duration>) {
+        self.get_ref().0.limit_silence(limit);
+    }
+
     fn peer(&self) -> Peer {
         self.get_ref().0.peer()
     }
@@ -75,6 +79,7 @@ impl Way {
         // One write is one question: nothing is to be waited for.
         stream.set_nodelay(true)?;
         SockRef::from(&stream).set_tcp_keepalive(&keepalive())?;
+        stream.limit_silence(Some(SILENCE));
         Ok(Box::new(stream))
     }
 
@@ -107,6 +112,10 @@ pub(crate) fn encryption(url: &Url) -> io::Result<Option<Arc<ClientConfig>>> {
     };
     client::config(trust).map(Some)
 }
+
+/// A server that acknowledges nothing of what it is sent for so long has gone. While anything is on its way there, no connection is
+/// asked whether it is still alive.
+pub(crate) const SILENCE: Duration = Duration::from_mins(2);
 
 /// A server that has gone without a word, with its host or the way to it, is noticed within two minutes.
 fn keepalive() -> TcpKeepalive {
@@ -165,5 +174,16 @@ mod tests {
         socket.set_tcp_keepalive(&keepalive()).expect("it is one of TCP");
         let found = (socket.keepalive(), socket.tcp_keepalive_time(), socket.tcp_keepalive_retries());
         assert!(matches!(found, (Ok(true), Ok(time), Ok(6)) if time == Duration::from_mins(1)), "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn the_system_takes_how_long_a_server_may_be_silent() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let stream = tokio::net::TcpStream::connect(address).await.expect("a connection");
+        for limit in [Some(SILENCE), None, Some(SILENCE)] {
+            stream.limit_silence(limit);
+            assert_eq!(SockRef::from(&stream).tcp_user_timeout().expect("it is one of TCP"), limit);
+        }
     }
 }

@@ -294,7 +294,10 @@ impl Link {
             }
             if !self.taken.server.out.is_empty() || self.server_flushes {
                 let server = &mut self.taken.server;
-                match write(&mut server.io, &mut server.out, &mut self.server_flushes, cx) {
+                let there = server.out.len();
+                let written = write(&mut server.io, &mut server.out, &mut self.server_flushes, cx);
+                server.is_sent(there - server.out.len());
+                match written {
                     Poll::Ready(Ok(())) => has_moved = true,
                     // What it has said before is still to be read.
                     Poll::Ready(Err(_)) => server.out.clear(),

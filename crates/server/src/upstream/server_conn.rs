@@ -4,6 +4,7 @@
 //! buffers, and what its session has beside `settings` and `prepared` is nothing.
 
 use super::check;
+use super::dial::SILENCE;
 use super::expect::{Expects, Reply};
 use super::internal::Lever;
 use super::message;
@@ -29,6 +30,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 const READ: usize = 32 << 10;
 /// An idle connection's buffers larger than this are given back.
 const KEEP: usize = 64 << 10;
+/// A server has room for so much beside what it does. Of more, the rest waits for as long as a statement takes, and the system does not
+/// tell that from a server that has gone.
+const ROOM: usize = 16 << 10;
 /// No message that is looked at whole is as long as a rule.
 const LONG: usize = 256 << 10;
 
@@ -37,6 +41,9 @@ pub(crate) struct ServerConn {
     pub(crate) inbox: BytesMut,
     unfinished: Unfinished,
     pub(crate) out: BytesMut,
+    /// What it was sent since it had read all; and whether its silence about that ends the connection.
+    unread: usize,
+    is_limited: bool,
     /// How it is cancelled.
     pub(crate) line: Arc<Line>,
     pub(crate) params: Arc<Params>,
@@ -127,6 +134,8 @@ impl ServerConn {
             inbox: BytesMut::new(),
             unfinished: Unfinished::default(),
             out: BytesMut::new(),
+            unread: 0,
+            is_limited: true,
             line,
             params: Arc::default(),
             settings: Arc::default(),
@@ -195,8 +204,27 @@ impl ServerConn {
         }
     }
 
+    /// So much is sent to it.
+    pub(crate) fn is_sent(&mut self, bytes: usize) {
+        self.unread += bytes;
+        if self.is_limited && ROOM < self.unread {
+            self.is_limited = false;
+            self.io.limit_silence(None);
+        }
+    }
+
+    /// It has answered all that it was sent.
+    pub(crate) fn has_read_all(&mut self) {
+        self.unread = 0;
+        if !self.is_limited {
+            self.is_limited = true;
+            self.io.limit_silence(Some(SILENCE));
+        }
+    }
+
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         let out = mem::take(&mut self.out);
+        self.is_sent(out.len());
         self.io.write_all(&out).await?;
         self.io.flush().await
     }
@@ -252,7 +280,10 @@ impl ServerConn {
                     error.get_or_insert_with(|| error_of(&body));
                 }
                 Reply::Parameter => self.note(&body),
-                Reply::Ready => return error.map_or(Ok(rows), |error| Err(Failed::Said(error))),
+                Reply::Ready => {
+                    self.has_read_all();
+                    return error.map_or(Ok(rows), |error| Err(Failed::Said(error)));
+                }
                 _ => {}
             }
         }
@@ -318,5 +349,70 @@ impl Drop for ServerConn {
         // `Terminate`, if the system takes it at once; if not, the server learns of the end by the connection's.
         let mut context = Context::from_waker(Waker::noop());
         let _ = std::pin::Pin::new(&mut self.io).poll_write(&mut context, &[b'X', 0, 0, 0, 4]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dial::Way;
+    use super::super::url::Host;
+    use super::*;
+    use std::pin::Pin;
+    use std::sync::Mutex;
+    use std::time::Duration;
+    use tokio::io::Sink;
+
+    /// What is written is gone; how long it may be silent is kept.
+    struct Silent(Sink, Arc<Mutex<Option<Duration>>>);
+
+    impl AsyncRead for Silent {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl AsyncWrite for Silent {
+        fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.0).poll_write(cx, bytes)
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl Io for Silent {
+        fn limit_silence(&self, limit: Option<Duration>) {
+            *self.1.lock().expect("nobody fails") = limit;
+        }
+
+        fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+            Ok(self)
+        }
+    }
+
+    /// A server that is at a long statement takes nothing in for as long as that takes, and has not gone.
+    #[tokio::test]
+    async fn silence_about_what_has_no_room_is_not_limited() {
+        let limit = Arc::new(Mutex::new(Some(SILENCE)));
+        let io = Box::new(Silent(tokio::io::sink(), Arc::clone(&limit)));
+        let mut server = ServerConn::new(io, Arc::new(Line::new(Way::to(Host::Tcp("a".to_owned(), 1)))));
+        let now = || *limit.lock().expect("nobody fails");
+        for _ in 0..3 {
+            for bytes in [ROOM - 1, 1] {
+                server.out.resize(bytes, 0);
+                server.flush().await.expect("it is taken");
+                assert_eq!(now(), Some(SILENCE));
+            }
+            server.out.resize(1, 0);
+            server.flush().await.expect("it is taken");
+            assert_eq!(now(), None);
+            server.has_read_all();
+            assert_eq!(now(), Some(SILENCE));
+        }
     }
 }
