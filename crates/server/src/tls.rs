@@ -7,7 +7,9 @@ pub mod client;
 
 use certificate::Certificate;
 use ring::digest;
+use rustix::process::geteuid;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::rustls::crypto::ring::default_provider;
@@ -35,9 +37,31 @@ pub struct Tls {
 /// From the server's certificate, with those that vouch for it, and its key, both as PEM.
 ///
 /// # Errors
-/// A file cannot be read, or the two do not belong together.
+/// A file cannot be read, the two do not belong together, or others may have read the key.
 pub fn load(certificate: &Path, key: &Path) -> io::Result<Arc<Tls>> {
+    let refused =
+        |error: io::Error| io::Error::new(error.kind(), format!("private key file \"{}\" {error}", key.display()));
+    let status = std::fs::metadata(key).map_err(refused)?;
+    if !status.is_file() {
+        return Err(refused(invalid("is not a regular file".to_owned())));
+    }
+    may_be_used(status.uid(), status.mode(), geteuid().as_raw()).map_err(|why| refused(invalid(why.to_owned())))?;
     from_pem(&std::fs::read(certificate)?, &std::fs::read(key)?)
+}
+
+/// Whether a key may be used by a process of this user, by the owner and the permissions of its file, as PostgreSQL has it.
+fn may_be_used(owner: u32, mode: u32, user: u32) -> Result<(), &'static str> {
+    if owner != user && owner != 0 {
+        return Err("must be owned by the database user or root");
+    }
+    let others = if owner == 0 { 0o037 } else { 0o077 };
+    if mode & others != 0 {
+        return Err(
+            "has group or world access. File must have permissions u=rw (0600) or less if owned by the database user, or \
+             permissions u=rw,g=r (0640) or less if owned by root.",
+        );
+    }
+    Ok(())
 }
 
 /// As [`load`].
@@ -88,4 +112,25 @@ pub(crate) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
         _ => return None,
     };
     Some(digest::digest(by, certificate).as_ref().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_others_may_have_read_are_refused() {
+        for (owner, mode, is_taken) in [
+            (5, 0o100_600, true),
+            (5, 0o100_400, true),
+            (5, 0o100_640, false),
+            (5, 0o100_604, false),
+            (0, 0o100_640, true),
+            (0, 0o100_660, false),
+            (0, 0o100_644, false),
+            (6, 0o100_600, false),
+        ] {
+            assert_eq!(may_be_used(owner, mode, 5).is_ok(), is_taken, "{owner} {mode:o}");
+        }
+    }
 }

@@ -2,7 +2,9 @@
 
 use crate::support::{Raw, Rig, message, query, startup, untyped};
 use server::Rule;
+use std::fs::{self, Permissions};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::rustls::crypto::ring::default_provider;
@@ -105,4 +107,14 @@ pub fn encryption_by_rustls() {
     });
     assert!(server::tls::from_pem(KEY, KEY).is_err());
     assert!(server::tls::from_pem(CERTIFICATE, CERTIFICATE).is_err());
+    // Nor is one used that others may have read.
+    let folder = testkit::folder("tls");
+    let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
+    fs::write(&certificate, CERTIFICATE).unwrap();
+    fs::write(&key, KEY).unwrap();
+    for (mode, is_taken) in [(0o600, true), (0o644, false), (0o400, true)] {
+        fs::set_permissions(&key, Permissions::from_mode(mode)).unwrap();
+        let loaded = server::tls::load(&certificate, &key).map(drop).map_err(|error| error.to_string());
+        assert_eq!(loaded.is_ok(), is_taken, "{mode:o}: {loaded:?}");
+    }
 }
