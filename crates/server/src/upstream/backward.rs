@@ -271,10 +271,11 @@ impl Link {
     /// The setting whose value the server has nothing to say about, if the next row has it.
     fn showing(&self) -> Option<&Arc<str>> {
         let Some(Expect::Execute(number)) = self.expects.front() else { return None };
-        self.sets.iter().find_map(|(own, served)| match served {
-            Served::Show(name) if own == number => Some(name),
-            _ => None,
-        })
+        let at = self.sets.binary_search_by_key(number, |&(own, _)| own).ok()?;
+        match &self.sets.get(at)?.1 {
+            Served::Show(name) => Some(name),
+            Served::Set(_) => None,
+        }
     }
 
     /// A row of the front's, in place of the server's.
@@ -300,8 +301,12 @@ impl Link {
             // Whatever its tag is.
             self.taken.server.prepared.doubt_all();
         }
-        if let Some(at) = self.sets.iter().position(|(own, _)| *own == number) {
-            match self.sets.swap_remove(at).1 {
+        // Those before it are not executed any more.
+        self.sets.drain(..self.sets.partition_point(|&(own, _)| own < number));
+        if self.sets.front().is_some_and(|&(own, _)| own == number)
+            && let Some((_, served)) = self.sets.pop_front()
+        {
+            match served {
                 // Its value is one, or it would not stand there; the batch may still fail.
                 Served::Set(set) => drop(talk.client.set(set, true)),
                 Served::Show(_) => return Fate::Becomes(Box::from(&b"C\0\0\0\x09SHOW\0"[..])),
@@ -318,14 +323,14 @@ impl Link {
 
     fn ready(&mut self, talk: &mut Talk) {
         if self.expects.is_empty() {
+            if self.taken.server.out.is_empty() {
+                self.taken.server.has_read_all();
+            }
             self.outcome.settled(self.status != b'I');
             talk.client.names.settle();
         }
         let is_undone = mem::take(&mut self.has_batch_failed) | mem::take(&mut self.has_rolled_back);
         if self.status == b'I' {
-            if self.taken.server.out.is_empty() {
-                self.taken.server.has_read_all();
-            }
             // What was bound since then is there, or will be.
             if self.expects.is_empty() && !self.is_open_batch {
                 self.portals.forget();

@@ -17,6 +17,7 @@ use super::unknown;
 use crate::backend::Cancel;
 use sql::SqlError;
 use sql::priority::Rules;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ pub(crate) struct Client {
     /// What it was told of settings.
     pub(crate) told: Arc<Params>,
     /// Settings of two parts that its statements have named.
-    pub(crate) customs: Vec<String>,
+    pub(crate) customs: BTreeSet<String>,
     pub(crate) application: Arc<str>,
     pub(crate) priority: Priority,
     pub(crate) rules: Arc<Rules>,
@@ -71,7 +72,7 @@ impl Client {
             context: (Arc::clone(&settings), settings.context()),
             settings,
             told,
-            customs: Vec::new(),
+            customs: BTreeSet::new(),
             application,
             priority,
             rules,
@@ -183,7 +184,7 @@ impl Client {
     /// Whether this setting is empty for it where the server says so: one that its statements have named. Where the login has another
     /// value for it, it was reset to that.
     pub(super) fn may_be_empty(&self, name: &str) -> bool {
-        let is_named = self.customs.iter().any(|own| own == name);
+        let is_named = self.customs.contains(name);
         is_named && self.login.get(name).is_none_or(str::is_empty) && !check::OWN.contains(&name)
     }
 

@@ -18,11 +18,13 @@
 //! has said that an `Execute` or a query is not, or no longer, a COPY ([`Expects::admits`]). If the COPY waits for data, such a
 //! message would end it; in its place the server is sent an empty query, which ends it as well and does nothing else.
 
+mod queue;
+
+use self::queue::Queue;
 use super::message;
 use super::priority::Answer;
 use super::statements::PREFIX;
 use bytes::BytesMut;
-use std::collections::VecDeque;
 
 /// One kind of a server's messages, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +184,7 @@ pub(crate) enum Means {
 
 #[derive(Debug, Default)]
 pub(crate) struct Expects {
-    queue: VecDeque<Expect>,
+    queue: Queue,
     /// Whether the server ignores what comes, up to a `Sync` that was not sent yet.
     skips: bool,
     /// The server reads data of a COPY, and the client has not ended them.
@@ -226,7 +228,7 @@ impl Expects {
 
     /// Whether nothing is to come of a batch before this one: then it is known how the server's transaction stands.
     pub(crate) fn is_one_batch(&self) -> bool {
-        !self.queue.iter().any(|expect| matches!(expect, Expect::Sync | Expect::Query(_) | Expect::Function))
+        !self.queue.has_end()
     }
 
     /// Whether what was sent last ends a batch in place of a command of the front's.
@@ -248,7 +250,7 @@ impl Expects {
         if !ends_copy || self.skips || !self.awaits_copy() {
             return Admits::Now;
         }
-        let is_in_doubt = 0 < self.ignorable || self.queue.contains(&Expect::Sync);
+        let is_in_doubt = 0 < self.ignorable || self.queue.has_sync();
         match (self.is_copy, self.copies_in) {
             (true, true) if !self.has_probed => {
                 self.has_probed = true;
@@ -271,12 +273,12 @@ impl Expects {
 
     /// Tells whether the client has to send another `Sync` than those that the COPY of an `Execute` has ignored.
     pub(crate) fn owes_sync(&self) -> bool {
-        matches!(self.queue.front(), Some(Expect::Execute(_))) && !self.queue.contains(&Expect::Sync)
+        matches!(self.queue.front(), Some(Expect::Execute(_))) && !self.queue.has_sync()
     }
 
     /// Tells whether what is under way may be a COPY. Nothing but `Sync` and the end of data stands behind it.
     fn awaits_copy(&self) -> bool {
-        self.may_copy && self.queue.iter().any(|expect| matches!(expect, Expect::Execute(_) | Expect::Query(_)))
+        self.may_copy && self.queue.iter().rev().any(|expect| matches!(expect, Expect::Execute(_) | Expect::Query(_)))
     }
 
     /// Tells whether an empty query was sent that ends a COPY.
@@ -376,7 +378,7 @@ impl Expects {
                 Ok(Means::Swallow)
             }
             (Reply::Closed, Some(&mut Expect::Barrier { is_ready, .. })) => {
-                self.queue[0] = Expect::BarrierSync { skips: !is_ready };
+                self.replace_front(Expect::BarrierSync { skips: !is_ready });
                 Ok(Means::Swallow)
             }
             (Reply::Ready, Some(&mut Expect::BarrierSync { skips })) => {
@@ -394,7 +396,7 @@ impl Expects {
             }
             (Reply::Closed, Some(&mut Expect::Evicted(statement))) => self.pop(Means::Evicted(statement)),
             (Reply::Parameters, Some(Expect::Parameters)) => {
-                self.queue[0] = Expect::Columns;
+                self.replace_front(Expect::Columns);
                 Ok(Means::Pass)
             }
             (Reply::Columns | Reply::NoData, Some(Expect::Columns)) => self.pop(Means::Pass),
@@ -402,13 +404,13 @@ impl Expects {
             (Reply::CopyIn, Some(Expect::Query(_) | Expect::Execute(_))) => {
                 (self.copies_in, self.is_copy, self.has_flushed) = (true, true, false);
                 // Those that were sent on the way are read as part of the COPY, and ignored.
-                while matches!(self.queue.get(1), Some(Expect::Sync)) {
-                    self.queue.remove(1);
+                while matches!(self.queue.second(), Some(Expect::Sync)) {
+                    self.queue.remove_second();
                     self.ignorable += 1;
                 }
                 // Its data have all been sent before it had begun.
-                if matches!(self.queue.get(1), Some(Expect::CopyEnd)) {
-                    self.queue.remove(1);
+                if matches!(self.queue.second(), Some(Expect::CopyEnd)) {
+                    self.queue.remove_second();
                     self.copies_in = false;
                 }
                 Ok(Means::Pass)
@@ -448,6 +450,13 @@ impl Expects {
         Ok(means)
     }
 
+    /// What comes next has got on.
+    fn replace_front(&mut self, expect: Expect) {
+        if let Some(front) = self.queue.front_mut() {
+            *front = expect;
+        }
+    }
+
     fn pass_ends(&mut self) {
         while matches!(self.queue.front(), Some(Expect::CopyEnd)) {
             self.queue.pop_front();
@@ -460,7 +469,7 @@ impl Expects {
         if is_in_doubt {
             // An extended query has ended; a simple one ends with a `ReadyForQuery` of its own.
             let is_ready = matches!(self.queue.front(), Some(Expect::Query(_)));
-            self.queue.drain(usize::from(is_ready)..).for_each(&mut *dropped);
+            self.queue.drain_from(usize::from(is_ready)).for_each(&mut *dropped);
             self.queue.push_back(Expect::Barrier { own: 1, is_ready });
             self.wants_barrier = true;
             return Means::Pass;

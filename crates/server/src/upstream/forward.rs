@@ -17,6 +17,7 @@ use crate::conn::Conn;
 use crate::errors;
 use crate::frame::{self, HEAD};
 use bytes::Buf;
+use std::iter;
 use std::mem;
 use std::sync::Arc;
 
@@ -162,8 +163,8 @@ impl Link {
                 // A function may set anything, and there is no text to say so.
                 (self.is_touched, self.is_skewed) = (true, true);
                 match message::set_by_call(&talk.conn.input[HEAD..length]) {
-                    Some(Some(name)) if name.contains('.') && !talk.client.customs.contains(&name) => {
-                        talk.client.customs.push(name);
+                    Some(Some(name)) if name.contains('.') => {
+                        talk.client.customs.insert(name);
                     }
                     Some(None) => self.hold = Hold::Bound,
                     Some(Some(_)) | None => {}
@@ -235,7 +236,7 @@ impl Link {
         }
         for name in &scan.customs {
             if !talk.client.customs.contains(name) {
-                talk.client.customs.push(name.clone());
+                talk.client.customs.insert(name.clone());
             }
         }
     }
@@ -364,7 +365,8 @@ impl Link {
             out.extend_from_slice(&statement.body);
         });
         self.expects.push(Expect::Parse { statement: statement.number, message });
-        if let Some(oldest) = server.prepared.evict() {
+        // There are many too many where the server has ignored what was to close them.
+        for oldest in iter::from_fn(|| server.prepared.evict()).take(2) {
             message::about_statement(&mut server.out, b'C', name_of(oldest).as_bytes());
             self.expects.push(Expect::Evicted(oldest));
         }

@@ -19,6 +19,7 @@ use super::talk::Talk;
 use super::turn::Turn;
 use crate::conn::{Gone, write};
 use sql::SqlError;
+use std::collections::VecDeque;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -109,8 +110,8 @@ pub(crate) struct Link {
     /// What is known of the transaction if the connection is lost now.
     pub(crate) outcome: Outcome,
     pub(crate) portals: Portals,
-    /// Statements of the front's own that are to be executed, by the client's messages.
-    pub(crate) sets: Vec<(u64, Served)>,
+    /// Statements of the front's own that are to be executed, by the client's messages, in their order.
+    pub(crate) sets: VecDeque<(u64, Served)>,
     /// The check under way.
     pub(crate) check: Option<Found>,
     /// Whether the last check was not answered.
@@ -182,7 +183,7 @@ impl Link {
             has_temporary: false,
             outcome: Outcome::default(),
             portals: Portals::default(),
-            sets: Vec::new(),
+            sets: VecDeque::new(),
             check: None,
             has_failed_check: false,
             cancelled_checks: 0,
@@ -436,7 +437,7 @@ impl Link {
         (self.is_touched, self.is_checked) = (false, true);
         let server = &mut self.taken.server;
         let named = server.settings.iter().map(|(name, _)| name).filter(|name| name.contains('.'));
-        let named = named.filter(|name| !talk.client.customs.iter().any(|own| own == name));
+        let named = named.filter(|name| !talk.client.customs.contains(*name));
         let customs = talk.client.customs.iter().map(String::as_str).chain(named);
         let customs = customs.filter(|name| !check::OWN.contains(name)).chain(check::OWN);
         message::query(&mut server.out, &check::question(customs));

@@ -5,7 +5,8 @@
 //! or not, so it is closed, which never fails, and parsed again. So is one whose own `Close` is not answered yet: the server
 //! ignores it if what came before it in the batch has failed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::mem;
 
 /// Statements kept on one connection; beyond, the one that was not used for longest is closed.
 const STATEMENTS_MAX: usize = 200;
@@ -13,6 +14,8 @@ const STATEMENTS_MAX: usize = 200;
 #[derive(Debug, Default)]
 pub(crate) struct Prepared {
     statements: HashMap<u64, State>,
+    /// Those that are not being closed, by when they were last used.
+    by_use: BTreeMap<u64, u64>,
     clock: u64,
     /// Counts what `Sync` separates, for as long as the connection lives.
     pub(crate) batch: u64,
@@ -46,16 +49,22 @@ impl Prepared {
 
     /// A statement is about to be used in this batch; it counts as on its way if it is missing.
     pub(crate) fn want(&mut self, statement: u64) -> Missing {
-        self.clock += 1;
         let batch = self.batch;
-        let used = self.clock;
         match self.statements.get_mut(&statement) {
             None => {
+                self.clock += 1;
+                let used = self.clock;
                 self.statements.insert(statement, State { used, comes_with: Some(batch), goes: false });
+                self.by_use.insert(used, statement);
                 Missing::Parse
             }
             Some(state) => {
-                (state.used, state.goes) = (used, false);
+                if state.goes || state.used != self.clock {
+                    self.clock += 1;
+                    self.by_use.remove(&state.used);
+                    self.by_use.insert(self.clock, statement);
+                    (state.used, state.goes) = (self.clock, false);
+                }
                 match state.comes_with {
                     None => Missing::Nothing,
                     Some(own) if own == batch => Missing::Nothing,
@@ -70,14 +79,10 @@ impl Prepared {
 
     /// The one to be closed, if there are too many.
     pub(crate) fn evict(&mut self) -> Option<u64> {
-        if self.statements.len() <= STATEMENTS_MAX {
+        if self.by_use.len() <= STATEMENTS_MAX {
             return None;
         }
-        let kept = || self.statements.iter().filter(|(_, state)| !state.goes);
-        if kept().count() <= STATEMENTS_MAX {
-            return None;
-        }
-        let oldest = kept().min_by_key(|(_, state)| state.used).map(|(&statement, _)| statement)?;
+        let (_, oldest) = self.by_use.pop_first()?;
         let state = self.statements.get_mut(&oldest)?;
         (state.goes, state.comes_with) = (true, Some(0));
         Some(oldest)
@@ -92,8 +97,12 @@ impl Prepared {
 
     /// What was to close it has not happened.
     pub(crate) fn stays(&mut self, statement: u64) {
-        if let Some(state) = self.statements.get_mut(&statement) {
-            state.goes = false;
+        let next = self.clock + 1;
+        // One that was closed, brought and closed again may have gone by the first of these.
+        let state = self.statements.entry(statement).or_insert(State { used: next, comes_with: Some(0), goes: true });
+        if mem::take(&mut state.goes) {
+            self.clock = self.clock.max(state.used);
+            self.by_use.insert(state.used, statement);
         }
     }
 
@@ -122,6 +131,7 @@ impl Prepared {
 
     pub(crate) fn clear(&mut self) {
         self.statements.clear();
+        self.by_use.clear();
     }
 }
 
@@ -167,5 +177,36 @@ mod tests {
         // A server that has ignored that has it still.
         prepared.stays(3);
         assert_eq!((prepared.want(3), prepared.evict()), (Missing::CloseAndParse, Some(4)));
+        // One that was brought and closed once more may have come back.
+        assert_eq!(prepared.want(4), Missing::CloseAndParse);
+        while prepared.statements.get(&4).is_some_and(|state| !state.goes) {
+            let next = 2_000 + prepared.clock;
+            prepared.want(next);
+            prepared.evict();
+        }
+        prepared.is_gone(4);
+        prepared.stays(4);
+        assert_eq!(prepared.want(4), Missing::CloseAndParse);
+    }
+
+    #[test]
+    fn a_long_pipeline_is_not_walked_for_each_message() {
+        const MANY: u64 = 100_000;
+        let begun = std::time::Instant::now();
+        let mut prepared = Prepared::default();
+        prepared.next_batch();
+        let bring = |prepared: &mut Prepared, statement| {
+            assert_eq!(prepared.want(statement), Missing::Parse);
+            std::iter::from_fn(|| prepared.evict()).take(2).collect::<Vec<_>>()
+        };
+        let closed: Vec<_> = (1..MANY).flat_map(|statement| bring(&mut prepared, statement)).collect();
+        assert_eq!((closed.len(), closed.first()), (MANY as usize - 1 - STATEMENTS_MAX, Some(&1)));
+        // The server has closed none of them: they become fewer again.
+        closed.iter().rev().for_each(|&statement| prepared.stays(statement));
+        for statement in MANY..2 * MANY {
+            bring(&mut prepared, statement).into_iter().for_each(|statement| prepared.is_gone(statement));
+        }
+        assert_eq!(prepared.statements.len(), STATEMENTS_MAX);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
     }
 }

@@ -8,6 +8,7 @@
 use super::reads::Reads;
 use sql::fingerprint::end_of_comment;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// What was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub(crate) struct Scan {
     /// It only reads.
     pub(crate) reads: bool,
     /// Settings of two parts that it names: the server does not list them.
-    pub(crate) customs: Vec<String>,
+    pub(crate) customs: BTreeSet<String>,
     /// It leaves something that the server cannot be asked for: a setting that it does not name, a library, a backup.
     pub(crate) binds: bool,
     /// It may be, or contain, a COPY FROM STDIN.
@@ -330,15 +331,9 @@ impl Scan {
             }
         }
         if name.contains(&b'.') {
-            self.custom(String::from_utf8_lossy(&name).to_ascii_lowercase());
+            self.customs.insert(String::from_utf8_lossy(&name).to_ascii_lowercase());
         }
         is_whole(&name, &text[at..])
-    }
-
-    fn custom(&mut self, name: String) {
-        if !self.customs.contains(&name) {
-            self.customs.push(name);
-        }
     }
 
     /// `set_config(name, value, is_local)`: of one that ends with the transaction nothing is left.
@@ -357,7 +352,9 @@ impl Scan {
         }
         self.touches = true;
         match literal(name) {
-            Some(name) if name.contains(&b'.') => self.custom(String::from_utf8_lossy(name).to_ascii_lowercase()),
+            Some(name) if name.contains(&b'.') => {
+                self.customs.insert(String::from_utf8_lossy(name).to_ascii_lowercase());
+            }
             Some(_) => {}
             None => self.binds = true,
         }
@@ -372,6 +369,8 @@ fn is_whole(name: &[u8], rest: &[u8]) -> bool {
     match (name, rest) {
         ([], [b'(', ..]) | ([_, ..], [b'[', ..]) => true,
         ([] | [.., b'.'], _) => false,
+        // What is between two of its parts was taken for a part in quotes: no setting has such a name.
+        _ if name.contains(&b'\'') => false,
         _ => has_value() || WORDS.iter().any(|word| word.eq_ignore_ascii_case(name)),
     }
 }
@@ -524,8 +523,9 @@ mod tests {
             assert!(scan(text.as_bytes()).copies_in, "{text}");
         }
         assert!(!scan(b"copy t to stdout").copies_in && !scan(b"select stdin from t").copies_in);
-        assert_eq!(scan(b"set session App.tenant = 7").customs, ["app.tenant"]);
-        assert_eq!(scan(b"select set_config('app.user', 'x', false)").customs, ["app.user"]);
+        let one = |name: &str| BTreeSet::from([name.to_owned()]);
+        assert_eq!(scan(b"set session App.tenant = 7").customs, one("app.tenant"));
+        assert_eq!(scan(b"select set_config('app.user', 'x', false)").customs, one("app.user"));
         for text in [
             "set app . Tenant = '42'",
             "set session app.tenant = '42'",
@@ -536,7 +536,7 @@ mod tests {
             "select set_config('app.tenant'::text, '', false)",
         ] {
             let seen = scan(text.as_bytes());
-            assert_eq!(seen.customs, ["app.tenant"], "{text}");
+            assert_eq!(seen.customs, one("app.tenant"), "{text}");
             assert!(!seen.binds, "{text}");
         }
         for text in [

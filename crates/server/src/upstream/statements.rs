@@ -13,7 +13,7 @@ use super::priority::{self, Served};
 use super::repeated::Repeated;
 use super::scan::{Scan, scan};
 use super::shown::shortened;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -110,12 +110,14 @@ impl Statements {
 /// The names of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    named: HashMap<Box<[u8]>, Named>,
-    /// Names that were given or taken away by messages that are not answered yet, and what they stood for.
-    unsure: Vec<Unsure>,
+    named: HashMap<Arc<[u8]>, Named>,
+    /// Names that were given or taken away by messages that are not answered yet, in their order, and what they stood for.
+    unsure: VecDeque<Unsure>,
+    /// How many of these a name has, and the batch of them: a message waits that would name it in a later one.
+    unsure_names: HashMap<Arc<[u8]>, (usize, u64)>,
     pub(crate) unnamed: Unnamed,
     /// Unnamed statements that were replaced by messages that are not answered yet, in their order.
-    former: Vec<Former>,
+    former: VecDeque<Former>,
     /// Number of the last unnamed statement.
     last_unnamed: u64,
     /// An empty buffer for the next one.
@@ -141,10 +143,14 @@ struct Former {
     message: u64,
     batch: u64,
     before: Unnamed,
+    /// How many from it on are of messages that have failed; 0: this one is not.
+    gone: usize,
 }
 
 /// A spare buffer larger than this is given back.
 const KEEP: usize = 16 << 10;
+/// Memory for more names and messages under way than that, too.
+const MANY: usize = 1 << 10;
 
 #[derive(Debug)]
 struct Named {
@@ -160,10 +166,11 @@ struct Named {
 #[derive(Debug)]
 struct Unsure {
     message: u64,
-    batch: u64,
-    name: Box<[u8]>,
+    name: Arc<[u8]>,
     /// What it stands for again if the message fails.
     closed: Option<Named>,
+    /// True if the message has failed.
+    is_gone: bool,
 }
 
 impl Names {
@@ -210,8 +217,9 @@ impl Names {
         set: Option<Served>,
         (message, batch): (u64, u64),
     ) {
-        self.named.insert(name.into(), Named { statement, set, message, known: None });
-        self.unsure.push(Unsure { message, batch, name: name.into(), closed: None });
+        let name: Arc<[u8]> = name.into();
+        self.named.insert(Arc::clone(&name), Named { statement, set, message, known: None });
+        self.doubt(Unsure { message, name, closed: None, is_gone: false }, batch);
     }
 
     /// The same by a message that the front has answered already.
@@ -226,12 +234,12 @@ impl Names {
 
     /// Whether what this name stands for hangs on a message of an earlier batch.
     pub(crate) fn is_unsure(&self, name: &[u8], batch: u64) -> bool {
-        self.unsure.iter().any(|unsure| unsure.batch != batch && *unsure.name == *name)
+        self.unsure_names.get(name).is_some_and(|&(_, own)| own != batch)
     }
 
     /// True if it hangs on a message of an earlier batch which statement is the unnamed one.
     pub(crate) fn is_unnamed_unsure(&self, batch: u64) -> bool {
-        self.former.last().is_some_and(|former| former.batch != batch)
+        self.former.iter().rev().find(|former| former.gone == 0).is_some_and(|former| former.batch != batch)
     }
 
     pub(crate) fn remove(&mut self, name: &[u8]) -> bool {
@@ -241,8 +249,29 @@ impl Names {
     /// A message of this batch closes a statement, unless an error comes first. Says whether there is one.
     pub(crate) fn close(&mut self, name: &[u8], message: u64, batch: u64) -> bool {
         let Some((name, named)) = self.named.remove_entry(name) else { return false };
-        self.unsure.push(Unsure { message, batch, name, closed: Some(named) });
+        self.doubt(Unsure { message, name, closed: Some(named), is_gone: false }, batch);
         true
+    }
+
+    /// What a name stands for hangs on a message of this batch.
+    fn doubt(&mut self, unsure: Unsure, batch: u64) {
+        let (count, own) = self.unsure_names.entry(Arc::clone(&unsure.name)).or_default();
+        (*count, *own) = (*count + 1, batch);
+        self.unsure.push_back(unsure);
+    }
+
+    /// It hangs on that no more.
+    fn is_settled(&mut self, name: &[u8]) {
+        if let Some((count, _)) = self.unsure_names.get_mut(name) {
+            *count -= 1;
+            if *count == 0 {
+                self.unsure_names.remove(name);
+            }
+        }
+        // What a long batch has taken is given back.
+        if self.unsure_names.is_empty() && MANY < self.unsure_names.capacity() {
+            (self.unsure, self.unsure_names) = Default::default();
+        }
     }
 
     /// The message has done what it was to do; 0: it was none of the client's.
@@ -250,7 +279,11 @@ impl Names {
         if message == 0 {
             return;
         }
-        self.unsure.retain(|unsure| unsure.message != message);
+        while let Some(unsure) = self.unsure.pop_front_if(|unsure| unsure.message <= message) {
+            if !unsure.is_gone {
+                self.is_settled(&unsure.name);
+            }
+        }
         let is_answered = |former: &&Former| former.message <= message;
         let count = self.former.iter().take_while(is_answered).count();
         self.forget_former(count);
@@ -269,21 +302,32 @@ impl Names {
         if KEEP < self.spare.capacity() {
             self.spare = Vec::new();
         }
+        if self.former.is_empty() && MANY < self.former.capacity() {
+            self.former = VecDeque::new();
+        }
     }
 
     /// It has failed, or it was ignored as another one had. Who parses an unnamed statement loses the one before though it fails.
     pub(crate) fn take_back(&mut self, message: u64, has_failed: bool) {
-        if let Some(at) = self.former.iter().position(|former| former.message == message) {
-            let mut before = self.former.remove(at).before;
+        if let Ok(at) = self.former.binary_search_by_key(&message, |former| former.message) {
+            let gone = 1 + self.former.get(at + 1).map_or(0, |next| next.gone);
+            self.former[at].gone = gone;
+            let mut before = mem::take(&mut self.former[at].before);
             if has_failed {
                 before = self.no_unnamed();
             }
             // What it has brought may have been replaced since.
-            let brought = self.former.get_mut(at).map_or(&mut self.unnamed, |next| &mut next.before);
+            let brought = self.former.get_mut(at + gone).map_or(&mut self.unnamed, |next| &mut next.before);
             *brought = before;
+            // Who is taken back is among the first, most often, and they are many where a batch fails.
+            while self.former.pop_front_if(|former| 0 < former.gone).is_some() {}
         }
-        let Some(at) = self.unsure.iter().position(|unsure| unsure.message == message) else { return };
-        let Unsure { name, closed, .. } = self.unsure.remove(at);
+        let Ok(at) = self.unsure.binary_search_by_key(&message, |unsure| unsure.message) else { return };
+        let unsure = &mut self.unsure[at];
+        unsure.is_gone = true;
+        let (name, closed) = (Arc::clone(&unsure.name), unsure.closed.take());
+        while self.unsure.pop_front_if(|unsure| unsure.is_gone).is_some() {}
+        self.is_settled(&name);
         match closed {
             Some(named) => drop(self.named.insert(name, named)),
             None => drop(self.named.remove(&name)),
@@ -334,7 +378,7 @@ impl Names {
             self.spare = before.body;
             self.forget_former(0);
         } else {
-            self.former.push(Former { message, batch, before });
+            self.former.push_back(Former { message, batch, before, gone: 0 });
         }
     }
 
@@ -393,6 +437,38 @@ mod tests {
         assert!(names.is_sure());
         names.clear_before(1 << 33);
         assert!(names.get(b"c").is_none() && names.get(b"d").is_none());
+    }
+
+    #[test]
+    fn a_long_pipeline_is_not_walked_for_each_message() {
+        const MESSAGES: u64 = 100_000;
+        let begun = std::time::Instant::now();
+        let (all, mut names) = (Statements::default(), Names::default());
+        let one = all.of("", b"select 1\0\0\0");
+        let name = |message: u64| message.to_string().into_bytes();
+        let send = |names: &mut Names, batch: u64, from: u64| {
+            for message in from..from + MESSAGES {
+                assert!(!names.is_unsure(&name(message), batch) && !names.is_unnamed_unsure(batch));
+                names.insert(&name(message), Arc::clone(&one), None, (message, batch));
+                names.set_unnamed(b"select 2\0", Scan::default(), message, batch);
+            }
+        };
+        send(&mut names, 1, 1);
+        (1..=MESSAGES).for_each(|message| names.confirm(message));
+        assert!(names.is_sure() && names.get(&name(7)).is_some());
+        // All of a batch fail, and what is behind it stands.
+        let (second, third) = (MESSAGES + 1, 2 * MESSAGES + 1);
+        send(&mut names, 2, second);
+        assert!(names.is_unsure(&name(second), 3) && names.is_unnamed_unsure(3));
+        for message in third..third + MESSAGES {
+            names.insert(&name(message), Arc::clone(&one), None, (message, 3));
+        }
+        (second..third).rev().for_each(|message| names.take_back(message, message == second));
+        assert!(names.get(&name(second)).is_none() && names.get(&name(third)).is_some());
+        assert!(names.unnamed.body.is_empty() && names.is_unsure(&name(third), 4));
+        names.confirm(third + MESSAGES);
+        assert!(names.is_sure() && names.unsure.capacity() <= MANY && names.former.capacity() <= MANY);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
     }
 
     #[test]

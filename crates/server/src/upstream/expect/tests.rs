@@ -38,6 +38,29 @@ fn an_error_takes_with_it_what_follows_up_to_sync() {
 }
 
 #[test]
+fn a_long_pipeline_is_not_walked_for_each_message() {
+    let begun = std::time::Instant::now();
+    let mut all = Expects::default();
+    for message in 1..300_000 {
+        all.push(Expect::Parse { statement: message, message });
+        assert!(all.is_one_batch());
+    }
+    all.push(Expect::Sync);
+    assert!(!all.is_one_batch() && !all.owes_sync());
+    answer(&mut all, &[b'1'; 299_999]);
+    assert!(!all.is_one_batch());
+    answer(&mut all, b"Z");
+    assert!(all.is_one_batch() && all.is_empty());
+    // What is ignored counts no more.
+    let mut all = expects([Expect::Bind, Expect::Query(2), Expect::Function, Expect::Sync]);
+    answer(&mut all, b"E");
+    assert!(!all.is_one_batch());
+    answer(&mut all, b"Z");
+    assert!(all.is_one_batch());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[test]
 fn an_error_of_a_query_ends_with_its_own_ready() {
     let mut all = expects([Expect::Query(1), Expect::Query(2)]);
     answer(&mut all, b"TDEZCZ");
@@ -181,7 +204,8 @@ mod model {
 
     impl Front {
         fn again(&self) -> Front {
-            let queue = self.expects.queue.iter().map(again).collect();
+            let mut queue = Queue::default();
+            self.expects.queue.iter().map(again).for_each(|expect| queue.push_back(expect));
             // All but the queue are plain values.
             let Expects { skips, copies_in, is_copy, may_copy, may_copy_next, .. } = self.expects;
             let Expects { ignorable, has_flushed, has_probed, wants_barrier, .. } = self.expects;

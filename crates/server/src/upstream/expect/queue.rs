@@ -1,0 +1,112 @@
+//! What is to come, in order.
+//!
+//! **Invariant:** what is asked for each message is known without a walk: a client may have a hundred thousand of them under way.
+
+use super::Expect;
+use std::collections::VecDeque;
+
+/// Entries, and how many of them end a batch.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    entries: VecDeque<Expect>,
+    syncs: usize,
+    /// Queries and calls of functions, which end one as well.
+    queries: usize,
+}
+
+impl Queue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn has_sync(&self) -> bool {
+        0 < self.syncs
+    }
+
+    /// Whether anything of it ends a batch.
+    pub(super) fn has_end(&self) -> bool {
+        0 < self.syncs + self.queries
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Expect> {
+        self.entries.iter()
+    }
+
+    pub(super) fn front(&self) -> Option<&Expect> {
+        self.entries.front()
+    }
+
+    pub(super) fn second(&self) -> Option<&Expect> {
+        self.entries.get(1)
+    }
+
+    pub(super) fn back(&self) -> Option<&Expect> {
+        self.entries.back()
+    }
+
+    /// For what is no end of a batch, and does not become one.
+    pub(super) fn front_mut(&mut self) -> Option<&mut Expect> {
+        self.entries.front_mut()
+    }
+
+    pub(super) fn push_back(&mut self, expect: Expect) {
+        let (syncs, queries) = Queue::ends(&expect);
+        self.syncs += syncs;
+        self.queries += queries;
+        self.entries.push_back(expect);
+    }
+
+    pub(super) fn pop_front(&mut self) -> Option<Expect> {
+        let expect = self.entries.pop_front()?;
+        self.has_lost(&expect);
+        Some(expect)
+    }
+
+    pub(super) fn remove_second(&mut self) {
+        let second = self.entries.remove(1);
+        second.iter().for_each(|expect| self.has_lost(expect));
+    }
+
+    /// All that is left, but for so many.
+    pub(super) fn drain_from(&mut self, kept: usize) -> impl Iterator<Item = Expect> {
+        let rest = self.entries.split_off(kept.min(self.entries.len()));
+        rest.iter().for_each(|expect| self.has_lost(expect));
+        rest.into_iter()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        (self.syncs, self.queries) = (0, 0);
+    }
+
+    fn has_lost(&mut self, expect: &Expect) {
+        let (syncs, queries) = Queue::ends(expect);
+        self.syncs -= syncs;
+        self.queries -= queries;
+    }
+
+    /// How many it is of either kind.
+    fn ends(expect: &Expect) -> (usize, usize) {
+        match expect {
+            Expect::Sync => (1, 0),
+            Expect::Query(_) | Expect::Function => (0, 1),
+            Expect::Parse { .. }
+            | Expect::Bind
+            | Expect::Parameters
+            | Expect::Columns
+            | Expect::Execute(_)
+            | Expect::Close { .. }
+            | Expect::Evicted(_)
+            | Expect::CopyEnd
+            | Expect::Settle
+            | Expect::Own(_)
+            | Expect::Refusal
+            | Expect::Prelude
+            | Expect::Begin
+            | Expect::BeginFailed
+            | Expect::Check { .. }
+            | Expect::Barrier { .. }
+            | Expect::BarrierSync { .. } => (0, 0),
+        }
+    }
+}
