@@ -21,14 +21,15 @@ use std::iter;
 use std::mem;
 use std::sync::Arc;
 
-/// More is not forwarded before the server has taken some.
+/// More is not forwarded before the server has taken some; nor with so many answers, among them the front's own, that the client has
+/// not taken.
 const ENOUGH: usize = 64 << 10;
 
 impl Link {
     /// Takes messages from the client's input, as many as are there.
     pub(crate) fn forward(&mut self, talk: &mut Talk) -> Result<(), Event> {
         talk.needs = 0;
-        while self.taken.server.out.len() < ENOUGH && !self.is_leaving {
+        while self.taken.server.out.len() < ENOUGH && talk.conn.replies.out.len() < ENOUGH && !self.is_leaving {
             if 0 < self.client_rest {
                 let count = self.client_rest.min(talk.conn.input.len());
                 if count == 0 {

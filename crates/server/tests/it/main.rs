@@ -199,6 +199,7 @@ fn main() -> ExitCode {
             testkit::test!(upstream::statements::statements_beside_temporary_tables_are_their_clients),
             testkit::test!(upstream::unread::a_slow_reader_has_all_of_it),
             testkit::test!(upstream::unread::who_reads_nothing_for_too_long_is_gone),
+            testkit::test!(upstream::unread::who_takes_no_answers_of_the_front_is_not_heard),
             testkit::test!(upstream::trouble::clients_that_go_leave_nothing),
             testkit::test!(upstream::trouble::servers_that_go),
             testkit::test!(upstream::trouble::who_cannot_be_served_is_told_at_once),

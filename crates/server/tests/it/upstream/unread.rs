@@ -6,9 +6,9 @@ use crate::gate::until;
 use crate::support::{Raw, query};
 use ::gate::Settings;
 use server::Config;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// More than the system holds on its way.
 const ROWS: usize = 40_000;
@@ -73,6 +73,55 @@ pub fn a_slow_reader_has_all_of_it() {
     assert_eq!(slow.answer(), "Z(I)");
     assert_eq!(slow.answer(), "T(a:23:0) D(8) C(SELECT 1) Z(I)");
     drop(slow);
+    nothing_is_left(&front);
+}
+
+/// Answers of the front's own are as many as those of a server: who takes none of them is not heard any more.
+pub fn who_takes_no_answers_of_the_front_is_not_heard() {
+    const TOO_MUCH: usize = 40 << 20;
+    let Some(front) = narrow(1, |_| {}) else { return };
+    let mut silent = front.raw();
+    silent.ask(&query("begin"));
+    assert_eq!(silent.ask(&query("select 1 as a")), "T(a:23:0) D(1) C(SELECT 1) Z(T)");
+    let show = query("show overtake.priority");
+    silent.send(&show);
+    let mut answer = 0;
+    loop {
+        let kind = silent.exactly(1)[0];
+        let length = usize::try_from(u32::from_be_bytes(silent.exactly(4).try_into().unwrap())).unwrap();
+        silent.exactly(length - 4);
+        answer += 1 + length;
+        if kind == b'Z' {
+            break;
+        }
+    }
+    silent.stream.set_nonblocking(true).unwrap();
+    let questions = show.repeat(1_000);
+    let (mut sent, mut last) = (0, Instant::now());
+    while last.elapsed() < Duration::from_secs(2) {
+        match silent.stream.write(&questions[sent % questions.len()..]) {
+            Ok(count) => (sent, last) = (sent + count, Instant::now()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(20)),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Interrupted),
+        }
+        assert!(sent < TOO_MUCH, "it is heard without end");
+    }
+    silent.stream.set_nonblocking(false).unwrap();
+    // It has all of its answers when it reads.
+    let mut rest = silent.stream.try_clone().unwrap();
+    let last = show[sent % show.len()..].to_vec();
+    let all = sent.div_ceil(show.len());
+    let writing = std::thread::spawn(move || {
+        if last.len() < show.len() {
+            rest.write_all(&last).unwrap()
+        }
+    });
+    for _ in 0..all {
+        silent.exactly(answer);
+    }
+    writing.join().unwrap();
+    assert_eq!(silent.ask(&query("commit")), "C(COMMIT) Z(I)");
+    drop(silent);
     nothing_is_left(&front);
 }
 
