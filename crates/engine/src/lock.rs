@@ -10,7 +10,7 @@ use crate::locks::{
     Answer, Ask, Asker, Holders, Key, LockConfig, LockStats, LockView, Mode, Obstacles, RowLock, TABLE_BITS, TableLock,
     Tally, Unknown, Wait, Waiter,
 };
-use crate::raw::activity::{Activity, Pressed};
+use crate::raw::activity::{Activity, Pressed, Yields};
 use crate::raw::live::Role;
 use crate::raw::rows::Newest;
 use crate::raw::shared::Shared;
@@ -125,7 +125,8 @@ impl Inner {
         held.set_tables_written(1 << number);
         if !self.locks.admits_writers(number) {
             let elsewhere = Elsewhere { inner: self, held, without_own: Own::Writes };
-            let asker = Asker { owner: held.owner(), importance: held.importance(), waiter: None, for_session: false };
+            let (owner, importance) = (held.owner(), held.importance());
+            let asker = Asker { owner, importance, takes: true, waiter: None, for_session: false };
             let lock = (Key::Table(table.id), Mode::ROW_EXCLUSIVE);
             match self.locks.ask(&self.registry, &elsewhere, asker, lock, Ask::Check)? {
                 Answer::Blocked(_) => {
@@ -160,17 +161,19 @@ impl Txn<'_> {
 
     fn asker(&self) -> Asker<'_> {
         let held = self.held();
-        Asker { owner: held.owner(), importance: held.importance(), waiter: self.waiter, for_session: false }
+        let (owner, importance, takes) = (held.owner(), held.importance(), !self.takes_nothing.get());
+        Asker { owner, importance, takes, waiter: self.waiter, for_session: false }
     }
 
     /// Aborts those in the way that must give way. Says whether anything has changed.
     fn press(&self, obstacles: &Obstacles) -> bool {
         let Inner { locks, registry, .. } = self.inner;
         let held = self.held();
+        let yields = if self.takes_nothing.get() { Yields::Never } else { locks.yields() };
         let mut changed = false;
         for owner in &obstacles.owners {
             let elsewhere = self.inner.elsewhere(held);
-            let pressed = locks.press(registry, &elsewhere, *owner, held.importance(), locks.yields());
+            let pressed = locks.press(registry, &elsewhere, *owner, held.importance(), yields);
             changed |= matches!(pressed, Pressed::Taken { .. } | Pressed::Settled);
         }
         changed

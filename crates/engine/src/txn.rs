@@ -55,6 +55,8 @@ pub struct Txn<'e> {
     pub(crate) gives_back: Cell<bool>,
     /// See [`Txn::has_read_nothing`].
     pub(crate) is_unread: Cell<bool>,
+    /// See [`Txn::taking_nothing`].
+    pub(crate) takes_nothing: Cell<bool>,
     pub(crate) calls: Calls,
 }
 
@@ -167,6 +169,7 @@ impl<'e> Txn<'e> {
             is_taken_back: Cell::new(false),
             gives_back: Cell::new(false),
             is_unread: Cell::new(false),
+            takes_nothing: Cell::new(false),
             calls: Calls::new(),
         }
     }
@@ -231,6 +234,7 @@ impl<'e> Txn<'e> {
             is_taken_back: Cell::new(false),
             gives_back: Cell::new(false),
             is_unread: Cell::new(false),
+            takes_nothing: Cell::new(false),
             calls: Calls::new(),
         }
     }
@@ -549,6 +553,14 @@ impl<'e> Txn<'e> {
     /// any isolation level.
     pub fn has_read_nothing(&self) {
         self.is_unread.set(true);
+    }
+
+    /// Runs `f`, for which less important transactions do not give way: it waits for them as for others, however long.
+    pub fn taking_nothing<R>(&self, f: impl FnOnce() -> R) -> R {
+        let before = self.takes_nothing.replace(true);
+        let result = f();
+        self.takes_nothing.set(before);
+        result
     }
 
     /// Aborts: nothing of it ever happened.

@@ -705,6 +705,8 @@ pub enum Hold {
     Write,
     /// In this mode.
     Lock(TableLock, Wait),
+    /// In mode ROW SHARE, as one that waits for no row: its statement takes no table from less important transactions.
+    Hasty,
 }
 
 impl TableUse {
@@ -713,9 +715,20 @@ impl TableUse {
     /// # Errors
     /// Those of [`Txn::announce`] and [`Txn::lock_table`].
     pub(crate) fn take(&self, txn: &Txn<'_>) -> engine::Result<()> {
-        match self.hold {
-            Hold::Write => txn.announce(&self.table.table),
-            Hold::Lock(mode, wait) => txn.lock_table(&self.table.table, mode, wait),
+        self.hold.take(txn, &self.table)
+    }
+}
+
+impl Hold {
+    /// Takes this lock of the table, for the rest of the transaction.
+    ///
+    /// # Errors
+    /// Those of [`Txn::announce`] and [`Txn::lock_table`].
+    pub(crate) fn take(self, txn: &Txn<'_>, table: &TableInfo) -> engine::Result<()> {
+        match self {
+            Hold::Write => txn.announce(&table.table),
+            Hold::Lock(mode, wait) => txn.lock_table(&table.table, mode, wait),
+            Hold::Hasty => txn.lock_table(&table.table, TableLock::RowShare, Wait::Block),
         }
     }
 }

@@ -107,21 +107,21 @@ impl LockTable {
     fn lose_patience(&self, registry: &Registry, holders: &dyn Holders, due: &[Due]) {
         let mut wanted: Vec<(Key, Mode, u64)> = Vec::new();
         for Due { waiter, number, .. } in due.iter().filter(|due| due.why == Expiry::Patience) {
-            let (owner, importance, place) = waiter.with(|state| (state.owner, state.importance, state.place));
+            let (owner, force, place) = waiter.with(|state| (state.owner, state.force, state.place));
             // What knows no locks may have aborted its own transaction. (A procedure has none while it waits.)
             let is_open = self.parked_session(owner).is_some_and(|session| Arc::ptr_eq(&session, waiter));
             if is_open && !registry.is_active(owner) {
                 self.fail(registry, holders, waiter, Some(*number), Error::SerializationFailure);
             } else {
-                wanted.extend(place.map(|(key, mode)| (key, mode, importance)));
+                wanted.extend(place.map(|(key, mode)| (key, mode, force)));
             }
         }
-        wanted.sort_unstable_by_key(|(key, mode, importance)| (key.mixed(), *mode, *importance));
+        wanted.sort_unstable_by_key(|(key, mode, force)| (key.mixed(), *mode, *force));
         wanted.dedup();
         if self.yields() == Yields::NotRunning {
-            for (key, mode, importance) in &wanted {
+            for (key, mode, force) in &wanted {
                 for owner in self.owners_of(registry, holders, *key, *mode) {
-                    let pressed = self.press(registry, holders, owner, *importance, Yields::Always);
+                    let pressed = self.press(registry, holders, owner, *force, Yields::Always);
                     debug_assert!(pressed != Pressed::Running, "patience is at its end");
                 }
             }

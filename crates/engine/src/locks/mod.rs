@@ -92,6 +92,8 @@ pub(crate) struct LockTable {
 pub(crate) struct Asker<'a> {
     pub(crate) owner: u64,
     pub(crate) importance: u64,
+    /// Whether less important ones give way to it.
+    pub(crate) takes: bool,
     /// Its session, if it can wait.
     pub(crate) waiter: Option<&'a Arc<Waiter>>,
     /// True if the lock is to be the session's, and outlive the transaction.
@@ -372,7 +374,8 @@ impl LockTable {
     /// that the lock may take goes on.
     fn begin_wait(&self, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode, is_first: bool) -> u64 {
         let now_ns = os::now_ns();
-        let patience_ns = self.settings.look_at_ns(asker.importance, now_ns);
+        let force = if asker.takes { asker.importance } else { 0 };
+        let patience_ns = self.settings.look_at_ns(force, now_ns);
         waiter.with(|state| {
             if state.phase != Phase::Waiting {
                 state.begin_wait();
@@ -384,7 +387,7 @@ impl LockTable {
             }
             state.phase = Phase::Waiting;
             state.place = Some((key, mode));
-            (state.owner, state.importance) = (asker.owner, asker.importance);
+            (state.owner, state.importance, state.force) = (asker.owner, asker.importance, force);
             state.statement_deadline_ns = waiter.deadline_ns();
             if state.born_ns == 0 {
                 state.born_ns = now_ns;

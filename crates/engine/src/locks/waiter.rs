@@ -36,6 +36,8 @@ pub(crate) struct State {
     pub(crate) place: Option<(Key, Mode)>,
     pub(crate) owner: u64,
     pub(crate) importance: u64,
+    /// Whoever is less important than this gives way to it.
+    pub(crate) force: u64,
     /// When its transaction, or for a procedure its first wait, began.
     pub(crate) born_ns: u64,
     pub(crate) since_ns: u64,
@@ -105,6 +107,7 @@ impl Waiter {
             place: None,
             owner: 0,
             importance: 0,
+            force: 0,
             born_ns: 0,
             since_ns: 0,
             lock_deadline_ns: u64::MAX,

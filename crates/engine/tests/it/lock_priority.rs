@@ -340,5 +340,26 @@ pub fn who_does_not_wait_takes_nothing() {
     let error = failed(&mut high, |txn| txn.lock_table(&table, engine::TableLock::Exclusive, Wait::NoWait));
     assert!(matches!(error, Error::LockNotAvailable(_)), "{error}");
     low.commit().unwrap();
+    high.rollback();
+    // Nor does who waits, when it says so.
+    type Asks<'a> = &'a dyn Fn(&Txn<'_>) -> engine::Result<()>;
+    let asks: [Asks<'_>; 2] =
+        [&|txn| txn.lock_table(&table, engine::TableLock::RowShare, Wait::Block), &|txn| txn.announce(&table)];
+    for priority in LockPriority::ALL {
+        engine.set_lock_config(LockConfig { priority, patience: Duration::ZERO, ..LockConfig::default() });
+        for ask in asks {
+            let mut low = open_session(&engine, Class::Low);
+            done(&mut low, |txn| txn.lock_table(&table, engine::TableLock::AccessExclusive, Wait::Block));
+            let mut high = open_session(&engine, Class::High);
+            let ticket = parked(&mut high, |txn| txn.taking_nothing(|| ask(txn)));
+            engine.housekeep(usize::MAX);
+            assert!(!ticket.is_ready());
+            done(&mut low, add(&table, 0, 1));
+            low.commit().unwrap();
+            assert!(ticket.is_ready());
+            done(&mut high, |txn| txn.taking_nothing(|| ask(txn)));
+            high.commit().unwrap();
+        }
+    }
     assert_eq!(engine.lock_stats().takings, []);
 }

@@ -326,7 +326,9 @@ impl Binder<'_> {
                 plan = Plan::Sort { input: Box::new(plan), keys: keys.clone(), is_given };
             }
             for lock in &locks {
-                self.will_hold(&lock.table, Hold::Lock(TableLock::RowShare, Wait::Block));
+                let is_hasty = lock.wait != Wait::Block;
+                let hold = if is_hasty { Hold::Hasty } else { Hold::Lock(TableLock::RowShare, Wait::Block) };
+                self.will_hold(&lock.table, hold);
             }
             plan = Plan::Lock { input: Box::new(plan), locks, joins, condition };
             plan = limited(plan, Tail { order: &[], locks: &[], ..tail }, keys);

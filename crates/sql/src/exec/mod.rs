@@ -268,10 +268,7 @@ impl Run<'_> {
         if self.changes.held.borrow().contains(&key) {
             return Ok(());
         }
-        match hold {
-            Hold::Write => self.txn.announce(&table.table)?,
-            Hold::Lock(mode, wait) => self.txn.lock_table(&table.table, mode, wait)?,
-        }
+        hold.take(self.txn, table)?;
         if table.is_retired() {
             return Err(SqlError::new(MOVES, "a statement that is bound anew"));
         }

@@ -12,6 +12,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::exec::{Changes, Memo, Run, Spent, moves};
 use crate::ops::Env;
 use crate::ops::env::clock_us;
+use crate::plan::Hold;
 use crate::pulse::{self, Watch};
 use crate::types::forms::Forms;
 use engine::{AdvisoryScope, Txn, Wait};
@@ -85,7 +86,10 @@ impl<'b> Needs<'b> {
                 if matches!(*bound.action, Action::Maintain(_)) {
                     txn.give_back_when_waiting();
                 }
-                bound.uses.iter().try_for_each(|one| one.take(txn))
+                let take = || bound.uses.iter().try_for_each(|one| one.take(txn));
+                // Who waits for no row disturbs nobody for the table, either.
+                let is_hasty = bound.uses.iter().any(|one| one.hold == Hold::Hasty);
+                if is_hasty { txn.taking_nothing(take) } else { take() }
             }
             Needs::Order => {
                 txn.check_writable()?;
