@@ -291,6 +291,12 @@ impl Gen<'_> {
         let aggregate = if self.rng.chance(70) { self.aggregate(Some(ty), depth.min(1), &inner, exact) } else { None };
         let mut query = if let Some(value) = aggregate {
             select.items.push(Item { expr: value, name: None });
+            // Null where a count, which no row leaves null, does not do.
+            if self.rng.chance(25) {
+                let template =
+                    *self.rng.pick(&["(count(*) <> 1)", "(count(*) = 0)", "(count(*) < 2)", "(count(*) > 1)"]);
+                select.having.push(call(template, Vec::new(), Ty::Bool));
+            }
             Query::of(Body::Select(Box::new(select)))
         } else {
             let value = self.expr(ty, depth.min(1), &inner, exact);
@@ -307,11 +313,10 @@ impl Gen<'_> {
 
     /// A scalar subquery of this aggregate that looks at the row around it. Some of these rows find none.
     pub fn correlated(&mut self, at: usize, element: Ty, scope: &Scope) -> Expr {
-        let (mut select, inner) = self.small(scope, true);
+        let (select, inner) = self.small(scope, true);
         let value = self.aggregate_call(at, element, 1, &inner);
-        let (ty, vague) = (value.ty, value.vague);
-        select.items.push(Item { expr: value, name: None });
-        let query = Query::of(Body::Select(Box::new(select)));
+        let query = self.total(select, value, &inner);
+        let (ty, vague) = query.outputs()[0];
         Expr { node: Node::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) }, ty, vague }
     }
 

@@ -19,6 +19,7 @@ mod rng;
 mod schema;
 mod shapes;
 mod shrink;
+mod totals;
 mod types;
 
 use crate::server;
@@ -37,10 +38,11 @@ use std::time::{Duration, Instant};
 const KNOWN: &str = include_str!("known.tsv");
 
 /// Planted bugs, each a fault that once was there: `sql::plants` and `olap` look for these names.
-const PLANTS: [&str; 15] = [
+const PLANTS: [&str; 17] = [
     "same_call_merged",
     "unused_output_raises",
     "guard_ignored",
+    "having_of_total_lost",
     "array_append_null",
     "filter_below_grouping_sets",
     "offset_under_sort",
@@ -53,6 +55,7 @@ const PLANTS: [&str; 15] = [
     "nested_cast_label",
     "recursion_looks_nowhere",
     "uuids_are_equal",
+    "value_of_no_rows_lost",
 ];
 
 /// Random queries on both paths and on PostgreSQL 15.
