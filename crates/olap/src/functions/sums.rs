@@ -105,7 +105,9 @@ fn state_type() -> DataType {
 }
 
 /// What is added up.
-trait Total: Copy + Default + Send + Sync + Debug + 'static {
+trait Total: Copy + Send + Sync + Debug + 'static {
+    /// Total of nothing: added to any value it leaves that as it is.
+    const NOTHING: Self;
     fn plus(self, other: Self) -> SqlResult<Self>;
     /// Passes each value of an array that is not null, with its place.
     fn each(array: &dyn Array, to: impl FnMut(usize, Self) -> SqlResult<()>) -> SqlResult<()>;
@@ -116,6 +118,8 @@ trait Total: Copy + Default + Send + Sync + Debug + 'static {
 }
 
 impl Total for i128 {
+    const NOTHING: i128 = 0;
+
     #[inline]
     fn plus(self, other: i128) -> SqlResult<i128> {
         self.checked_add(other).ok_or_else(|| SqlError::unsupported("so large a sum as analytics"))
@@ -163,6 +167,9 @@ impl Total for i128 {
 }
 
 impl Total for f64 {
+    // A sum of negative zeros is one.
+    const NOTHING: f64 = -0.0;
+
     #[inline]
     fn plus(self, other: f64) -> SqlResult<f64> {
         let sum = self + other;
@@ -182,7 +189,8 @@ impl Total for f64 {
     }
 
     fn datum(self, count: i64, _: u8, sum: Sum) -> SqlResult<Datum> {
-        Ok(Datum::Float8(if sum.average { self / count as f64 } else { self }))
+        // PostgreSQL's average begins with zero, and its sum with the first value.
+        Ok(Datum::Float8(if sum.average { (0.0 + self) / count as f64 } else { self }))
     }
 
     fn answer(_: &[f64], _: &[i64], _: Sum) -> Option<ArrayRef> {
@@ -217,7 +225,7 @@ impl<T: Total> Groups<T> {
     }
 
     fn resize(&mut self, groups: usize) {
-        self.totals.resize(groups, T::default());
+        self.totals.resize(groups, T::NOTHING);
         self.counts.resize(groups, 0);
         if let Summed::Mixed(_) = self.sum.of {
             self.scales.resize(groups, 0);
@@ -324,7 +332,7 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let rows = values[0].len();
-        let mut totals = vec![T::default(); rows];
+        let mut totals = vec![T::NOTHING; rows];
         let mut counts = Int64Builder::with_capacity(rows);
         let holds = |at: usize| filter.is_none_or(|filter| filter.is_valid(at) && filter.value(at));
         T::each(values[0].as_ref(), |at, value| {
