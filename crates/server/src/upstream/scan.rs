@@ -379,9 +379,10 @@ fn is_whole(name: &[u8], rest: &[u8]) -> bool {
 fn is_code(text: &[u8], end: usize) -> bool {
     let next = next_word(text, end);
     let is = |own: &[u8]| next.eq_ignore_ascii_case(own);
-    matches!(next, [b'$', ..])
-        || is(b"language")
-        || matches!(text.get(skip_blanks(text, end) + next.len()), Some(b'\''))
+    let behind = &text[skip_blanks(text, end) + next.len()..];
+    // A literal may have escapes of either kind.
+    let begins = (next.is_empty() || is(b"e")) && behind.starts_with(b"'") || is(b"u") && behind.starts_with(b"&'");
+    begins || matches!(next, [b'$', ..]) || is(b"language")
 }
 
 /// What a literal says that is all of an argument, but for a cast to `text`.
@@ -582,6 +583,12 @@ mod tests {
             assert!(!scan(format!("do language plpgsql $$ begin {text}; end $$").as_bytes()).binds, "{text}");
         }
         assert!(!scan(b"insert into t values ('do it', 'set up')").binds);
+        for code in ["'", "e'", "/* a */ E'", "U&'", "language plpgsql '"] {
+            assert!(
+                scan(format!("do {code}begin execute ''set '' || name || '' = 7''; end'").as_bytes()).binds,
+                "{code}"
+            );
+        }
         assert!(scan(b"insert into t values ('--'); commit").commits && !scan(b"-- '\n select 1 -- set").touches);
         assert!(scan(b"commit").commits && !scan(b"select commit from t").commits);
         for text in
