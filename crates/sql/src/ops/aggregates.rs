@@ -327,7 +327,8 @@ impl Accumulator {
             State::Numeric(sum) if average => Datum::Numeric(sum.div(&Numeric::from(rows))?),
             State::Numeric(sum) => Datum::Numeric(sum),
             State::Float4(sum) => Datum::Float4(sum),
-            State::Float8(sum) if average => Datum::Float8(sum / rows as f64),
+            // PostgreSQL begins an average with zero, and a sum with the first value.
+            State::Float8(sum) if average => Datum::Float8((0.0 + sum) / rows as f64),
             State::Float8(sum) => Datum::Float8(sum),
             State::Interval(sum) if average => Datum::Interval(sum.scaled(|part| part / rows as f64)?),
             State::Interval(sum) => Datum::Interval(sum),
