@@ -148,10 +148,10 @@ pub fn a_time_limit_of_the_role_turns_nobody_away() {
 pub fn a_login_has_no_statement_timeout() {
     let Some(front) = Front::new(2) else { return };
     front.runtime.block_on(async {
-        // What the connection needs of `pg_proc` is known there then, except for what it looks up in the table.
+        // What the connection needs of `pg_depend` is known there then, except for what it looks up in the table.
         front.try_client("options='-c statement_timeout=1min'").await.unwrap();
         let direct = front.cluster.client().await;
-        direct.batch_execute("begin; lock table pg_catalog.pg_proc in access exclusive mode").await.unwrap();
+        direct.batch_execute("begin; lock table pg_catalog.pg_depend in access exclusive mode").await.unwrap();
         let holds = async {
             let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
             while value(&direct, waits).await == "0" {}
