@@ -346,7 +346,8 @@ mod tests {
         let mut portal = session.bind(&statement, Vec::new()).expect("no parameters");
         session.stay_for(Some(Duration::ZERO));
         assert!(matches!(session.execute(&mut portal), Ok(Step::Parked(Parked::Elsewhere))));
-        let mut other = session.database.connect(Connect { user: "postgres".to_owned(), ..Connect::default() });
+        let (user, database) = ("postgres".to_owned(), "postgres".to_owned());
+        let mut other = session.database.connect(Connect { user, database, ..Connect::default() });
         let other = other.as_mut().expect("it connects");
         let mut next = || match run(other, "select nextval('s')").1 {
             Some(Outcome::Rows(rows, _)) => format!("{:?}", rows[0][0]),
