@@ -166,10 +166,10 @@ fn everyday_depths_are_answered() {
     });
 }
 
-#[test]
-fn no_depth_ends_the_process() {
-    on_a_small_stack(|| {
-        for (name, construct, everyday) in CONSTRUCTS {
+/// Half of the constructs, for a processor of its own: all of them take five minutes of one.
+fn no_depth_ends_the_process(first: usize) {
+    on_a_small_stack(move || {
+        for (name, construct, everyday) in CONSTRUCTS.iter().skip(first).step_by(2) {
             for depth in [*everyday, DEEPEST] {
                 let mut session = connect(&Database::new(Engine::new(EngineConfig::in_memory())));
                 let query = construct(depth);
@@ -192,6 +192,16 @@ fn no_depth_ends_the_process() {
             }
         }
     });
+}
+
+#[test]
+fn no_depth_of_the_even_ones_ends_the_process() {
+    no_depth_ends_the_process(0);
+}
+
+#[test]
+fn no_depth_of_the_odd_ones_ends_the_process() {
+    no_depth_ends_the_process(1);
 }
 
 #[test]

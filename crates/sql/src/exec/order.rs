@@ -232,7 +232,8 @@ mod tests {
         let wishes = Connect { user, database: name, backend_pid: PID, ..Connect::default() };
         let mut session = database.connect(wishes).expect("the database is there");
         let own = of_sessions().into_iter().find(|one| one.pid() == PID).expect("it has begun");
-        let text = "select max(length(wide)) from (select repeat('x', 20000) || n as wide, n from generate_series(1, 60000) n
+        let text =
+            "select max(length(wide)) from (select repeat('x', 20000) || n as wide, n from generate_series(1, 60000) n
             order by n desc limit 1000) q";
         let runs = std::thread::spawn(move || {
             let statement = session.prepare(text, &[]).expect("it is right");
