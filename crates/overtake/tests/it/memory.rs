@@ -162,8 +162,13 @@ impl Group {
         None
     }
 
+    /// Nothing in the group, if there is one, was killed.
+    pub(crate) fn has_lived(group: Option<&Group>) {
+        assert_eq!(group.map_or(0, Group::killed), 0);
+    }
+
     /// Processes in it that the kernel has killed.
-    pub(crate) fn killed(&self) -> u64 {
+    fn killed(&self) -> u64 {
         let file = if self.is_second_version { "memory.events" } else { "memory.oom_control" };
         let text = fs::read_to_string(self.folder.join(file)).unwrap();
         text.lines().find_map(|line| line.strip_prefix("oom_kill ")).unwrap().parse().unwrap()
@@ -221,8 +226,7 @@ pub fn a_small_control_group_is_enough() {
             .batch_execute("create table small (id int primary key, n int); insert into small values (1, 0)")
             .await
             .unwrap();
-        let (stop, stopped) = tokio::sync::oneshot::channel();
-        let small = tokio::spawn(small_statements(url.clone(), stopped));
+        let small = SmallStatements::start(&url);
         client.batch_execute("create table twenty as select generate_series(1, 20) as k").await.unwrap();
         client.batch_execute("create table big (id bigint primary key, text text)").await.unwrap();
         let fill = "insert into big select n, repeat('x', 400) from generate_series(1, 10000000) n";
@@ -278,14 +282,9 @@ pub fn a_small_control_group_is_enough() {
             client.batch_execute("select pg_sleep(0.01)").await.unwrap();
         }
         told("DROP");
-        stop.send(()).unwrap();
-        let updates = small.await.unwrap();
-        assert_eq!(value(&client, "select n from small").await, updates.to_string());
-        eprintln!("{updates} small updates meanwhile");
+        small.end(&client).await;
     });
-    if let Some(group) = &group {
-        assert_eq!(group.killed(), 0);
-    }
+    Group::has_lived(group.as_ref());
     let (status, log) = program.interrupted();
     assert!(status.success(), "{status} {log}");
 }
@@ -331,9 +330,30 @@ async fn unfinished_messages(url: &str) {
     eprintln!("{refused_count} of {} unfinished messages were refused", open.len());
 }
 
+/// A session beside, with its table `small`.
+pub(crate) struct SmallStatements {
+    stop: tokio::sync::oneshot::Sender<()>,
+    updates: tokio::task::JoinHandle<u64>,
+}
+
+impl SmallStatements {
+    pub(crate) fn start(url: &str) -> SmallStatements {
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        SmallStatements { stop, updates: tokio::spawn(small_statements(url.to_owned(), stopped)) }
+    }
+
+    /// Stops it: each update that was answered is there.
+    pub(crate) async fn end(self, client: &Client) {
+        self.stop.send(()).unwrap();
+        let updates = self.updates.await.unwrap();
+        assert_eq!(value(client, "select n from small").await, updates.to_string());
+        eprintln!("{updates} small updates meanwhile");
+    }
+}
+
 /// Reads and updates a row until it is told to stop; reads never fail, and updates are only refused for memory. Says how many updates
 /// there were.
-pub(crate) async fn small_statements(url: String, mut stopped: tokio::sync::oneshot::Receiver<()>) -> u64 {
+async fn small_statements(url: String, mut stopped: tokio::sync::oneshot::Receiver<()>) -> u64 {
     let client = connect(&url).await;
     let mut count = 0;
     while stopped.try_recv().is_err() {
@@ -429,13 +449,12 @@ pub fn nine_tenths_of_the_memory_are_somebodys() {
         reader.batch_execute("commit").await.unwrap();
         // What was garbage until then is not to be mixed up with what follows.
         let garbage = "select coalesce(sum(bytes), 0) > 1000000 from overtake.memory where part = 'garbage'";
-        while value(&client, garbage).await == "t" {
-            tokio::task::yield_now().await;
-        }
         // Nor is what the freezer takes: sealed, the rows need two thirds of what they take now.
         let hot = "select bytes > 80000000 from overtake.memory where name = 'big' and part = 'rows'";
-        while value(&client, hot).await == "t" {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+        for is_there in [garbage, hot] {
+            while value(&client, is_there).await == "t" {
+                tokio::task::yield_now().await;
+            }
         }
         // What a session keeps between two statements.
         let savepoints: String = (0..10_000).map(|at| format!("savepoint s{};", at % 100)).collect();

@@ -1,26 +1,27 @@
 //! Goal: data of COPY, in and out, count like all other memory: clients that send lines without end, or do not read, are refused, and
 //! the process lives. Method: as in `memory`, in a control group of 700 MB.
 
-use crate::memory::{GROUP_MB, in_a_group, is_refusal, peak_mb, small_statements};
+use crate::memory::{GROUP_MB, Group, SmallStatements, in_a_group, is_refusal, peak_mb};
 use crate::serve::{connect, runtime, serve_by, value};
 use bytes::Bytes;
 use futures::SinkExt;
 use std::pin::pin;
-use std::time::Duration;
+use std::sync::Arc;
+use tokio::sync::Barrier;
 use tokio_postgres::{Client, CopyInSink};
 
 const MB: usize = 1 << 20;
 
-/// Sends data of a COPY without the end of a line; two seconds later, when others have done so, too, an end that is wrong. Tells
-/// whether there was no room for the line.
-async fn is_refused(client: &Client, copy: &str, data: &Bytes, times: usize) -> bool {
+/// Sends data of a COPY without the end of a line, and when all others have done so, too, an end that is wrong. Tells whether there
+/// was no room for the line.
+async fn is_refused(client: &Client, copy: &str, data: &Bytes, all_sent: &Barrier) -> bool {
     let sink: CopyInSink<Bytes> = client.copy_in(copy).await.unwrap();
     let mut sink = pin!(sink);
-    for _ in 0..times {
+    for _ in 0..10 {
         // The client learns of an error at the end.
         sink.send(data.clone()).await.unwrap();
     }
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    all_sent.wait().await;
     sink.send(Bytes::from_static(b",\tone too many\n")).await.unwrap();
     let error = sink.finish().await.unwrap_err();
     if error.code().is_some_and(|code| code.code() == "22P04") {
@@ -47,8 +48,7 @@ pub fn copies_fit_a_small_control_group() {
                       create table two (a text, b text); create table wide (t text); \
                       insert into wide select repeat('w', 100000) from generate_series(1, 200)";
         client.batch_execute(tables).await.unwrap();
-        let (stop, stopped) = tokio::sync::oneshot::channel();
-        let small = tokio::spawn(small_statements(url.clone(), stopped));
+        let small = SmallStatements::start(&url);
         for (copy, delimiters) in [("copy two from stdin", "\t"), ("copy two from stdin csv", ",")] {
             let sink: CopyInSink<Bytes> = client.copy_in(copy).await.unwrap();
             let mut sink = pin!(sink);
@@ -67,10 +67,10 @@ pub fn copies_fit_a_small_control_group() {
         }
         for (copy, bytes) in [("copy wide from stdin", "x"), ("copy wide from stdin csv", "\"a")] {
             let data = Bytes::from(bytes.repeat(MB / bytes.len()));
-            let mut all = Vec::new();
+            let (mut all, all_sent) = (Vec::new(), Arc::new(Barrier::new(100)));
             for _ in 0..100 {
-                let (other, data) = (connect(&url).await, data.clone());
-                all.push(tokio::spawn(async move { is_refused(&other, copy, &data, 10).await }));
+                let (other, data, all_sent) = (connect(&url).await, data.clone(), Arc::clone(&all_sent));
+                all.push(tokio::spawn(async move { is_refused(&other, copy, &data, &all_sent).await }));
             }
             let mut refused = 0;
             for one in all {
@@ -97,14 +97,9 @@ pub fn copies_fit_a_small_control_group() {
         eprintln!("{refused} of 60 answers that nobody reads were refused");
         assert!(0 < refused && refused < 60, "{refused}");
         drop(open);
-        stop.send(()).unwrap();
-        let updates = small.await.unwrap();
-        assert_eq!(value(&client, "select n from small").await, updates.to_string());
-        eprintln!("{updates} small updates meanwhile");
+        small.end(&client).await;
     });
-    if let Some(group) = &group {
-        assert_eq!(group.killed(), 0);
-    }
+    Group::has_lived(group.as_ref());
     let (status, log) = program.interrupted();
     assert!(status.success(), "{status} {log}");
 }
