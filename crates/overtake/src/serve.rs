@@ -243,7 +243,7 @@ async fn until(stop: Stop) {
     let _ = tokio::task::spawn_blocking(wait).await;
 }
 
-/// What threads do first. The heaps are those of the network's threads, when they have begun.
+/// Sets the first steps of each kind of thread. The heaps are those of the network's threads, once these have begun.
 fn set_threads(config: &mut Config, is_realtime: bool) -> Heaps {
     let heaps = Heaps::default();
     let begun = {

@@ -46,7 +46,7 @@ pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {
         Peer::Unknown
     }
 
-    /// Whether the connection ends when the other end says nothing of what it was sent for this long, or has no room for more.
+    /// Tells whether the connection ends when the other end says nothing of what it was sent for this long, or has no room for more.
     fn limit_silence(&self, _limit: Option<Duration>) {}
 
     /// The same stream in the runtime of the caller, from whichever it was in.

@@ -33,7 +33,7 @@ pub trait Front: Clone + Send + Sync + 'static {
     /// Somebody has failed to prove that it is this role: what was learned of it may be outdated.
     fn mistrust(&self, _user: &str) {}
 
-    /// Whether a database is the front's own, which it is administered by.
+    /// Tells whether a database is the front's own, which it is administered by.
     fn is_administration(&self, _database: &str) -> bool {
         false
     }

@@ -53,7 +53,7 @@ impl<T> Names<T> {
         self.weight = 0;
     }
 
-    /// What all but the unnamed one weigh, in bytes, about.
+    /// Weight of all but the unnamed one in bytes, about.
     pub(crate) fn weight_of_named(&self) -> usize {
         self.weight.saturating_sub(self.unnamed.as_ref().map_or(0, |(_, weight)| *weight))
     }

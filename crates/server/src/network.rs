@@ -23,7 +23,7 @@ pub(crate) const STACK_BYTES: usize = 8 << 20;
 /// Time that a thread has to leave its sessions when the server ends.
 const END_TIME: Duration = Duration::from_secs(1);
 
-/// What each thread does first, in its runtime.
+/// First step of each thread, in its runtime.
 pub(crate) type Begun = Arc<dyn Fn() + Send + Sync>;
 
 /// The threads. They end with it, and with them all sessions that are still there.

@@ -17,7 +17,7 @@ pub(crate) struct Registry {
     places: Mutex<HashMap<i32, Entry>>,
 }
 
-/// Who comes, in order of who gets in before whom when there is little room.
+/// Kinds of clients. Later ones have places when there are none left for earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Standing {
     Ordinary,

@@ -49,7 +49,7 @@ pub fn load(certificate: &Path, key: &Path) -> io::Result<Arc<Tls>> {
     from_pem(&std::fs::read(certificate)?, &std::fs::read(key)?)
 }
 
-/// Whether a key may be used by a process of this user, by the owner and the permissions of its file, as PostgreSQL has it.
+/// Tells whether a key may be used by a process of this user, by the owner and the permissions of its file, as PostgreSQL has it.
 fn may_be_used(owner: u32, mode: u32, user: u32) -> Result<(), &'static str> {
     if owner != user && owner != 0 {
         return Err("must be owned by the database user or root");

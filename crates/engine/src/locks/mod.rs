@@ -92,7 +92,7 @@ pub(crate) struct LockTable {
 pub(crate) struct Asker<'a> {
     pub(crate) owner: u64,
     pub(crate) importance: u64,
-    /// Whether less important ones give way to it.
+    /// True if less important ones give way to it.
     pub(crate) takes: bool,
     /// Its session, if it can wait.
     pub(crate) waiter: Option<&'a Arc<Waiter>>,

@@ -166,7 +166,7 @@ impl Purger {
     /// of threads. While statements may be refused for it the latter is tried for, and then this says so.
     fn has_purged(&mut self, before: Sample, after: Sample, now: Instant) -> bool {
         const LITTLE: usize = 16 << 20;
-        /// So many times.
+        /// Vain purges after which it is given up.
         const TRIES: u32 = 20;
         let is_little = before.resident.saturating_sub(after.resident) < LITTLE;
         self.vain = if is_little { self.vain.saturating_add(1) } else { 0 };

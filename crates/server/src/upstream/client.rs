@@ -181,7 +181,7 @@ impl Client {
         self.settings = settings;
     }
 
-    /// Whether this setting is empty for it where the server says so: one that its statements have named. Where the login has another
+    /// Tells whether this setting is empty for it where the server says so: one that its statements have named. Where the login has another
     /// value for it, it was reset to that.
     pub(super) fn may_be_empty(&self, name: &str) -> bool {
         let is_named = self.customs.contains(name);

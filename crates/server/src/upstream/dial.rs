@@ -50,7 +50,7 @@ pub(crate) struct Dialled {
 pub(crate) struct Way {
     host: Host,
     address: Option<SocketAddr>,
-    /// How what is said on it is encrypted.
+    /// Encryption of all that is said on it.
     encryption: Option<Arc<ClientConfig>>,
 }
 

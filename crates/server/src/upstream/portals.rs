@@ -23,7 +23,7 @@ static UNKNOWN: Portal = Portal { act: Act::Mixes, copies_in: false, served: Non
 pub(crate) struct Portals {
     unnamed: Option<Portal>,
     named: HashMap<Box<[u8]>, Portal>,
-    /// How many were left when those of the least interest were last forgotten.
+    /// Number of those that were left when those of the least interest were last forgotten.
     swept_at: usize,
 }
 

@@ -361,7 +361,7 @@ impl Scan {
     }
 }
 
-/// Whether this is all of the name that a SET has, by what follows it; or it needs none: a SET of columns, or one with words of its own.
+/// Tells whether this is all of the name that a SET has, by what follows it; or it needs none: a SET of columns, or one with words of its own.
 fn is_whole(name: &[u8], rest: &[u8]) -> bool {
     const WORDS: &[&[u8]] =
         &[b"authorization", b"catalog", b"characteristics", b"names", b"role", b"schema", b"time", b"xml"];
@@ -375,7 +375,7 @@ fn is_whole(name: &[u8], rest: &[u8]) -> bool {
     }
 }
 
-/// Whether a block of code stands behind the word DO that ends there, as far as that can be said.
+/// Tells whether a block of code stands behind the word DO that ends there, as far as that can be said.
 fn is_code(text: &[u8], end: usize) -> bool {
     let next = next_word(text, end);
     let is = |own: &[u8]| next.eq_ignore_ascii_case(own);

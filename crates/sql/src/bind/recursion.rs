@@ -93,7 +93,7 @@ fn visit_free(query: &ast::Query, found: impl FnMut(&str) -> ControlFlow<()>) ->
     )
 }
 
-/// Whether a query names a relation so that is none of its own.
+/// Tells whether a query names a relation so that is none of its own.
 fn names(query: &ast::Query, wanted: &str) -> bool {
     visit_free(query, |name| if name == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }).is_break()
 }

@@ -23,7 +23,7 @@ use sqlparser::ast::{self, ReferentialAction, TableConstraint};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What messages call keys.
+/// Names of keys in messages.
 pub(super) const PRIMARY_KEY: &str = "primary key";
 pub(super) const UNIQUE: &str = "unique";
 
@@ -211,7 +211,7 @@ impl Ddl<'_> {
         Ok(name)
     }
 
-    /// Whether a table of the draft's schema has a constraint of this name. A name that nobody has said is not one of those.
+    /// Tells whether a table of the draft's schema has a constraint of this name. A name that nobody has said is not one of those.
     fn is_constraint(&self, draft: &Draft, name: &str) -> bool {
         let has_it = |constraints: &[Constraint]| constraints.iter().any(|constraint| constraint.name == name);
         let is_other = |table: &&Arc<TableInfo>| table.schema == draft.schema && table.oid != draft.oid;
@@ -442,7 +442,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Whether values of a column can be looked up among those of a key: an operator compares both as they are, or the column's as
+/// Tells whether values of a column can be looked up among those of a key: an operator compares both as they are, or the column's as
 /// the key's.
 fn can_refer(from: Kind, to: Kind) -> bool {
     let plain = |kind: Kind| if kind == Kind::Varchar { Kind::Text } else { kind };

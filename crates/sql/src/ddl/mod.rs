@@ -195,7 +195,7 @@ impl<'a> Ddl<'a> {
         self.state.relations().any(|relation| relation.schema() == schema && relation.name() == name)
     }
 
-    /// Whether the schema of a table that is being defined has such a relation: the table and its indexes are those of the draft.
+    /// Tells whether the schema of a table that is being defined has such a relation: the table and its indexes are those of the draft.
     fn is_taken_beside(&self, draft: &Draft, name: &str) -> bool {
         let is_other = |relation: &Relation| match relation {
             Relation::Table(table) | Relation::Index { table, .. } => table.oid != draft.oid,

@@ -124,7 +124,7 @@ fn bounds(kind: SqlType) -> (i64, i64) {
     }
 }
 
-/// Whether a sequence can have values of this type.
+/// Tells whether a sequence can have values of this type.
 fn counts(kind: SqlType) -> bool {
     matches!(kind.kind, Kind::Int2 | Kind::Int4 | Kind::Int8)
 }

@@ -43,7 +43,7 @@ pub(super) fn row_of(table: &TableInfo, row: &Row<'_>) -> Vec<Datum> {
     table.columns.iter().enumerate().map(|(at, column)| datum(row.get(at), column.kind)).collect()
 }
 
-/// Whether a row has this key in these columns, whose values are compared as these kinds.
+/// Tells whether a row has this key in these columns, whose values are compared as these kinds.
 fn has_key(table: &TableInfo, row: &Row<'_>, columns: &[usize], kinds: &[Kind], key: &[Datum]) -> bool {
     columns.iter().zip(kinds).zip(key).all(|((at, kind), value)| {
         let own = datum(row.get(*at), table.columns[*at].kind);

@@ -103,7 +103,7 @@ impl Sent {
         self.pieces.pop_front()
     }
 
-    /// Whether all has been taken.
+    /// Tells whether all has been taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -117,7 +117,7 @@ impl Sent {
         &mut self.pieces[last].data
     }
 
-    /// What has been added since the last end is a message.
+    /// Ends a message: all that has been added since the last end.
     fn ends_here(&mut self) {
         if let Some(last) = self.pieces.back_mut() {
             last.ends.push(last.data.len());

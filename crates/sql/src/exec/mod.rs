@@ -347,7 +347,7 @@ impl Run<'_> {
         if bytes <= BYTES_MAX { Ok(()) } else { Err(too_much()) }
     }
 
-    /// So many bytes that were kept for this are no longer.
+    /// Takes bytes away that were kept for this.
     fn give_back(&self, of: Use, bytes: usize) {
         let before = self.spent.bytes.get();
         let left = before.saturating_sub(bytes);

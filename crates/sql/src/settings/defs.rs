@@ -22,7 +22,7 @@ pub struct Def {
 }
 
 impl Def {
-    /// Whether `SHOW ALL` and `pg_settings` have it: PostgreSQL leaves out those of the session's user.
+    /// Tells whether `SHOW ALL` and `pg_settings` have it: PostgreSQL leaves out those of the session's user.
     pub(crate) fn is_listed(&self) -> bool {
         !matches!(self.name, "is_superuser" | "role" | "session_authorization")
     }

@@ -21,7 +21,7 @@ const ON_COUNT: [&str; 12] = [
     "(case when $0 = 0 then true when $0 > 1 then false end)",
 ];
 
-/// What is computed of a count, and the type.
+/// Expressions of a count, and their types.
 const OF_COUNT: [(&str, Ty); 14] = [
     ("($0 is null)", Ty::Bool),
     ("($0 is not null)", Ty::Bool),

@@ -23,7 +23,7 @@ impl Queue {
         0 < self.syncs
     }
 
-    /// Whether anything of it ends a batch.
+    /// Tells whether anything of it ends a batch.
     pub(super) fn has_end(&self) -> bool {
         0 < self.syncs + self.queries
     }
@@ -85,7 +85,7 @@ impl Queue {
         self.queries -= queries;
     }
 
-    /// How many it is of either kind.
+    /// Ends of a batch that it stands for: by Sync, and by Query or a function call.
     fn ends(expect: &Expect) -> (usize, usize) {
         match expect {
             Expect::Sync => (1, 0),
