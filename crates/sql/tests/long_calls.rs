@@ -374,12 +374,12 @@ fn a_cancel_ends_each_preparation() {
 }
 
 /// Longest time in which a preparation does not look. A debug build counts as much work between two looks, but is slower.
-const LONGEST: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1000 } else { 50 });
+const LONGEST: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1000 } else { 100 });
 /// The same where the parser's library goes down a nest, on which way it asks nobody.
 const LONGEST_OF_NESTS: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 250 });
 
 /// Goal: whoever ends a statement that is read and planned, or a join of many tables, waits for no long step of it. Method: processor
-/// time from one look to the next.
+/// time from one look to the next, the least of three tries: a virtual machine counts time that its host took.
 #[test]
 fn no_step_of_a_preparation_is_long() {
     let database = database();
@@ -387,20 +387,26 @@ fn no_step_of_a_preparation_is_long() {
     run(&mut session, "create table t (a int)", None).unwrap();
     let mut wrong = Vec::new();
     for (name, text) in long_texts() {
-        let (prepared, prepares) = longest(|| session.prepare(&text, &[]));
-        let (executed, executes) = longest(|| {
-            let mut portal = session.bind(prepared.as_ref().ok()?, Vec::new()).unwrap();
-            Some(session.execute(&mut portal).is_ok())
-        });
-        assert_ne!(executed, Some(false), "{name}");
-        let _ = session.sync();
         let [is_nest, is_join] = [["queries in FROM", "explained", "inserted"], ["joins", "outer joins", "tables"]]
             .map(|names| names.contains(&name));
-        let longest = if is_join || name == "LATERAL" { prepares.max(executes) } else { prepares };
-        println!("{:8.1} ms of processor time without a look: {name}", longest.as_secs_f64() * 1e3);
         let most = if is_nest { LONGEST_OF_NESTS } else { LONGEST };
-        if most < longest {
-            wrong.push((name, longest));
+        let mut least = Duration::MAX;
+        for _ in 0..3 {
+            let (prepared, prepares) = longest(|| session.prepare(&text, &[]));
+            let (executed, executes) = longest(|| {
+                let mut portal = session.bind(prepared.as_ref().ok()?, Vec::new()).unwrap();
+                Some(session.execute(&mut portal).is_ok())
+            });
+            assert_ne!(executed, Some(false), "{name}");
+            let _ = session.sync();
+            least = least.min(if is_join || name == "LATERAL" { prepares.max(executes) } else { prepares });
+            if least <= most {
+                break;
+            }
+        }
+        println!("{:8.1} ms of processor time without a look: {name}", least.as_secs_f64() * 1e3);
+        if most < least {
+            wrong.push((name, least));
         }
     }
     assert!(wrong.is_empty(), "{wrong:?}");

@@ -1,7 +1,8 @@
-//! Runs integration tests, each in a process of its own: once plain, and once under a storm of interrupts.
+//! Runs integration tests, each in a process of its own: once plain, and, if its subject is in that process, once under
+//! a storm of interrupts.
 //!
 //! Signals are a property of a process, so tests that use them must not share one. A test binary (`harness = false`)
-//! calls [`main`] with its tests; without arguments it re-executes itself for every test, twice. In the storm the test's
+//! calls [`main`] with its tests; without arguments it re-executes itself for every run of a test. In the storm the test's
 //! own thread is a registered worker, and a thread interrupts one of all registered workers, chosen at random,
 //! 1,000 times a second; every interrupt allocates and frees in its urgent context. The counts are printed, and fewer
 //! than 500 a second is a failure: the storm would prove nothing. (Not if all the storms together were so short that
@@ -35,21 +36,40 @@ const STORM_TIME_MIN: Duration = Duration::from_millis(500);
 /// A line with this word is printed even if the test passed.
 const SKIPPED: &str = "SKIPPED";
 
-/// One test, or a case that a test runs by [`run_case`]. Make it by [`test!`] or [`case!`].
-pub struct Test {
-    /// Its path below the test binary.
-    pub name: &'static str,
-    /// Panics if it fails.
-    pub run: fn(),
-    /// Whether it runs only when asked for.
-    pub is_case: bool,
+/// Times at which a test runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// Once plain and once in a storm.
+    PlainAndStorm,
+    /// Once plain: no registered worker runs what is tested, so a storm would prove nothing.
+    Plain,
+    /// When a test asks for it by [`run_case`].
+    WhenAsked,
 }
 
-/// A test: `testkit::test!(module::function)`.
+/// One test, or a case that a test runs by [`run_case`]. Make it by [`test!`], [`plain!`] or [`case!`].
+pub struct Test {
+    /// Path below the test binary.
+    pub name: &'static str,
+    /// Panics if the test fails.
+    pub run: fn(),
+    /// Times at which it runs.
+    pub runs: Runs,
+}
+
+/// A test of what runs on workers in its process: `testkit::test!(module::function)`.
 #[macro_export]
 macro_rules! test {
     ($path:path) => {
-        $crate::Test { name: stringify!($path), run: $path, is_case: false }
+        $crate::Test { name: stringify!($path), run: $path, runs: $crate::Runs::PlainAndStorm }
+    };
+}
+
+/// A test of other processes, or of the proxy, which has no workers: `testkit::plain!(module::function)`.
+#[macro_export]
+macro_rules! plain {
+    ($path:path) => {
+        $crate::Test { name: stringify!($path), run: $path, runs: $crate::Runs::Plain }
     };
 }
 
@@ -57,7 +77,7 @@ macro_rules! test {
 #[macro_export]
 macro_rules! case {
     ($path:path) => {
-        $crate::Test { name: stringify!($path), run: $path, is_case: true }
+        $crate::Test { name: stringify!($path), run: $path, runs: $crate::Runs::WhenAsked }
     };
 }
 
@@ -84,7 +104,8 @@ pub fn main(package: &str, tests: &[Test]) -> ExitCode {
     let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let chosen: Vec<&Test> = tests
         .iter()
-        .filter(|test| !test.is_case && (filters.is_empty() || filters.iter().any(|f| test.name.contains(f.as_str()))))
+        .filter(|test| test.runs != Runs::WhenAsked)
+        .filter(|test| filters.is_empty() || filters.iter().any(|f| test.name.contains(f.as_str())))
         .collect();
     if arguments.iter().any(|argument| argument == "--list") {
         chosen.iter().for_each(|test| println!("{}: test", test.name));
@@ -94,13 +115,15 @@ pub fn main(package: &str, tests: &[Test]) -> ExitCode {
 }
 
 fn run_all(package: &str, tests: &[&Test]) -> ExitCode {
-    println!("\nrunning {} tests of {package}, each plain and under 1,000 interrupts per second", tests.len());
+    let storm_count = tests.iter().filter(|test| test.runs == Runs::PlainAndStorm).count();
+    println!("\nrunning {} tests of {package}, {storm_count} also under 1,000 interrupts per second", tests.len());
     let began = Instant::now();
     let mut failed = Vec::new();
     let mut passed = 0;
     let mut total = storm::Counts::default();
     for test in tests {
-        for storm in [false, true] {
+        let storms: &[bool] = if test.runs == Runs::PlainAndStorm { &[false, true] } else { &[false] };
+        for &storm in storms {
             let label = format!("{}{}", test.name, if storm { " (storm)" } else { "" });
             match run_one(test.name, storm) {
                 Ok(output) => {
@@ -118,7 +141,7 @@ fn run_all(package: &str, tests: &[&Test]) -> ExitCode {
             let _ = std::io::stdout().flush();
         }
     }
-    if passed > 0 && failed.is_empty() {
+    if storm_count > 0 && failed.is_empty() {
         println!("storm of {package}: {total}");
         if is_too_calm(&total) {
             let rate = total.per_second();

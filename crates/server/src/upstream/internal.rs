@@ -276,14 +276,15 @@ mod tests {
         let rights = Rights::of_this_process();
         let mut child = Command::new("setsid").args(["sleep", "60"]).spawn().expect("a process");
         let pid = i32::try_from(child.id()).expect("a number");
-        // Until it is in a session, and so in a group, of its own.
-        let own = fs::read_to_string("/proc/self/autogroup").unwrap_or_default();
-        let group = || fs::read_to_string(format!("/proc/{pid}/autogroup")).unwrap_or_default();
-        while !own.is_empty() && group().split(' ').next() == own.split(' ').next() {
+        // It has a session, and so a group, of its own before it becomes the other program.
+        let name = || fs::read_to_string(format!("/proc/{pid}/comm")).expect("it is there");
+        while name() != "sleep\n" {
             std::thread::yield_now();
         }
+        let group = || fs::read_to_string(format!("/proc/{pid}/autogroup")).unwrap_or_default();
+        let is_grouped = !group().is_empty();
         let found = process(|it| {
-            (it.pid, it.is_autogrouped, it.user) = (pid, !own.is_empty(), rights.user);
+            (it.pid, it.is_autogrouped, it.user) = (pid, is_grouped, rights.user);
             it.stat = Stat::of(pid).expect("it is there");
         });
         let nice = || Stat::of(pid).map(|stat| stat.nice);
@@ -292,7 +293,7 @@ mod tests {
             let mut lever = Lever::At(Box::new(Grip::new(found)));
             lever.lower();
             assert_eq!(nice(), Some(LOWEST));
-            assert!(own.is_empty() || group().ends_with("nice 19\n"), "{}", group());
+            assert!(!is_grouped || group().ends_with("nice 19\n"), "{}", group());
             lever.release();
             assert_eq!((nice(), group()), before);
             lever.lower();
