@@ -2,8 +2,10 @@
 //! expressions are bound; in their places stand columns from [`PLACEHOLDERS`] on, until `group` knows where their values are.
 
 use crate::plan::{AggregateCall, PLACEHOLDERS, SetCall, Typed, WindowCall};
+use crate::pulse;
 use crate::types::SqlType;
 use sqlparser::ast;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Columns that stand for aggregates, window functions, sets, and calls of `grouping`.
 pub(super) const AGGREGATES: usize = PLACEHOLDERS;
@@ -14,12 +16,47 @@ pub(super) const GROUPINGS: usize = 4 * PLACEHOLDERS;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Calls {
-    /// As written, so that the same call is made once.
-    pub(super) aggregates: Vec<(ast::Function, AggregateCall, SqlType)>,
-    pub(super) windows: Vec<(ast::Function, WindowCall, SqlType)>,
+    pub(super) aggregates: Vec<(Written, AggregateCall, SqlType)>,
+    pub(super) windows: Vec<(Written, WindowCall, SqlType)>,
     pub(super) sets: Vec<SetCall>,
     /// Arguments of `grouping`.
     pub(super) groupings: Vec<Vec<Typed>>,
+}
+
+/// Text of a call, so that the same call is made once, and its name. Kept as a hash of 128 bits: calls stand in one another, and a copy
+/// of each would take the square of their depth.
+pub(super) struct Written {
+    pub(super) name: ast::ObjectName,
+    hash: [u64; 2],
+}
+
+impl Written {
+    /// Places and letter case do not count, where they do not for the parser.
+    pub(super) fn new(function: &ast::Function) -> Written {
+        let mut hasher = Both([DefaultHasher::new(), DefaultHasher::new()]);
+        hasher.0[1].write_u8(1);
+        function.hash(&mut hasher);
+        Written { name: function.name.clone(), hash: hasher.0.map(|one| one.finish()) }
+    }
+
+    pub(super) fn is_same(&self, other: &Written) -> bool {
+        self.hash == other.hash
+    }
+}
+
+/// Two hashes of the same bytes. Counts its work.
+struct Both([DefaultHasher; 2]);
+
+impl Hasher for Both {
+    fn write(&mut self, bytes: &[u8]) {
+        // What was stopped in the middle is never used.
+        let _ = pulse::walk(bytes.len());
+        self.0.iter_mut().for_each(|one| one.write(bytes));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0[0].finish()
+    }
 }
 
 /// A part of a query, for what may stand in it.

@@ -1,6 +1,6 @@
 //! Calls of functions, and of aggregates, which are collected for the grouping.
 
-use super::calls::AGGREGATES;
+use super::calls::{AGGREGATES, Written};
 use super::{Binder, Clause, Scope, refuse};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -316,7 +316,7 @@ impl Binder<'_> {
         scope.clause.set(clause);
         let (mut call, kind) = call?;
         // It belongs to the innermost query that it looks at a row of.
-        let level = level_of(&call, |_| true).unwrap_or(0);
+        let level = level_of(&mut call, |_| true).unwrap_or(0);
         if level == 0 && clause == Clause::Aggregate {
             return Err(at_name("aggregate function calls cannot be nested".to_owned()));
         }
@@ -326,7 +326,7 @@ impl Binder<'_> {
             owner = parent;
         }
         // An aggregate in it belongs to a query further out.
-        if level_of(&call, is_aggregate_column) == Some(level) {
+        if level_of(&mut call, is_aggregate_column) == Some(level) {
             return Err(at_name("aggregate function calls cannot be nested".to_owned()));
         }
         if !owner.clause.get().allows_aggregates() {
@@ -341,10 +341,11 @@ impl Binder<'_> {
         let mut calls = owner.calls.borrow_mut();
         // ORDER BY names what the select list has computed. Elsewhere a volatile one is computed for itself.
         let is_named = clause == Clause::OrderBy || !call_parts(&mut call).any(|part| part.is_volatile());
-        let known = calls.aggregates.iter().position(|(other, ..)| level == 0 && is_named && other == function);
+        let written = Written::new(function);
+        let known = calls.aggregates.iter().position(|(other, ..)| level == 0 && is_named && other.is_same(&written));
         let at = known.unwrap_or(calls.aggregates.len());
         if known.is_none() {
-            calls.aggregates.push((function.clone(), call, kind));
+            calls.aggregates.push((written, call, kind));
         }
         let column = AGGREGATES + at;
         let expr = if level == 0 { Expr::Column(column) } else { Expr::Outer { level, column } };
@@ -398,7 +399,11 @@ impl Binder<'_> {
             .map_err(|error| self.at_name(error, &function.name))?
             .ok_or_else(no_such)?
             .aggregate;
-        let given: Vec<Expr> = arguments.iter().map(|argument| argument.expr.clone()).collect();
+        // As they are written, for keys to be found among them.
+        let given: Vec<Expr> = match is_distinct && !order.is_empty() {
+            true => arguments.iter().map(|argument| argument.expr.clone()).collect(),
+            false => Vec::new(),
+        };
         let arguments: Vec<Expr> = arguments
             .into_iter()
             .zip(aggregate.arguments)
@@ -484,10 +489,9 @@ fn is_aggregate_column(column: usize) -> bool {
 }
 
 /// Number of queries out of the nearest row that a call looks at, by these columns.
-fn level_of(call: &AggregateCall, is_counted: impl Fn(usize) -> bool) -> Option<usize> {
+fn level_of(call: &mut AggregateCall, is_counted: impl Fn(usize) -> bool) -> Option<usize> {
     let mut least: Option<usize> = None;
-    let mut call = call.clone();
-    for part in call_parts(&mut call) {
+    for part in call_parts(call) {
         visit(part, 0, &mut |expr, depth| {
             let level = match expr {
                 Expr::Column(column) if depth == 0 && is_counted(*column) => Some(0),

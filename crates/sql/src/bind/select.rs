@@ -128,7 +128,7 @@ impl Binder<'_> {
             let message = "aggregate functions are not allowed in a recursive query's recursive term";
             let error = SqlError::new(SqlState("42P19"), message);
             return Err(match calls.aggregates.first() {
-                Some((function, ..)) => self.at_name(error, &function.name),
+                Some((written, ..)) => self.at_name(error, &written.name),
                 None => error,
             });
         }

@@ -304,29 +304,31 @@ impl Binder<'_> {
 
     /// Rows compare by their first values that are not equal; null if one that is looked at is.
     pub(super) fn compare_rows(&self, operator: &str, left: Vec<Typed>, right: Vec<Typed>) -> SqlResult<Typed> {
-        let pairs: Vec<(Typed, Typed)> = left.into_iter().zip(right).collect();
-        let one = |name: &str, (left, right): &(Typed, Typed)| {
-            let compared = self.operator(name, Some(left.clone()), right.clone())?;
+        let mut pairs: Vec<(Typed, Typed)> = left.into_iter().zip(right).collect();
+        let one = |name: &str, (left, right): (Typed, Typed)| {
+            let compared = self.operator(name, Some(left), right)?;
             self.condition(compared, "a row comparison")
         };
-        if let [pair] = &pairs[..] {
+        if pairs.len() == 1
+            && let Some(pair) = pairs.pop()
+        {
             return Ok(truth(one(operator, pair)?));
         }
         Ok(truth(match operator {
-            "=" => Expr::And(pairs.iter().map(|pair| one("=", pair)).collect::<SqlResult<_>>()?),
-            "<>" => Expr::Or(pairs.iter().map(|pair| one("<>", pair)).collect::<SqlResult<_>>()?),
+            "=" => Expr::And(pairs.into_iter().map(|pair| one("=", pair)).collect::<SqlResult<_>>()?),
+            "<>" => Expr::Or(pairs.into_iter().map(|pair| one("<>", pair)).collect::<SqlResult<_>>()?),
             "<" | "<=" | ">" | ">=" => {
                 let strict = &operator[..1];
                 let mut result: Option<Expr> = None;
                 for pair in pairs.into_iter().rev() {
                     result = Some(match result {
-                        None => one(operator, &pair)?,
+                        None => one(operator, pair)?,
                         // Each value is computed once, and none behind those that decide.
                         Some(rest) => {
                             let either = self.once([pair.0, pair.1], |_, [left, right]| {
-                                let pair = (left, right);
-                                let equal = Expr::And(vec![one("=", &pair)?, rest]);
-                                Ok(truth(Expr::Or(vec![one(strict, &pair)?, equal])))
+                                let equal = one("=", (left.clone(), right.clone()))?;
+                                let decided = one(strict, (left, right))?;
+                                Ok(truth(Expr::Or(vec![decided, Expr::And(vec![equal, rest])])))
                             });
                             either?.expr
                         }

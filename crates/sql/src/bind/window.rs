@@ -1,6 +1,6 @@
 //! Window functions.
 
-use super::calls::{AGGREGATES, SETS, WINDOWS};
+use super::calls::{AGGREGATES, SETS, WINDOWS, Written};
 use super::{Binder, Clause, Scope, refuse, settled};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -118,9 +118,10 @@ impl Binder<'_> {
         }
         // ORDER BY names what the select list has computed. Elsewhere a volatile one is computed for itself.
         let is_named = |call: &WindowCall| clause == Clause::OrderBy || !is_volatile(call);
+        let written = Written::new(function);
         let known = {
             let calls = scope.calls.borrow();
-            let at = calls.windows.iter().position(|(other, call, _)| other == function && is_named(call));
+            let at = calls.windows.iter().position(|(other, call, _)| other.is_same(&written) && is_named(call));
             at.map(|at| (at, calls.windows[at].2))
         };
         if let Some((at, kind)) = known {
@@ -131,7 +132,7 @@ impl Binder<'_> {
         scope.clause.set(clause);
         let (call, kind) = call?;
         let mut calls = scope.calls.borrow_mut();
-        calls.windows.push((function.clone(), call, kind));
+        calls.windows.push((written, call, kind));
         Ok(Typed::new(Expr::Column(WINDOWS + calls.windows.len() - 1), kind))
     }
 
