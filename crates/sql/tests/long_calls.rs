@@ -80,6 +80,7 @@ const CALLS: &[(&str, &str, Input)] = &[
         NONE,
     ),
     ("ln", "select count(ln(7::numeric ^ 140000 + n)) from generate_series(1, 100) n", NONE),
+    ("sqrt", "select count(sqrt(7::numeric ^ 140000 + n)) from generate_series(1, 1000) n", NONE),
     ("exp", "select count(exp(5000.5 + n / 1e9)) from generate_series(1, 10000) n", NONE),
     ("numeric of text", "select count($1::numeric) from generate_series(1, 100000)", ("1", 0)),
     ("numeric as text", "select count((7::numeric ^ 140000 + n)::text) from generate_series(1, 10000) n", NONE),

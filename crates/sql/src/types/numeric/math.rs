@@ -59,6 +59,28 @@ fn power_floating(int: &BigUint, own: u32, times: i32, digits: u64, scale: u32) 
     }))
 }
 
+/// Square root of a number that is not negative, rounded down: Newton's method, whose precision doubles with each step and whose
+/// divisions have no more digits than it (M. Dickinson, "Computing integer square roots", 2019).
+fn root(of: &BigInt) -> SqlResult<BigInt> {
+    if !of.is_positive() {
+        return Ok(BigInt::zero());
+    }
+    let half = (of.bits() - 1) / 2;
+    let (mut root, mut precision) = (BigInt::one(), 0);
+    // After each step (root - 1)² < of >> 2 (half - precision) < (root + 1)².
+    for shift in (0..u64::BITS - half.leading_zeros()).rev() {
+        counted(root.bits())?;
+        let before = precision;
+        precision = half >> shift;
+        let quotient = (of >> (2 * half - before - precision + 1)) / &root;
+        root = (root << (precision - before - 1)) + quotient;
+    }
+    if &root * &root > *of {
+        root -= 1;
+    }
+    Ok(root)
+}
+
 /// ln of `x` / `one`, times `one`.
 fn ln_fixed(x: &BigInt, one: &BigInt) -> SqlResult<BigInt> {
     // Square roots bring it near 1, where the series converges fast; each halves the logarithm.
@@ -67,7 +89,7 @@ fn ln_fixed(x: &BigInt, one: &BigInt) -> SqlResult<BigInt> {
     let near = one / 64;
     while (&x - one).abs() > near {
         counted(x.bits())?;
-        x = (&x * one).sqrt();
+        x = root(&(&x * one))?;
         halvings += 1;
     }
     // ln x = 2 artanh((x - 1) / (x + 1))
@@ -129,7 +151,7 @@ impl Numeric {
     /// # Errors
     /// None for such numbers.
     pub(crate) fn sqrt_at(&self, scale: u32) -> SqlResult<Numeric> {
-        let wide = self.fixed(2 * (scale + 1)).sqrt();
+        let wide = root(&self.fixed(2 * (scale + 1)))?;
         Numeric::checked(divide_rounded(&wide, &BigInt::from(10)), scale)
     }
 

@@ -126,6 +126,20 @@ proptest! {
     }
 
     #[test]
+    fn square_roots_are_rounded(a in any::<u64>(), b in any::<u64>(), shift in 0_u32..400) {
+        let number = |n: u64| Numeric::from_parts(i128::from(n), 0);
+        let high = Numeric::made(super::ten_to(shift), 0).mul(&number(a)).expect("in range");
+        let root = high.add(&number(b)).expect("in range");
+        let square = root.mul(&root).expect("in range");
+        // (root + 1/2)² is between these two.
+        let below = square.add(&root).expect("in range");
+        let above = below.add(&Numeric::from(1)).expect("in range");
+        prop_assert_eq!(square.sqrt_at(0).expect("in range"), root.clone());
+        prop_assert_eq!(below.sqrt_at(0).expect("in range"), root.clone());
+        prop_assert_eq!(above.sqrt_at(0).expect("in range"), root.add(&Numeric::from(1)).expect("in range"));
+    }
+
+    #[test]
     fn quotient_and_remainder(a in any::<i64>(), b in any::<i64>(), s in 0_u16..9, t in 0_u16..9) {
         prop_assume!(b != 0);
         let (a, b) = (Numeric::from_parts(i128::from(a), s), Numeric::from_parts(i128::from(b), t));
