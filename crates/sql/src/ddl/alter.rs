@@ -5,7 +5,7 @@
 //!
 //! **Invariant:** the table is locked against everybody who writes before the first row is copied.
 
-use super::columns::{Draft, Pending};
+use super::columns::Draft;
 use super::constraints::{PRIMARY_KEY, UNIQUE};
 use super::drop::Doomed;
 use super::index::remove_index;
@@ -116,7 +116,9 @@ impl Ddl<'_> {
             match step {
                 Step::Action(operation) => self.alter(&mut work, operation)?,
                 Step::Retype(retype) => self.retype(&mut work, retype)?,
-                Step::Constraint { pending, not_valid } => self.add_table_constraint(&mut work, &pending, not_valid)?,
+                Step::Constraint { constraint, not_valid } => {
+                    self.add_table_constraint(&mut work, &constraint, not_valid)?
+                }
             }
         }
         let Work { old, draft, sources, copies, views, .. } = work;
@@ -189,7 +191,7 @@ impl Ddl<'_> {
                     let message = format!("{name} constraints cannot be marked NOT VALID");
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
                 }
-                self.plan_constraint(work, Pending { constraint: constraint.clone(), column: None }, *not_valid)
+                self.plan_constraint(work, constraint.clone(), *not_valid)
             }
             AlterTableOperation::DropColumn { has_column_keyword: _, column_names, if_exists, drop_behavior } => {
                 for name in column_names {
@@ -260,8 +262,8 @@ impl Ddl<'_> {
     }
 
     /// A constraint waits for its pass: keys come before what may look at them.
-    fn plan_constraint(&mut self, work: &mut Work<'_>, pending: Pending, not_valid: bool) -> SqlResult<()> {
-        let pass = match &pending.constraint {
+    fn plan_constraint(&mut self, work: &mut Work<'_>, constraint: TableConstraint, not_valid: bool) -> SqlResult<()> {
+        let pass = match &constraint {
             TableConstraint::PrimaryKey(key) => {
                 self.check_key(&work.draft, &key.columns, PRIMARY_KEY).map_err(unplaced)?;
                 Pass::AddIndex
@@ -270,19 +272,30 @@ impl Ddl<'_> {
                 self.check_key(&work.draft, &key.columns, UNIQUE).map_err(unplaced)?;
                 Pass::AddIndex
             }
-            _ => Pass::AddOther,
+            TableConstraint::ForeignKey(_)
+            | TableConstraint::Check(_)
+            | TableConstraint::Index(_)
+            | TableConstraint::FulltextOrSpatial(_)
+            | TableConstraint::PrimaryKeyUsingIndex(_)
+            | TableConstraint::UniqueUsingIndex(_)
+            | TableConstraint::Exclude(_) => Pass::AddOther,
         };
-        work.steps.add(pass, Step::Constraint { pending, not_valid });
+        work.steps.add(pass, Step::Constraint { constraint, not_valid });
         Ok(())
     }
 
-    fn add_table_constraint(&mut self, work: &mut Work<'_>, pending: &Pending, not_valid: bool) -> SqlResult<()> {
+    fn add_table_constraint(
+        &mut self,
+        work: &mut Work<'_>,
+        constraint: &TableConstraint,
+        not_valid: bool,
+    ) -> SqlResult<()> {
         let before = work.draft.constraints.len();
-        match &pending.constraint {
+        match constraint {
             TableConstraint::ForeignKey(key) => self.add_reference(&mut work.draft, key)?,
             other => {
                 work.copies |= matches!(other, TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_));
-                self.add_constraint(&mut work.draft, pending).map_err(unplaced)?;
+                self.add_constraint(&mut work.draft, other).map_err(unplaced)?;
             }
         }
         work.draft.constraints[before..].iter_mut().for_each(|added| added.is_valid = !not_valid);

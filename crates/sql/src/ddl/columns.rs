@@ -32,12 +32,6 @@ pub(super) struct Draft {
     pub(super) counted: Arc<Counted>,
 }
 
-/// A constraint that is to be added when all columns are there, and the column it stands with.
-pub(super) struct Pending {
-    pub(super) constraint: TableConstraint,
-    pub(super) column: Option<usize>,
-}
-
 impl Draft {
     pub(super) fn of(table: &TableInfo) -> Draft {
         Draft {
@@ -128,7 +122,7 @@ impl Ddl<'_> {
         &mut self,
         draft: &mut Draft,
         column: &ast::ColumnDef,
-        pending: &mut Vec<Pending>,
+        pending: &mut Vec<TableConstraint>,
     ) -> SqlResult<()> {
         let ast::ColumnDef { name, data_type, options } = column;
         crate::parse::check_name(self.text, name)?;
@@ -190,24 +184,24 @@ impl Ddl<'_> {
                     let mut key = key.clone();
                     key.columns = vec![name.clone().into()];
                     key.name = key.name.or_else(|| constraint.clone());
-                    pending.push(Pending { constraint: TableConstraint::PrimaryKey(key), column: Some(at) });
+                    pending.push(TableConstraint::PrimaryKey(key));
                 }
                 ColumnOption::Unique(key) => {
                     let mut key = key.clone();
                     key.columns = vec![name.clone().into()];
                     key.name = key.name.or_else(|| constraint.clone());
-                    pending.push(Pending { constraint: TableConstraint::Unique(key), column: Some(at) });
+                    pending.push(TableConstraint::Unique(key));
                 }
                 ColumnOption::ForeignKey(key) => {
                     let mut key = key.clone();
                     key.columns = vec![name.clone()];
                     key.name = key.name.or_else(|| constraint.clone());
-                    pending.push(Pending { constraint: TableConstraint::ForeignKey(key), column: Some(at) });
+                    pending.push(TableConstraint::ForeignKey(key));
                 }
                 ColumnOption::Check(check) => {
                     let mut check = check.clone();
                     check.name = check.name.or_else(|| constraint.clone());
-                    pending.push(Pending { constraint: TableConstraint::Check(check), column: Some(at) });
+                    pending.push(TableConstraint::Check(check));
                 }
                 ColumnOption::Generated {
                     generated_as,

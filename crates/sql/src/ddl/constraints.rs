@@ -4,7 +4,7 @@
 //! looks ([`Ddl::verify`]).
 
 use super::Ddl;
-use super::columns::{Draft, Pending, scope_of};
+use super::columns::{Draft, scope_of};
 use crate::bind::{Clause, refuse};
 use crate::catalog::{
     Check, ColumnDef, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexMethod, Relation,
@@ -30,8 +30,8 @@ pub(super) const UNIQUE: &str = "unique";
 impl Ddl<'_> {
     /// Adds a constraint to the draft. References to others are left to [`Ddl::add_reference`], for which both tables must
     /// be there.
-    pub(super) fn add_constraint(&mut self, draft: &mut Draft, pending: &Pending) -> SqlResult<()> {
-        match &pending.constraint {
+    pub(super) fn add_constraint(&mut self, draft: &mut Draft, constraint: &TableConstraint) -> SqlResult<()> {
+        match constraint {
             TableConstraint::PrimaryKey(key) => {
                 refuse!(
                     is_deferrable(key.characteristics) => "a deferrable constraint",
@@ -60,7 +60,7 @@ impl Ddl<'_> {
                 let include = self.included(draft, &key.include)?;
                 self.add_key(draft, key.name.as_ref(), [columns, include], false)
             }
-            TableConstraint::Check(check) => self.add_check(draft, check, pending.column),
+            TableConstraint::Check(check) => self.add_check(draft, check),
             TableConstraint::ForeignKey(_) => Ok(()),
             other => Err(SqlError::unsupported(format_args!("{other}"))),
         }
@@ -218,13 +218,15 @@ impl Ddl<'_> {
         has_it(&draft.constraints) || self.state.tables().filter(is_other).any(|table| has_it(&table.constraints))
     }
 
-    fn add_check(&mut self, draft: &mut Draft, check: &ast::CheckConstraint, column: Option<usize>) -> SqlResult<()> {
+    fn add_check(&mut self, draft: &mut Draft, check: &ast::CheckConstraint) -> SqlResult<()> {
         let ast::CheckConstraint { name, expr, no_inherit, enforced } = check;
         refuse!(*no_inherit => "NO INHERIT", enforced.is_some() => "ENFORCED");
         let used = self.bind_check(&draft.name, &draft.columns, expr)?;
-        let of = column.or(if let [at] = used[..] { Some(at) } else { None }).map(|at| &*draft.columns[at].name);
+        // Named after its only column, wherever it stands.
         let mut parts = vec![&*draft.name];
-        parts.extend(of);
+        if let [at] = used[..] {
+            parts.push(&*draft.columns[at].name);
+        }
         let name = self.constraint_name(draft, name.as_ref(), &parts, "check")?;
         // Nothing in it stands for the table's name, which may change.
         let binder = self.binder();

@@ -1,7 +1,7 @@
 //! `LIKE` among the columns of a table that is made: those of another relation, and what `INCLUDING` says of it.
 
 use super::Ddl;
-use super::columns::{Draft, Pending};
+use super::columns::Draft;
 use super::sequence::Numbers;
 use crate::catalog::{ColumnDef, ConstraintKind, Identity, IndexMethod, Relation, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -34,7 +34,7 @@ impl Ddl<'_> {
         draft: &mut Draft,
         name: &ast::ObjectName,
         options: Vec<(&str, &str)>,
-        pending: &mut Vec<Pending>,
+        pending: &mut Vec<TableConstraint>,
         indexes: &mut Vec<LikeIndex>,
     ) -> SqlResult<()> {
         let including = Including(options);
@@ -53,7 +53,7 @@ impl Ddl<'_> {
                                 no_inherit: false,
                                 enforced: None,
                             });
-                            pending.push(Pending { constraint, column: None });
+                            pending.push(constraint);
                         }
                     }
                 }
@@ -136,7 +136,11 @@ impl Ddl<'_> {
 }
 
 /// Keys stand among the constraints, and get names as if they had been written there.
-fn like_indexes(table: &Arc<TableInfo>, pending: &mut Vec<Pending>, indexes: &mut Vec<LikeIndex>) -> SqlResult<()> {
+fn like_indexes(
+    table: &Arc<TableInfo>,
+    pending: &mut Vec<TableConstraint>,
+    indexes: &mut Vec<LikeIndex>,
+) -> SqlResult<()> {
     for (position, index) in table.indexes.iter().enumerate() {
         let names = |of: &[usize]| of.iter().map(|at| &*table.columns[*at].name).collect::<Vec<&str>>();
         let (columns, include) = (names(&index.columns), names(&index.include));
@@ -162,7 +166,7 @@ fn like_indexes(table: &Arc<TableInfo>, pending: &mut Vec<Pending>, indexes: &mu
         let Some(Statement::CreateTable(mut made)) = tree else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a key of ours does not parse"));
         };
-        pending.extend(made.constraints.pop().map(|constraint| Pending { constraint, column: None }));
+        pending.extend(made.constraints.pop());
     }
     Ok(())
 }

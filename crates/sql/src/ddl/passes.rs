@@ -6,12 +6,11 @@
 
 use super::Ddl;
 use super::alter::Work;
-use super::columns::Pending;
 use super::retype::Retype;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::alters::{ColumnChange, column_change};
 use crate::parse::folded;
-use sqlparser::ast::{AlterColumnOperation, AlterTableOperation};
+use sqlparser::ast::{AlterColumnOperation, AlterTableOperation, TableConstraint};
 use std::collections::BTreeMap;
 
 /// A pass over the actions, in the order in which they come.
@@ -38,7 +37,7 @@ pub(super) enum Step<'a> {
     /// A column gets another type, which was looked up before the first step.
     Retype(Retype),
     Constraint {
-        pending: Pending,
+        constraint: TableConstraint,
         not_valid: bool,
     },
 }

@@ -1,6 +1,6 @@
 //! `CREATE TABLE`, `CREATE TABLE AS`, `CREATE SCHEMA`, `TRUNCATE`.
 
-use super::columns::{Draft, Pending};
+use super::columns::Draft;
 use super::like::LikeIndex;
 use super::rewrite::Source;
 use super::{Ddl, Defined};
@@ -52,8 +52,7 @@ impl Ddl<'_> {
                 None => self.add_column(&mut draft, column, &mut pending)?,
             }
         }
-        let own = create.constraints.iter().cloned();
-        pending.extend(own.map(|constraint| Pending { constraint, column: None }));
+        pending.extend(create.constraints.iter().cloned());
         let table = self.finish_new(draft, &pending, indexes)?;
         debug_assert!(!table.is_retired());
         Ok(tag.into())
@@ -63,17 +62,17 @@ impl Ddl<'_> {
     fn finish_new(
         &mut self,
         mut draft: Draft,
-        pending: &[Pending],
+        pending: &[TableConstraint],
         indexes: Vec<LikeIndex>,
     ) -> SqlResult<Arc<TableInfo>> {
         // PostgreSQL's order: the primary key is the first index.
-        let is_primary = |one: &&Pending| matches!(one.constraint, TableConstraint::PrimaryKey(_));
+        let is_primary = |one: &&TableConstraint| matches!(one, TableConstraint::PrimaryKey(_));
         for one in pending.iter().filter(is_primary).chain(pending.iter().filter(|one| !is_primary(one))) {
             self.add_constraint(&mut draft, one)?;
         }
         self.add_like_indexes(&mut draft, indexes)?;
         for one in pending {
-            if let TableConstraint::ForeignKey(key) = &one.constraint {
+            if let TableConstraint::ForeignKey(key) = one {
                 self.add_reference(&mut draft, key)?;
             }
         }
