@@ -398,7 +398,9 @@ impl Query {
             Body::Set { operator, left, right } => {
                 let is_plain = *operator == "union all";
                 let pairs = left.outputs().into_iter().zip(right.outputs());
-                pairs.map(|((ty, one), (_, two))| (ty, one || two || !is_plain && !ty.is_clean())).collect()
+                // Branches pad a char(n) to widths of their own, so that equal ones print differently.
+                let vague = |ty: Ty| ty == Ty::Bpchar || !is_plain && !ty.is_clean();
+                pairs.map(|((ty, one), (_, two))| (ty, one || two || vague(ty))).collect()
             }
         }
     }
