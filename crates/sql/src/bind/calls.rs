@@ -31,7 +31,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Places and letter case do not count, where they do not for the parser.
+    /// Places in the text do not count.
     pub(super) fn new(function: &ast::Function) -> Written {
         let mut hasher = Both([DefaultHasher::new(), DefaultHasher::new()]);
         hasher.0[1].write_u8(1);

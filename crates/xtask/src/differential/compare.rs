@@ -122,8 +122,12 @@ fn same_bag(one: &[Row], two: &[Row], vague: &[bool], same: impl Fn(&Row, &Row) 
     })
 }
 
-/// Order of values by what they are: numbers, then intervals, then texts.
+/// Order of values by what they are: numbers, then intervals, then texts. Arrays have the order of their elements.
 fn by_value(one: Option<&str>, two: Option<&str>) -> Ordering {
+    if let (Some(left), Some(right)) = (one.and_then(elements), two.and_then(elements)) {
+        let pairs = left.iter().zip(&right).map(|(left, right)| by_value(Some(left), Some(right)));
+        return pairs.fold(Ordering::Equal, Ordering::then).then(left.len().cmp(&right.len()));
+    }
     let number = |text: &str| text.parse::<f64>().ok();
     let class = |text: Option<&str>| match text {
         None => 0,
@@ -258,5 +262,7 @@ mod tests {
         assert!(same_bag(&one, &two, &[true, false], same));
         two[7][0] = Some("25:00:00".to_owned());
         assert!(!same_bag(&one, &two, &[true, false], same));
+        let (one, two) = (rows(["{\"1 mon\"}", "{NULL}"]), rows(["{\"30 days\"}", "{NULL}"]));
+        assert!(same_bag(&one, &two, &[true, false], same));
     }
 }
