@@ -659,7 +659,8 @@ fn is_same_lock(left: &Lock, right: &Lock) -> bool {
     table.oid == right.table.oid && *first == right.first && *mode == right.mode && *wait == right.wait
 }
 
-fn is_same_set_function(left: &SetFunction, right: &SetFunction) -> bool {
+/// Says whether two sets are made in the same way, whatever of.
+pub(crate) fn is_same_set_function(left: &SetFunction, right: &SetFunction) -> bool {
     match (left, right) {
         (
             SetFunction::Series { kind, step, add, zero },
