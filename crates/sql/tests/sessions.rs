@@ -13,7 +13,7 @@ use sql::types::forms::Forms;
 use sql::types::text;
 use std::collections::BTreeMap;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sessions");
+const FOLDER: &str = "tests/sessions";
 
 /// What a statement gave: rows or their number, or SQLSTATE and message.
 type Answer = Result<String, (String, String)>;

@@ -98,7 +98,8 @@ fn test(package: &str, tests: &[&str], bug: Option<&str>) -> anyhow::Result<Stri
 pub fn target_directory() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(directory) => PathBuf::from(directory),
-        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target"),
+        // Cargo sets it for what it runs.
+        None => PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../target"),
     }
 }
 

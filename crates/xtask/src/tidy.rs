@@ -9,7 +9,7 @@ use std::process::Command;
 const LINES_MAX: usize = 800;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace exists")
+    Path::new("../..").canonicalize().expect("the workspace exists")
 }
 
 /// All files with this extension below `crates`, as (path from the root, text).
@@ -174,4 +174,13 @@ fn the_demo_and_the_tests_share_one_build_of_datafusion() {
     let ours = format!("({}", root().display());
     let twice: Vec<String> = demo.difference(&tests).filter(|line| !line.contains(&ours)).cloned().collect();
     assert_none(&twice, "the README's two commands would compile these, and what uses them, twice");
+}
+
+/// Cargo takes a binary that another checkout has built in the same target folder for its own. A path in it leads there.
+#[test]
+fn no_binary_remembers_its_checkout() {
+    let name = concat!("env!(\"CARGO_MANIFEST", "_DIR\")");
+    let remember: Vec<String> =
+        sources("rs").into_iter().filter(|(_, text)| text.contains(name)).map(|(name, _)| name).collect();
+    assert_none(&remember, "tests run in their package's folder: a relative path leads to its files");
 }

@@ -11,7 +11,7 @@ use engine::{
 };
 use stage::Class;
 use std::ops::Bound;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use testkit::script::{self, Executor, Keys, Level, Reply, Script, Statement, Which, Who};
 
@@ -325,7 +325,7 @@ fn scan(txn: &Txn<'_>, table: &Table, which: &Which, backward: bool, limit: usiz
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
+    PathBuf::from("tests/scripts")
 }
 
 /// What a script's name begins with says which test runs it; the rest is about anomalies.

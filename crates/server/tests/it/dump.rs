@@ -50,7 +50,7 @@ fn filled() -> Option<Real> {
         return None;
     }
     let real = Real::new();
-    restore(real.address.port(), &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dump/schema.sql"));
+    restore(real.address.port(), Path::new("tests/dump/schema.sql"));
     Some(real)
 }
 

@@ -34,7 +34,7 @@ pub fn shows_what_it_shows_of_postgresql() {
         return println!("SKIPPED: psql of PostgreSQL 15 is not installed");
     }
     let real = Real::alone();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/psql");
+    let folder = Path::new("tests/psql");
     let scratch = testkit::folder("psql");
     let work = scratch.path();
     let psql = |name: &str, how: &str| {

@@ -207,7 +207,7 @@ pub fn servers_are_encrypted() {
             assert_eq!(value(&client, "select length(repeat('x', 3000000))").await, "3000000");
         }
     });
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/tls/cert.pem");
+    let root = "tests/it/tls/cert.pem";
     let verified = format!("{url}?sslmode=verify-full&sslrootcert={root}");
     let front = Front::over(front.cluster, &verified, Limits::default(), 1_000, |_| {});
     front.runtime.block_on(async {
