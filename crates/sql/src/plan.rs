@@ -22,7 +22,7 @@ use engine::{RowLock, TableLock, Txn, Wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-pub(crate) use same::{Copies, is_same, is_same_constant, is_same_set_function};
+pub(crate) use same::{Copies, is_same, is_same_constant, is_same_set};
 pub(crate) use walk::{
     PLACEHOLDERS, Slots, has_working, is_volatile_plan, move_inward, rewrite_plan, slots_of, slots_of_plan,
     source_has_working, visit, visit_plan,

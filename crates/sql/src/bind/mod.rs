@@ -44,7 +44,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::fingerprint::of_bytes;
 use crate::ops::Env;
 use crate::place::{Place, Source};
-use crate::plan::{Copies, Expr, Hold, Plan, TableUse, is_same, new_id};
+use crate::plan::{Copies, Expr, Hold, Plan, SetCall, TableUse, is_same, is_same_set, new_id};
 use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast;
@@ -322,6 +322,11 @@ impl<'c> Binder<'c> {
     /// Says whether two expressions of a query say the same.
     fn are_same(&self, left: &Expr, right: &Expr, scope: &Scope<'_>) -> bool {
         is_same(left, right, Some(Copies { since: scope.since, names: &self.named.borrow() }))
+    }
+
+    /// Says whether two calls of functions that return sets say the same.
+    fn are_same_sets(&self, left: &SetCall, right: &SetCall, scope: &Scope<'_>) -> bool {
+        is_same_set(left, right, Some(Copies { since: scope.since, names: &self.named.borrow() }))
     }
 
     /// The statements of `WITH` that change rows, for whoever runs the whole.

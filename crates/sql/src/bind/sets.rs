@@ -7,7 +7,7 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::{self, Context};
 use crate::parse::folded;
-use crate::plan::{Expr, SetCall, SetFunction, Slots, Typed, is_same_set_function, slots_of, visit};
+use crate::plan::{Expr, SetCall, SetFunction, Slots, Typed, slots_of, visit};
 use crate::types::interval::Interval;
 use crate::types::numeric::Numeric;
 use crate::types::{Kind, SqlType};
@@ -128,19 +128,12 @@ impl Binder<'_> {
         let mut calls = scope.calls.borrow_mut();
         // ORDER BY and DISTINCT ON name what the select list has computed.
         let is_named = scope.clause.get() != Clause::SelectList && !call.arguments.iter().any(Expr::is_volatile);
-        let known = calls.sets.iter().position(|other| is_named && self.is_same_set(other, &call, scope));
+        let known = calls.sets.iter().position(|other| is_named && self.are_same_sets(other, &call, scope));
         let at = known.unwrap_or(calls.sets.len());
         if known.is_none() {
             calls.sets.push(call);
         }
         Ok(Typed::new(Expr::Column(SETS + at), kind))
-    }
-
-    fn is_same_set(&self, one: &SetCall, two: &SetCall, scope: &Scope<'_>) -> bool {
-        let SetCall { function, arguments } = one;
-        is_same_set_function(function, &two.function)
-            && arguments.len() == two.arguments.len()
-            && arguments.iter().zip(&two.arguments).all(|(one, two)| self.are_same(one, two, scope))
     }
 
     /// The columns of a composite value in the select list, side by side.

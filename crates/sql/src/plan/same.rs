@@ -42,8 +42,18 @@ impl Copies<'_> {
 
 /// Says whether two expressions say the same. Without `copies` a query is the same only as itself. Of what must end, nothing is.
 pub(crate) fn is_same(left: &Expr, right: &Expr, copies: Option<Copies<'_>>) -> bool {
+    compare(copies, |comparison| comparison.expr(left, right))
+}
+
+/// Says the same of two calls of functions that return sets.
+pub(crate) fn is_same_set(left: &SetCall, right: &SetCall, copies: Option<Copies<'_>>) -> bool {
+    compare(copies, |comparison| comparison.set_call(left, right))
+}
+
+/// Compares the outermost parts by `begin`, then what it has left to do.
+fn compare<'p>(copies: Option<Copies<'p>>, begin: impl FnOnce(&mut Comparison<'p>) -> bool) -> bool {
     let mut comparison = Comparison { copies, todo: Vec::new(), partners: HashMap::new(), taken: HashSet::new() };
-    let mut is_same = pulse::walk(NODE).is_ok() && comparison.expr(left, right);
+    let mut is_same = pulse::walk(NODE).is_ok() && begin(&mut comparison);
     while is_same && let Some(pair) = comparison.todo.pop() {
         is_same = pulse::walk(NODE).is_ok()
             && match pair {
@@ -538,11 +548,13 @@ impl<'p> Comparison<'p> {
             })
     }
 
+    fn set_call(&mut self, left: &'p SetCall, right: &'p SetCall) -> bool {
+        let SetCall { function, arguments } = left;
+        is_same_set_function(function, &right.function) && self.exprs(arguments, &right.arguments)
+    }
+
     fn set_calls(&mut self, left: &'p [SetCall], right: &'p [SetCall]) -> bool {
-        left.len() == right.len()
-            && left.iter().zip(right).all(|(SetCall { function, arguments }, right)| {
-                is_same_set_function(function, &right.function) && self.exprs(arguments, &right.arguments)
-            })
+        left.len() == right.len() && left.iter().zip(right).all(|(left, right)| self.set_call(left, right))
     }
 
     fn aggregate(&mut self, left: &'p AggregateCall, right: &'p AggregateCall) -> bool {
@@ -660,7 +672,7 @@ fn is_same_lock(left: &Lock, right: &Lock) -> bool {
 }
 
 /// Says whether two sets are made in the same way, whatever of.
-pub(crate) fn is_same_set_function(left: &SetFunction, right: &SetFunction) -> bool {
+fn is_same_set_function(left: &SetFunction, right: &SetFunction) -> bool {
     match (left, right) {
         (
             SetFunction::Series { kind, step, add, zero },
