@@ -10,12 +10,28 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::{folded, relations};
 use crate::session::with_kept;
 use engine::TableLock;
-use sqlparser::ast::{self, Statement, TableConstraint};
+use sqlparser::ast::{self, Spanned, Statement, TableConstraint};
 use std::sync::Arc;
 
 /// Whether options begin with this word.
 fn says(options: &ast::CreateTableOptions, word: &str) -> bool {
     options.to_string().trim_start().to_uppercase().starts_with(word)
+}
+
+/// Order in which a new table gets constraints of each kind, as in PostgreSQL. Names that nobody has written are numbered in it.
+fn kind_order(constraint: &TableConstraint) -> u8 {
+    match constraint {
+        TableConstraint::Check(_) => 0,
+        TableConstraint::PrimaryKey(_) => 1,
+        TableConstraint::Unique(_) => 2,
+        TableConstraint::ForeignKey(_) => 3,
+        // Refused when they are added.
+        TableConstraint::Index(_)
+        | TableConstraint::FulltextOrSpatial(_)
+        | TableConstraint::PrimaryKeyUsingIndex(_)
+        | TableConstraint::UniqueUsingIndex(_)
+        | TableConstraint::Exclude(_) => 4,
+    }
 }
 
 impl Ddl<'_> {
@@ -45,31 +61,30 @@ impl Ddl<'_> {
         if let Some(query) = &create.query {
             return self.create_table_as(create, draft, query);
         }
-        let (mut pending, mut indexes) = (Vec::new(), Vec::new());
+        let (mut pending, mut copied, mut indexes) = (Vec::new(), Vec::new(), Vec::new());
         for column in &create.columns {
             match relations::like(column) {
-                Some((of, options)) => self.add_like(&mut draft, of, options, &mut pending, &mut indexes)?,
+                Some((of, options)) => self.add_like(&mut draft, of, options, &mut copied, &mut indexes)?,
                 None => self.add_column(&mut draft, column, &mut pending)?,
             }
         }
         pending.extend(create.constraints.iter().cloned());
+        // Those of columns and those of the table stand between one another. Another table's come last.
+        pending.sort_by_key(|one| (kind_order(one), one.span().start));
+        pending.append(&mut copied);
         let table = self.finish_new(draft, &pending, indexes)?;
         debug_assert!(!table.is_retired());
         Ok(tag.into())
     }
 
-    /// Makes the table of a draft with its constraints, and puts it into the state.
+    /// Makes the table of a draft with its constraints, in this order, and puts it into the state.
     fn finish_new(
         &mut self,
         mut draft: Draft,
         pending: &[TableConstraint],
         indexes: Vec<LikeIndex>,
     ) -> SqlResult<Arc<TableInfo>> {
-        // PostgreSQL's order: the primary key is the first index.
-        let is_primary = |one: &&TableConstraint| matches!(one, TableConstraint::PrimaryKey(_));
-        for one in pending.iter().filter(is_primary).chain(pending.iter().filter(|one| !is_primary(one))) {
-            self.add_constraint(&mut draft, one)?;
-        }
+        pending.iter().try_for_each(|one| self.add_constraint(&mut draft, one))?;
         self.add_like_indexes(&mut draft, indexes)?;
         for one in pending {
             if let TableConstraint::ForeignKey(key) = one {
