@@ -485,7 +485,7 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
 /// The aggregate that is meant by a name, in lower case, with arguments of these kinds; none if no aggregate has the name.
 ///
 /// # Errors
-/// `42883`, `42725`.
+/// `42883`, `42725`. `0A000` for an array of arrays.
 pub fn resolve_aggregate(name: &str, arguments: &[Kind]) -> SqlResult<Option<ResolvedAggregate>> {
     let named: Vec<&'static Aggregate> = TABLE.iter().filter(|line| line.name == name).collect();
     if named.is_empty() {
@@ -494,6 +494,9 @@ pub fn resolve_aggregate(name: &str, arguments: &[Kind]) -> SqlResult<Option<Res
     let exact = named.iter().copied().find(|line| line.arguments == arguments);
     let found = match exact {
         Some(found) => found,
+        None if name == "array_agg" && matches!(arguments, [Kind::Array(_)]) => {
+            return Err(SqlError::unsupported("an array of more than one dimension"));
+        }
         None => {
             let candidates: Vec<Vec<Kind>> = named.iter().map(|line| line.arguments.to_vec()).collect();
             let fits = |declared: &Vec<Kind>| {
