@@ -6,7 +6,8 @@
 //! those that go through what it made (rewrites, EXPLAIN, lowering, execution, clones, drops), which need less for each level
 //! than it does; the parser refuses trees that are deeper than [`TREE_MAX`] before it makes them. What does not fit the
 //! thread's stack is done again on a large one ([`bounded`]), and everything that was made there is run and dropped there,
-//! too. What does not fit that one is `54001`.
+//! too. What does not fit that one is `54001`. Functions that bind a definition while a statement runs, as those of the catalog
+//! do, go to a large stack at once ([`on_large`]); what forgets to is refused before it overflows ([`RESERVE_BYTES`]).
 //!
 //! A large stack is mapped when it is needed and unmapped afterwards, so a page that was not touched costs nothing. Nothing
 //! here may run in an urgent context, whose stack these functions do not know; such a context neither parses nor plans.
@@ -20,6 +21,8 @@ const LARGE_BYTES: usize = 512 << 20;
 pub(crate) const TREE_MAX: usize = 50_000;
 /// Greatest number of open parentheses; each costs the parser more than an operator.
 pub(crate) const NESTING_MAX: usize = 10_000;
+/// Stack that the binder leaves to the last level of what it does, wherever it is called.
+const RESERVE_BYTES: usize = 512 << 10;
 /// Stack that those who go through an expression take for a level of it, at most.
 const LEVEL_BYTES: usize = 1 << 10;
 /// Stack that a level of queries that refer to one another takes when they are run, at most.
@@ -27,7 +30,7 @@ const QUERY_BYTES: usize = 48 << 10;
 
 thread_local! {
     /// The binder goes down until only so many bytes are left.
-    static FLOOR: Cell<usize> = const { Cell::new(0) };
+    static FLOOR: Cell<usize> = const { Cell::new(RESERVE_BYTES) };
     static IS_LARGE: Cell<bool> = const { Cell::new(false) };
 }
 

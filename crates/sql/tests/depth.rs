@@ -166,6 +166,36 @@ fn everyday_depths_are_answered() {
     });
 }
 
+/// What catalogs say of definitions is bound while the query runs, in sessions that have seen nothing deep.
+#[test]
+fn deep_definitions_are_read_in_catalogs() {
+    on_a_small_stack(|| {
+        for (name, construct, everyday) in CONSTRUCTS {
+            let database = Database::new(Engine::new(EngineConfig::in_memory()));
+            // What is kept may not be as deep as what is run.
+            let is_made = |depth: &usize| match each(
+                &mut connect(&database),
+                &format!("create view v as {}", construct((*everyday).min(*depth))),
+            ) {
+                Ok(_) => true,
+                Err(error) => {
+                    assert!(is_too_deep(&error), "{name}: {error}");
+                    false
+                }
+            };
+            assert!([800, 300, 100, 40].iter().any(is_made), "{name}: not at all");
+            for text in ["select pg_get_viewdef('v'::regclass)", "select count(*) from pg_depend"] {
+                let mut other = connect(&database);
+                match each(&mut other, text) {
+                    Ok(Some(Outcome::Rows(rows, _))) => assert_eq!(rows.len(), 1, "{name}"),
+                    Ok(answer) => panic!("{name}: {answer:?}"),
+                    Err(error) => panic!("{name}, {text}: {error}"),
+                }
+            }
+        }
+    });
+}
+
 /// Half of the constructs, for a processor of its own: all of them take five minutes of one.
 fn no_depth_ends_the_process(first: usize) {
     on_a_small_stack(move || {
@@ -241,12 +271,26 @@ fn chains_of_views_are_answered_or_refused() {
     on_a_small_stack(|| {
         for select in ["select x from v", "select (select x from v", "select x from (select * from v"] {
             let close = if select.contains('(') { ") as x" } else { "" };
-            let mut session = connect(&Database::new(Engine::new(EngineConfig::in_memory())));
+            let database = Database::new(Engine::new(EngineConfig::in_memory()));
+            let mut session = connect(&database);
             each(&mut session, "create view v0 as select 1 as x; create table t (x int)").unwrap();
             for at in 1..800 {
                 each(&mut session, &format!("create view v{at} as {select}{}{close}", at - 1)).unwrap();
             }
             assert!(each(&mut session, "select * from v400").is_ok());
+            // A view that relies on a key is bound to find that out.
+            each(
+                &mut session,
+                "create table k (id int primary key, n int);
+                 create view relies as select k.id, k.n, v799.x from k, v799 group by k.id, v799.x",
+            )
+            .unwrap();
+            let relied = "select count(*) from pg_depend where refobjid = (select oid from pg_constraint where conname = 'k_pkey')
+                          and classid = 'pg_rewrite'::regclass";
+            match each(&mut connect(&database), relied) {
+                Ok(Some(Outcome::Rows(rows, _))) => assert_eq!(rows[0][0], Datum::Int8(1)),
+                other => panic!("{other:?}"),
+            }
             for text in [
                 "select * from v799",
                 "explain select * from v799",

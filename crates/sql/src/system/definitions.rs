@@ -204,9 +204,11 @@ pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constrain
         expr.parts().into_iter().for_each(|part| collect(part, found));
     }
     let mut found = Vec::new();
-    if let Ok(bound) = binder.expr(&check.tree, &scope) {
-        collect(&bound.expr, &mut found);
-    }
+    crate::stack::on_large(|| {
+        if let Ok(bound) = binder.expr(&check.tree, &scope) {
+            collect(&bound.expr, &mut found);
+        }
+    });
     found.sort_unstable();
     found.dedup();
     found
@@ -293,11 +295,14 @@ fn full_name(seen: &Seen, table: &Arc<TableInfo>) -> Option<String> {
 pub(super) fn view(seen: &Seen, env: &Env, number: u32, pretty: bool) -> SqlResult<Option<String>> {
     let Some(relation) = seen.state.relation_numbered(number) else { return Ok(None) };
     let Relation::View(view) = relation else { return Ok(Some("Not a view".to_owned())) };
-    let canonical = super::viewdef::query(seen, env, view, pretty);
-    let plan = super::viewdef::plan_of(seen, env, view);
-    let plan = plan.as_deref();
-    let is_same = |text: &String| plan.is_some_and(|plan| super::viewdef::is_same(seen, env, view, plan, text));
-    match canonical.filter(is_same).or_else(|| super::viewdef::as_written(seen, env, view, plan)) {
+    let written = || {
+        let canonical = super::viewdef::query(seen, env, view, pretty);
+        let plan = super::viewdef::plan_of(seen, env, view);
+        let plan = plan.as_deref();
+        let is_same = |text: &String| plan.is_some_and(|plan| super::viewdef::is_same(seen, env, view, plan, text));
+        canonical.filter(is_same).or_else(|| super::viewdef::as_written(seen, env, view, plan))
+    };
+    match crate::stack::on_large(written) {
         Some(text) => Ok(Some(text)),
         None => Err(SqlError::unsupported(format_args!("to write the query of view \"{}\" as a statement", view.name))),
     }

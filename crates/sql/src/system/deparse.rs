@@ -78,10 +78,9 @@ pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pr
         let writer = Writer { seen, env, columns: &shown_columns(&table.columns), pretty };
         writer.whole(&typed.expr, Kind::Bool)
     };
-    whole().map_or_else(
-        || binder().kept_text(&check.tree, &scope, Kind::Bool.into(), |oid| super::reg::relation_shown(seen, oid)),
-        Ok,
-    )
+    let kept =
+        || binder().kept_text(&check.tree, &scope, Kind::Bool.into(), |oid| super::reg::relation_shown(seen, oid));
+    crate::stack::on_large(|| whole().map_or_else(kept, Ok))
 }
 
 /// A column's default.
@@ -95,11 +94,11 @@ pub(super) fn default(
     default: &DefaultExpr,
     pretty: bool,
 ) -> SqlResult<String> {
-    if let Some(written) = expression(seen, env, &default.tree, column.kind, pretty) {
-        return Ok(written);
-    }
-    let binder = Binder::new(&seen.state, &seen.path, "", env, Vec::new());
-    binder.kept_text(&default.tree, &Scope::default(), column.kind, |oid| super::reg::relation_shown(seen, oid))
+    let kept = || {
+        let binder = Binder::new(&seen.state, &seen.path, "", env, Vec::new());
+        binder.kept_text(&default.tree, &Scope::default(), column.kind, |oid| super::reg::relation_shown(seen, oid))
+    };
+    crate::stack::on_large(|| expression(seen, env, &default.tree, column.kind, pretty).map_or_else(kept, Ok))
 }
 
 fn expression(seen: &Seen, env: &Env, tree: &ast::Expr, to: SqlType, pretty: bool) -> Option<String> {

@@ -7,7 +7,7 @@ use super::types::{alignment, by_value, collation, storage};
 use super::{Rows, SCHEMAS, Source, SystemTable, deparse, int, oid, text, yes};
 use crate::catalog::{ColumnDef, OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
 use crate::datum::Datum;
-use crate::error::SqlResult;
+use crate::error::{SqlResult, SqlState};
 use crate::types::{Kind, SqlType};
 use std::sync::{Arc, PoisonError};
 
@@ -372,22 +372,30 @@ fn extensions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// The primary key of a table without which a view would not be valid: its query groups by the key, and names other columns.
-fn key_relied_on(source: &Source<'_>, view: &ViewInfo, table: u32) -> Option<u32> {
+/// Primary key of a table without which a view would not be valid: its query groups by the key, and names other columns.
+///
+/// # Errors
+/// Those of what must end: a timeout, a cancel, `53200`.
+fn key_relied_on(source: &Source<'_>, view: &ViewInfo, table: u32) -> SqlResult<Option<u32>> {
     use crate::catalog::ConstraintKind::PrimaryKey;
-    if !view.text.contains("GROUP BY") {
-        return None;
-    }
-    let table = source.state().table_numbered(table)?;
-    let key = table.constraints.iter().find(|one| matches!(one.what, PrimaryKey { .. }))?.oid;
+    let Some(table) = source.state().table_numbered(table).filter(|_| view.text.contains("GROUP BY")) else {
+        return Ok(None);
+    };
+    let Some(key) = table.constraints.iter().find(|one| matches!(one.what, PrimaryKey { .. })).map(|one| one.oid)
+    else {
+        return Ok(None);
+    };
     let mut without = table.copy();
     without.constraints.retain(|one| one.oid != key);
     without.indexes.iter_mut().for_each(|index| index.is_primary = false);
     let mut state = source.state().clone();
-    state.replace(Relation::Table(Arc::new(without))).ok()?;
-    let bound =
-        crate::bind::Binder::new(&state, &view.path, &view.text, source.env, Vec::new()).query(&view.query, None);
-    bound.is_err().then_some(key)
+    state.replace(Relation::Table(Arc::new(without)))?;
+    let binder = crate::bind::Binder::new(&state, &view.path, &view.text, source.env, Vec::new()).without_expansion();
+    match crate::stack::on_large(|| binder.query(&view.query, None).map(drop)) {
+        Err(error) if error.state() == SqlState::GROUPING_ERROR => Ok(Some(key)),
+        Err(error) if error.is_of_names() => Ok(None),
+        bound => bound.map(|()| None),
+    }
 }
 
 fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
@@ -478,7 +486,7 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         add((PG_REWRITE, rule, 0), (PG_CLASS, view.oid, 0), "i");
         for used in &view.uses {
             add((PG_REWRITE, rule, 0), (PG_CLASS, *used, 0), "n");
-            if let Some(key) = key_relied_on(source, view, *used) {
+            if let Some(key) = key_relied_on(source, view, *used)? {
                 add((PG_REWRITE, rule, 0), (PG_CONSTRAINT, key, 0), "n");
             }
         }
