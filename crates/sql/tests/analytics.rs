@@ -58,6 +58,57 @@ impl Analytics for Fake {
     }
 }
 
+/// Wherever an effect stands, the query is not begun by a path that may begin it once more.
+#[test]
+fn a_query_with_effects_is_begun_once() {
+    let (database, counts) = database();
+    let mut session = connect(&database);
+    run(&mut session, "create sequence s; select nextval('s')").unwrap();
+    let effect = "(select nextval('s'))";
+    for query in [
+        format!("select id from t limit {effect}"),
+        format!("select id from t offset {effect}"),
+        format!("select sum(1) over (order by id rows between {effect} preceding and current row) from t"),
+        format!("select sum(1) over (order by id rows between current row and {effect} following) from t"),
+        format!("select sum(1) over (partition by {effect}) from t"),
+        format!("select sum(1) filter (where {effect} > 0) over () from t"),
+        format!("select sum(id + {effect}) from t"),
+        format!("select array_agg(id order by {effect}) from t"),
+        format!("select count(*) from t group by {effect}"),
+        format!("select * from t where id = {effect}"),
+        format!("select * from t where {effect} < id"),
+        format!("select * from t where id in (1, {effect})"),
+        format!("select * from t where id = any(array[1, {effect}])"),
+        format!("select * from t a join t b on a.id = b.id + {effect}"),
+        format!("select * from t a full join t b on a.id = b.id + {effect}"),
+        format!("select * from t a left join t b on a.id = b.id and {effect} > 0"),
+        format!("select generate_series(1, {effect}) from t"),
+        format!("select * from t, generate_series(1, {effect})"),
+        format!("select distinct on ({effect}) id from t"),
+        format!("select * from t order by {effect}"),
+        format!("select 1 union all (select id from t limit {effect})"),
+        format!(
+            "with recursive r as (select 1 as x union all select x + 1 from r where x < {effect}) select * from r, t"
+        ),
+        format!("select exists (select from t limit {effect}) from t"),
+        format!("values ({effect})"),
+        "select set_config('overtake.x', 'y', true) from t".to_owned(),
+        "select pg_advisory_lock(1) from t".to_owned(),
+        "select pg_sleep(0) from t".to_owned(),
+    ] {
+        let lines = lines(&mut session, &format!("explain (costs off) {query}"));
+        assert!(lines.iter().any(|line| line == "Path: row"), "{query}: {lines:?}");
+        assert!(!lines.iter().any(|line| line.starts_with("Row Budget")), "{query}: {lines:?}");
+    }
+    let rows =
+        "select count(*) from (select a.id from t a, generate_series(1, 5) limit (select nextval('s') * 15000)) x";
+    assert_eq!(run(&mut session, rows).unwrap()[0][0], Datum::Int8(30_000));
+    assert_eq!(run(&mut session, "select currval('s')").unwrap()[0][0], Datum::Int8(2));
+    assert_eq!(counts.runs.load(SeqCst), 0);
+    let lines = lines(&mut session, "explain (costs off) select random(), * from t limit 1");
+    assert!(lines.iter().any(|line| line == "Path: analytics"), "an answer is no effect: {lines:?}");
+}
+
 impl AnalyticsPlan for Counting {
     fn start(&self, start: Start, finish: Finish) -> SqlResult<Arc<dyn AnalyticsRun>> {
         self.of.runs.fetch_add(1, SeqCst);

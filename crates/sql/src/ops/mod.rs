@@ -86,6 +86,22 @@ pub struct Function {
     pub eval: Eval,
 }
 
+impl Function {
+    /// Says whether a call does more than answer: a query with one may not be begun twice.
+    pub(crate) fn has_effects(&self) -> bool {
+        const ANSWERS: [&str; 7] = [
+            "clock_timestamp",
+            "timeofday",
+            "random",
+            "gen_random_uuid",
+            "pg_blocking_pids",
+            "pg_isolation_test_session_is_blocked",
+            "pg_safe_snapshot_blocking_pids",
+        ];
+        self.volatile && !ANSWERS.contains(&self.name)
+    }
+}
+
 const fn operator(name: &'static str, left: Kind, right: Kind, result: Kind, eval: Plain) -> Operator {
     Operator { name, left: Some(left), right, result, strict: true, eval: Eval::Plain(eval) }
 }

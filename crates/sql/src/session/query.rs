@@ -12,7 +12,7 @@ use crate::analytics::{Analysis, AnalyticsPlan, Query, Start};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Spent;
-use crate::plan::{self, Access, Expr, Joins, Over, Plan, SequenceCall, Source};
+use crate::plan::{self, Access, Expr, FrameBound, Joins, List, Over, Plan, SequenceCall, Source};
 use crate::pulse;
 use crate::settings;
 use crate::types::SqlType;
@@ -46,7 +46,7 @@ struct Reads {
     scanned: Vec<Arc<Table>>,
     /// Tables of which rows are found by an index.
     found: Vec<Arc<Table>>,
-    /// Whether it locks rows, or takes numbers of sequences.
+    /// It locks rows, takes numbers of sequences, or has other effects.
     locks: bool,
     /// What of that a read-only transaction may not do.
     writes: Option<&'static str>,
@@ -374,6 +374,8 @@ fn falls_back(error: &SqlError) -> bool {
 }
 
 impl Reads {
+    /// **Invariant:** every expression that the row path evaluates is looked at. One that is forgotten may have an effect, and a query
+    /// with effects must not be begun twice.
     fn add(&mut self, plan: &Plan) {
         let _ = pulse::walk(8);
         match plan {
@@ -385,11 +387,19 @@ impl Reads {
             }
             Plan::Windows { input, calls } => {
                 self.add(input);
-                for plan::WindowCall { arguments, partition, order, function, frame: _ } in calls {
+                for plan::WindowCall { arguments, partition, order, function, frame } in calls {
                     let values = partition.iter().map(|(value, _)| value).chain(order.iter().map(|key| &key.value));
                     arguments.iter().chain(values).for_each(|part| self.add_expr(part));
                     if let plan::WindowFunction::Aggregate(call) = function {
-                        call.arguments.iter().chain(&call.filter).for_each(|part| self.add_expr(part));
+                        self.add_aggregate(call);
+                    }
+                    for bound in [&frame.start, &frame.end] {
+                        match bound {
+                            FrameBound::Preceding(offset) | FrameBound::Following(offset) => self.add_expr(offset),
+                            FrameBound::UnboundedPreceding
+                            | FrameBound::CurrentRow
+                            | FrameBound::UnboundedFollowing => {}
+                        }
                     }
                 }
             }
@@ -412,17 +422,23 @@ impl Reads {
             Plan::Aggregate { input, groups, sets: _, calls } => {
                 self.add(input);
                 groups.iter().for_each(|(group, _)| self.add_expr(group));
-                for call in calls {
-                    let keys = call.order.iter().map(|key| &key.value);
-                    call.arguments.iter().chain(keys).chain(&call.filter).for_each(|part| self.add_expr(part));
-                }
+                calls.iter().for_each(|call| self.add_aggregate(call));
             }
             Plan::Sort { input, keys, is_given: _ } => {
                 self.add(input);
                 keys.iter().for_each(|key| self.add_expr(&key.value));
             }
-            Plan::Distinct { input, .. } | Plan::Limit { input, .. } | Plan::Ties { input, .. } => self.add(input),
-            Plan::Set { left, right, .. } => {
+            Plan::Distinct { input, kinds: _ } => self.add(input),
+            Plan::Limit { input, limit, offset } => {
+                self.add(input);
+                limit.iter().chain(offset).for_each(|count| self.add_expr(count));
+            }
+            Plan::Ties { input, keys, limit, offset } => {
+                self.add(input);
+                let keys = keys.iter().map(|key| &key.value);
+                keys.chain(limit).chain(offset).for_each(|part| self.add_expr(part));
+            }
+            Plan::Set { left, right, operation: _, all: _, kinds: _ } => {
                 self.add(left);
                 self.add(right);
             }
@@ -444,22 +460,56 @@ impl Reads {
                 }
             }
             Plan::Recursive(recursive) => {
-                self.add(&recursive.first);
-                self.add(&recursive.step);
+                if self.shared.insert(recursive.id) {
+                    self.add(&recursive.first);
+                    self.add(&recursive.step);
+                }
             }
             Plan::Working(_) => {}
         }
     }
 
+    fn add_aggregate(&mut self, call: &plan::AggregateCall) {
+        let keys = call.order.iter().map(|key| &key.value);
+        call.arguments.iter().chain(keys).chain(&call.filter).for_each(|part| self.add_expr(part));
+    }
+
+    fn add_keys(&mut self, keys: &[plan::JoinKey]) {
+        keys.iter().flat_map(|key| [&key.before, &key.own]).for_each(|value| self.add_expr(value));
+    }
+
+    fn add_access(&mut self, access: &Access) {
+        match access {
+            Access::All => {}
+            Access::Index { prefix, lower, upper, index: _, backward: _ } => {
+                let limits = [lower, upper].into_iter().flatten().map(|limit| &limit.value);
+                prefix.iter().chain(limits).for_each(|key| self.add_expr(&key.value));
+            }
+            Access::AnyOf { prefix, list, index: _ } => {
+                prefix.iter().for_each(|key| self.add_expr(&key.value));
+                match list {
+                    List::Values(values) => values.iter().for_each(|key| self.add_expr(&key.value)),
+                    List::Array { array, kind: _ } => self.add_expr(array),
+                }
+            }
+        }
+    }
+
     fn add_steps(&mut self, steps: &[plan::Step]) {
         for plan::Step { source, on, filter, kept, is_outer: _, first: _, width: _ } in steps {
-            let kept = kept.iter().flat_map(|kept| &kept.condition);
-            on.iter().chain(filter).chain(kept).for_each(|condition| self.add_expr(condition));
+            on.iter().chain(filter).for_each(|condition| self.add_expr(condition));
+            if let Some(plan::Kept { condition, keys, id: _, is_constant: _ }) = kept {
+                condition.iter().for_each(|condition| self.add_expr(condition));
+                self.add_keys(keys);
+            }
             match source {
-                Source::Table { table, access: Access::All, .. } => self.scanned.push(Arc::clone(&table.table)),
-                Source::Table { table, .. } => self.found.push(Arc::clone(&table.table)),
-                Source::Query { plan, .. } => self.add(plan),
-                Source::Functions { calls, .. } => {
+                Source::Table { table, access, columns: _ } => {
+                    let tables = if matches!(access, Access::All) { &mut self.scanned } else { &mut self.found };
+                    tables.push(Arc::clone(&table.table));
+                    self.add_access(access);
+                }
+                Source::Query { plan, is_lateral: _ } => self.add(plan),
+                Source::Functions { calls, is_numbered: _ } => {
                     calls.iter().flat_map(|call| &call.arguments).for_each(|argument| self.add_expr(argument));
                 }
                 Source::Group(steps) => self.add_steps(steps),
@@ -467,6 +517,7 @@ impl Reads {
                     self.add_steps(&full.left.steps);
                     self.add_steps(&full.right.steps);
                     full.on.iter().for_each(|on| self.add_expr(on));
+                    self.add_keys(&full.keys);
                 }
             }
         }
@@ -478,6 +529,7 @@ impl Reads {
             Expr::Scalar(plan) | Expr::Exists(plan) | Expr::ArrayQuery(plan) => self.add(plan),
             Expr::Quantified { over: Over::Query(plan), .. } => self.add(plan),
             Expr::InQuery { query, .. } => self.add(query),
+            Expr::Call { function: Some(function), .. } if function.has_effects() => self.locks = true,
             // Its transaction may not be another's, either.
             Expr::Advisory { call: _, arguments: _ } => self.locks = true,
             // May not be run twice.
