@@ -22,6 +22,7 @@ use purge::{Heaps, MemoryLimits, Purging};
 use server::upstream::{Upstream, UpstreamOptions, Url};
 use server::{Config, Dispatch, Door, DoorOptions, OptionError, Server, Views, options};
 use sql::session::{Database, Defaults, Source};
+use starvation::Watch;
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -143,7 +144,9 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let settings = arguments.settings().map_err(refused)?;
     let mut config = Config::from_settings(&settings).map_err(refused)?;
     let is_realtime = settings.is_on("overtake.network_realtime");
-    let heaps = set_threads(&mut config, is_realtime);
+    let lanes = Wanted::from_settings(&settings);
+    let watch = Arc::<Watch>::default();
+    let heaps = set_threads(&mut config, is_realtime, lanes.are_ordinary(), &watch);
     let default = if arguments.upstream.is_empty() { "off" } else { "auto" };
     let door = DoorOptions::from_settings(&settings, default, arguments.upstream.is_empty()).map_err(refused)?;
     config.door = Door::new(&door).map_err(|error| Refusal::new(format!("overtake.gate_classes: {error}")))?;
@@ -163,7 +166,6 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     }
     let is_default = settings.source("listen_addresses") == Source::Default;
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
-    let lanes = Wanted::from_settings(&settings);
     let engine = Engine::new(EngineConfig::in_memory());
     engine.set_lock_config(server::lock_config(engine.lock_config(), &settings));
     let views = Views::new(config.stats.clone(), engine.clone());
@@ -182,7 +184,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     }
     config.roles = database.roles().clone();
     // Outlives the network's threads, on which sessions end.
-    let lanes = Lanes::start(&engine, lanes)?;
+    let lanes = Lanes::start(&engine, lanes, watch)?;
     views.schedule_by(lanes.scheduling());
     let database = database.with_analytics(lanes.analytics());
     if is_handed_over {
@@ -244,7 +246,7 @@ async fn until(stop: Stop) {
 }
 
 /// Sets the first steps of each kind of thread. The heaps are those of the network's threads, once these have begun.
-fn set_threads(config: &mut Config, is_realtime: bool) -> Heaps {
+fn set_threads(config: &mut Config, is_realtime: bool, are_ordinary: bool, watch: &Arc<Watch>) -> Heaps {
     let heaps = Heaps::default();
     let begun = {
         let heaps = heaps.clone();
@@ -261,8 +263,10 @@ fn set_threads(config: &mut Config, is_realtime: bool) -> Heaps {
             tracing::warn!(%error, "a long statement stays in the real-time class");
         }
     });
-    config.below_begun = Arc::new(|| {
-        if let Err(error) = os::set_idle() {
+    let watch = Arc::clone(watch);
+    config.below_begun = Arc::new(move || {
+        watch.add_current_by_rows();
+        if !are_ordinary && let Err(error) = os::set_idle() {
             tracing::warn!(%error, "a long query cannot be put below other threads");
         }
     });

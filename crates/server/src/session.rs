@@ -562,6 +562,7 @@ impl<B: Backend> Session<B> {
             (backend, made)
         };
         let (below, lift) = (Arc::clone(&self.below), Arc::<Lift>::default());
+        let state = self.seen.set_below(is_below);
         let run = async {
             match is_below {
                 true => below.run(&lift, job).await,
@@ -569,6 +570,7 @@ impl<B: Backend> Session<B> {
             }
         };
         let done = self.conn.beside(run, &*self.canceller, &lift, timeout).await;
+        self.seen.restore(state);
         let (backend, made) = done.ok_or(Gone::Fault)?;
         self.backend.give_back(backend);
         self.drop_leavings();
@@ -617,6 +619,7 @@ impl<B: Backend> Session<B> {
         };
         let (workers, below, lift) = (Arc::clone(&self.workers), Arc::clone(&self.below), Arc::<Lift>::default());
         let dispatch = self.dispatch;
+        let state = self.seen.set_below(is_below && dispatch == Dispatch::Spot);
         let run = async {
             match dispatch {
                 Dispatch::Worker => workers.run(class, job).await,
@@ -626,6 +629,7 @@ impl<B: Backend> Session<B> {
             }
         };
         let done = self.conn.beside(run, &*self.canceller, &lift, timeout).await;
+        self.seen.restore(state);
         let (backend, own, run, queued) = done.ok_or(Gone::Fault)?;
         self.spent.wait += queued;
         self.backend.give_back(backend);

@@ -246,13 +246,16 @@ struct Texts {
     query: Arc<str>,
 }
 
-const STATES: [&str; 6] =
-    ["idle", "active", "waiting", "idle in transaction", "idle in transaction (aborted)", ANALYTICS_STATE];
+const STATES: [&str; 7] =
+    ["idle", "active", "waiting", "idle in transaction", "idle in transaction (aborted)", ANALYTICS_STATE, BELOW_STATE];
 const ACTIVE: u8 = 1;
 const WAITING: u8 = 2;
 const ANALYTICS: u8 = 5;
 /// State of a statement whose rows analytics compute. The views show it as active, or as starved.
 pub(crate) const ANALYTICS_STATE: &str = "analytics";
+const BELOW: u8 = 6;
+/// State of a long statement by rows, on a thread below others. The views show it as active, or as starved.
+pub(crate) const BELOW_STATE: &str = "below";
 
 fn now_us() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -346,7 +349,7 @@ impl Seen {
     /// Tells the statement under way here from others; nothing if there is none.
     pub(crate) fn under_way(&self) -> Option<u64> {
         let begun = self.begun.load(SeqCst);
-        (0 < begun && matches!(self.state.load(Relaxed), ACTIVE | WAITING | ANALYTICS)).then_some(begun)
+        (0 < begun && matches!(self.state.load(Relaxed), ACTIVE | WAITING | ANALYTICS | BELOW)).then_some(begun)
     }
 
     pub(crate) fn set_waiting(&self, waits: bool) {
@@ -356,6 +359,16 @@ impl Seen {
     /// The statement under way waits for rows that analytics compute.
     pub(crate) fn set_analysed(&self) {
         self.state.store(ANALYTICS, Relaxed);
+    }
+
+    /// What the session does goes on on a thread below others. Returns the state to [`Seen::restore`].
+    pub(crate) fn set_below(&self, is_below: bool) -> u8 {
+        if is_below { self.state.swap(BELOW, Relaxed) } else { self.state.load(Relaxed) }
+    }
+
+    /// It is as it was before [`Seen::set_below`].
+    pub(crate) fn restore(&self, state: u8) {
+        self.state.store(state, Relaxed);
     }
 
     /// It is the client's turn.

@@ -6,7 +6,7 @@ pub(crate) mod gate;
 pub(crate) mod memory;
 
 use crate::door::Door;
-use crate::stats::{ANALYTICS_STATE, Stats};
+use crate::stats::{ANALYTICS_STATE, BELOW_STATE, Stats};
 use engine::Engine;
 use sql::observe::{Observe, Scheduling, Times};
 use sql::system::{Lines, ProvidedTable, Provider, Signal};
@@ -95,18 +95,20 @@ const TIMES: [(&str, Kind); 5] = [
     ("max_ms", Kind::Float8),
 ];
 
-/// State of a statement whose analytics get no processor.
+/// State of a long statement whose threads get no processor.
 const STARVED: &str = "starved";
 
 impl Views {
-    /// Sessions. A statement whose rows analytics compute is active, or starved if those get no processor.
+    /// Sessions. A long statement is active, or starved if its threads get no processor.
     fn sessions(&self) -> impl Iterator<Item = sql::observe::ActivityRow> {
         let scheduling = self.scheduling.get();
         self.stats.activity().into_iter().map(move |mut row| {
-            if row.state == ANALYTICS_STATE {
-                let is_starved = scheduling.is_some_and(|known| known.is_starved(row.class));
-                row.state = if is_starved { STARVED } else { "active" };
-            }
+            let is_starved = match row.state {
+                ANALYTICS_STATE => scheduling.is_some_and(|known| known.is_starved(row.class)),
+                BELOW_STATE => scheduling.is_some_and(|known| known.are_rows_starved()),
+                _ => return row,
+            };
+            row.state = if is_starved { STARVED } else { "active" };
             row
         })
     }

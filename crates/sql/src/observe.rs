@@ -26,6 +26,11 @@ pub trait Scheduling: Send + Sync {
     fn is_starved(&self, _class: Class) -> bool {
         false
     }
+
+    /// Tells whether long queries that are answered by rows get no processor.
+    fn are_rows_starved(&self) -> bool {
+        false
+    }
 }
 
 /// The analytics of one class.

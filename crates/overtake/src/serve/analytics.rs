@@ -57,6 +57,11 @@ impl Wanted {
         let are_ordinary = settings.get("overtake.analytics_threads") == "ordinary";
         Wanted { workers, queries, memory_bytes, are_ordinary }
     }
+
+    /// Tells whether the threads of long queries are ordinary ones.
+    pub fn are_ordinary(&self) -> bool {
+        self.are_ordinary
+    }
 }
 
 impl Lanes {
@@ -64,10 +69,9 @@ impl Lanes {
     ///
     /// # Errors
     /// When threads cannot be started or registered.
-    pub fn start(engine: &engine::Engine, wanted: Wanted) -> anyhow::Result<Lanes> {
+    pub fn start(engine: &engine::Engine, wanted: Wanted, watch: Arc<Watch>) -> anyhow::Result<Lanes> {
         let memory = Memory::of_bytes(wanted.memory_bytes);
         let database = Database::new(engine.clone());
-        let watch = Arc::new(Watch::default());
         let start = |class| Ok((class, start(class, wanted, &memory, &watch)?));
         let lanes = Class::ALL.into_iter().map(start).collect::<anyhow::Result<Vec<_>>>()?;
         let [high, normal, low] = &lanes[..] else { anyhow::bail!("there are three classes") };

@@ -1,7 +1,8 @@
-//! Watch over the workers of analytics: a class starves when other threads of the machine leave it no processor.
+//! Watch over the threads of long queries: the workers of analytics by class, and the threads of those that are answered by rows.
+//! They starve when other threads of the machine leave them no processor.
 //!
-//! **Invariant:** a class is called starved only if it has queries and its threads were ready to run but hardly ran: threads
-//! that wait for locks, memory or each other are not starved.
+//! **Invariant:** a group of threads is called starved only if they were ready to run but hardly ran: threads that wait for locks,
+//! memory, each other or work are not starved.
 //!
 //! The kernel counts both for each thread, time on a processor and time ready without one (`schedstat`). It adds a wait to the
 //! count when the wait ends, so a thread that waits throughout is known by its state.
@@ -10,6 +11,7 @@ use preempt::os::{self, RunDelay};
 use sched::Scheduler;
 use sql::observe::{SchedulerRow, Scheduling};
 use stage::Class;
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -22,20 +24,28 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_secs(1);
 /// Log lines of one class are at least this far apart.
 const LOG_PERIOD: Duration = Duration::from_secs(60);
-/// A starved class ran for less than one part in this many of the period.
+/// Starved threads ran for less than one part in this many of the period.
 const RAN_PART: u32 = 50;
 
-/// Threads of one class, and the last verdict on them.
+/// Threads of one kind, and the last verdict on them.
 #[derive(Default)]
 struct Watched {
-    threads: Mutex<Vec<Counters>>,
+    threads: Mutex<Threads>,
     is_starved: AtomicBool,
 }
 
-/// Threads of all classes, in the order of [`Class::ALL`].
+#[derive(Default)]
+struct Threads {
+    live: Vec<Counters>,
+    /// Times of those that have ended, so that a sum never falls.
+    ended: Sums,
+}
+
+/// Threads of analytics by class, in the order of [`Class::ALL`], and those of long queries by rows.
 #[derive(Default)]
 pub struct Watch {
     classes: [Watched; 3],
+    by_rows: Watched,
     stopped: Mutex<bool>,
     changed: Condvar,
 }
@@ -51,9 +61,18 @@ struct Counters {
     times: RunDelay,
     /// `stat`: the state is its third field.
     state: File,
+    /// Times as they were last read, on a processor and ready without one.
+    last: (Duration, Duration),
 }
 
-/// Times of a class's threads, added up.
+/// What the looks at one kind of threads remember.
+#[derive(Default)]
+struct Look {
+    before: Option<Sums>,
+    logged: Option<Instant>,
+}
+
+/// Times of threads of one kind, added up.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     ran: Duration,
@@ -65,18 +84,65 @@ struct Sums {
 impl Counters {
     fn of_current() -> io::Result<Counters> {
         let state = File::open(format!("/proc/self/task/{}/stat", os::thread_id()))?;
-        Ok(Counters { times: RunDelay::open_current()?, state })
+        Ok(Counters { times: RunDelay::open_current()?, state, last: Default::default() })
     }
 
-    fn add_to(&self, sums: &mut Sums) {
-        let (ran_ns, waited_ns) = self.times.read_both_ns();
-        sums.ran += Duration::from_nanos(ran_ns);
-        sums.waited += Duration::from_nanos(waited_ns);
+    /// Adds this thread's times. Returns false if it has ended.
+    fn add_to(&mut self, sums: &mut Sums) -> bool {
         let mut bytes = [0; 512];
         let count = self.state.read_at(&mut bytes, 0).unwrap_or(0);
+        let is_alive = 0 < count;
+        if is_alive {
+            let (ran_ns, waited_ns) = self.times.read_both_ns();
+            self.last = (Duration::from_nanos(ran_ns), Duration::from_nanos(waited_ns));
+        }
+        sums.ran += self.last.0;
+        sums.waited += self.last.1;
         // The name of the thread stands in brackets before the state and may hold anything.
         let state = bytes[..count].rsplit(|byte| *byte == b')').next().unwrap_or(&[]);
         sums.is_ready |= state.trim_ascii_start().starts_with(b"R");
+        is_alive
+    }
+}
+
+impl Watched {
+    fn add_current(&self) {
+        match Counters::of_current() {
+            Ok(counter) => lock(&self.threads).live.push(counter),
+            Err(error) => tracing::debug!(%error, "this kernel does not say how long threads wait for a processor"),
+        }
+    }
+
+    fn sums(&self) -> Sums {
+        let mut threads = lock(&self.threads);
+        let Threads { live, ended } = &mut *threads;
+        let mut sums = *ended;
+        live.retain_mut(|counters| {
+            let is_alive = counters.add_to(&mut sums);
+            if !is_alive {
+                ended.ran += counters.last.0;
+                ended.waited += counters.last.1;
+            }
+            is_alive
+        });
+        sums
+    }
+}
+
+impl Look {
+    /// Judges the period since the last look. Without work nothing is compared: who has just got some is given a whole period.
+    /// Returns true if the verdict belongs into the log.
+    fn judge(&mut self, watched: &Watched, has_work: bool, now: Instant, passed: Duration) -> bool {
+        let sums = has_work.then(|| watched.sums());
+        let is_starved = self.before.zip(sums).is_some_and(|(before, now)| starves(before, now, passed));
+        self.before = sums;
+        let was_starved = watched.is_starved.swap(is_starved, Relaxed);
+        let is_due = self.logged.is_none_or(|last| LOG_PERIOD <= now.duration_since(last));
+        let is_told = is_starved && !was_starved && is_due;
+        if is_told {
+            self.logged = Some(now);
+        }
+        is_told
     }
 }
 
@@ -85,23 +151,24 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Watch {
-    /// Adds the current thread to those of a class.
+    /// Adds the current thread to those of analytics of a class.
     pub fn add_current(&self, class: Class) {
-        match Counters::of_current() {
-            Ok(counter) => lock(&self.of(class).threads).push(counter),
-            Err(error) => tracing::debug!(%error, "this kernel does not say how long threads wait for a processor"),
+        self.of(class).add_current();
+    }
+
+    /// Adds the current thread to those of long queries by rows, at its first query.
+    pub fn add_current_by_rows(&self) {
+        thread_local! {
+            static IS_ADDED: Cell<bool> = const { Cell::new(false) };
+        }
+        if !IS_ADDED.replace(true) {
+            self.by_rows.add_current();
         }
     }
 
     fn of(&self, class: Class) -> &Watched {
         let at = Class::ALL.iter().position(|one| *one == class);
         &self.classes[at.expect("all classes are there")]
-    }
-
-    fn sums(&self, class: Class) -> Sums {
-        let mut sums = Sums::default();
-        lock(&self.of(class).threads).iter().for_each(|counters| counters.add_to(&mut sums));
-        sums
     }
 
     /// Starts the thread that looks at the watch. `schedulers` are those of the classes.
@@ -115,8 +182,8 @@ impl Watch {
     }
 
     fn run(&self, schedulers: &[(Class, Arc<Scheduler>)]) {
-        let mut before: Vec<Option<Sums>> = schedulers.iter().map(|_| None).collect();
-        let mut logged: Vec<Option<Instant>> = schedulers.iter().map(|_| None).collect();
+        let mut looks: Vec<Look> = schedulers.iter().map(|_| Look::default()).collect();
+        let mut by_rows = Look::default();
         let mut looked = Instant::now();
         let mut stopped = lock(&self.stopped);
         loop {
@@ -127,15 +194,14 @@ impl Watch {
             }
             let (now, passed) = (Instant::now(), looked.elapsed());
             looked = now;
-            for (at, (class, scheduler)) in schedulers.iter().enumerate() {
-                // Without queries nothing is compared: a class that has just got one is given a whole period.
-                let sums = (0 < scheduler.low_jobs()).then(|| self.sums(*class));
-                let is_starved = before[at].zip(sums).is_some_and(|(before, now)| starves(before, now, passed));
-                before[at] = sums;
-                let was_starved = self.of(*class).is_starved.swap(is_starved, Relaxed);
-                let is_due = logged[at].is_none_or(|last| LOG_PERIOD <= now.duration_since(last));
-                if is_starved && !was_starved && is_due {
-                    logged[at] = Some(now);
+            if by_rows.judge(&self.by_rows, true, now, passed) {
+                tracing::warn!(
+                    "long queries by rows get no processor: other threads of this machine keep all of them busy; \
+                     overtake.analytics_threads = ordinary lets them compete"
+                );
+            }
+            for (look, (class, scheduler)) in looks.iter_mut().zip(schedulers) {
+                if look.judge(self.of(*class), 0 < scheduler.low_jobs(), now, passed) {
                     tracing::warn!(
                         class = class.name(),
                         "analytics get no processor: other threads of this machine keep all of them busy; \
@@ -147,11 +213,11 @@ impl Watch {
     }
 }
 
-/// Judges one period of a class.
+/// Judges one period of threads of one kind.
 fn starves(before: Sums, now: Sums, passed: Duration) -> bool {
     let ran = now.ran.saturating_sub(before.ran);
     let waited = now.waited.saturating_sub(before.waited);
-    // A class that neither waited nor is ready is blocked, and that is not starvation.
+    // Who neither waited nor is ready is blocked, and that is not starvation.
     ran * RAN_PART < passed && (passed / 2 <= waited || (before.is_ready && now.is_ready))
 }
 
@@ -186,6 +252,10 @@ impl Scheduling for WithVerdict {
     fn is_starved(&self, class: Class) -> bool {
         self.watch.of(class).is_starved.load(Relaxed)
     }
+
+    fn are_rows_starved(&self) -> bool {
+        self.watch.by_rows.is_starved.load(Relaxed)
+    }
 }
 
 #[cfg(test)]
@@ -209,7 +279,7 @@ mod tests {
 
     #[test]
     fn the_kernel_tells_of_this_thread() {
-        let counters = Counters::of_current().expect("schedstat and stat");
+        let mut counters = Counters::of_current().expect("schedstat and stat");
         let mut sums = Sums::default();
         while sums.ran == Duration::ZERO {
             sums = Sums::default();

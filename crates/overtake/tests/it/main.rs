@@ -4,6 +4,7 @@
 mod analytics;
 mod command_line;
 mod delivery;
+mod histories;
 mod limits;
 mod loads;
 mod memory;
@@ -57,10 +58,13 @@ fn main() -> ExitCode {
             testkit::plain!(reports::whatever_ends_a_report_ends_it_at_once),
             testkit::plain!(reports::an_urgent_statement_runs_beside_reports),
             testkit::plain!(serve::a_hangup_reloads_the_settings),
+            testkit::plain!(histories::serializable_histories_have_no_cycle_on_either_path),
             testkit::plain!(serve::a_report_survives_a_closed_pipe_and_a_full_disk),
             testkit::plain!(serve::a_server_outlives_its_output),
             testkit::plain!(serve::a_termination_ends_busy_statements),
             testkit::plain!(serve::a_terminated_session_hears_57p01),
+            testkit::plain!(serve::long_queries_say_that_they_get_no_processor),
+            testkit::plain!(serve::long_queries_on_ordinary_threads_get_a_processor),
             testkit::plain!(memory::statements_are_refused_and_the_process_lives),
             testkit::plain!(memory::a_small_control_group_is_enough),
             testkit::plain!(memory_copies::copies_fit_a_small_control_group),

@@ -5,6 +5,10 @@ use crate::{Program, overtake, run, text};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
@@ -215,4 +219,65 @@ pub fn a_terminated_session_hears_57p01() {
     });
     let (status, log) = program.interrupted();
     assert!(status.success(), "{status} {log}");
+}
+
+/// Ordinary threads that keep all processors busy, until they are dropped.
+struct Burners(Arc<AtomicBool>, Vec<JoinHandle<()>>);
+
+impl Burners {
+    fn start() -> Burners {
+        let is_over = Arc::<AtomicBool>::default();
+        let burn = |_| {
+            let is_over = is_over.clone();
+            thread::spawn(move || while !is_over.load(Relaxed) {})
+        };
+        let threads = (0..thread::available_parallelism().unwrap().get()).map(burn).collect();
+        Burners(is_over, threads)
+    }
+}
+
+impl Drop for Burners {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+        self.1.drain(..).for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// Some tenths of a second of one processor.
+const LONG: &str = "select count(*) from generate_series(1, 2000000) as g where g % 7 = 3";
+
+/// Beside programs that keep all processors busy a long query by rows stands still, and says so.
+pub fn long_queries_say_that_they_get_no_processor() {
+    let (mut program, url) = serve(&["-c", "overtake.path=row"]);
+    runtime().block_on(async {
+        let (client, admin) = (connect(&url).await, connect(&url).await);
+        // From now on it is known to take long.
+        value(&client, LONG).await;
+        let burners = Burners::start();
+        let query = tokio::spawn(async move { value(&client, LONG).await });
+        let starved =
+            "select count(*) from overtake.activity where state = 'starved' and query like '%generate_series(%'
+                       and pid <> pg_backend_pid()";
+        while value(&admin, starved).await != "1" {
+            assert!(!query.is_finished(), "it had a processor");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        drop(burners);
+        assert_eq!(query.await.unwrap(), "285714");
+    });
+    let (status, log) = program.interrupted();
+    assert!(status.success() && log.contains("long queries by rows get no processor"), "{status} {log}");
+}
+
+/// With ordinary threads it competes with those programs.
+pub fn long_queries_on_ordinary_threads_get_a_processor() {
+    let (_program, url) = serve(&["-c", "overtake.path=row", "-c", "overtake.analytics_threads=ordinary"]);
+    runtime().block_on(async {
+        let client = connect(&url).await;
+        value(&client, LONG).await;
+        let _burners = Burners::start();
+        // With what is left to a thread of SCHED_IDLE it takes minutes.
+        client.batch_execute("set statement_timeout = '20s'").await.unwrap();
+        assert_eq!(value(&client, LONG).await, "285714");
+    });
 }

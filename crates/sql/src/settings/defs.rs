@@ -314,7 +314,7 @@ pub static DEFS: &[Def] = &[
         "overtake.analytics_threads",
         "idle",
         Takes::OneOf(&["idle", "ordinary"]),
-        "Sets the scheduling class of threads that run analytics: below all others, or ordinary with a nice value.",
+        "Sets the scheduling class of threads that run long queries: below all others, or ordinary.",
     ),
     server(
         "overtake.analytics_workers",
