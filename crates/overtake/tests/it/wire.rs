@@ -102,7 +102,7 @@ pub fn tpch_compares_answers_and_times() {
 }
 
 pub fn mixed_compares_latencies_with_those_of_an_idle_server() {
-    let tables = ["--scale-factor", "0.01", "--warehouses", "1", "--small", "--query", "1,6"];
+    let tables = ["--scale-factor", "0.01", "--warehouses", "1", "--small", "--query", "1,6", "--dropped-rows", "1000"];
     let load = [
         "--rate",
         "50",

@@ -47,6 +47,10 @@ pub struct Arguments {
     /// TPC-H's queries that they run in turn, separated by commas, 1 to 22 [default: all].
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=22))]
     query: Vec<u32>,
+    /// Rows of a table that the first session makes and drops before each query, so that the server gives memory back all the
+    /// time; 0 for none.
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
+    dropped_rows: u32,
     /// TPC-H's scale factor, 0.01 to 100; 1 takes 9 GB of memory, both servers together.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = crate::cli::scale_factor)]
     scale_factor: f64,

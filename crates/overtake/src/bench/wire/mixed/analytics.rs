@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use tokio_postgres::{CancelToken, NoTls};
+use tokio_postgres::{CancelToken, Client, NoTls};
 use workloads::tpch;
 
 /// What their users do so that others wait less.
@@ -36,11 +36,18 @@ struct Shared {
 }
 
 impl Analytics {
-    /// Starts so many sessions; each begins with another of the queries.
+    /// Starts so many sessions; each begins with another of the queries. The first makes a table of `dropped_rows` rows and drops
+    /// it before each of them, unless there are none.
     ///
     /// # Errors
     /// What the server says to a connection, or the kernel to the remedy.
-    pub fn start(target: &Target, count: u32, queries: &[usize], remedy: Remedy) -> anyhow::Result<Analytics> {
+    pub fn start(
+        target: &Target,
+        count: u32,
+        queries: &[usize],
+        dropped_rows: u32,
+        remedy: Remedy,
+    ) -> anyhow::Result<Analytics> {
         let shared = Arc::new(Shared::default());
         let mut analytics = Analytics { shared: Arc::clone(&shared), sessions: Vec::new() };
         for session in 0..count as usize {
@@ -67,6 +74,13 @@ impl Analytics {
                     for number in queries.iter().copied().cycle() {
                         if shared.is_over.load(SeqCst) {
                             break;
+                        }
+                        if session == 0 && 0 < dropped_rows {
+                            match make_and_drop(&client, dropped_rows).await {
+                                Ok(()) => {}
+                                Err(_) if shared.is_over.load(SeqCst) => break,
+                                Err(error) => return Err(explain(&error).context("the table that is dropped")),
+                            }
                         }
                         match text_rows(&client, tpch::query(number)).await {
                             Ok(_) => drop(shared.done.fetch_add(1, SeqCst)),
@@ -125,6 +139,15 @@ impl Drop for Analytics {
         // An error is on its way already.
         let _ = self.end();
     }
+}
+
+/// Makes a table of some 100 bytes a row, and drops it.
+async fn make_and_drop(client: &Client, rows: u32) -> Result<(), tokio_postgres::Error> {
+    // A session that was cancelled has left it.
+    client.batch_execute("drop table if exists wire_dropped").await?;
+    let query = format!("select id, repeat('x', 100) as filler from generate_series(1, {rows}) as id");
+    client.batch_execute(&format!("create table wire_dropped as {query}")).await?;
+    client.batch_execute("drop table wire_dropped").await
 }
 
 /// Lowers the priority of a process.

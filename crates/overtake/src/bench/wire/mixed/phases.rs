@@ -83,7 +83,8 @@ impl Phases<'_> {
             Remedy::None => (target.key, target.title.to_owned()),
             Remedy::Nice => ("postgres_remedies", format!("{}, nice +19, not parallel", target.title)),
         };
-        let analytics = Analytics::start(target, count, &self.arguments.queries(), remedy)?;
+        let Arguments { dropped_rows, .. } = *self.arguments;
+        let analytics = Analytics::start(target, count, &self.arguments.queries(), dropped_rows, remedy)?;
         self.stop.wait(SETTLE)?;
         self.kinds(target, key, &title, Some((count, &analytics)), measured)?;
         analytics.stop()
