@@ -146,7 +146,16 @@ pub fn a_server_outlives_its_output() {
     let port = socket.rsplit('.').next().unwrap();
     let url = format!("host={} port={port} user=postgres dbname=postgres", directory.display());
     runtime().block_on(async {
-        let client = connect(&url).await;
+        // The name is there from bind(), connections are taken from listen() on.
+        let client = loop {
+            match tokio_postgres::connect(&url, NoTls).await {
+                Ok((client, connection)) => {
+                    tokio::spawn(connection);
+                    break client;
+                }
+                Err(error) => assert!(program.0.try_wait().unwrap().is_none(), "it has ended: {error}"),
+            }
+        };
         assert_eq!(value(&client, "select 1").await, "1");
         hang_up(&program);
         assert_eq!(value(&client, "select 2").await, "2");
