@@ -9,7 +9,8 @@
 //!    one another just while they are counted; but then it is a panic and not undefined.) It is *going*,
 //!    and a new *turn* begins.
 //! 2. Each slot's holder that finds a new turn *sees* it, at the end of its transaction at the latest: the dead of going
-//!    tables on the slot are set aside, to the table; the slot says which turn it has seen. Slots that nobody uses are
+//!    tables on the slot are set aside, to the table, or all of the slot's dead are left to the orphans (see 3) if they are many;
+//!    the slot says which turn it has seen. Slots that nobody uses are
 //!    seen to by the housekeeping. What the slot's transaction wrote and locked is over then, and who begins there later
 //!    cannot name the table: its write set would need a call, and a call is refused, as the slot's change of hands orders.
 //! 3. The dead also change hands through [`crate::orphans`]. Whoever adopts while a table is going sets aside what is of it.
@@ -37,6 +38,9 @@ use core::sync::atomic::AtomicBool;
 use preempt::safepoint;
 use stage::Class;
 use std::sync::Arc;
+
+/// Whoever ends a transaction does not look through more dead than this: the housekeeping does.
+const MANY: usize = 4_096;
 
 /// What is written seldom and read at each transaction's end, on a line of its own.
 #[repr(align(128))]
@@ -100,7 +104,12 @@ impl Inner {
         let turn = self.drops.turn.0.load(SeqCst);
         let going = self.going();
         scratch.ids.forget(&going);
-        self.set_aside(&mut scratch.graveyard, &going, held.pin());
+        if scratch.graveyard.len() <= MANY {
+            self.set_aside(&mut scratch.graveyard, &going, held.pin());
+        } else {
+            // Before the turn is seen: the orphans are looked through after that.
+            self.orphans.leave_all(&mut scratch.graveyard);
+        }
         scratch.turn_seen = turn;
         self.drops.seen[held.index()].store(turn, SeqCst);
     }
@@ -135,14 +144,16 @@ impl Inner {
         }
     }
 
-    /// Takes one queue of orphans over, without those of tables that are going.
-    pub(crate) fn adopt(&self, graveyard: &mut Graveyard, pin: &Pin) -> bool {
+    /// Takes one queue of orphans over, without those of tables that are going. One that is long is left to who `has_time` while
+    /// any table is going: it would be looked through.
+    pub(crate) fn adopt(&self, graveyard: &mut Graveyard, pin: &Pin, has_time: bool) -> bool {
         if !self.orphans.are_there() {
             return false;
         }
         self.drops.adopting.fetch_add(1, SeqCst);
         let _adopting = Adopting(&self.drops.adopting);
-        let adopted = self.orphans.adopt(graveyard);
+        let is_short_wanted = !has_time && self.drops.going.load(SeqCst) != 0;
+        let adopted = self.orphans.adopt(graveyard, if is_short_wanted { MANY } else { usize::MAX });
         if adopted && self.drops.going.load(SeqCst) != 0 {
             self.set_aside(graveyard, &self.going(), pin);
         }

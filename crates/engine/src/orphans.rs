@@ -31,8 +31,9 @@ impl Orphans {
         }
     }
 
+    /// Leaves the dead here, however many.
     #[cold]
-    fn leave_all(&self, graveyard: &mut Graveyard) {
+    pub(crate) fn leave_all(&self, graveyard: &mut Graveyard) {
         let graveyard = core::mem::take(graveyard);
         no_preempt(|no_preempt| self.queues.lock(no_preempt).push(graveyard));
         self.count.fetch_add(1, Relaxed);
@@ -44,15 +45,11 @@ impl Orphans {
         self.count.load(Relaxed) != 0
     }
 
-    /// Takes one queue over.
-    /// Only by [`crate::engine::Inner::adopt`].
-    pub(crate) fn adopt(&self, graveyard: &mut Graveyard) -> bool {
-        self.are_there() && self.adopt_one(graveyard)
-    }
-
+    /// Takes the last queue over, if it is not longer than this. Only by [`crate::engine::Inner::adopt`].
     #[cold]
-    fn adopt_one(&self, graveyard: &mut Graveyard) -> bool {
-        let Some(other) = no_preempt(|no_preempt| self.queues.lock(no_preempt).pop()) else { return false };
+    pub(crate) fn adopt(&self, graveyard: &mut Graveyard, most: usize) -> bool {
+        let is_wanted = |queue: &mut Graveyard| queue.len() <= most;
+        let Some(other) = no_preempt(|no_preempt| self.queues.lock(no_preempt).pop_if(is_wanted)) else { return false };
         self.count.fetch_sub(1, Relaxed);
         graveyard.absorb(other);
         true

@@ -175,6 +175,13 @@ impl Session {
         self.open.is_some()
     }
 
+    /// Changes and locks of the open transaction, and what it has read at SERIALIZABLE: either end, and a statement that fails, takes
+    /// time in proportion.
+    #[inline]
+    pub fn weight(&self) -> usize {
+        self.open.as_ref().map_or(0, Open::weight)
+    }
+
     /// Tells whether the statement that waits has not begun: it waits for locks that it takes before its snapshot.
     pub fn is_locking(&self) -> bool {
         self.is_parked && self.is_locking

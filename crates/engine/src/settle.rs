@@ -94,7 +94,7 @@ impl Inner {
     /// A bounded part of what there is to clear away on this slot.
     fn tidy(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) {
         if scratch.graveyard.is_empty() {
-            self.adopt(&mut scratch.graveyard, held.pin());
+            self.adopt(&mut scratch.graveyard, held.pin(), false);
         }
         if self.bury(held, scratch, counters, limit) == 0 {
             scratch.since_horizon += 1;
@@ -325,7 +325,7 @@ impl Inner {
         // First what can be unlinked, then what can be freed: the walks of the first round are over then.
         let mut left = limit;
         self.each_idle_slot(|held, scratch, counters| {
-            while self.adopt(&mut scratch.graveyard, held.pin()) {}
+            while self.adopt(&mut scratch.graveyard, held.pin(), true) {}
             left -= self.prune(held, scratch, counters, left).min(left);
             scratch.ids.give_back(|table| &self.table(table, held.pin()).rows);
             scratch.spares.clear();

@@ -139,6 +139,13 @@ impl Suspended {
         slot_of(self.hold.owner())
     }
 
+    /// Changes, locks, and reads that a commit compares.
+    #[inline]
+    pub(crate) fn weight(&self) -> usize {
+        let Scratch { writes, locks, reads, .. } = &*self.scratch;
+        writes.len() + locks.len() + reads.weight()
+    }
+
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             writes: self.scratch.writes.len(),

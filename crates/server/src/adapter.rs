@@ -257,6 +257,10 @@ impl Backend for Session {
         Session::sync(self)
     }
 
+    fn has_long_end(&self) -> bool {
+        Session::has_long_end(self)
+    }
+
     fn is_alone(&self, portal: &Portal) -> bool {
         Session::is_alone(self, portal)
     }

@@ -307,6 +307,11 @@ pub trait Backend: Send + 'static {
     /// Those of a commit.
     fn sync(&mut self) -> SqlResult<()>;
 
+    /// True if an end of the open transaction, or an error in it, may take longer than other sessions of its thread should wait.
+    fn has_long_end(&self) -> bool {
+        false
+    }
+
     /// True if the portal would be a transaction of its own that can be run twice: nothing is open, and it is one query or change.
     fn is_alone(&self, _portal: &Self::Portal) -> bool {
         false

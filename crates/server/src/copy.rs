@@ -8,6 +8,7 @@ use crate::backend::{Backend, CopyPart, CopyShape};
 use crate::conn::{Conn, Gone};
 use crate::errors;
 use crate::frame::{self, Broken, Fields};
+use crate::lent::Lent;
 use crate::session::{Session, Stop};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use sql::session::{Outcome, Tag};
@@ -110,7 +111,7 @@ impl Conn {
 
 impl<B: Backend> Session<B> {
     /// Data come in until the client says that that was all.
-    pub(crate) async fn copy_in(&mut self, portal: &mut B::Portal, shape: CopyShape) -> Result<Outcome, Stop> {
+    pub(crate) async fn copy_in(&mut self, portal: &mut Lent<B::Portal>, shape: CopyShape) -> Result<Outcome, Stop> {
         self.notices();
         self.conn.replies.copy_in(shape);
         self.conn.is_due = true;
@@ -123,8 +124,8 @@ impl<B: Backend> Session<B> {
             let piece = self.conn.piece(fed).await?;
             fed = matches!(piece, Piece::Data(_));
             match piece {
-                Piece::Data(data) => self.copy_piece(portal, &data).await?,
-                Piece::Pause => self.copy_piece(portal, &[]).await?,
+                Piece::Data(data) => self.copy_piece(portal, data).await?,
+                Piece::Pause => self.copy_piece(portal, Bytes::new()).await?,
                 Piece::Done => break,
                 Piece::Fail(body) => {
                     let mut fields = Fields::of(&body);
@@ -135,7 +136,7 @@ impl<B: Backend> Session<B> {
                 Piece::Other(kind) => {
                     // What is wrong with the data comes first, and then the client is understood as after any error.
                     self.copy_end(portal).await?;
-                    self.failed(&errors::unexpected_in_copy(kind));
+                    self.failed(&errors::unexpected_in_copy(kind)).await?;
                     return Err(Gone::Confused.into());
                 }
             }
@@ -143,18 +144,18 @@ impl<B: Backend> Session<B> {
         self.copy_end(portal).await
     }
 
-    async fn copy_piece(&mut self, portal: &mut B::Portal, data: &[u8]) -> Result<(), Stop> {
-        let mut parked = self.backend.copy_data(portal, data)?;
+    async fn copy_piece(&mut self, portal: &mut Lent<B::Portal>, data: Bytes) -> Result<(), Stop> {
+        let mut parked = self.beside_portal(portal, move |backend, own| backend.copy_data(own, &data)).await??;
         while let Some(wait) = parked {
             self.wait(wait).await?;
-            parked = self.backend.copy_data(portal, &[])?;
+            parked = self.beside_portal(portal, |backend, own| backend.copy_data(own, &[])).await??;
         }
         Ok(())
     }
 
-    async fn copy_end(&mut self, portal: &mut B::Portal) -> Result<Outcome, Stop> {
+    async fn copy_end(&mut self, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
         loop {
-            match self.backend.copy_done(portal)? {
+            match self.beside_portal(portal, B::copy_done).await?? {
                 CopyPart::Last(tag) => {
                     self.notices();
                     return Ok(Outcome::Done(tag));
@@ -166,11 +167,18 @@ impl<B: Backend> Session<B> {
     }
 
     /// Data go out, part by part, each written before the next is made.
-    pub(crate) async fn copy_out(&mut self, portal: &mut B::Portal, shape: CopyShape) -> Result<Outcome, Stop> {
+    pub(crate) async fn copy_out(&mut self, portal: &mut Lent<B::Portal>, shape: CopyShape) -> Result<Outcome, Stop> {
         self.notices();
         self.conn.replies.copy_out(shape);
         let tag: Tag = loop {
-            match self.backend.copy_next(portal, &mut CopyRows(&mut self.conn.replies.out))? {
+            let mut out = std::mem::take(&mut self.conn.replies.out);
+            let next = move |backend: &mut B, own: &mut B::Portal| {
+                let part = backend.copy_next(own, &mut CopyRows(&mut out));
+                (out, part)
+            };
+            let (out, part) = self.beside_portal(portal, next).await?;
+            self.conn.replies.out = out;
+            match part? {
                 CopyPart::Last(tag) => break tag,
                 CopyPart::More => {
                     // Others have their turn even if this client takes all at once.

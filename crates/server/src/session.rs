@@ -225,7 +225,10 @@ impl<B: Backend> Session<B> {
             }
         };
         // What is open is rolled back before the client can see the end, and who takes no last words keeps no slot.
-        drop(self.backend);
+        match self.backend.lend() {
+            Some(backend) if backend.has_long_end() => drop(tokio::task::spawn_blocking(|| drop(backend)).await),
+            backend => drop(backend),
+        }
         drop(self.slot);
         self.stats.leave(&self.seen);
         // An application that leaves has often prepared all its statements: to free their plans takes as long as some
@@ -265,7 +268,7 @@ impl<B: Backend> Session<B> {
                     self.conn.put_back(message);
                     let body = self.conn.split(length);
                     let answered = self.parse_waiting(&body, parsed.and_then(Result::err)).await;
-                    return self.answered(answered);
+                    return self.answered(answered).await;
                 }
             },
             b'B' => self.bind(body),
@@ -278,7 +281,7 @@ impl<B: Backend> Session<B> {
                     Ok((name, rows_max)) => self.execute(&name, rows_max).await,
                     Err(malformed) => Err(malformed.into()),
                 };
-                return self.answered(answered);
+                return self.answered(answered).await;
             }
             b'Q' => {
                 self.conn.put_back(message);
@@ -291,30 +294,28 @@ impl<B: Backend> Session<B> {
             }
             b'S' => {
                 self.conn.put_down(message);
-                self.sync();
-                return Ok(());
+                return self.sync().await;
             }
             b'F' => {
                 self.conn.put_down(message);
-                self.failed(&SqlError::unsupported("a function call message"));
-                self.sync();
-                return Ok(());
+                self.failed(&SqlError::unsupported("a function call message")).await?;
+                return self.sync().await;
             }
             // PostgreSQL ignores them outside of COPY: a client whose COPY was refused has perhaps sent them already.
             b'd' | b'c' | b'f' => Ok(()),
             kind => Err(Stop::Error(errors::unexpected(kind))),
         };
         self.conn.put_down(message);
-        self.answered(answered)
+        self.answered(answered).await
     }
 
     /// Tells the client what has gone wrong, if anything has.
-    fn answered(&mut self, answered: Result<(), Stop>) -> Result<(), Gone> {
+    async fn answered(&mut self, answered: Result<(), Stop>) -> Result<(), Gone> {
         match answered {
             Ok(()) => Ok(()),
             Err(Stop::Gone(gone)) => Err(gone),
             Err(Stop::Error(error)) => {
-                self.failed(&error);
+                self.failed(&error).await?;
                 self.skips = true;
                 Ok(())
             }
@@ -322,37 +323,48 @@ impl<B: Backend> Session<B> {
     }
 
     /// Tells the client and the session of an error.
-    pub(crate) fn failed(&mut self, error: &SqlError) {
+    pub(crate) async fn failed(&mut self, error: &SqlError) -> Result<(), Gone> {
         self.tell_columns();
         self.notices();
         self.conn.replies.error("ERROR", error);
         self.conn.is_due = true;
         self.has_failed = true;
+        if self.backend.has_long_end() {
+            return Box::pin(self.lend_backend(false, B::fail)).await;
+        }
         self.backend.fail();
+        Ok(())
     }
 
     /// The end of an implicit transaction, and `ReadyForQuery`.
-    fn sync(&mut self) {
+    async fn sync(&mut self) -> Result<(), Gone> {
         self.skips = false;
         // From the next batch on, the unnamed statement is as any other.
         if let Some(unnamed) = self.statements.get("") {
             self.backend.fix_columns(&unnamed.statement);
         }
-        if let Err(error) = self.commit() {
-            self.failed(&error);
+        match self.commit().await {
+            Ok(()) => {}
+            Err(Stop::Error(error)) => self.failed(&error).await?,
+            Err(Stop::Gone(gone)) => return Err(gone),
         }
         self.ready();
+        Ok(())
     }
 
     /// Ends the implicit transaction, if there is one.
-    pub(crate) fn commit(&mut self) -> SqlResult<()> {
+    pub(crate) async fn commit(&mut self) -> Result<(), Stop> {
         let class = self.backend.class();
-        let ended = self.backend.sync();
+        let ended = if self.backend.has_long_end() {
+            Box::pin(self.lend_backend(false, B::sync)).await?
+        } else {
+            self.backend.sync()
+        };
         let spent = self.conn.lap();
         if std::mem::take(&mut self.has_run) {
             self.stats.stage(class, Stage::Commit, spent);
         }
-        ended
+        Ok(ended?)
     }
 
     async fn query(&mut self, body: &[u8]) -> Result<(), Gone> {
@@ -363,11 +375,10 @@ impl<B: Backend> Session<B> {
         match answered {
             Ok(()) => {}
             Err(Stop::Gone(gone)) => return Err(gone),
-            Err(Stop::Error(error)) => self.failed(&error),
+            Err(Stop::Error(error)) => self.failed(&error).await?,
         }
         // After a success there is nothing left to end: the last statement has seen to that before its tag.
-        self.sync();
-        Ok(())
+        self.sync().await
     }
 
     fn ready(&mut self) {
@@ -555,8 +566,36 @@ impl<B: Backend> Session<B> {
         job: impl FnOnce(&mut B) -> R + Send + 'static,
     ) -> Result<R, Stop> {
         let is_below = self.backend.class() != Class::High && self.backend.status() == TransactionStatus::Idle;
+        Ok(self.lend_backend(is_below, job).await?)
+    }
+
+    /// The same with the backend and a portal, if an error may undo much; else it is done here.
+    pub(crate) async fn beside_portal<R: Send + 'static>(
+        &mut self,
+        portal: &mut Lent<B::Portal>,
+        job: impl FnOnce(&mut B, &mut B::Portal) -> R + Send + 'static,
+    ) -> Result<R, Stop> {
+        if !self.backend.has_long_end() {
+            return Ok(job(&mut self.backend, portal));
+        }
+        let Some(mut own) = portal.lend() else { return Err(Gone::Fault.into()) };
+        let job = move |backend: &mut B| {
+            let made = job(backend, &mut own);
+            (own, made)
+        };
+        let (own, made) = Box::pin(self.lend_backend(false, job)).await?;
+        portal.give_back(own);
+        Ok(made)
+    }
+
+    /// Lends the backend to a thread where it delays no other session, below those that read the network or not.
+    async fn lend_backend<R: Send + 'static>(
+        &mut self,
+        is_below: bool,
+        job: impl FnOnce(&mut B) -> R + Send + 'static,
+    ) -> Result<R, Gone> {
         let timeout = self.backend.time_left();
-        let Some(mut backend) = self.backend.lend() else { return Err(Gone::Fault.into()) };
+        let Some(mut backend) = self.backend.lend() else { return Err(Gone::Fault) };
         let job = move || {
             let made = job(&mut backend);
             (backend, made)
@@ -600,6 +639,8 @@ impl<B: Backend> Session<B> {
         let is_below = class != Class::High
             && (is_elsewhere || totals.is_long() || (totals.is_new() && self.backend.is_large(portal)))
             && self.backend.holds_nothing(portal);
+        // A statement that fails takes its transaction with it, or what that has done since its last savepoint.
+        let is_elsewhere = is_elsewhere || self.backend.has_long_end();
         let is_here = self.dispatch == Dispatch::Spot && totals.is_short() && !is_below && !is_elsewhere;
         if is_here && self.backend.can_move(portal) {
             self.backend.stay_for(Some(STAY));

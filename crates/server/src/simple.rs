@@ -122,7 +122,7 @@ impl<B: Backend> Session<B> {
             Outcome::Empty => (None, None),
         };
         if place.is_last {
-            self.commit()?;
+            self.commit().await?;
             self.notices();
         }
         match tag {

@@ -48,6 +48,12 @@ fn lost(taken: bool) -> Error {
 }
 
 impl Open {
+    /// See [`Session::weight`].
+    #[inline]
+    pub(super) fn weight(&self) -> usize {
+        self.suspended.as_ref().map_or(0, Suspended::weight)
+    }
+
     /// Whether a statement may begin.
     fn check(&mut self) -> Result<()> {
         match self.state {

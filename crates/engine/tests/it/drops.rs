@@ -399,6 +399,30 @@ pub fn a_dropped_table_makes_room() {
     }
 }
 
+/// More dead than a transaction looks through at its end are set aside all the same, and those of other tables are not lost.
+pub fn a_dropped_table_leaves_many_dead() {
+    let (engine, bank) = bank_of(10);
+    for round in 0..3 {
+        let table = create(&engine, &bank, "t");
+        engine.bulk_load(&table, [accounts(0..10_000)]).unwrap();
+        let old = engine.snapshot();
+        // Of each table, many to one slot.
+        let txn = engine.begin(NORMAL);
+        (0..10_000).for_each(|id| pay(&txn, &table, id, 1).unwrap());
+        (0..10).for_each(|id| pay(&txn, &bank, id, 1).unwrap());
+        txn.commit().unwrap();
+        engine.drop_table(&table);
+        drop(table);
+        // Closed here, and seen by the transactions that follow.
+        engine.collect_garbage(0);
+        (0..10).for_each(|id| engine.run(NORMAL, |txn| pay(txn, &bank, id, 1)).0.unwrap());
+        drop(old);
+        settle(&engine);
+        let Stats { versions, versions_dead, rows, .. } = engine.stats();
+        assert_eq!((versions, versions_dead, rows), (10, 0, 10), "round {round}");
+    }
+}
+
 /// Who has kept only a weak reference keeps the memory: it may be had again.
 pub fn a_weak_reference_keeps_a_table() {
     let (engine, table) = bank_of(10);

@@ -109,6 +109,7 @@ fn main() -> ExitCode {
             testkit::test!(drops::there_is_no_end_of_tables),
             testkit::test!(drops::a_place_in_a_queue_outlives_its_table),
             testkit::test!(drops::a_dropped_table_makes_room),
+            testkit::test!(drops::a_dropped_table_leaves_many_dead),
             testkit::test!(drops::a_weak_reference_keeps_a_table),
             testkit::test!(shared::readers_and_access_exclusive_exclude_each_other),
             testkit::test!(shared::only_access_exclusive_minds_readers),

@@ -54,9 +54,9 @@ impl<B: Backend> Session<B> {
                 Ok(outcome) => {
                     self.conn.lap();
                     let ran = self.conn.now;
-                    let committed = self.commit();
+                    let committed = self.commit().await;
                     self.spent.commit += self.conn.now.saturating_duration_since(ran);
-                    committed.map(|()| outcome).map_err(Stop::Error)
+                    committed.map(|()| outcome)
                 }
                 Err(stop) => Err(stop),
             };

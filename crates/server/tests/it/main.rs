@@ -40,6 +40,7 @@ fn main() -> ExitCode {
             testkit::test!(startup::unix_sockets),
             testkit::test!(simple::statements_run_where_they_delay_nobody),
             testkit::test!(simple::long_texts_are_prepared_where_they_delay_nobody),
+            testkit::test!(simple::transactions_end_where_they_delay_nobody),
             testkit::test!(simple::statements_are_answered),
             testkit::test!(simple::several_statements_are_one_transaction),
             testkit::test!(simple::a_failed_commit_takes_the_tag_away),

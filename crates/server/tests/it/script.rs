@@ -49,6 +49,8 @@ pub struct Scripted {
     status: TransactionStatus,
     is_implicit: bool,
     fails_at_commit: bool,
+    /// Its transaction has changed much: where it ends is logged.
+    has_long_end: bool,
     /// Commits that a more important transaction will yet prevent.
     taken_at_commit: Option<u32>,
     cancelled: Arc<AtomicBool>,
@@ -112,6 +114,7 @@ impl Backends for Script {
             status: TransactionStatus::Idle,
             is_implicit: false,
             fails_at_commit: false,
+            has_long_end: false,
             taken_at_commit: None,
             cancelled: Arc::default(),
             idle_limit: None,
@@ -124,9 +127,18 @@ impl Backends for Script {
 impl Drop for Scripted {
     fn drop(&mut self) {
         if self.status != TransactionStatus::Idle || self.is_implicit {
-            self.shared.log("rollback");
+            self.ended("rollback");
         }
         self.shared.alive.fetch_sub(1, SeqCst);
+    }
+}
+
+impl Scripted {
+    fn ended(&mut self, how: &str) {
+        self.shared.log(match std::mem::take(&mut self.has_long_end) {
+            true => format!("{how} on {}", this_thread()),
+            false => how.to_owned(),
+        });
     }
 }
 
@@ -255,6 +267,10 @@ impl Backend for Scripted {
                 let kind = this_thread();
                 rows_done(vec![[Datum::text(kind)].into()], "SELECT", None)
             }
+            "much" => {
+                self.has_long_end = true;
+                done("UPDATE", None)
+            }
             "insert" => done("INSERT 0", Some(number.unsigned_abs().into())),
             "begin" => {
                 self.status = TransactionStatus::Open;
@@ -265,6 +281,9 @@ impl Backend for Scripted {
                     if verb == "commit" && self.status == TransactionStatus::Open { "COMMIT" } else { "ROLLBACK" };
                 self.status = TransactionStatus::Idle;
                 self.is_implicit = false;
+                if self.has_long_end {
+                    self.ended(verb);
+                }
                 done(words, None)
             }
             "fail" => {
@@ -323,6 +342,9 @@ impl Backend for Scripted {
         copying.0 += data.len();
         self.shared.copied.fetch_add(data.len(), SeqCst);
         let (verb, most) = words(&statement.text);
+        if self.has_long_end {
+            self.shared.log(format!("copies on {}", this_thread()));
+        }
         if most.parse::<usize>().is_ok_and(|most| most < copying.0) {
             return Err(SqlError::new(SqlState("22P04"), "extra data after last expected column"));
         }
@@ -344,6 +366,9 @@ impl Backend for Scripted {
         rows: &mut CopyRows<'_>,
     ) -> SqlResult<CopyPart> {
         let wanted: usize = words(&statement.text).1.parse().unwrap();
+        if self.has_long_end && copying.0 == 0 {
+            self.shared.log(format!("copies on {}", this_thread()));
+        }
         if copying.0 == 1_300 {
             return Err(SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"));
         }
@@ -387,7 +412,7 @@ impl Backend for Scripted {
                 return Err(engine::Error::Taken.into());
             }
             self.taken_at_commit = None;
-            self.shared.log("commit");
+            self.ended("commit");
         }
         Ok(())
     }
@@ -405,9 +430,13 @@ impl Backend for Scripted {
         if self.status == TransactionStatus::Open {
             self.status = TransactionStatus::Failed;
         }
-        if std::mem::take(&mut self.is_implicit) {
-            self.shared.log("rollback");
+        if std::mem::take(&mut self.is_implicit) || self.has_long_end {
+            self.ended("rollback");
         }
+    }
+
+    fn has_long_end(&self) -> bool {
+        self.has_long_end
     }
 
     fn idle_limit(&self) -> Option<Duration> {

@@ -144,6 +144,49 @@ pub fn statements_run_where_they_delay_nobody() {
     assert_eq!(thread("insert 1; thread large behind a change"), "tokio-rt-worker");
 }
 
+/// A transaction that has changed much ends where that delays nobody, whatever ends it: a commit, an error of a statement or of a
+/// message, the end of its session. A COPY in it, which may fail, is there, too.
+pub fn transactions_end_where_they_delay_nobody() {
+    let rig = Rig::new();
+    // Known to be short from here on.
+    let mut client = rig.client();
+    (0..500).for_each(|_| drop(client.ask(&query("begin; much; rollback; begin; commit"))));
+    let ends = |rig: &Rig| rig.log().into_iter().filter(|line| line.contains(" on ")).collect::<Vec<_>>();
+    let mut seen = ends(&rig).len();
+    let mut expect = |what: &str, wanted: &[&str]| {
+        let wanted: Vec<_> = wanted.iter().map(|what| format!("{what} on tokio-rt-worker")).collect();
+        rig.until(what, |rig| seen < ends(rig).len());
+        assert_eq!(ends(&rig)[seen..], wanted, "{what}");
+        seen += wanted.len();
+    };
+    for (texts, end) in [
+        (&["much"][..], "commit"),
+        (&["begin; much", "commit"], "commit"),
+        (&["begin; much", "rollback"], "rollback"),
+        (&["much; fail"], "rollback"),
+        (&["much; nonsense"], "rollback"),
+        (&["begin; much", "!"], "rollback"),
+    ] {
+        let mut client = rig.client();
+        texts.iter().for_each(|text| drop(client.ask(&query(text))));
+        expect(&format!("{texts:?}"), &[end]);
+    }
+    let portal = [parse("", "much", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
+    client.ask(&[portal.clone(), sync()].concat());
+    expect("Sync", &["commit"]);
+    client.ask(&[portal, parse("", "nonsense", &[]), sync()].concat());
+    expect("Parse", &["rollback"]);
+    client.ask(&query("begin; much; copy-out 10"));
+    expect("COPY TO", &["copies"]);
+    client.send(&query("copy-in 3"));
+    assert_eq!(client.next().unwrap(), "G(0,2)");
+    client.ask(&[message(b'd', b"abcdef"), message(b'c', b"")].concat());
+    expect("COPY FROM", &["copies", "rollback"]);
+    client.ask(&query("rollback; begin; much"));
+    drop(client);
+    expect("the end of the session", &["rollback"]);
+}
+
 /// A long text is prepared below the threads of the network, too, unless others may come to wait for the session.
 pub fn long_texts_are_prepared_where_they_delay_nobody() {
     let rig = Rig::new();

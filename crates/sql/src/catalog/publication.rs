@@ -53,7 +53,10 @@ impl AtDecision for Publication<'_> {
             self.retired.iter().for_each(|table| table.retired.store(true, Ordering::Release));
             self.sequences.iter().for_each(Sequence::publish);
             self.dropped.iter().for_each(|sequence| sequence.retire());
-            *current = Arc::clone(&self.state);
+            let before = std::mem::replace(&mut *current, Arc::clone(&self.state));
+            // Whoever asks for the state need not wait until the one before is freed.
+            drop(current);
+            drop(before);
         } else {
             self.catalog.current_version.store(current.version(), Ordering::SeqCst);
         }

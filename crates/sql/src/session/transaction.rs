@@ -114,6 +114,14 @@ impl Session {
         Ok(is_committed)
     }
 
+    /// True if an end of the open transaction, or an error in it, may take long: it has changed, locked or read much, or defined
+    /// something, as a commit compares whole catalogs then.
+    pub fn has_long_end(&self) -> bool {
+        /// Undoing this many changes takes a fraction of a millisecond.
+        const MUCH: usize = 1_024;
+        MUCH < self.engine.weight() || self.work.is_some()
+    }
+
     /// The end of a simple query, or `Sync`: commits or rolls back the implicit transaction, if there is one.
     ///
     /// # Errors
