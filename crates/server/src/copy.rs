@@ -57,26 +57,46 @@ impl CopyRows<'_> {
     }
 }
 
+/// Pieces that are handed to another thread are about this long, if so much has come.
+const HANDED: usize = 64 << 10;
+
 impl Conn {
+    /// Data that have come already and belong to the next piece.
+    fn data_here(&mut self) -> Option<Bytes> {
+        if self.copy_left == 0
+            && let Ok(Some((b'd', length @ 1..))) = frame::head(&self.input)
+        {
+            self.input.advance(frame::HEAD);
+            self.copy_left = length;
+        }
+        let here = self.copy_left.min(self.input.len());
+        self.copy_left -= here;
+        (0 < here).then(|| self.input.split_to(here).freeze())
+    }
+
+    /// Adds what has come already.
+    fn gather(&mut self, first: Bytes) -> Bytes {
+        let mut all = BytesMut::from(first);
+        while all.len() < HANDED
+            && let Some(more) = self.data_here()
+        {
+            all.extend_from_slice(&more);
+        }
+        all.freeze()
+    }
+
     /// The next piece of what comes in. `fed` says that data have come since the last pause.
     async fn piece(&mut self, fed: bool) -> Result<Piece, Gone> {
         loop {
-            if 0 < self.copy_left {
-                let here = self.copy_left.min(self.input.len());
-                if 0 < here {
-                    self.copy_left -= here;
-                    return Ok(Piece::Data(self.input.split_to(here).freeze()));
-                }
-            } else {
+            if let Some(data) = self.data_here() {
+                return Ok(Piece::Data(data));
+            }
+            if self.copy_left == 0 {
                 match frame::head(&self.input) {
                     Ok(None) => {}
-                    Ok(Some((b'd', length))) => {
+                    Ok(Some((b'd', _))) => {
                         self.input.advance(frame::HEAD);
-                        self.copy_left = length;
-                        if length == 0 {
-                            return Ok(Piece::Nothing);
-                        }
-                        continue;
+                        return Ok(Piece::Nothing);
                     }
                     // An error comes before the `Sync` that ends the messages which are skipped behind it.
                     Ok(Some((b'H' | b'S', _))) if fed => return Ok(Piece::Pause),
@@ -124,7 +144,10 @@ impl<B: Backend> Session<B> {
             let piece = self.conn.piece(fed).await?;
             fed = matches!(piece, Piece::Data(_));
             match piece {
-                Piece::Data(data) => self.copy_piece(portal, data).await?,
+                Piece::Data(data) => {
+                    let data = if self.backend.has_long_end() { self.conn.gather(data) } else { data };
+                    self.copy_piece(portal, data).await?;
+                }
                 Piece::Pause => self.copy_piece(portal, Bytes::new()).await?,
                 Piece::Done => break,
                 Piece::Fail(body) => {
