@@ -546,7 +546,7 @@ impl Conn {
             biased;
             () = waiting.told() => Ok(()),
             () = over(until) => Ok(()),
-            gone = self.attend(false) => {
+            gone = self.attend() => {
                 cancel.cancel();
                 Err(gone)
             }
@@ -555,8 +555,8 @@ impl Conn {
 
     /// Attends to the client during a wait, until the client or the server is gone: answers to earlier queries of a pipeline do not wait
     /// with it, nor does what is waited for wait for a client that takes none of them; then a little is read ahead. Nothing is lost if it is
-    /// given up. `may_leave`: a client that has said good-bye is not gone, and what it has asked before is done.
-    pub(crate) async fn attend(&mut self, may_leave: bool) -> Gone {
+    /// given up.
+    pub(crate) async fn attend(&mut self) -> Gone {
         if self.is_due
             && let Err(gone) = self.flush().await
         {
@@ -573,9 +573,9 @@ impl Conn {
                 biased;
                 () = &mut self.ending => return Gone::Server,
                 read = self.io.read_buf(&mut self.input), if listens => match read {
-                    Ok(0) if may_leave && self.input.ends_with(TERMINATE) => is_there = false,
-                    Ok(0) | Err(_) => return Gone::Client,
-                    Ok(_) => {}
+                    Ok(count) if 0 < count => {}
+                    Ok(_) | Err(_) if self.has_said_goodbye() => is_there = false,
+                    Ok(_) | Err(_) => return Gone::Client,
                 },
             }
         }
@@ -602,8 +602,14 @@ impl Conn {
             done = &mut job => Ok(done),
             () = &mut cancelled => Err(Stop::Error(errors::cancelled())),
             () = over(until) => Err(errors::late_at_the_door().into()),
-            gone = self.attend(false) => Err(gone.into()),
+            gone = self.attend() => Err(gone.into()),
         }
+    }
+
+    /// True for a client that has sent Terminate behind all that it has asked: that is done to its end, as PostgreSQL does it,
+    /// though the client closes its connection at once.
+    fn has_said_goodbye(&self) -> bool {
+        self.input.ends_with(TERMINATE)
     }
 
     /// Result of a job that runs elsewhere. When the client has gone or the session is to end, the job is cancelled, again and
@@ -632,10 +638,11 @@ impl Conn {
             }
         };
         let mut must_end = std::pin::pin!(must_end);
-        let (mut is_there, mut is_ending, mut is_lifted) = (true, false, false);
+        let (mut is_open, mut is_ending, mut is_lifted) = (true, false, false);
         loop {
             // As in a wait: past this much, the client's end is not noticed.
-            let listens = is_there && self.input.len() < AHEAD;
+            let listens = is_open && self.input.len() < AHEAD;
+            let has_gone = !is_open && !self.has_said_goodbye();
             if listens {
                 self.input.reserve(READ);
             }
@@ -643,15 +650,15 @@ impl Conn {
                 biased;
                 done = &mut job => return done,
                 () = &mut self.ending, if !is_ending => is_ending = true,
-                read = self.io.read_buf(&mut self.input), if listens => is_there = matches!(read, Ok(count) if 0 < count),
+                read = self.io.read_buf(&mut self.input), if listens => is_open = matches!(read, Ok(count) if 0 < count),
                 // One that comes before the statement has begun is nobody's.
-                () = tokio::time::sleep(AGAIN), if !is_there || is_ending => {}
+                () = tokio::time::sleep(AGAIN), if has_gone || is_ending => {}
                 () = &mut must_end, if !is_lifted => {
                     is_lifted = true;
                     lift.lift();
                 }
             }
-            if !is_there || is_ending {
+            if is_ending || (!is_open && !self.has_said_goodbye()) {
                 cancel.cancel();
                 lift.lift();
             }

@@ -168,17 +168,20 @@ impl<B: Backend> Session<B> {
     }
 
     async fn copy_piece(&mut self, portal: &mut Lent<B::Portal>, data: Bytes) -> Result<(), Stop> {
-        let mut parked = self.beside_portal(portal, move |backend, own| backend.copy_data(own, &data)).await??;
+        let taken = self.beside_portal(portal, move |backend, own| backend.copy_data(own, &data)).await?;
+        let mut parked = self.unless_ended(taken)?;
         while let Some(wait) = parked {
             self.wait(wait).await?;
-            parked = self.beside_portal(portal, |backend, own| backend.copy_data(own, &[])).await??;
+            let taken = self.beside_portal(portal, |backend, own| backend.copy_data(own, &[])).await?;
+            parked = self.unless_ended(taken)?;
         }
         Ok(())
     }
 
     async fn copy_end(&mut self, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
         loop {
-            match self.beside_portal(portal, B::copy_done).await?? {
+            let part = self.beside_portal(portal, B::copy_done).await?;
+            match self.unless_ended(part)? {
                 CopyPart::Last(tag) => {
                     self.notices();
                     return Ok(Outcome::Done(tag));
@@ -201,7 +204,7 @@ impl<B: Backend> Session<B> {
             };
             let (out, part) = self.beside_portal(portal, next).await?;
             self.conn.replies.out = out;
-            match part? {
+            match self.unless_ended(part)? {
                 CopyPart::Last(tag) => break tag,
                 CopyPart::More => {
                     // Others have their turn even if this client takes all at once.

@@ -161,7 +161,7 @@ impl<B: Backend> Session<B> {
 
     /// A statement that was cancelled because the session ends has no error of its own: the client hears 57P01. Nor has one a
     /// result whose session an administrator has ended meanwhile, itself perhaps.
-    pub(super) fn unless_ended<R>(&self, run: SqlResult<R>) -> Result<R, Stop> {
+    pub(crate) fn unless_ended<R>(&self, run: SqlResult<R>) -> Result<R, Stop> {
         let is_cancelled = run.as_ref().is_err_and(|error| error.state() == SqlState::QUERY_CANCELED);
         if self.seen.end.is_ended() || (is_cancelled && self.conn.is_ending()) {
             return Err(Gone::Server.into());

@@ -541,7 +541,7 @@ impl Talk {
                 reach.rests();
                 Err(Gone::Waited(waited).into())
             }
-            gone = self.conn.attend(true) => Err(gone.into()),
+            gone = self.conn.attend() => Err(gone.into()),
         }
     }
 }

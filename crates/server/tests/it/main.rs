@@ -103,6 +103,8 @@ fn main() -> ExitCode {
             testkit::test!(real::wrong_data_come_before_another_message),
             testkit::test!(real::columns_of_one_batch_may_change),
             testkit::test!(real::a_short_statement_that_gets_long_delays_nobody),
+            testkit::test!(real::who_says_good_bye_has_its_work_done),
+            testkit::test!(real::who_is_ended_within_a_copy_hears_only_that),
             testkit::test!(real::conflicts_have_their_codes),
             testkit::test!(real::a_statement_alone_survives_a_more_important_one),
             testkit::test!(interleavings::scripts_over_the_wire_1),

@@ -4,7 +4,8 @@ use crate::support::{PATIENCE, Raw, bind, execute, message, named, parse, query,
 use engine::{Engine, EngineConfig};
 use server::{Config, Server};
 use sql::session::{Database, Defaults, Source};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, error::SqlState};
@@ -463,4 +464,59 @@ pub fn a_short_statement_that_gets_long_delays_nobody() {
     assert_eq!(long.ask(&query(insert)), "C(INSERT 0 200000) Z(I)");
     let all = done("select count(*), count(distinct a) from t");
     assert_eq!(all, "T(count:20:0,count:20:0) D(200000,200000) C(SELECT 1) Z(I)");
+}
+
+/// Terminate behind a request is no disconnect: PostgreSQL does to its end what was asked before.
+pub fn who_says_good_bye_has_its_work_done() {
+    let real = Real::new();
+    let mut other = real.raw_client();
+    let mut ask = |text: &str| other.ask(&query(text));
+    ask("create table t (a int primary key, b int)");
+    let rows: Vec<u8> = (0..30_000).flat_map(|at| message(b'd', format!("{at}\t1\n").as_bytes())).collect();
+    let copy = [query("copy t from stdin"), rows, message(b'c', b"")].concat();
+    let insert = "insert into t select g, 1 from generate_series(0, 29999) g";
+    let portal = [parse("", insert, &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat();
+    let block = [query("begin"), query(insert), query("commit")].concat();
+    for (what, requests) in [("COPY", copy), ("a query", query(insert)), ("a portal", portal), ("a block", block)] {
+        let mut client = real.raw_client();
+        client.send(&[requests, message(b'X', b"")].concat());
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        let mut rest = Vec::new();
+        client.stream.read_to_end(&mut rest).unwrap();
+        assert!(!rest.windows(5).any(|bytes| bytes == b"57014"), "{what}: it was cancelled");
+        assert_eq!(ask("select count(*) from t"), "T(count:20:0) D(30000) C(SELECT 1) Z(I)", "{what}");
+        ask("truncate t");
+    }
+}
+
+/// A session that is ended while its COPY is under way has no other error.
+pub fn who_is_ended_within_a_copy_hears_only_that() {
+    let real = Real::new();
+    let mut other = real.raw_client();
+    let mut ask = |text: &str| other.ask(&query(text));
+    ask("create table t (a int primary key, b int)");
+    let rows: Vec<u8> = (0..100_000).flat_map(|at| message(b'd', format!("{at}\t1\n").as_bytes())).collect();
+    let mut ended = 0;
+    for pause_ms in 0..40 {
+        let mut client = real.raw_client();
+        let pid = client.pid;
+        client.send(&query("copy t from stdin"));
+        assert_eq!(client.next().unwrap(), "G(0,2)");
+        client.send(&rows[..rows.len() / 2]);
+        let mut writer = client.stream.try_clone().unwrap();
+        let rest = rows[rows.len() / 2..].to_vec();
+        // The server may stop reading within it.
+        let writes = std::thread::spawn(move || drop(writer.write_all(&[rest, message(b'c', b"")].concat())));
+        std::thread::sleep(Duration::from_millis(pause_ms));
+        ask(&format!("select pg_terminate_backend({pid})"));
+        let said = client.next().unwrap();
+        if said.contains("57P01") {
+            ended += 1;
+        } else {
+            assert_eq!(said, "C(COPY 100000)", "after {pause_ms} ms");
+        }
+        writes.join().unwrap();
+        ask("truncate t");
+    }
+    assert!(0 < ended, "no COPY was ended");
 }
