@@ -1,12 +1,11 @@
 //! The repository's own automation, in Rust rather than in scripts: `cargo xtask --help` lists it.
 //!
-//! What can be an ordinary test is one: see `tidy.rs`.
+//! What can be an ordinary test is one: see `tidy`.
 
 mod differential;
 mod isolation;
 mod plants;
 mod server;
-#[cfg(test)]
 mod tidy;
 mod wire;
 
@@ -22,6 +21,8 @@ enum Xtask {
     Differential(differential::Differential),
     /// Run PostgreSQL's isolation suite and check which of its specs are equal.
     Isolation(isolation::Isolation),
+    /// Print figures of the source: sizes, layers, comments, names.
+    Tidy,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -29,5 +30,9 @@ fn main() -> anyhow::Result<()> {
         Xtask::Plants => plants::run(),
         Xtask::Differential(options) => differential::run(&options),
         Xtask::Isolation(options) => isolation::run(&options),
+        Xtask::Tidy => {
+            tidy::run();
+            Ok(())
+        }
     }
 }

@@ -1,39 +1,16 @@
-//! Tidiness that no compiler checks. Each test looks at the files of the repository as they are.
+//! Each test looks at the files of the repository as they are.
 
+use super::source::root;
+use super::{layers, source};
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Past this, a file has two ideas in it.
 const LINES_MAX: usize = 800;
 
-fn root() -> PathBuf {
-    Path::new("../..").canonicalize().expect("the workspace exists")
-}
-
 /// All files with this extension below `crates`, as (path from the root, text).
 fn sources(extension: &str) -> Vec<(String, String)> {
-    let root = root();
-    let mut found = Vec::new();
-    let mut folders = vec![root.join("crates")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder of ours can be read") {
-            let path = entry.expect("an entry of ours can be read").path();
-            if path.is_dir() {
-                if path.file_name().is_some_and(|name| name != "target") {
-                    folders.push(path);
-                }
-            } else if path.extension().is_some_and(|is| is == extension) {
-                let text = fs::read_to_string(&path).expect("a source file is text");
-                let name = path.strip_prefix(&root).expect("it is below the root").to_string_lossy().into_owned();
-                found.push((name, text));
-            }
-        }
-    }
-    assert!(!found.is_empty(), "no .{extension} files below {}", root.display());
-    found.sort();
-    found
+    source::sources(extension).into_iter().map(|source| (source.name, source.text)).collect()
 }
 
 /// Fails with the names of all offenders at once.
@@ -68,7 +45,7 @@ fn unsafe_stays_in_its_rooms() {
     let allowed = |name: &str| name.starts_with("crates/preempt/") || name.starts_with("crates/engine/src/raw/");
     let escapes: Vec<String> = sources("rs")
         .into_iter()
-        .filter(|(name, _)| !allowed(name) && name != "crates/xtask/src/tidy.rs")
+        .filter(|(name, _)| !allowed(name) && name != "crates/xtask/src/tidy/tests.rs")
         .flat_map(|(name, text)| {
             let opens = |line: &str| {
                 let code = line.split("//").next().unwrap_or("");
@@ -108,7 +85,7 @@ fn functions_reach_datafusion_by_their_identity_alone() {
     };
     let others: Vec<String> = sources("rs")
         .into_iter()
-        .filter(|(name, _)| name != constructor && name != "crates/xtask/src/tidy.rs")
+        .filter(|(name, _)| name != constructor && name != "crates/xtask/src/tidy/tests.rs")
         .flat_map(|(name, text)| {
             let lines = (1..).zip(text.lines()).filter(|(_, line)| is_other_way(&name, line));
             lines.map(|(at, _)| format!("{name}:{at}")).collect::<Vec<_>>()
@@ -183,4 +160,12 @@ fn no_binary_remembers_its_checkout() {
     let remember: Vec<String> =
         sources("rs").into_iter().filter(|(_, text)| text.contains(name)).map(|(name, _)| name).collect();
     assert_none(&remember, "tests run in their package's folder: a relative path leads to its files");
+}
+
+#[test]
+fn modules_use_only_layers_below_them() {
+    let sources = source::sources("rs");
+    let crates: BTreeSet<&str> = sources.iter().map(source::Source::crate_name).collect();
+    let offences: Vec<String> = crates.into_iter().flat_map(|name| layers::offences(&sources, name)).collect();
+    assert_none(&offences, "a module uses its own layer and lower ones");
 }

@@ -1,0 +1,68 @@
+//! Source files of the workspace, as text.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One file below `crates`.
+pub(super) struct Source {
+    /// Path from the root of the repository.
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+impl Source {
+    /// Folder below `crates`.
+    pub(super) fn crate_name(&self) -> &str {
+        self.name.split('/').nth(1).unwrap_or("")
+    }
+
+    /// True for unit tests in a file of their own, integration tests, examples and benches.
+    pub(super) fn is_test(&self) -> bool {
+        ["/tests/", "/test/", "/examples/", "/benches/"].iter().any(|part| self.name.contains(part))
+            || self.name.ends_with("/tests.rs")
+    }
+
+    /// The text before unit tests at its end.
+    pub(super) fn product(&self) -> &str {
+        self.text.find("#[cfg(test)]\nmod tests {").map_or(&*self.text, |at| &self.text[..at])
+    }
+
+    /// Module directly below `src`, where the file is one or belongs to one.
+    pub(super) fn module(&self) -> Option<&str> {
+        let below = self.name.strip_prefix("crates/")?.split_once("/src/")?.1;
+        let first = below.split('/').next()?;
+        let module = first.strip_suffix(".rs").unwrap_or(first);
+        (!matches!(module, "lib" | "main")).then_some(module)
+    }
+}
+
+/// Root of the repository: tests and commands run in a package's folder or in the root itself.
+pub(super) fn root() -> PathBuf {
+    let here = Path::new(".");
+    let found = if here.join("crates").is_dir() { here } else { Path::new("../..") };
+    found.canonicalize().expect("the workspace exists")
+}
+
+/// All files with this extension below `crates`, by name.
+pub(super) fn sources(extension: &str) -> Vec<Source> {
+    let root = root();
+    let mut found = Vec::new();
+    let mut folders = vec![root.join("crates")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of ours can be read") {
+            let path = entry.expect("an entry of ours can be read").path();
+            if path.is_dir() {
+                if path.file_name().is_some_and(|name| name != "target") {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|is| is == extension) {
+                let text = fs::read_to_string(&path).expect("a source file is text");
+                let name = path.strip_prefix(&root).expect("it is below the root").to_string_lossy().into_owned();
+                found.push(Source { name, text });
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no .{extension} files below {}", root.display());
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
