@@ -2,7 +2,7 @@
 //!
 //! **Invariant: a version, once written, never changes.** A reader holds nothing, so it may be paused at any instruction,
 //! and it never waits; a writer holds only the end words of the rows it changes. The engine knows no SQL, and no thread
-//! but the caller's. Everything here may run in an urgent context (see crate `preempt`): nothing blocks, and what takes
+//! but the caller's and the [`Housekeeper`]'s. Everything here may run in an urgent context (see crate `preempt`): nothing blocks, and what takes
 //! a latch does so inside a region.
 //!
 //! The modules, in the order to read them:
@@ -66,6 +66,7 @@ mod scan;
 
 mod holdings;
 mod housekeep;
+mod housekeeper;
 mod limits;
 mod open;
 mod orphans;
@@ -86,6 +87,7 @@ pub use error::{Error, Result};
 pub use freeze::Frozen;
 pub use holdings::{Holdings, TableHoldings};
 pub use housekeep::Housekept;
+pub use housekeeper::Housekeeper;
 pub use limits::Limits;
 pub use locks::{
     Advisory, LockConfig, LockPriority, LockStats, LockView, RowLock, TableLock, Taking, Ticket, Wait, Waited, Wake,

@@ -1,28 +1,19 @@
-//! Everything behind the binary `overtake`: the command line, the demonstration, the benchmarks, the calculator, their reports.
+//! Everything behind the binary `overtake`: the command line, the server, `top`; crate `bench` has the rest.
 //!
-//! A library so that tests can drive instances directly; [`run_command_line`] is what the binary calls.
+//! [`run_command_line`] is what the binary calls.
 //!
 //! Exit codes: 0 it worked; 1 a run failed; 2 the arguments or this machine do not allow the run; 130 Ctrl-C ended a run
 //! that had not finished.
 
-mod bench;
 mod cli;
-pub mod data;
-mod live;
-mod memory;
-pub mod mixed;
-mod mpl;
-mod progress;
-mod refusal;
-mod report;
-mod say;
 mod serve;
-pub mod stop;
 mod top;
-mod workers;
 
+use bench::{calculator, live};
 use clap::Parser;
-use refusal::Refusal;
+use host::refusal::{self, Refusal};
+use host::say;
+use host::stop::Stop;
 use std::env::VarError;
 use std::process::ExitCode;
 
@@ -43,11 +34,11 @@ fn run(command: cli::Command) -> anyhow::Result<()> {
     // Freed memory is kept: giving it back would take milliseconds inside the allocator, where nothing can interrupt.
     preempt::prepare_heap();
     init_tracing()?;
-    let stop = stop::Stop::install()?;
+    let stop = Stop::install()?;
     match command {
         cli::Command::Demo(arguments) => live::run(&arguments, &stop),
         cli::Command::Bench(bench) => bench::run(bench, &stop),
-        cli::Command::Mpl(question) => mpl::run(question, &stop),
+        cli::Command::Mpl(question) => calculator::run(question, &stop),
         cli::Command::Serve(arguments) => serve::run(&arguments, &stop),
         cli::Command::Top(arguments) => top::run(&arguments, &stop),
     }

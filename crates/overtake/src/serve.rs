@@ -8,15 +8,14 @@ mod purge;
 mod starvation;
 
 use self::console::Console;
-use crate::bench::background;
-use crate::memory;
-use crate::refusal::Refusal;
-use crate::say::say;
-use crate::stop::Stop;
 use analytics::{Lanes, Wanted};
 use anyhow::Context;
 use clap::Args;
-use engine::{Engine, EngineConfig};
+use engine::{Engine, EngineConfig, Housekeeper};
+use host::memory;
+use host::refusal::Refusal;
+use host::say::say;
+use host::stop::Stop;
 use preempt::os;
 use purge::{Heaps, MemoryLimits, Purging};
 use server::upstream::{Upstream, UpstreamOptions, Url};
@@ -198,7 +197,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         Refusal::new(format!("cannot listen {error}; {how}"))
     })?;
     let addresses = server.addresses().context("the server's addresses")?;
-    let housekeeping = background::housekeeping(&engine)?;
+    let housekeeping = Housekeeper::start(&engine).context("the housekeeping")?;
     let _purging = Purging::start(limits, heaps)?;
     announce(format_args!("Overtake is listening. Data is in memory: it is gone when this process ends.\n"));
     for address in addresses {

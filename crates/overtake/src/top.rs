@@ -1,9 +1,9 @@
 //! `overtake top`: what the gate of a running server does.
 
-use crate::refusal::Refusal;
-use crate::stop::Stop;
 use anyhow::Context;
 use clap::Args;
+use host::refusal::Refusal;
+use host::stop::Stop;
 use std::time::Duration;
 use top::{Error, Options, Target};
 
@@ -15,7 +15,7 @@ pub struct Arguments {
     #[arg(value_name = "URL")]
     url: Option<String>,
     /// Seconds between two looks.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = crate::cli::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = host::arguments::seconds)]
     interval: f64,
     /// One look, as text; the same as --count 1.
     #[arg(long, conflicts_with = "count")]

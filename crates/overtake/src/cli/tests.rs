@@ -7,14 +7,6 @@ fn the_definition_is_consistent() {
 }
 
 #[test]
-fn seconds_have_bounds() {
-    assert_eq!(seconds("2.5"), Ok(2.5));
-    for wrong in ["0", "-1", "x", "NaN", "inf", "86401"] {
-        assert!(seconds(wrong).is_err(), "{wrong} was accepted");
-    }
-}
-
-#[test]
 fn every_level_has_help_for_every_argument() {
     fn visit(command: &clap::Command) {
         assert!(command.get_about().is_some(), "{} says nothing about itself", command.get_name());

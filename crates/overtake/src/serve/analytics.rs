@@ -11,10 +11,10 @@
 //! `overtake.analytics_threads = ordinary` all workers are ordinary threads with nice values.
 
 use super::starvation::{Watch, Watcher, WithVerdict};
-use crate::memory;
-use crate::workers::{Workers, scheduling};
 use anyhow::Context;
+use host::memory;
 use olap::{BatchHook, Database, Memory, RuntimeConfig, SqlAnalytics};
+use olap::{Workers, scheduling};
 use preempt::os;
 use sched::{Policy, Scheduler, Settings};
 use sql::observe::Scheduling;
@@ -115,7 +115,7 @@ fn start(class: Class, wanted: Wanted, memory: &Memory, watch: &Arc<Watch>) -> a
         put_below(class, are_ordinary);
         watch.add_current(class);
     };
-    Workers::start(settings, config, Arc::new(begun))
+    Ok(Workers::start(settings, config, Arc::new(begun))?)
 }
 
 /// Puts this thread below others.

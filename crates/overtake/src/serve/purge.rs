@@ -8,8 +8,8 @@
 //! and the rest goes when nobody has used it for seconds ([`Unused`]); freed big blocks stay while blocks of their kind find other
 //! owners. Past half of the limit free memory goes at once, and the threads are asked for what is free in their heaps ([`Heaps`]).
 
-use crate::memory;
 use anyhow::Context;
+use host::memory;
 use preempt::memory::{Purge, held_bytes, kept_blocks_reused, kept_bytes, purge};
 use preempt::os;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

@@ -1,8 +1,8 @@
 //! Instances over a small database, driven directly.
 
-use overtake::data::{Data, DataConfig, Steps, answer_digest};
-use overtake::mixed::{Instance, LowLoop, LowQuery, MakeRequest, RunEnd};
-use overtake::stop::Stop;
+use bench::data::{Data, DataConfig, Steps, answer_digest};
+use bench::mixed::{Instance, LowLoop, LowQuery, MakeRequest, RunEnd};
+use host::stop::Stop;
 use sched::{Event, Policy, Rungs, Settings, Start};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -164,8 +164,7 @@ pub fn the_dense_scan_gives_q6s_answer() {
     }
     low.stop().unwrap();
     let lineitem = data.engine().table("lineitem").unwrap();
-    let sum =
-        overtake::mixed::revenue(&data.engine().snapshot(), &lineitem, &AtomicBool::new(false), &mut || ()).unwrap();
+    let sum = bench::mixed::revenue(&data.engine().snapshot(), &lineitem, &AtomicBool::new(false), &mut || ()).unwrap();
     let text = format!("{}.{:04}", sum / 10_000, sum % 10_000);
     assert_eq!(expected.lock().unwrap().as_deref(), Some(text.as_str()));
 }

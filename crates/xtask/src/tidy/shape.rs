@@ -60,11 +60,7 @@ fn function_length(lines: &[&str], at: usize) -> usize {
         line.starts_with(&closing)
             || (line.trim_end().ends_with(';') && line.starts_with(indent) && !line.starts_with(&deeper))
     };
-    lines[at..]
-        .iter()
-        .skip(usize::from(!line.trim_end().ends_with(';')))
-        .position(|line| ends(&line))
-        .map_or(1, |n| n + 2)
+    lines[at..].iter().skip(usize::from(!line.trim_end().ends_with(';'))).position(ends).map_or(1, |n| n + 2)
 }
 
 impl Shape {

@@ -1,0 +1,44 @@
+//! Arguments that benchmarks share.
+
+use crate::report::Output;
+use clap::Args;
+use host::arguments::seconds;
+use serde::Serialize;
+use std::time::Duration;
+
+/// A benchmark's own arguments, and where its report goes.
+#[derive(Args)]
+pub struct Measured<A: Args> {
+    /// The benchmark's own arguments; they appear in the report.
+    #[command(flatten)]
+    pub arguments: A,
+    /// Where the report goes besides standard output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// How long each measured phase lasts.
+#[derive(Args, Clone, Copy, Debug, Serialize)]
+pub struct PhaseDuration {
+    /// Seconds per measured phase.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = seconds)]
+    duration: f64,
+}
+
+impl PhaseDuration {
+    /// As a time span.
+    pub fn get(self) -> Duration {
+        Duration::from_secs_f64(self.duration)
+    }
+}
+
+/// Parses a scale factor of TPC-H.
+///
+/// # Errors
+/// A sentence that says what is allowed.
+pub fn scale_factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if (0.01..=100.0).contains(&factor) => Ok(factor),
+        _ => Err("a scale factor from 0.01 to 100 is needed".to_owned()),
+    }
+}

@@ -1,0 +1,40 @@
+//! `overtake mpl`: a calculator for people who must choose how many transactions to let into a database at once.
+//!
+//! **Invariant:** it calculates, by [`gate::model`]; the figures do not depend on the machine. Each curve has one figure for each
+//! limit, whatever part of them is printed.
+
+mod curves;
+mod limits;
+mod response;
+mod throughput;
+
+use crate::arguments::Measured;
+use crate::publish;
+use clap::Subcommand;
+use host::refusal::Refusal;
+use host::stop::Stop;
+
+/// What is asked of a limit.
+#[derive(Subcommand)]
+pub enum Question {
+    /// How much throughput a limit keeps: a closed network of resources (section 4.1 of the paper, Figure 7).
+    Throughput(Measured<throughput::Arguments>),
+    /// How long a limit makes transactions wait: an external queue before a shared server (section 4.2, Figure 10).
+    Response(Measured<response::Arguments>),
+}
+
+/// Answers.
+///
+/// # Errors
+/// A [`Refusal`] when the arguments make no model, [`host::stop::Stopped`], or whatever kept the report from being written.
+pub fn run(question: Question, stop: &Stop) -> anyhow::Result<()> {
+    match question {
+        Question::Throughput(asked) => publish(&asked, throughput::run),
+        Question::Response(asked) => publish(&asked, |arguments| response::run(arguments, stop)),
+    }
+}
+
+/// A model that cannot be made of the arguments.
+fn refuse(error: gate::model::Error) -> Refusal {
+    Refusal::new(error.to_string())
+}

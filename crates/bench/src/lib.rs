@@ -1,0 +1,94 @@
+//! The laboratory of Overtake: benchmarks, the demonstration, the calculator of limits, and their reports.
+//!
+//! **Invariant:** nothing that serves a database imports this crate; the binary names it in its command line alone.
+//!
+//! A benchmark measures, then publishes one report. A library so that tests can drive instances directly.
+
+pub mod arguments;
+mod background;
+pub mod calculator;
+mod ch;
+pub mod data;
+mod delivery;
+mod history;
+mod layout;
+pub mod live;
+mod locks;
+pub mod mixed;
+mod mpl;
+mod pool;
+mod preempt;
+mod progress;
+pub mod report;
+mod snapshot;
+mod soak;
+mod tpcc;
+mod tpch;
+mod wire;
+
+use arguments::Measured;
+use clap::{Args, Subcommand};
+use host::stop::Stop;
+use report::Report;
+
+/// Which benchmark to run.
+#[derive(Subcommand)]
+pub enum Bench {
+    /// How fast an interrupt reaches a busy worker, by each way there is, and what it costs both sides.
+    Delivery(Measured<delivery::Arguments>),
+    /// Random histories at each isolation level, searched for the anomalies that it forbids and those that it lets happen.
+    History(Measured<history::Arguments>),
+    /// Row images against columns on TPC-C's stock table: append, read whole rows, read 4 columns, scan one column.
+    Layout(Measured<layout::Arguments>),
+    /// One transaction keeps its snapshot while rows are updated at a rate: what memory does.
+    Snapshot(Measured<snapshot::Arguments>),
+    /// TPC-C with purge at a rate, analytics beside, for a long time: what memory does.
+    Soak(Measured<soak::Arguments>),
+    /// TPC-C in process, without analytics: New-Order, the full mix, two warehouses against one, SERIALIZABLE.
+    Tpcc(Measured<tpcc::Arguments>),
+    /// TPC-H's 22 queries from our frozen blocks, against DataFusion's own in-memory tables and DuckDB.
+    Tpch(Measured<tpch::Arguments>),
+    /// Rows that low priority holds and high priority wants, under each setting of lock_priority.
+    Locks(Measured<locks::Arguments>),
+    /// How many transactions to let in at once (MPL): the experiments of Schroeder et al. (ICDE 2006) on the simulator, on a
+    /// real PostgreSQL and on our engine: 17 set-ups, what a limit costs in throughput and in response, what it gives to
+    /// important transactions, whether the controller finds the lowest, and what the gate costs beside PgBouncer.
+    Mpl(Measured<mpl::Arguments>),
+    /// CH-benCHmark: TPC-C urgent beside 22 queries over the tables that it writes, under each policy, every answer checked.
+    Ch(Measured<ch::Arguments>),
+    /// When New-Orders start and end beside running queries, under each policy: the published experiment.
+    Preempt(Measured<preempt::Arguments>),
+    /// Over PostgreSQL's protocol, as clients do it: us and PostgreSQL 15 in the same run.
+    #[command(subcommand)]
+    Wire(wire::Wire),
+}
+
+/// Runs one benchmark.
+///
+/// # Errors
+/// A [`host::refusal::Refusal`] before it starts, [`host::stop::Stopped`], or whatever made the run fail.
+pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
+    match bench {
+        Bench::Delivery(measured) => publish(&measured, |arguments| delivery::run(arguments, stop)),
+        Bench::History(measured) => publish(&measured, |arguments| history::run(arguments, stop)),
+        Bench::Layout(measured) => publish(&measured, |arguments| layout::run(arguments, stop)),
+        Bench::Snapshot(measured) => publish(&measured, |arguments| snapshot::run(arguments, stop)),
+        Bench::Soak(measured) => publish(&measured, |arguments| soak::run(arguments, stop)),
+        Bench::Tpcc(measured) => publish(&measured, |arguments| tpcc::run(arguments, stop)),
+        Bench::Tpch(measured) => publish(&measured, |arguments| tpch::run(arguments, stop)),
+        Bench::Locks(measured) => publish(&measured, |arguments| locks::run(arguments, stop)),
+        Bench::Mpl(measured) => publish(&measured, |arguments| mpl::run(arguments, stop)),
+        Bench::Ch(measured) => publish(&measured, |arguments| ch::run(arguments, stop)),
+        Bench::Wire(wire) => wire::run(wire, stop),
+        Bench::Preempt(measured) => publish(&measured, |arguments| preempt::run(arguments, stop)),
+    }
+}
+
+/// Makes sure that the report can be written, measures, and publishes.
+pub(crate) fn publish<A: Args>(
+    measured: &Measured<A>,
+    run: impl FnOnce(&A) -> anyhow::Result<Report>,
+) -> anyhow::Result<()> {
+    let output = measured.output.open()?;
+    run(&measured.arguments)?.publish(output)
+}

@@ -1,0 +1,181 @@
+//! One of the three instances: what goes in, and what is under way.
+
+use crate::data::{Data, TICKET};
+use crate::mixed::{Arrivals, Instance, LowLoop, LowQuery, RunEnd, Schedule, worker_cpus};
+use demo::facts::Policy;
+use olap::Workers;
+use preempt::os;
+use sched::{Placement, Settings};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A run of the query that has ended, on its way to the history.
+#[derive(Clone)]
+pub struct EndedRun {
+    /// The query's name.
+    pub query: String,
+    /// Its start.
+    pub started_ns: u64,
+    /// Its end.
+    pub ended_ns: u64,
+    /// Whether it ran to its end.
+    pub is_finished: bool,
+    /// On which worker it ended, if it was one of ours.
+    pub worker: Option<usize>,
+}
+
+/// An instance and its loads.
+pub struct Door {
+    /// Its policy.
+    pub policy: Policy,
+    instance: Instance,
+    low: Option<(String, LowLoop)>,
+    arrivals: Option<Arrivals>,
+    /// Of the arrivals that have stopped.
+    offered_before: u64,
+    issued: u64,
+    /// Counted by the collector.
+    pub ended: Arc<AtomicU64>,
+    /// Filled by workers in base context, emptied by the collector.
+    pub ended_runs: Arc<Mutex<Vec<EndedRun>>>,
+    /// When each worker's present query began, about: the end of the last one.
+    pub query_since_ns: Arc<[AtomicU64]>,
+    rate: f64,
+}
+
+/// The scheduler's policy of a policy of the page.
+pub fn sched_policy(policy: Policy) -> sched::Policy {
+    match policy {
+        Policy::Wait => sched::Policy::Wait,
+        Policy::Yield => sched::Policy::Yield,
+        Policy::Preempt => sched::Policy::Preempt,
+    }
+}
+
+impl Door {
+    /// Starts the instance; it sleeps until something is sent in.
+    pub fn open(data: &Arc<Data>, policy: Policy, workers: usize, yield_interval: u32) -> anyhow::Result<Door> {
+        let settings = Settings {
+            name: policy.name().to_owned(),
+            policy: sched_policy(policy),
+            workers,
+            cpus: worker_cpus(),
+            yield_interval,
+            placement: Placement::RoundRobin,
+            attempts_max: crate::data::ATTEMPTS_MAX,
+            ..Settings::default()
+        };
+        Ok(Door {
+            policy,
+            instance: Instance::start(data, settings)?,
+            low: None,
+            arrivals: None,
+            offered_before: 0,
+            issued: 0,
+            ended: Arc::default(),
+            ended_runs: Arc::default(),
+            query_since_ns: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+            rate: 0.0,
+        })
+    }
+
+    /// Its scheduler.
+    pub fn scheduler(&self) -> &Arc<sched::Scheduler> {
+        self.instance.scheduler()
+    }
+
+    /// Its scheduler and workers.
+    pub fn workers(&self) -> &Workers {
+        self.instance.workers()
+    }
+
+    /// The query that it repeats.
+    pub fn query(&self) -> Option<&str> {
+        self.low.as_ref().map(|(name, _)| name.as_str())
+    }
+
+    /// New-Orders a second.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// The scheduled times of the arrivals at the present rate.
+    pub fn schedule(&self) -> Option<Schedule> {
+        self.arrivals.as_ref().map(Arrivals::schedule)
+    }
+
+    /// New-Orders that have arrived and not ended.
+    pub fn waiting_count(&self) -> u64 {
+        let running = self.arrivals.as_ref().map_or(0, |arrivals| arrivals.offered() - arrivals.rejected());
+        (self.offered_before + running + self.issued).saturating_sub(self.ended.load(Relaxed))
+    }
+
+    /// Repeats `query` on every worker.
+    pub fn start_query(&mut self, query: LowQuery, workers: usize) -> anyhow::Result<()> {
+        self.stop_query()?;
+        let now_ns = os::now_ns();
+        self.query_since_ns.iter().for_each(|since| since.store(now_ns, Relaxed));
+        let name = query.name().to_owned();
+        let (runs, since) = (Arc::clone(&self.ended_runs), Arc::clone(&self.query_since_ns));
+        let scheduler = Arc::downgrade(self.instance.scheduler());
+        let on_end = Arc::new(move |end: &RunEnd<'_>| {
+            let me = preempt::Worker::current();
+            let worker = scheduler.upgrade().and_then(|scheduler| {
+                (0..scheduler.workers()).find(|&at| match (scheduler.worker(at), me) {
+                    (Some(worker), Some(me)) => std::ptr::eq(worker, me),
+                    _ => false,
+                })
+            });
+            if let Some(worker) = worker {
+                since[worker].store(end.ended_ns, Relaxed);
+            }
+            runs.lock().unwrap_or_else(PoisonError::into_inner).push(EndedRun {
+                query: end.query.name().to_owned(),
+                started_ns: end.started_ns,
+                ended_ns: end.ended_ns,
+                is_finished: end.is_finished,
+                worker,
+            });
+        });
+        let low = self.instance.run_queries(vec![query], workers, 1, on_end)?;
+        self.low = Some((name, low));
+        Ok(())
+    }
+
+    /// Cancels the query; returns when it has ended.
+    pub fn stop_query(&mut self) -> anyhow::Result<()> {
+        let stopped = self.low.take().map_or(Ok(()), |(_, low)| low.stop());
+        self.query_since_ns.iter().for_each(|since| since.store(0, Relaxed));
+        stopped
+    }
+
+    /// Sends New-Orders at this rate; 0 stops.
+    pub fn set_rate(&mut self, data: &Data, rate: f64, seed: u64) -> anyhow::Result<()> {
+        self.rate = rate;
+        match &self.arrivals {
+            Some(arrivals) => arrivals.set_rate(rate),
+            None if 0.0 < rate => {
+                let scheduler = Arc::clone(self.scheduler());
+                self.arrivals = Some(Arrivals::start(scheduler, data.new_orders(seed), rate, seed)?);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Ends the arrivals.
+    pub fn stop_arrivals(&mut self) {
+        self.rate = 0.0;
+        if let Some(arrivals) = self.arrivals.take() {
+            let offered = arrivals.stop();
+            self.offered_before += offered.arrivals - offered.rejected;
+        }
+    }
+
+    /// Sends one New-Order; `make` makes it.
+    pub fn issue(&mut self, ticket: u64, make: &mut crate::mixed::MakeRequest) -> Result<(), sched::Rejected> {
+        self.scheduler().submit(make(TICKET | ticket))?;
+        self.issued += 1;
+        Ok(())
+    }
+}

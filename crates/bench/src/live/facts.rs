@@ -1,0 +1,176 @@
+//! What the page says of the machine and the database.
+
+use crate::data::{Data, DataConfig};
+use crate::delivery;
+use crate::mixed::LowQuery;
+use crate::report::Machine;
+use demo::facts::{
+    Allowed, Context, Database, Delivery, Facts, Figure1, Figure1Row, Policy, Psql, QueryInfo, Rung, Segment,
+};
+use host::stop::Stop;
+use std::sync::Arc;
+use std::time::Duration;
+use workloads::{ch, tpch};
+
+/// Most New-Orders a second that the page may ask for.
+const RATE_MAX: f64 = 5_000.0;
+/// How long each rung is measured at start.
+const MEASURE: Duration = Duration::from_millis(250);
+
+const TPCH: &str = "TPC-H, which nobody writes";
+const CH: &str = "CH-benCHmark, over the tables that orders write";
+
+/// The queries to choose from, the default first: number and what it asks.
+const TPCH_QUERIES: [(usize, &str); 6] = [
+    (2, "Q2, minimum cost supplier"),
+    (1, "Q1, pricing summary report"),
+    (5, "Q5, local supplier volume"),
+    (9, "Q9, product type profit"),
+    (18, "Q18, large volume customer"),
+    (21, "Q21, suppliers who kept orders waiting"),
+];
+const CH_QUERIES: [(usize, &str); 6] = [
+    (1, "Q1, order lines by number"),
+    (5, "Q5, revenue in Europe by nation"),
+    (9, "Q9, profit by nation and year"),
+    (12, "Q12, orders by carrier and size"),
+    (18, "Q18, customers of large orders"),
+    (21, "Q21, suppliers who kept orders waiting"),
+];
+const SCAN: &str = "Our own scan (Q6 by hand), dense safepoints";
+const SCAN_SQL: &str = "-- not SQL: TPC-H's Q6 written against the engine, a safepoint each 1,024 rows";
+
+/// Medians of the rungs, µs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured {
+    poll_us: Option<f64>,
+    signal_us: Option<f64>,
+}
+
+/// Measures the rungs on this machine.
+pub fn measure(stop: &Stop) -> anyhow::Result<Measured> {
+    let [poll_us, signal_us] = delivery::medians_us(MEASURE, stop)?;
+    Ok(Measured { poll_us, signal_us })
+}
+
+/// The machine, without a database.
+pub fn machine(workers: usize, yield_interval: u32, psql: Vec<Psql>) -> Facts {
+    let machine = Machine::read();
+    let realtime = machine.realtime_allowed;
+    Facts {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        cpu_model: machine.cpu_model,
+        cpus: machine.cpus,
+        kernel: format!("Linux {}", machine.kernel),
+        memory_bytes: machine.memory_bytes,
+        workers,
+        delivery: rungs(&Measured::default(), realtime, &machine.uintr),
+        realtime: Allowed {
+            allowed: realtime,
+            why: if realtime {
+                "Tried at start: SCHED_FIFO was granted, so the arrivals' thread is not late.".to_owned()
+            } else {
+                "Tried at start: SCHED_FIFO was refused (it needs CAP_SYS_NICE or RLIMIT_RTPRIO), so arrivals may be \
+                 a little late."
+                    .to_owned()
+            },
+        },
+        side_by_side: false,
+        yields: format!("every {yield_interval} batch boundaries"),
+        rate_per_s_max: RATE_MAX,
+        psql,
+        database: None,
+    }
+}
+
+/// With the database, when it is loaded.
+pub fn with_database(machine: &Facts, config: &DataConfig, data: &Data, measured: &Measured) -> Facts {
+    let uintr = preempt::os::uintr().to_string();
+    Facts {
+        delivery: rungs(measured, machine.realtime.allowed, &uintr),
+        database: Some(Database {
+            scale_factor: config.scale_factor,
+            warehouses: config.scale.warehouses as usize,
+            rows_count: data.rows_count(),
+            bytes: data.bytes(),
+        }),
+        ..machine.clone()
+    }
+}
+
+fn rungs(measured: &Measured, realtime: bool, uintr: &str) -> Delivery {
+    let rung = |name: &str, available, in_use, why: &str, delay_us_p50| Rung {
+        name: name.to_owned(),
+        available,
+        in_use,
+        why: why.to_owned(),
+        delay_us_p50,
+    };
+    Delivery {
+        in_use: "poll and signal".to_owned(),
+        why: "A query of DataFusion is foreign code without safepoints of ours, so a signal interrupts it. Our own scans \
+              poll a flag each 1,024 rows or fewer, which is faster and costs the sender a tenth of a microsecond."
+            .to_owned(),
+        rungs: vec![
+            rung("poll", true, true, "A flag in the worker's own cache line, read where safepoints are dense.", measured.poll_us),
+            rung("signal", true, true, "SIGURG to the worker's thread: interrupts any code between two instructions.", measured.signal_us),
+            rung(
+                "thread",
+                realtime,
+                false,
+                "A real-time thread that the kernel prefers. Not one of the three instances; `overtake bench preempt` measures it beside them.",
+                None,
+            ),
+            rung("user interrupt", false, false, &format!("UINTR is {uintr}."), None),
+        ],
+    }
+}
+
+/// Names, titles and texts of the queries, set by set.
+pub fn query_infos() -> Vec<QueryInfo> {
+    let info = |set: &str, name: String, title: &str, sql: &str| QueryInfo {
+        name,
+        set: set.to_owned(),
+        title: title.to_owned(),
+        sql: sql.to_owned(),
+    };
+    let of_tpch = TPCH_QUERIES.map(|(number, title)| info(TPCH, format!("q{number}"), title, tpch::query(number)));
+    let scan = info(TPCH, "scan".to_owned(), SCAN, SCAN_SQL);
+    let of_ch = CH_QUERIES.map(|(number, title)| info(CH, format!("ch{number}"), title, ch::query(number)));
+    of_tpch.into_iter().chain([scan]).chain(of_ch).collect()
+}
+
+/// The same, ready to run.
+pub fn queries(data: &Arc<Data>) -> anyhow::Result<Vec<(QueryInfo, LowQuery)>> {
+    let of_tpch = TPCH_QUERIES.iter().map(|(number, _)| data.tpch_query(*number));
+    let of_ch = CH_QUERIES.iter().map(|(number, _)| data.ch_query(*number));
+    let ready = of_tpch.chain([Ok(data.dense_scan())]).chain(of_ch);
+    query_infos().into_iter().zip(ready).map(|(info, query)| Ok((info, query?))).collect()
+}
+
+/// The paper's Figure 1, played by the scheduler's own decisions.
+pub fn figure1() -> Figure1 {
+    let rows = Policy::ALL.map(|policy| {
+        let scenario = sched::sim::figure1_scenario(super::door::sched_policy(policy));
+        let arrival = scenario.transactions[0].arrive;
+        let trace = sched::sim::simulate(&scenario);
+        let segments = trace
+            .segments
+            .iter()
+            .map(|segment| Segment {
+                context: match segment.context {
+                    sched::sim::Context::Query(_) => Context::Query,
+                    sched::sim::Context::Transaction(_) => Context::Urgent,
+                },
+                start: segment.start as f64,
+                end: segment.end as f64,
+            })
+            .collect();
+        let ended = trace.ended(sched::sim::Context::Transaction(0)).expect("the simulation runs to its end");
+        Figure1Row { policy, segments, latency: (ended - arrival) as f64 }
+    });
+    Figure1 {
+        arrival: sched::sim::figure1_scenario(sched::Policy::Wait).transactions[0].arrive as f64,
+        rows: rows.into(),
+    }
+}

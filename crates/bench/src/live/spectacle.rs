@@ -1,0 +1,332 @@
+//! What the page shows and commands: the implementation of [`demo::Demo`].
+//!
+//! **Invariant:** commands are serialised by one lock over the doors; reading for the page takes it only briefly, and the
+//! collector takes it for the schedules alone. Nothing here runs on a worker.
+
+use super::collector::Source;
+use super::door::Door;
+use super::facts;
+use super::wire::{Addresses, Wire};
+use crate::data::{Data, DataConfig, Steps};
+use crate::mixed::{LowQuery, MakeRequest};
+use demo::facts::{Context, Facts, Figure1, Policy, Progress, QueryInfo, Step};
+use demo::records::{Cursor, InstanceInfo, Update, WorkerNow};
+use demo::{Error, History};
+use host::stop::Stop;
+use preempt::{Mode, os};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often events are collected.
+const COLLECT: Duration = Duration::from_millis(20);
+
+/// Dead versions that one turn of the housekeeping frees at most, and about as many rows it looks at.
+const GARBAGE_VERSIONS: usize = 256;
+
+/// The demonstration.
+pub struct Spectacle {
+    config: DataConfig,
+    workers: usize,
+    yield_interval: u32,
+    stop: Stop,
+    steps: Steps,
+    began: Instant,
+    history: History,
+    loaded: OnceLock<Result<Loaded, String>>,
+    facts: Facts,
+    /// Until there is something to serve there.
+    addresses: Mutex<Option<Addresses>>,
+}
+
+struct Loaded {
+    data: Arc<Data>,
+    elapsed: Duration,
+    rungs: facts::Measured,
+    queries: Vec<(QueryInfo, LowQuery)>,
+    doors: Mutex<Doors>,
+    wire: Mutex<Option<Wire>>,
+}
+
+struct Doors {
+    doors: Vec<Door>,
+    selected: Policy,
+    make: MakeRequest,
+    next_ticket: u64,
+    seed: u64,
+    is_closed: bool,
+}
+
+impl Spectacle {
+    /// A demonstration whose database is not loaded yet.
+    pub fn new(config: DataConfig, workers: usize, yield_interval: u32, addresses: Addresses, stop: Stop) -> Spectacle {
+        Spectacle {
+            config,
+            workers,
+            yield_interval,
+            stop,
+            steps: Steps::default(),
+            began: Instant::now(),
+            history: History::new(),
+            loaded: OnceLock::new(),
+            facts: facts::machine(workers, yield_interval, addresses.psql()),
+            addresses: Mutex::new(Some(addresses)),
+        }
+    }
+
+    /// Loads the database, then collects events until the stop. The body of a thread.
+    pub fn load(&self) {
+        let loaded = self.try_load();
+        if let Err(error) = &loaded
+            && self.stop.wait(Duration::ZERO).is_ok()
+        {
+            tracing::error!("the database could not be loaded: {error:#}");
+        }
+        if loaded.is_err() {
+            // Who waits there for the database waits in vain.
+            drop(self.addresses.lock().unwrap_or_else(PoisonError::into_inner).take());
+        }
+        let _ = self.loaded.set(loaded.map_err(|error| format!("{error:#}")));
+        if let Some(Ok(loaded)) = self.loaded.get() {
+            self.collect(loaded);
+        }
+    }
+
+    fn try_load(&self) -> anyhow::Result<Loaded> {
+        let data = Data::load(&self.config, &self.stop, &self.steps)?;
+        let queries = facts::queries(&data)?;
+        let rungs = facts::measure(&self.stop)?;
+        let open = |policy| Door::open(&data, policy, self.workers, self.yield_interval);
+        let doors = Policy::ALL.into_iter().map(open).collect::<anyhow::Result<Vec<Door>>>()?;
+        let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let wire = addresses.map(|addresses| Wire::start(addresses, &data, &doors)).transpose()?;
+        let make = data.new_orders(self.config.seed);
+        let doors = Doors { doors, selected: Policy::Preempt, make, next_ticket: 1, seed: 1, is_closed: false };
+        Ok(Loaded {
+            data,
+            elapsed: self.began.elapsed(),
+            rungs,
+            queries,
+            doors: Mutex::new(doors),
+            wire: Mutex::new(wire),
+        })
+    }
+
+    fn collect(&self, loaded: &Loaded) {
+        let mut sources: Vec<Source> = {
+            let doors = loaded.doors();
+            let source = |door: &Door| {
+                let (ended, runs) = (Arc::clone(&door.ended), Arc::clone(&door.ended_runs));
+                Source::new(door.policy, Arc::clone(door.scheduler()), ended, runs)
+            };
+            doors.doors.iter().map(source).collect()
+        };
+        while self.stop.wait(COLLECT).is_ok() {
+            let schedules: Vec<_> = match loaded.doors.try_lock() {
+                Ok(doors) => doors.doors.iter().map(Door::schedule).collect(),
+                // A command is at work; the next turn comes soon.
+                Err(_) => continue,
+            };
+            for (source, schedule) in sources.iter_mut().zip(&schedules) {
+                source.collect(&loaded.data, schedule.as_ref(), &self.history);
+            }
+            loaded.data.engine().housekeep(GARBAGE_VERSIONS);
+        }
+    }
+
+    /// Stops what runs and ends the instances.
+    pub fn close(&self) {
+        if let Some(Ok(loaded)) = self.loaded.get() {
+            // Its sessions' queries run on the instances.
+            drop(loaded.wire.lock().unwrap_or_else(PoisonError::into_inner).take());
+            let mut doors = loaded.doors();
+            doors.is_closed = true;
+            for door in &mut doors.doors {
+                door.stop_arrivals();
+                if let Err(error) = door.stop_query() {
+                    tracing::error!(policy = door.policy.name(), "{error:#}");
+                }
+            }
+            doors.doors.clear();
+        }
+    }
+
+    fn loaded(&self) -> Result<&Loaded, Error> {
+        match self.loaded.get() {
+            Some(Ok(loaded)) => Ok(loaded),
+            Some(Err(reason)) => Err(Error::Internal(reason.clone())),
+            None => Err(Error::Loading),
+        }
+    }
+
+    fn command<R>(&self, command: impl FnOnce(&Loaded, &mut Doors) -> anyhow::Result<R>) -> Result<R, Error> {
+        let loaded = self.loaded()?;
+        let mut doors = loaded.doors();
+        if doors.is_closed {
+            return Err(Error::Conflict("the demonstration is ending".to_owned()));
+        }
+        command(loaded, &mut doors).map_err(|error| Error::Internal(format!("{error:#}")))
+    }
+}
+
+impl Loaded {
+    fn doors(&self) -> MutexGuard<'_, Doors> {
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn query(&self, name: &str) -> Option<LowQuery> {
+        self.queries.iter().find(|(info, _)| info.name == name).map(|(_, query)| query.clone())
+    }
+}
+
+impl Doors {
+    fn chosen(&mut self) -> &mut Door {
+        let selected = self.selected.index();
+        &mut self.doors[selected]
+    }
+
+    fn next_seed(&mut self) -> u64 {
+        self.seed += 1;
+        self.seed
+    }
+}
+
+impl demo::Demo for Spectacle {
+    fn facts(&self) -> Facts {
+        match self.loaded.get() {
+            Some(Ok(loaded)) => facts::with_database(&self.facts, &self.config, &loaded.data, &loaded.rungs),
+            _ => self.facts.clone(),
+        }
+    }
+
+    fn loading(&self) -> Progress {
+        match self.loaded.get() {
+            None => {
+                let step = |step: crate::data::Step| Step {
+                    name: step.name.to_owned(),
+                    done: step.rows_count,
+                    total: step.rows_expected,
+                    unit: "rows".to_owned(),
+                };
+                let steps = self.steps.read().into_iter().map(step).collect();
+                Progress::Loading { steps, elapsed_ms: self.began.elapsed().as_millis() as u64 }
+            }
+            Some(Ok(loaded)) => Progress::Ready { elapsed_ms: loaded.elapsed.as_millis() as u64 },
+            Some(Err(reason)) => Progress::Failed { reason: reason.clone() },
+        }
+    }
+
+    fn queries(&self) -> Vec<QueryInfo> {
+        match self.loaded.get() {
+            Some(Ok(loaded)) => loaded.queries.iter().map(|(info, _)| info.clone()).collect(),
+            _ => facts::query_infos(),
+        }
+    }
+
+    fn figure1(&self) -> Figure1 {
+        facts::figure1()
+    }
+
+    fn instances(&self) -> Vec<InstanceInfo> {
+        let none = |policy| InstanceInfo {
+            policy,
+            selected: policy == Policy::Preempt,
+            query: None,
+            rate_per_s: 0.0,
+            waiting_count: 0,
+        };
+        let Ok(loaded) = self.loaded() else { return Policy::ALL.map(none).into() };
+        let doors = loaded.doors();
+        let info = |door: &Door| InstanceInfo {
+            policy: door.policy,
+            selected: door.policy == doors.selected,
+            query: door.query().map(str::to_owned),
+            rate_per_s: door.rate(),
+            waiting_count: door.waiting_count(),
+        };
+        doors.doors.iter().map(info).collect()
+    }
+
+    fn poll(&self, cursor: Cursor) -> Update {
+        let workers = match self.loaded() {
+            Ok(loaded) => {
+                let doors = loaded.doors();
+                doors.doors.get(doors.selected.index()).map(workers_now).unwrap_or_default()
+            }
+            Err(_) => Vec::new(),
+        };
+        self.history.poll(cursor, os::now_ns(), workers)
+    }
+
+    fn select(&self, policy: Policy) -> Result<(), Error> {
+        self.command(|loaded, doors| {
+            if doors.selected == policy {
+                return Ok(());
+            }
+            let before = doors.chosen();
+            let (rate, query) = (before.rate(), before.query().map(str::to_owned));
+            before.stop_arrivals();
+            before.stop_query()?;
+            doors.selected = policy;
+            let seed = doors.next_seed();
+            let chosen = doors.chosen();
+            if let Some(query) = query.and_then(|name| loaded.query(&name)) {
+                chosen.start_query(query, self.workers)?;
+            }
+            chosen.set_rate(&loaded.data, rate, seed)
+        })
+    }
+
+    fn start_query(&self, name: &str) -> Result<(), Error> {
+        let query = self.loaded()?.query(name);
+        let query = query.ok_or_else(|| Error::Invalid(format!("there is no query \"{name}\"")))?;
+        self.command(|_, doors| doors.chosen().start_query(query, self.workers))
+    }
+
+    fn stop_query(&self) -> Result<(), Error> {
+        self.command(|_, doors| doors.chosen().stop_query())
+    }
+
+    fn issue(&self) -> Result<u64, Error> {
+        let issued = self.command(|_, doors| {
+            let ticket = doors.next_ticket;
+            let selected = doors.selected.index();
+            let Doors { doors: instances, make, .. } = doors;
+            let issued = instances[selected].issue(ticket, make);
+            doors.next_ticket += 1;
+            Ok(issued.map(|()| ticket))
+        })?;
+        issued.map_err(|rejected| Error::Conflict(rejected.to_string()))
+    }
+
+    fn set_rate(&self, per_second: f64) -> Result<(), Error> {
+        self.command(|loaded, doors| {
+            let seed = doors.next_seed();
+            doors.chosen().set_rate(&loaded.data, per_second, seed)
+        })
+    }
+
+    fn clear(&self) {
+        self.history.clear();
+    }
+}
+
+fn workers_now(door: &Door) -> Vec<WorkerNow> {
+    let cpus = os::cpus();
+    (0..door.scheduler().workers())
+        .map(|worker| {
+            let since_ns = door.query_since_ns[worker].load(Relaxed);
+            let context = match door.scheduler().worker_mode(worker) {
+                None | Some(Mode::Idle) => Context::Idle,
+                Some(Mode::Foreign | Mode::Dense) => Context::Query,
+                Some(Mode::Urgent) => Context::Urgent,
+            };
+            WorkerNow {
+                worker,
+                name: format!("worker {worker} on cpu {}", cpus[worker % cpus.len()]),
+                context,
+                query_since_ns: (0 < since_ns && context != Context::Idle).then_some(since_ns),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,139 @@
+//! The instances by PostgreSQL's protocol: a server each, over the tables of all, for psql.
+//!
+//! **Invariant:** a session's short statements run on the threads that read the network, which no policy commands: the engine is
+//! SQL's there, and no urgent context may run what SQL does (it locks, and plans). A query that becomes analytics is a low
+//! job of its instance, like those of the page: it waits in their line, and New-Orders overtake it as the policy says. The servers
+//! end before the instances do.
+
+use super::door::Door;
+use crate::data::Data;
+use anyhow::Context;
+use demo::facts::{Policy, Psql};
+use host::refusal::Refusal;
+use olap::SqlAnalytics;
+use olap::scheduling;
+use server::{Config, OptionError, Server, Views, Workers, options};
+use sql::session::{Database, Defaults};
+use stage::Class;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use tokio::sync::watch;
+
+/// Threads of one server that read the network: two, as one may be held up by a statement that was taken to be short.
+const NETWORK_THREADS: usize = 2;
+
+/// The addresses of the instances, taken before anything is loaded. Who connects waits until it is.
+pub struct Addresses(Vec<(Policy, SocketAddr, TcpListener)>);
+
+impl Addresses {
+    /// Takes a port for each instance, in the order of the page, from this one on; 0: free ones.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when one is taken.
+    pub fn take(first: u16) -> anyhow::Result<Addresses> {
+        let take = |policy: Policy| {
+            let port = match first {
+                0 => 0,
+                first => first
+                    .checked_add(policy.index() as u16)
+                    .ok_or_else(|| Refusal::new("psql needs three ports in a row: choose them with --psql-port"))?,
+            };
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
+                let why = match error.kind() {
+                    ErrorKind::AddrInUse => "is taken".to_owned(),
+                    _ => format!("cannot be listened on: {error}"),
+                };
+                let advice = "choose others with --psql-port, or --psql-port 0 for any free ones";
+                Refusal::new(format!("port {port}, for psql under {}, {why}; {advice}", policy.name()))
+            })?;
+            Ok((policy, listener.local_addr().context("the address of an instance")?, listener))
+        };
+        Policy::ALL.into_iter().map(take).collect::<anyhow::Result<_>>().map(Addresses)
+    }
+
+    /// How psql reaches them.
+    pub fn psql(&self) -> Vec<Psql> {
+        let one = |(policy, address, _): &(Policy, SocketAddr, TcpListener)| Psql {
+            policy: *policy,
+            command: format!("psql \"postgresql://postgres@{address}/postgres\""),
+        };
+        self.0.iter().map(one).collect()
+    }
+}
+
+/// Servers that run.
+pub struct Wire {
+    end: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Wire {
+    /// Serves on all addresses; sessions get the tables of the data.
+    ///
+    /// # Errors
+    /// When threads cannot be started.
+    pub fn start(addresses: Addresses, data: &Data, doors: &[Door]) -> anyhow::Result<Wire> {
+        let workers = Workers::new(preempt::os::cpus().len().max(1), || {}).context("threads for statements")?;
+        let mut servers = Vec::new();
+        for ((policy, address, listener), door) in addresses.0.into_iter().zip(doors) {
+            debug_assert_eq!(policy, door.policy);
+            servers.push(serve(address, data, door, &workers)?.listening_on([listener]));
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("the runtime of psql's servers")?;
+        let (end, ending) = watch::channel(false);
+        let body = move || {
+            let ended = |mut ending: watch::Receiver<bool>| async move {
+                // An error says that whoever would say so is gone.
+                let _ = ending.wait_for(|is_over| *is_over).await;
+            };
+            let all = servers.into_iter().map(|server| server.run(ended(ending.clone())));
+            for served in runtime.block_on(futures::future::join_all(all)) {
+                if let Err(error) = served {
+                    tracing::error!(%error, "an instance cannot be reached by psql");
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("psql".to_owned()).spawn(body)?;
+        Ok(Wire { end, thread: Some(thread) })
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        let _ = self.end.send(true);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread of psql's servers panicked");
+        }
+    }
+}
+
+/// The server of one instance.
+fn serve(address: SocketAddr, data: &Data, door: &Door, workers: &Arc<Workers>) -> anyhow::Result<Server<Database>> {
+    let mut settings = Defaults::default();
+    let options = || -> Result<(Defaults, Config), OptionError> {
+        options::read_flag(&format!("listen_addresses={}", address.ip()), &mut settings)?;
+        options::read_flag(&format!("port={}", address.port()), &mut settings)?;
+        let config = Config::from_settings(&settings)?;
+        Ok((settings, config))
+    };
+    let (settings, mut config) = options().map_err(|error| anyhow::anyhow!("the settings of a server: {error}"))?;
+    // It has its listener already.
+    config.listen = Vec::new();
+    config.network_threads = NETWORK_THREADS;
+    config.workers = Some(Arc::clone(workers));
+    config.log_connections = false;
+    config.roles = Arc::clone(data.catalog().roles());
+    let analytics = SqlAnalytics::new(data.database(), std::array::from_fn(|_| door.workers().lane()));
+    let views = Views::new(Arc::clone(&config.stats), data.engine().clone());
+    views.schedule_by(scheduling([(Class::Low, door.workers())]));
+    let database = data.catalog().clone().with_provider(views).with_defaults(settings)?;
+    let database = database.with_analytics(analytics.context("the thread of deadlines")?);
+    Server::bind(config, database).context("a server for psql")
+}

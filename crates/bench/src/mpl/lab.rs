@@ -1,0 +1,174 @@
+//! Where simulations are run: on all processors, until they are stopped, and the same one never twice.
+//!
+//! **Invariant:** a closed set-up under a limit has one throughput in a run of the program, whichever part asks first; all limits
+//! of a set-up see the same transactions, so that they differ by what the limit does and not by what was drawn.
+
+use crate::progress;
+use gate::sim::{Load, Setup, Simulation};
+use gate::{Observation, Settings};
+use host::stop::{Stop, Stopped};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Clients, each with one transaction at a time: as many as the paper has, and the same as no limit.
+pub(super) const CLIENTS: u32 = 100;
+
+/// The limits at which every throughput is known; those of the tables are among them.
+const GRID: [u32; 15] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 50, CLIENTS];
+
+/// How long runs are, in completions.
+pub(super) struct Lengths {
+    /// Left out before: with a C² of 15, and all clients inside, a long transaction takes some 1,500 others' time.
+    pub(super) warm_up: u64,
+    /// Of a throughput.
+    pub(super) throughput: u64,
+    /// Of response times by class.
+    pub(super) classes: u64,
+    /// Of response times of arrivals, at most.
+    pub(super) arrivals_max: u64,
+    /// And when they are as precise as this, it is enough.
+    pub(super) precision: f64,
+    /// The limits that the controller begins with.
+    pub(super) starts: &'static [u32],
+}
+
+impl Lengths {
+    pub(super) const FULL: Lengths = Lengths {
+        warm_up: 20_000,
+        throughput: 200_000,
+        classes: 400_000,
+        arrivals_max: 16_000_000,
+        precision: 0.05,
+        starts: &[1, 5, 20, 100],
+    };
+    pub(super) const QUICK: Lengths = Lengths {
+        warm_up: 5_000,
+        throughput: 50_000,
+        classes: 100_000,
+        arrivals_max: 1_000_000,
+        precision: 0.1,
+        starts: &[5, 100],
+    };
+}
+
+/// Completions between two looks at whether to stop.
+const STRIDE: u64 = 10_000;
+
+/// See the module.
+pub(super) struct Lab<'a> {
+    /// The set-ups that were asked for.
+    pub(super) setups: Vec<Setup>,
+    pub(super) lengths: Lengths,
+    pub(super) seed: u64,
+    stop: &'a Stop,
+    throughputs: Mutex<HashMap<(String, u32), f64>>,
+}
+
+impl<'a> Lab<'a> {
+    pub(super) fn new(setups: Vec<Setup>, lengths: Lengths, seed: u64, stop: &'a Stop) -> Lab<'a> {
+        Lab { setups, lengths, seed, stop, throughputs: Mutex::default() }
+    }
+
+    /// Does the same with each item, on all processors; what comes of it is in their order.
+    pub(super) fn each<T: Sync, R: Send>(
+        &self,
+        message: &'static str,
+        items: &[T],
+        work: impl Fn(&T) -> Result<R, Stopped> + Sync,
+    ) -> Result<Vec<R>, Stopped> {
+        tracing::info!(runs = items.len(), "simulating: {message}");
+        let (bar, next) = (progress::bar(items.len() as u64).with_message(message), AtomicUsize::new(0));
+        let results: Mutex<Vec<(usize, Result<R, Stopped>)>> = Mutex::default();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    // Only the number counts; what was done with it travels in the mutex.
+                    while let Some((at, item)) =
+                        Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| items.get(at).map(|item| (at, item)))
+                    {
+                        let result = work(item);
+                        results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+                        bar.inc(1);
+                    }
+                });
+            }
+        });
+        bar.finish_and_clear();
+        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.sort_by_key(|(at, _)| *at);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+
+    /// Goes on until so many more have ended.
+    pub(super) fn run(&self, simulation: &mut Simulation, completions: u64) -> Result<(), Stopped> {
+        let mut left = completions;
+        while 0 < left {
+            self.stop.wait(Duration::ZERO)?;
+            simulation.run(left.min(STRIDE));
+            left -= left.min(STRIDE);
+        }
+        Ok(())
+    }
+
+    /// What is observed of so many, after the warm-up.
+    pub(super) fn observe(&self, simulation: &mut Simulation, completions: u64) -> Result<Observation, Stopped> {
+        self.run(simulation, self.lengths.warm_up)?;
+        let now = simulation.now();
+        simulation.gate_mut().observe_anew(now, 0);
+        self.run(simulation, completions)?;
+        Ok(simulation.gate().observation())
+    }
+
+    /// A set-up whose clients do not think.
+    pub(super) fn closed(&self, setup: &Setup, mpl: u32, seed: u64) -> Simulation {
+        let load = Load::Closed { clients: CLIENTS, think: 0.0 };
+        Simulation::new(setup, load, Settings::of_priorities(mpl), 0.0, seed)
+    }
+
+    /// Transactions in a second under a fixed limit.
+    pub(super) fn throughput(&self, setup: &Setup, mpl: u32) -> Result<f64, Stopped> {
+        let known = || self.throughputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (setup.name.clone(), mpl);
+        if let Some(throughput) = known().get(&key) {
+            return Ok(*throughput);
+        }
+        let mut simulation = self.closed(setup, mpl, self.seed);
+        let throughput = self.observe(&mut simulation, self.lengths.throughput)?.throughput.mean;
+        known().insert(key, throughput);
+        Ok(throughput)
+    }
+
+    /// The best limit, and its throughput.
+    pub(super) fn best(&self, setup: &Setup) -> Result<(u32, f64), Stopped> {
+        let mut best = (0, 0.0);
+        for mpl in GRID {
+            let throughput = self.throughput(setup, mpl)?;
+            if best.1 < throughput {
+                best = (mpl, throughput);
+            }
+        }
+        Ok(best)
+    }
+
+    /// The least limit that keeps this share of the best throughput: the curve rises up to its peak.
+    pub(super) fn least(&self, setup: &Setup, keep: f64) -> Result<u32, Stopped> {
+        let (best_at, best) = self.best(setup)?;
+        let keeps = |mpl| Ok::<bool, Stopped>(keep * best <= self.throughput(setup, mpl)?);
+        let (mut low, mut high) = (0, best_at);
+        for mpl in GRID.into_iter().filter(|mpl| *mpl < best_at) {
+            if keeps(mpl)? {
+                high = mpl;
+                break;
+            }
+            low = mpl;
+        }
+        while low + 1 < high {
+            let middle = low.midpoint(high);
+            if keeps(middle)? { high = middle } else { low = middle }
+        }
+        Ok(high)
+    }
+}

@@ -1,0 +1,327 @@
+//! One phase: one policy, one low load, one rate.
+
+use super::variant::Variant;
+use crate::data::{Data, Outcomes};
+use crate::mixed::{Arrivals, Instance, LowLoop, LowQuery, MakeRequest, Offered, RunEnd, Schedule, Tally, worker_cpus};
+use anyhow::{Context, bail, ensure};
+use host::stop::Stop;
+use preempt::os;
+use sched::{CapSettings, Counters, Event, Scheduler, Settings};
+use stage::Histogram;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Loads run this long before the measured window begins.
+pub const WARM_UP: Duration = Duration::from_millis(500);
+/// How often the workers' events are collected.
+const COLLECT: Duration = Duration::from_millis(10);
+/// Dead versions that one turn of the housekeeping frees at most.
+const GARBAGE_VERSIONS: usize = 1_000;
+/// A New-Order that has not ended this long after the last arrival is lost.
+const STRAGGLERS_MAX: Duration = Duration::from_secs(60);
+
+/// Makes the requests of a phase, from a seed.
+pub type MakeRequests = fn(&Data, u64) -> MakeRequest;
+
+/// Whoever wants to know more of a phase than its result says.
+pub trait Observe: Send + Sync {
+    /// A query has ended. Called on its worker, in base context.
+    fn run_ended(&self, end: &RunEnd<'_>);
+    /// Called a hundred times a second while the phase runs.
+    fn sample(&self);
+    /// Whether the phase may end; until then it goes on beyond its window.
+    fn has_enough(&self) -> bool;
+}
+
+/// What to run.
+pub struct Phase {
+    /// The policy.
+    pub variant: Variant,
+    /// The low load, repeated on each worker; empty for none.
+    pub queries: Vec<LowQuery>,
+    /// Requests a second; none for low alone.
+    pub rate: Option<f64>,
+    /// Which requests.
+    pub requests: MakeRequests,
+    /// Workers, and low jobs at a time.
+    pub workers: usize,
+    /// The measured window.
+    pub duration: Duration,
+    /// See [`Settings::yield_interval`].
+    pub yield_interval: u32,
+    /// Percent that the starvation cap keeps for queries.
+    pub low_share: u8,
+    /// Makes arrivals and inputs.
+    pub seed: u64,
+    /// Told of each query, in place of a comparison of the answers.
+    pub observe: Option<Arc<dyn Observe>>,
+}
+
+/// What a phase found.
+pub struct PhaseResult {
+    /// Seconds of the measured window.
+    pub seconds: f64,
+    /// When the measured window began, and when the arrivals were stopped.
+    pub loaded_ns: (u64, u64),
+    /// The requests that were due in the window.
+    pub tally: Tally,
+    /// The requests that were offered over the whole phase.
+    pub offered: Option<Offered>,
+    /// How the requests of the whole phase ended.
+    pub outcomes: Outcomes,
+    /// Runs of the low load that ended in the window.
+    pub low_runs: u64,
+    /// Their times.
+    pub low_time: Histogram,
+    /// The scheduler's counts over the whole phase.
+    pub counters: Counters,
+    /// The workers' interrupts over the whole phase.
+    pub interrupts: preempt::Counters,
+    /// Dead versions in memory: the most in the first and in the second half of the window.
+    pub versions_dead_max: [u64; 2],
+    /// A digest of the answers of each query; more than one when the answers differed.
+    answers: BTreeMap<String, Vec<u64>>,
+}
+
+/// What the workers report of their queries.
+#[derive(Default)]
+struct LowTally {
+    window_ns: Option<(u64, u64)>,
+    runs: u64,
+    time: Histogram,
+    answers: BTreeMap<String, Vec<u64>>,
+}
+
+impl LowTally {
+    fn add(&mut self, end: &RunEnd<'_>) {
+        if !end.is_finished {
+            return;
+        }
+        if let Some(answer) = end.answer {
+            let digest = crate::data::answer_digest(answer);
+            let digests = self.answers.entry(end.query.name().to_owned()).or_default();
+            if !digests.contains(&digest) {
+                digests.push(digest);
+            }
+        }
+        if self.window_ns.is_some_and(|(from, to)| from <= end.ended_ns && end.ended_ns < to) {
+            self.runs += 1;
+            self.time.record_ns(end.ended_ns - end.started_ns);
+        }
+    }
+}
+
+impl Phase {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// A failed query, a lost New-Order, a stop.
+    pub fn run(&self, data: &Arc<Data>, stop: &Stop) -> anyhow::Result<PhaseResult> {
+        let interrupts_before = preempt::totals();
+        let outcomes_before = data.outcomes();
+        let instance = Instance::start(data, self.settings())?;
+        let scheduler = Arc::clone(instance.scheduler());
+        let low = Arc::new(Mutex::new(LowTally::default()));
+        let low_loop = if self.queries.is_empty() {
+            None
+        } else {
+            let (low, observe) = (Arc::clone(&low), self.observe.clone());
+            let on_end = Arc::new(move |end: &RunEnd<'_>| match &observe {
+                Some(observe) => observe.run_ended(end),
+                None => low.lock().unwrap_or_else(PoisonError::into_inner).add(end),
+            });
+            Some(instance.run_queries(self.queries.clone(), self.workers, 1, on_end)?)
+        };
+        let arrivals = match self.rate {
+            None => None,
+            Some(rate) => {
+                let make = (self.requests)(data, self.seed);
+                Some(Arrivals::start(Arc::clone(&scheduler), make, rate, self.seed)?)
+            }
+        };
+        let mut collector = Collector::new(arrivals.as_ref().map(Arrivals::schedule));
+        collector.collect_until(&scheduler, os::now_ns() + WARM_UP.as_nanos() as u64, stop)?;
+        let from_ns = os::now_ns();
+        let to_ns = from_ns + self.duration.as_nanos() as u64;
+        low.lock().unwrap_or_else(PoisonError::into_inner).window_ns = Some((from_ns, to_ns));
+        collector.window_ns = Some((from_ns, to_ns));
+        let mut versions_dead_max = [0; 2];
+        for (half, until_ns) in [(0, from_ns + (to_ns - from_ns) / 2), (1, to_ns)] {
+            while os::now_ns() < until_ns {
+                self.turn(data, &mut collector, &scheduler, until_ns, stop)?;
+                versions_dead_max[half] = versions_dead_max[half].max(data.engine().stats().versions_dead);
+            }
+        }
+        while self.observe.as_ref().is_some_and(|observe| !observe.has_enough()) {
+            self.turn(data, &mut collector, &scheduler, u64::MAX, stop)?;
+            low_loop.as_ref().map_or(Ok(()), LowLoop::check).context("the low-priority load")?;
+        }
+        let loaded_ns = (from_ns, os::now_ns());
+        let offered = arrivals.map(Arrivals::stop);
+        if let Some(offered) = &offered {
+            collector.wait_for(&scheduler, offered.arrivals - offered.rejected, stop)?;
+        }
+        if let Some(low_loop) = low_loop {
+            low_loop.stop().context("the low-priority load")?;
+        }
+        let counters = scheduler.counters();
+        ensure!(counters.panicked == 0, "{} New-Orders panicked", counters.panicked);
+        ensure!(counters.events_lost == 0, "{} events were lost, so times are missing", counters.events_lost);
+        drop(instance);
+        let LowTally { runs, time, answers, .. } =
+            std::mem::take(&mut *low.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(PhaseResult {
+            seconds: (to_ns - from_ns) as f64 / 1e9,
+            loaded_ns,
+            tally: collector.tally,
+            offered,
+            outcomes: data.outcomes().since(&outcomes_before),
+            low_runs: runs,
+            low_time: time,
+            counters,
+            interrupts: since(preempt::totals(), interrupts_before),
+            versions_dead_max,
+            answers,
+        })
+    }
+
+    /// Collects what has ended for a while, and does what the engine needs done.
+    fn turn(
+        &self,
+        data: &Data,
+        collector: &mut Collector,
+        scheduler: &Scheduler,
+        until_ns: u64,
+        stop: &Stop,
+    ) -> anyhow::Result<()> {
+        let pause_ns = if self.observe.is_some() { 10_000_000 } else { 100_000_000 };
+        collector.collect_until(scheduler, until_ns.min(os::now_ns() + pause_ns), stop)?;
+        // What slots that are no longer used have left; transactions free the rest in passing.
+        data.engine().collect_garbage(GARBAGE_VERSIONS);
+        if let Some(observe) = &self.observe {
+            observe.sample();
+        }
+        Ok(())
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            name: self.variant.name().to_owned(),
+            policy: self.variant.policy,
+            rungs: self.variant.rungs,
+            workers: self.workers,
+            cpus: worker_cpus(),
+            yield_interval: self.yield_interval,
+            cap: CapSettings { low_share_percent: self.low_share, ..CapSettings::default() },
+            attempts_max: crate::data::ATTEMPTS_MAX,
+            track_run_delay: true,
+            ..Settings::default()
+        }
+    }
+}
+
+impl PhaseResult {
+    /// Runs of the low load per second.
+    pub fn low_per_s(&self) -> f64 {
+        self.low_runs as f64 / self.seconds
+    }
+
+    /// New-Orders per second that were due in the window.
+    pub fn high_per_s(&self) -> f64 {
+        self.tally.done as f64 / self.seconds
+    }
+
+    /// Compares the answers of `other` with these.
+    ///
+    /// # Errors
+    /// An answer differs, here or there.
+    pub fn compare_answers(&self, other: &PhaseResult) -> anyhow::Result<()> {
+        for (query, digests) in self.answers.iter().chain(&other.answers) {
+            if let [_, _, ..] = digests[..] {
+                bail!("{query} gave different answers over tables that nobody writes");
+            }
+        }
+        for (query, digests) in &other.answers {
+            if let Some(expected) = self.answers.get(query)
+                && expected != digests
+            {
+                bail!("{query} gave another answer under New-Orders than alone, over tables that nobody writes");
+            }
+        }
+        Ok(())
+    }
+
+    /// How many answers were compared, by query.
+    pub fn answers_count(&self) -> usize {
+        self.answers.len()
+    }
+}
+
+/// Interrupts since `before`.
+fn since(now: preempt::Counters, before: preempt::Counters) -> preempt::Counters {
+    preempt::Counters {
+        polled: now.polled - before.polled,
+        signalled: now.signalled - before.signalled,
+        deferred: now.deferred - before.deferred,
+        signals: now.signals - before.signals,
+        landed_in_region: now.landed_in_region - before.landed_in_region,
+        deferred_ns_max: now.deferred_ns_max,
+        deferred_ns_sum: now.deferred_ns_sum - before.deferred_ns_sum,
+    }
+}
+
+/// Drains the workers' events.
+struct Collector {
+    schedule: Option<Schedule>,
+    window_ns: Option<(u64, u64)>,
+    tally: Tally,
+    ended: u64,
+}
+
+impl Collector {
+    fn new(schedule: Option<Schedule>) -> Collector {
+        Collector { schedule, window_ns: None, tally: Tally::default(), ended: 0 }
+    }
+
+    fn collect(&mut self, scheduler: &Scheduler) {
+        scheduler.drain_events(&mut |event| {
+            let Event::Completed(completed) = event else { return };
+            self.ended += 1;
+            let Some(schedule) = &self.schedule else { return };
+            let due_ns = schedule.at_ns(completed.id);
+            if self.window_ns.is_some_and(|(from, to)| from <= due_ns && due_ns < to) {
+                self.tally.add(&completed, due_ns);
+            }
+        });
+    }
+
+    fn collect_until(&mut self, scheduler: &Scheduler, until_ns: u64, stop: &Stop) -> anyhow::Result<()> {
+        loop {
+            self.collect(scheduler);
+            let left_ns = until_ns.saturating_sub(os::now_ns());
+            if left_ns == 0 {
+                return Ok(());
+            }
+            stop.wait(COLLECT.min(Duration::from_nanos(left_ns)))?;
+        }
+    }
+
+    /// Collects until `count` requests have ended.
+    fn wait_for(&mut self, scheduler: &Scheduler, count: u64, stop: &Stop) -> anyhow::Result<()> {
+        let until_ns = os::now_ns() + STRAGGLERS_MAX.as_nanos() as u64;
+        loop {
+            self.collect(scheduler);
+            if self.ended == count {
+                return Ok(());
+            }
+            ensure!(
+                os::now_ns() < until_ns,
+                "{} of {count} New-Orders had not ended {} s after the last arrival",
+                count - self.ended,
+                STRAGGLERS_MAX.as_secs()
+            );
+            stop.wait(COLLECT)?;
+        }
+    }
+}

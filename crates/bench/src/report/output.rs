@@ -1,0 +1,100 @@
+//! Where a report goes besides standard output.
+//!
+//! **Invariant:** a file with the asked name is complete: it is written beside its place and then renamed, so a run
+//! that fails or is stopped leaves the file of the run before.
+
+use super::Report;
+use anyhow::Context;
+use clap::Args;
+use host::refusal::Refusal;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The files that a user asked for.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Output {
+    /// Also write the figures to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Also draw the charts into this file, as SVG.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+/// Files that are ready to be written.
+pub struct Opened {
+    json: Option<Part>,
+    svg: Option<Part>,
+}
+
+impl Output {
+    /// Makes sure, before a long run, that the files can be written.
+    ///
+    /// # Errors
+    /// A [`Refusal`] that names the file.
+    pub fn open(&self) -> anyhow::Result<Opened> {
+        let open = |path: &Option<PathBuf>| path.as_deref().map(Part::create).transpose();
+        Ok(Opened { json: open(&self.json)?, svg: open(&self.svg)? })
+    }
+}
+
+impl Opened {
+    pub(super) fn write(self, report: &Report) -> anyhow::Result<()> {
+        if let Some(part) = self.json {
+            part.finish(&report.json()?)?;
+        }
+        if let Some(part) = self.svg {
+            part.finish(&report.svg()?)?;
+        }
+        Ok(())
+    }
+}
+
+/// A file under a temporary name, removed unless it is finished. What is there and no file, a device or a pipe, has none: it must
+/// not be replaced.
+struct Part {
+    file: File,
+    temporary: Option<PathBuf>,
+    path: PathBuf,
+}
+
+impl Part {
+    fn create(path: &Path) -> anyhow::Result<Part> {
+        let refuse = |why: &dyn std::fmt::Display| Refusal::new(format!("cannot write {}: {why}", path.display()));
+        let name = path.file_name().ok_or_else(|| refuse(&"it names no file"))?;
+        if path.is_dir() {
+            return Err(refuse(&"it is a directory").into());
+        }
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let file = File::options().write(true).open(path).map_err(|error| refuse(&error))?;
+            return Ok(Part { file, temporary: None, path: path.to_owned() });
+        }
+        let mut part = name.to_owned();
+        part.push(".part");
+        let temporary = path.with_file_name(part);
+        let file = File::create(&temporary).map_err(|error| refuse(&error))?;
+        Ok(Part { file, temporary: Some(temporary), path: path.to_owned() })
+    }
+
+    fn finish(mut self, text: &str) -> anyhow::Result<()> {
+        let write = || -> std::io::Result<()> {
+            self.file.write_all(text.as_bytes())?;
+            match &self.temporary {
+                Some(temporary) => fs::rename(temporary, &self.path),
+                None => self.file.flush(),
+            }
+        };
+        let mut write = write;
+        write().with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // After a rename there is nothing to remove; otherwise this is tidying up, and the run's own error matters more.
+        if let Some(temporary) = &self.temporary {
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}

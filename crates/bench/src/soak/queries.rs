@@ -1,0 +1,46 @@
+//! Names of queries.
+
+use crate::data::Data;
+use crate::mixed::LowQuery;
+use host::refusal::Refusal;
+use workloads::{ch, tpch};
+
+enum Named {
+    Ch(usize),
+    Tpch(usize),
+    Scan,
+}
+
+fn named(name: &str) -> Option<Named> {
+    let number = |prefix: &str, count: usize| {
+        let number: usize = name.strip_prefix(prefix)?.parse().ok()?;
+        (1..=count).contains(&number).then_some(number)
+    };
+    if name == "scan" {
+        return Some(Named::Scan);
+    }
+    let of_ch = number("ch", ch::QUERIES_COUNT).map(Named::Ch);
+    of_ch.or_else(|| number("q", tpch::QUERIES_COUNT).map(Named::Tpch))
+}
+
+/// Whether there is such a query.
+///
+/// # Errors
+/// A refusal that says which there are.
+pub fn check(name: &str) -> Result<(), Refusal> {
+    let unknown = || Refusal::new(format!("unknown query \"{name}\": use ch1 to ch22, q1 to q22 or scan"));
+    named(name).map(drop).ok_or_else(unknown)
+}
+
+/// The query of this name, ready to run.
+///
+/// # Errors
+/// As [`check`], and when it does not prepare.
+pub fn query(data: &Data, name: &str) -> anyhow::Result<LowQuery> {
+    check(name)?;
+    match named(name) {
+        Some(Named::Ch(number)) => data.ch_query(number),
+        Some(Named::Tpch(number)) => data.tpch_query(number),
+        Some(Named::Scan) | None => Ok(data.dense_scan()),
+    }
+}

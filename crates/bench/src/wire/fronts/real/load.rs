@@ -1,0 +1,77 @@
+//! The load of a set-up: tables made wherever its transactions are to be done, then phases through whichever front.
+
+use super::super::super::pgbench::{self, Protocol, Script};
+use super::super::super::postgres::Programs;
+use super::super::super::servers::Target;
+use super::super::super::tpcc;
+use super::setups::{self, Files, Setup, Work};
+use host::stop::Stop;
+use std::time::Duration;
+use workloads::tpcc::Scale;
+
+/// As many as the paper has.
+pub const CLIENTS: u32 = 100;
+
+/// See the module.
+pub struct Load<'a> {
+    programs: &'a Programs,
+    work: Work,
+    files: Option<Files>,
+    seed: u64,
+    stop: &'a Stop,
+}
+
+/// What a phase came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Phase {
+    /// Transactions a second.
+    pub per_s: f64,
+    /// Their mean response.
+    pub mean_ms: f64,
+}
+
+impl<'a> Load<'a> {
+    /// Without any tables yet.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn new(setup: &Setup, programs: &'a Programs, stop: &'a Stop) -> anyhow::Result<Load<'a>> {
+        let files = match setup.work {
+            Work::Scripts { scripts, .. } => Some(setups::write(scripts)?),
+            Work::Tpcc(_) | Work::Tpcb(_) => None,
+        };
+        Ok(Load { programs, work: setup.work, files, seed: 0, stop })
+    }
+
+    /// Makes the tables there.
+    ///
+    /// # Errors
+    /// What the server says; a stop.
+    pub fn fill(&self, target: &Target) -> anyhow::Result<()> {
+        match self.work {
+            Work::Tpcc(warehouses) => {
+                tpcc::load(std::slice::from_ref(target), Scale::small(warehouses), 42, self.stop).map(drop)
+            }
+            Work::Tpcb(scale) => pgbench::initialise(self.programs, target, scale, self.stop),
+            Work::Scripts { tables, .. } => setups::fill(target, tables),
+        }
+    }
+
+    /// All clients, for so long.
+    ///
+    /// # Errors
+    /// A stop; a transaction that fails.
+    pub fn phase(&mut self, target: &Target, length: Duration) -> anyhow::Result<Phase> {
+        let script = match (&self.work, &self.files) {
+            (Work::Tpcc(warehouses), _) => {
+                self.seed += 1;
+                let driven = tpcc::drive(target, Scale::small(*warehouses), CLIENTS, self.seed, length, self.stop)?;
+                return Ok(Phase { per_s: driven.committed_per_s(), mean_ms: driven.latency_of_all().mean_us() / 1e3 });
+            }
+            (_, Some(files)) => Script::Files(&files.all),
+            (_, None) => Script::BuiltIn("tpcb-like"),
+        };
+        let run = pgbench::run(self.programs, target, script, Protocol::Extended, CLIENTS, length, self.stop)?;
+        Ok(Phase { per_s: run.per_s, mean_ms: run.latency.mean_us() / 1e3 })
+    }
+}

@@ -1,0 +1,262 @@
+//! What the host and the kernel did during a phase, beside what the client saw: the part of a latency that is no server's.
+//!
+//! Two bare sleepers, one in the real-time class where that is allowed and an ordinary one, wake at a fixed pace and do next to nothing.
+//! How late they wake is the machine's own: nobody could have answered sooner. (The kernel lets an ordinary thread sleep 50 µs
+//! longer than it asks for.) The counters are those of the threads named `network`, which read from clients and run short statements.
+//!
+//! **Invariant:** nothing here is derived from the client's latencies; a counter that the kernel does not show is absent, not 0.
+
+use super::super::servers::Target;
+use crate::background::Background;
+use preempt::os;
+use stage::Histogram;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+/// From one waking of a sleeper to the next.
+const PERIOD: Duration = Duration::from_millis(2);
+/// Above the urgent client's.
+const PRIORITY: i32 = 30;
+/// The number of `futex` on x86-64, in which a thread waits for a mutex or a latch.
+const FUTEX: &[u8] = b"202 ";
+
+/// A watch over one phase.
+pub struct Watch {
+    before: Counters,
+    threads: Arc<Vec<Thread>>,
+    ordinary: Background<Slept>,
+    realtime: Option<Background<Slept>>,
+}
+
+/// What it saw.
+#[derive(Clone, Debug, Default)]
+pub struct HostSeen {
+    /// How late an ordinary thread wakes.
+    pub sleeper: Histogram,
+    /// How late one in the real-time class does.
+    pub realtime_sleeper: Option<Histogram>,
+    /// The share of all processors' time that the hypervisor gave to others.
+    pub steal: Option<f64>,
+    /// The server's threads that read from clients.
+    pub network: Option<NetworkSeen>,
+}
+
+/// Threads of the network during a phase, all together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NetworkSeen {
+    /// Microseconds that one was ready and had no processor, each time that it got one.
+    pub delay_us: f64,
+    /// How often in a second another thread took the processor from one.
+    pub taken_per_s: f64,
+    /// Page faults a second.
+    pub faults_per_s: f64,
+    /// The share of the time in which one slept for a mutex or a latch, by samples.
+    pub locked: Option<f64>,
+}
+
+/// A thread of the server.
+struct Thread {
+    schedstat: File,
+    status: File,
+    stat: File,
+    /// The system call in which it is.
+    syscall: Option<File>,
+}
+
+/// What the kernel has counted so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Counters {
+    at_ns: u64,
+    steal: u64,
+    total: u64,
+    waited_ns: u64,
+    runs: u64,
+    taken: u64,
+    faults: u64,
+}
+
+/// What a sleeper saw.
+#[derive(Clone, Debug, Default)]
+struct Slept {
+    late: Histogram,
+    samples: u64,
+    locked: u64,
+    is_realtime: bool,
+}
+
+impl Watch {
+    /// Begins to watch a server's threads, if it is of this machine, and the host.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn start(target: &Target) -> anyhow::Result<Watch> {
+        let pid = target.processes().map(super::super::processes::Processes::parent);
+        let threads = Arc::new(pid.map(threads).unwrap_or_default());
+        let looked_at = Arc::clone(&threads);
+        let ordinary = Background::start("sleeper", move |is_over| Ok(sleep(is_over, &looked_at)))?;
+        let realtime = os::realtime_allowed().then(|| {
+            Background::start("sleeper-rt", |is_over| {
+                let is_realtime = os::set_realtime(PRIORITY).is_ok();
+                Ok(Slept { is_realtime, ..sleep(is_over, &[]) })
+            })
+        });
+        Ok(Watch { before: Counters::read(&threads), threads, ordinary, realtime: realtime.transpose()? })
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// A sleeper panicked.
+    pub fn stop(self) -> anyhow::Result<HostSeen> {
+        let after = Counters::read(&self.threads);
+        let slept = self.ordinary.stop()?;
+        let realtime = self.realtime.map(Background::stop).transpose()?;
+        let can_sample = 0 < slept.samples;
+        let locked = can_sample.then(|| slept.locked as f64 / slept.samples as f64);
+        Ok(HostSeen {
+            sleeper: slept.late,
+            realtime_sleeper: realtime.filter(|slept| slept.is_realtime).map(|slept| slept.late),
+            steal: self.before.steal(&after),
+            network: (!self.threads.is_empty()).then(|| self.before.network(&after, locked)),
+        })
+    }
+}
+
+/// Wakes at a fixed pace, and looks at what the threads do.
+fn sleep(is_over: &AtomicBool, threads: &[Thread]) -> Slept {
+    let mut slept = Slept::default();
+    let mut due_ns = os::now_ns();
+    while !is_over.load(SeqCst) {
+        due_ns += PERIOD.as_nanos() as u64;
+        loop {
+            let left = due_ns.saturating_sub(os::now_ns());
+            if left == 0 || is_over.load(SeqCst) {
+                break;
+            }
+            std::thread::sleep(Duration::from_nanos(left));
+        }
+        slept.late.record_ns(os::now_ns().saturating_sub(due_ns));
+        // Who is late skips what it has missed: otherwise one wait would count many times.
+        due_ns = due_ns.max(os::now_ns().saturating_sub(PERIOD.as_nanos() as u64));
+        for syscall in threads.iter().filter_map(|thread| thread.syscall.as_ref()) {
+            let mut bytes = [0; 16];
+            if let Ok(count) = syscall.read_at(&mut bytes, 0) {
+                slept.samples += 1;
+                slept.locked += u64::from(bytes[..count].starts_with(FUTEX));
+            }
+        }
+    }
+    slept
+}
+
+/// The threads of this process that read from clients.
+fn threads(pid: u32) -> Vec<Thread> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let open = |task: fs::DirEntry| {
+        let file = |name: &str| File::open(task.path().join(name)).ok();
+        let name = fs::read_to_string(task.path().join("comm")).ok()?;
+        if !name.starts_with("network") {
+            return None;
+        }
+        let (schedstat, status, stat) = (file("schedstat")?, file("status")?, file("stat")?);
+        let syscall = file("syscall").filter(|file| file.read_at(&mut [0; 16], 0).is_ok());
+        Some(Thread { schedstat, status, stat, syscall })
+    };
+    tasks.flatten().filter_map(open).collect()
+}
+
+impl Counters {
+    fn read(threads: &[Thread]) -> Counters {
+        let mut counters = Counters { at_ns: os::now_ns(), ..Counters::default() };
+        let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+        (counters.steal, counters.total) = steal_of(&text).unwrap_or_default();
+        for thread in threads {
+            let text = |file: &File| {
+                let mut bytes = [0; 4_096];
+                let count = file.read_at(&mut bytes, 0).unwrap_or(0);
+                String::from_utf8_lossy(&bytes[..count]).into_owned()
+            };
+            let (waited_ns, runs) = schedstat_of(&text(&thread.schedstat)).unwrap_or_default();
+            counters.waited_ns += waited_ns;
+            counters.runs += runs;
+            counters.taken += taken_of(&text(&thread.status)).unwrap_or_default();
+            counters.faults += faults_of(&text(&thread.stat)).unwrap_or_default();
+        }
+        counters
+    }
+
+    /// Since then, the share that the hypervisor took.
+    fn steal(&self, after: &Counters) -> Option<f64> {
+        let total = after.total.checked_sub(self.total).filter(|total| 0 < *total)?;
+        Some(after.steal.saturating_sub(self.steal) as f64 / total as f64)
+    }
+
+    fn network(&self, after: &Counters, locked: Option<f64>) -> NetworkSeen {
+        let seconds = (after.at_ns - self.at_ns) as f64 / 1e9;
+        let runs = after.runs.saturating_sub(self.runs).max(1) as f64;
+        NetworkSeen {
+            delay_us: after.waited_ns.saturating_sub(self.waited_ns) as f64 / 1e3 / runs,
+            taken_per_s: after.taken.saturating_sub(self.taken) as f64 / seconds,
+            faults_per_s: after.faults.saturating_sub(self.faults) as f64 / seconds,
+            locked,
+        }
+    }
+}
+
+/// Ticks stolen, and of all kinds, of the first line of `/proc/stat`.
+fn steal_of(text: &str) -> Option<(u64, u64)> {
+    let fields = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
+    // Of user and nice time the guests' is a part, so the last two fields do not count.
+    let ticks: Vec<u64> = fields.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
+    Some((*ticks.get(7)?, ticks.iter().sum()))
+}
+
+/// Nanoseconds ready without a processor, and how often it got one.
+fn schedstat_of(text: &str) -> Option<(u64, u64)> {
+    let mut fields = text.split_ascii_whitespace().skip(1);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// How often another thread took the processor.
+fn taken_of(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?.trim().parse().ok()
+}
+
+/// Page faults, small and large.
+fn faults_of(text: &str) -> Option<u64> {
+    // The second field is a name in brackets, in which anything may stand.
+    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some(number(7)? + number(9)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_texts_are_understood() {
+        let stat = "cpu  10 20 30 400 5 6 7 80 9 9\ncpu0 1 2 3 4 5 6 7 8 0 0\n";
+        assert_eq!(steal_of(stat), Some((80, 558)));
+        assert_eq!(schedstat_of("123 456 7\n"), Some((456, 7)));
+        let status = "voluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t34\n";
+        assert_eq!(taken_of(status), Some(34));
+        let stat = "12 (network) 0) S 7 12 12 0 -1 4194560 1000 2 3 4 100 20\n";
+        assert_eq!(faults_of(stat), Some(1_003));
+        assert_eq!((steal_of("cpu"), schedstat_of(""), taken_of(""), faults_of("1 (a")), (None, None, None, None));
+    }
+
+    #[test]
+    fn rates_are_of_the_time_between() {
+        let before = Counters { at_ns: 0, steal: 10, total: 100, waited_ns: 0, runs: 10, taken: 1, faults: 5 };
+        let after =
+            Counters { at_ns: 2_000_000_000, steal: 30, total: 500, waited_ns: 50_000, runs: 20, taken: 5, faults: 25 };
+        assert_eq!(before.steal(&after), Some(0.05));
+        let seen = before.network(&after, Some(0.5));
+        let expected = NetworkSeen { delay_us: 5.0, taken_per_s: 2.0, faults_per_s: 10.0, locked: Some(0.5) };
+        assert_eq!(seen, expected);
+    }
+}

@@ -1,0 +1,322 @@
+//! The servers that are compared: Overtake and PostgreSQL as children of this process, or the one behind `--url`.
+//!
+//! **Invariant:** each server is fresh and ends with the value; what one run left is never in the next one's way.
+
+use super::client::Control;
+use super::postgres::{Cluster, Folder, Programs};
+use super::processes::Processes;
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use host::memory;
+use serde::Serialize;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Which servers.
+#[derive(Args, Clone, Debug, Serialize)]
+pub struct Which {
+    /// Measure this server alone, any that speaks the protocol; the benchmark drops and makes its tables there.
+    #[arg(long, value_name = "URL", conflicts_with = "servers")]
+    #[serde(skip)]
+    url: Option<String>,
+    /// The servers that are compared; PostgreSQL 15 is found, or installed where apt-get can.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = ["overtake", "postgres", "postgres-unlogged"])]
+    servers: Vec<Name>,
+    /// How clients connect to them.
+    #[arg(long, value_name = "WAY", default_value = "tcp", conflicts_with = "url")]
+    transport: Transport,
+}
+
+/// `--transport`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// On the loopback interface: the protocols that a client on another machine would take, less the wire.
+    Tcp,
+    /// By a unix socket, as psql and pgbench do where nothing else is said: the kernel's share is smaller.
+    Unix,
+}
+
+/// `--servers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Name {
+    /// This binary's `serve`.
+    Overtake,
+    /// PostgreSQL 15, tuned, synchronous_commit off.
+    Postgres,
+    /// The same, on UNLOGGED tables, where a benchmark writes.
+    PostgresUnlogged,
+}
+
+/// A running server.
+pub struct Server {
+    pub(super) running: Running,
+    /// Without a database.
+    pub(super) base_url: String,
+}
+
+pub(super) enum Running {
+    Overtake { child: Child, stdout: BufReader<ChildStdout>, _folder: Folder },
+    Program { child: Child, _folder: Folder },
+    Postgres(Cluster),
+    Elsewhere,
+}
+
+/// A server, and how its tables are made: what is measured.
+#[derive(Clone)]
+pub struct Target {
+    /// In figures' names.
+    pub key: &'static str,
+    /// In tables.
+    pub title: &'static str,
+    /// `postgresql://…`.
+    pub url: String,
+    /// Tables are made UNLOGGED.
+    pub is_unlogged: bool,
+    pub(super) server: Arc<Server>,
+}
+
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
+
+impl Which {
+    /// Starts the servers; `writes` says whether UNLOGGED tables make a difference.
+    ///
+    /// # Errors
+    /// A [`host::refusal::Refusal`] when PostgreSQL is not to be had; whatever a server says.
+    pub fn start(&self, writes: bool, connections_max: u32) -> anyhow::Result<Vec<Target>> {
+        if let Some(url) = &self.url {
+            return Ok(vec![elsewhere(url)?]);
+        }
+        let mut targets: Vec<Target> = Vec::new();
+        let mut postgres: Option<Arc<Server>> = None;
+        for name in &self.servers {
+            let (key, title, is_unlogged) = match name {
+                Name::Overtake => ("overtake", "Overtake", false),
+                Name::Postgres => ("postgres", "PostgreSQL 15", false),
+                Name::PostgresUnlogged => ("postgres_unlogged", "PostgreSQL 15, UNLOGGED", true),
+            };
+            if targets.iter().any(|target| target.key == key) || (is_unlogged && !writes) {
+                continue;
+            }
+            let server = match (name, &postgres) {
+                (Name::Overtake, _) => Arc::new(Server::overtake(connections_max, self.transport)?),
+                (_, Some(server)) => Arc::clone(server),
+                (_, none) => {
+                    debug_assert!(none.is_none());
+                    Arc::clone(postgres.insert(Arc::new(Server::postgres(connections_max, self.transport)?)))
+                }
+            };
+            let mut target = Target { key, title, url: format!("{}/postgres", server.base_url), is_unlogged, server };
+            target.wait()?;
+            if *name != Name::Overtake {
+                Control::connect(&target)?.batch(&format!("create database bench_{key} template template0"))?;
+                target.url = format!("{}/bench_{key}", target.server.base_url);
+            }
+            targets.push(target);
+        }
+        Ok(targets)
+    }
+}
+
+impl Transport {
+    /// The address of a server of this machine whose socket is in this folder, without the database.
+    fn url(self, port: u16, folder: &Path) -> String {
+        match self {
+            Transport::Tcp => format!("postgresql://postgres@127.0.0.1:{port}"),
+            Transport::Unix => {
+                // Separators would end the host.
+                let host = folder.display().to_string().replace('/', "%2F");
+                format!("postgresql://postgres@{host}:{port}")
+            }
+        }
+    }
+}
+
+/// The server at this address, which somebody else has started.
+///
+/// # Errors
+/// It does not answer.
+pub fn elsewhere(url: &str) -> anyhow::Result<Target> {
+    let server = Arc::new(Server { running: Running::Elsewhere, base_url: String::new() });
+    let target = Target { key: "url", title: "--url", url: url.to_owned(), is_unlogged: false, server };
+    target.wait()?;
+    Ok(target)
+}
+
+/// PostgreSQL 15 alone, over TCP, with an empty database of its own.
+///
+/// # Errors
+/// As [`Which::start`].
+pub fn postgres(connections_max: u32) -> anyhow::Result<Target> {
+    let which = Which { url: None, servers: vec![Name::Postgres], transport: Transport::Tcp };
+    which.start(true, connections_max)?.pop().context("PostgreSQL was asked for")
+}
+
+/// The same, tuned for a machine with little memory.
+///
+/// # Errors
+/// As [`Which::start`].
+pub fn small_postgres(connections_max: u32) -> anyhow::Result<Target> {
+    let server = Arc::new(Server::postgres_of(connections_max, Transport::Tcp, 512 << 20)?);
+    let url = format!("{}/postgres", server.base_url);
+    let target = Target { key: "postgres", title: "PostgreSQL 15", url, is_unlogged: false, server };
+    target.wait()?;
+    Ok(target)
+}
+
+impl Server {
+    fn overtake(connections_max: u32, transport: Transport) -> anyhow::Result<Server> {
+        Server::serve(connections_max, transport, |_| {})
+    }
+
+    /// This binary's `serve`, with more arguments.
+    pub(super) fn serve(
+        connections_max: u32,
+        transport: Transport,
+        more: impl FnOnce(&mut Command),
+    ) -> anyhow::Result<Server> {
+        let binary = std::env::current_exe().context("where this program is")?;
+        let folder = Folder::new("overtake-serve")?;
+        let mut command = Command::new(binary);
+        command.arg("serve").arg("--socket").arg(folder.path());
+        command.args(["--listen", "127.0.0.1:0", "--connections", &connections_max.to_string()]);
+        more(&mut command);
+        if std::env::var_os("OVERTAKE_LOG").is_none() {
+            command.env("OVERTAKE_LOG", "warn");
+        }
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("overtake serve")?;
+        let stdout = child.stdout.take().context("overtake serve has no output")?;
+        // It ends with this value, whatever it says.
+        let running = Running::Overtake { child, stdout: BufReader::new(stdout), _folder: folder };
+        let mut server = Server { running, base_url: String::new() };
+        let Running::Overtake { child, stdout, _folder: folder } = &mut server.running else {
+            unreachable!("it was made so");
+        };
+        let mut line = String::new();
+        let base_url = loop {
+            line.clear();
+            if stdout.read_line(&mut line).context("overtake serve")? == 0 {
+                bail!("overtake serve has ended: {}", child.wait().context("overtake serve")?);
+            }
+            if let Some(url) = base_url(&line) {
+                break url;
+            }
+        };
+        let port = base_url.rsplit(':').next().and_then(|port| port.parse().ok());
+        server.base_url = transport.url(port.context("overtake serve printed no port")?, folder.path());
+        Ok(server)
+    }
+
+    fn postgres(connections_max: u32, transport: Transport) -> anyhow::Result<Server> {
+        Server::postgres_of(connections_max, transport, memory::total_bytes().unwrap_or(4 << 30))
+    }
+
+    fn postgres_of(connections_max: u32, transport: Transport, memory_bytes: u64) -> anyhow::Result<Server> {
+        let programs = Programs::find_or_install()?;
+        let cluster = Cluster::start(&programs, memory_bytes, connections_max)?;
+        let base_url = transport.url(cluster.port(), cluster.folder());
+        Ok(Server { running: Running::Postgres(cluster), base_url })
+    }
+}
+
+/// The address in a line like `  psql "postgresql://postgres@127.0.0.1:5432/postgres"`, without the database.
+fn base_url(line: &str) -> Option<String> {
+    const SCHEME: &str = "postgresql://";
+    let (_, rest) = line.split_once(SCHEME)?;
+    Some(format!("{SCHEME}{}", rest.split(['/', '"']).next()?))
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Running::Overtake { child, .. } | Running::Program { child, .. } = &mut self.running {
+            // Its data are in memory and of no further use. A cluster ends by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Target {
+    /// Whether it is ours.
+    pub fn is_overtake(&self) -> bool {
+        matches!(self.server.running, Running::Overtake { .. })
+    }
+
+    /// How clients connect to it.
+    pub fn transport(&self) -> Transport {
+        if self.url.contains("%2F") { Transport::Unix } else { Transport::Tcp }
+    }
+
+    /// Whether it is PostgreSQL started here.
+    pub fn is_postgres(&self) -> bool {
+        matches!(self.server.running, Running::Postgres(_))
+    }
+
+    /// Its processes, unless it was started by somebody else.
+    pub fn processes(&self) -> Option<Processes> {
+        match &self.server.running {
+            Running::Overtake { child, .. } | Running::Program { child, .. } => Some(Processes::of(child.id())),
+            Running::Postgres(cluster) => Some(Processes::of(cluster.pid())),
+            Running::Elsewhere => None,
+        }
+    }
+
+    /// Where its files are, if it is PostgreSQL started here.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.server.running {
+            Running::Postgres(cluster) => Some(cluster.folder()),
+            Running::Overtake { .. } | Running::Program { .. } | Running::Elsewhere => None,
+        }
+    }
+
+    /// Seconds of processor time that its processes have used.
+    ///
+    /// # Errors
+    /// They do not live.
+    pub fn processor_s(&self) -> anyhow::Result<Option<f64>> {
+        self.processes().map(Processes::processor_s).transpose()
+    }
+
+    /// Returns when it accepts connections.
+    pub(super) fn wait(&self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        loop {
+            match Control::connect(self) {
+                Ok(_) => return Ok(()),
+                Err(error) if STARTS_WITHIN < began.elapsed() || self.processes().is_none() => {
+                    let log = match &self.server.running {
+                        Running::Postgres(cluster) => cluster.log(),
+                        Running::Overtake { .. } | Running::Program { .. } | Running::Elsewhere => String::new(),
+                    };
+                    return Err(error.context(format!("{} does not answer {log}", self.title)));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_a_host() {
+        let folder = Path::new("/tmp/one");
+        assert_eq!(Transport::Unix.url(5432, folder), "postgresql://postgres@%2Ftmp%2Fone:5432");
+        assert_eq!(Transport::Tcp.url(5432, folder), "postgresql://postgres@127.0.0.1:5432");
+    }
+
+    #[test]
+    fn the_address_is_in_what_serve_prints() {
+        let line = "  psql \"postgresql://postgres@127.0.0.1:6543/postgres\"\n";
+        assert_eq!(base_url(line).as_deref(), Some("postgresql://postgres@127.0.0.1:6543"));
+        let line = "  psql \"postgresql://postgres@127.0.0.1:6543/bench_postgres\"\n";
+        assert_eq!(base_url(line).as_deref(), Some("postgresql://postgres@127.0.0.1:6543"));
+        assert_eq!(base_url("Overtake is listening.\n"), None);
+    }
+}
