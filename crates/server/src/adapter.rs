@@ -98,7 +98,7 @@ impl Cancel for Canceller {
     }
 }
 
-fn column(of: &sql::session::ColumnInfo) -> Column<'_> {
+fn column(of: &sql::plan::ColumnInfo) -> Column<'_> {
     Column {
         name: &of.name,
         table: of.table,

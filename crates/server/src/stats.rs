@@ -5,9 +5,9 @@
 
 use crate::backend::Cancel;
 use crate::conn::Gone;
+use sql::catalog::Signal;
 use sql::observe::{ActivityRow, Observe, StageRow, StatementRow, Times, normalised};
 use sql::session::TransactionStatus;
-use sql::system::Signal;
 use stage::Class;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

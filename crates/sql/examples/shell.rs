@@ -39,7 +39,7 @@ fn main() {
                 if let Outcome::Rows(rows, _) = outcome {
                     let columns = statement.columns().unwrap();
                     for row in rows.iter() {
-                        let cell = |(value, column): (&sql::Datum, &sql::session::ColumnInfo)| match value {
+                        let cell = |(value, column): (&sql::Datum, &sql::plan::ColumnInfo)| match value {
                             sql::Datum::Null => "NULL".to_owned(),
                             sql::Datum::Text(empty) if empty.is_empty() => "(empty)".to_owned(),
                             value => text::to_string(value, column.kind, &sql::types::forms::Forms::default()),

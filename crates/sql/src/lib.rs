@@ -1,10 +1,17 @@
 //! SQL as PostgreSQL speaks it, over the engine.
 //!
-//! From the bottom up: [`error`] (what a client is told), [`types`] (what a value is, and how it is written), [`datum`] (a
-//! value), [`ops`] (the one table of operators, functions and casts).
-//!
 //! **Invariant:** what cannot be done exactly as PostgreSQL 15 does it is refused with `0A000`, which names it. Collation is
 //! C, encoding UTF8, time zone UTC unless the session says otherwise.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - values: `error`, `stack`, `planning`, `pulse`, `bulk`, `holdings`, `plants`, `datum`, `types`, `ops`, `regex`
+//! - syntax: `parse`, `place`, `tags`, `fingerprint`, `overriding`
+//! - catalog: `catalog`, `roles`, `settings`, `storage`, `priority`
+//! - queries: `bind`, `plan`, `change`, `constraints`, `copy`
+//! - execution: `exec`, `explain`, `ddl`, `system`, `session`, `analytics`, `observe`
 
 pub mod analytics;
 mod bind;

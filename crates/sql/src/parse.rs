@@ -3,19 +3,22 @@
 //! **Invariant:** positions are counted in characters of the text that the client sent, the first being 1.
 
 pub(crate) mod alters;
+pub(crate) mod copy_options;
 pub(crate) mod cursors;
+pub(crate) mod explain_options;
 pub(crate) mod forms;
 mod grammar;
 mod lexer;
 pub(crate) mod maintenance;
 mod names;
-mod paths;
+pub(crate) mod paths;
 mod pieces;
 pub(crate) mod print;
 mod queries;
 mod refused;
 pub(crate) mod relations;
 pub(crate) mod rewrite;
+mod role_words;
 pub(crate) mod sequences;
 mod typos;
 
@@ -73,9 +76,9 @@ pub(crate) struct Parsed {
     /// Its text, without the semicolon.
     pub(crate) text: String,
     /// Of a COPY from or to the client, what stands behind that.
-    pub(crate) copy: Option<Vec<crate::copy::options::Written>>,
+    pub(crate) copy: Option<Vec<copy_options::Written>>,
     /// It is an `EXPLAIN` of this statement.
-    pub(crate) explain: Option<crate::explain::options::Options>,
+    pub(crate) explain: Option<explain_options::Options>,
     /// Of names in it that were cut.
     pub(crate) notices: Vec<SqlError>,
 }
@@ -228,7 +231,7 @@ fn statement_of(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>
         let text = pulse::copied(&text[offset(text, first.span.start)..offset(text, last.span.end)])?;
         return Ok(Some(Parsed { tree, text, copy: None, explain: None, notices: Vec::new() }));
     }
-    let (piece, explain) = match crate::explain::options::cut(text, piece)? {
+    let (piece, explain) = match explain_options::cut(text, piece)? {
         Some((options, piece)) => (piece, Some(options)),
         None => (piece, None),
     };
@@ -244,7 +247,7 @@ fn statement_of(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>
         None => (piece, None),
     };
     let declared = piece;
-    let (piece, copy) = match crate::copy::options::cut(text, piece)? {
+    let (piece, copy) = match copy_options::cut(text, piece)? {
         Some((piece, options)) => (piece, Some(options)),
         None => (piece, None),
     };
@@ -252,7 +255,7 @@ fn statement_of(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>
         Some((piece, what, token)) => (piece, Some((what, token))),
         None => (copied(piece)?, None),
     };
-    let piece = crate::roles::change::as_roles(&piece).unwrap_or(piece);
+    let piece = role_words::as_roles(&piece).unwrap_or(piece);
     let piece = rewrite::rewrite(text, piece)?;
     let dialect = Grammar::new();
     let mut parser = Parser::new(&dialect)
@@ -279,7 +282,7 @@ fn statement_of(text: &str, piece: &[TokenWithSpan]) -> SqlResult<Option<Parsed>
         tree = cursors::put(text, declare, tree, declared)?;
     }
     if explain.is_some() {
-        crate::explain::options::check(text, explained, &tree)?;
+        explain_options::check(text, explained, &tree)?;
     }
     let text = pulse::copied(&text[offset(text, begin)..end])?;
     Ok(Some(Parsed { tree, copy, explain, text, notices: Vec::new() }))

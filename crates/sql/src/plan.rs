@@ -9,6 +9,7 @@ mod walk;
 mod window;
 
 pub use crate::catalog::{ColumnDef, TableInfo};
+use crate::catalog::{SystemColumn, SystemTable};
 pub use crate::change::{Assignments, Change, ConflictUpdate, Modify, NewValue, OnConflict, Target};
 use crate::datum::Datum;
 pub use crate::ops::Eval;
@@ -29,6 +30,30 @@ pub(crate) use walk::{
 };
 pub use walk::{rewrite, substitute};
 pub use window::{Exclude, Frame, FrameBound, FrameUnit, RangeSteps, WindowCall, WindowFunction};
+
+/// Column of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnInfo {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: SqlType,
+    /// The number of its table, 0 if it is no table's column.
+    pub table: u32,
+    /// Its number in its table, from 1; 0 likewise.
+    pub number: i16,
+}
+
+/// Columns of a result that has those of a table.
+pub(crate) fn columns_of_system(table: &SystemTable) -> Vec<ColumnInfo> {
+    let column = |(at, column): (usize, &SystemColumn)| ColumnInfo {
+        name: column.name.clone(),
+        kind: SqlType::from(column.kind),
+        table: table.oid,
+        number: at as i16 + 1,
+    };
+    table.columns.iter().enumerate().map(column).collect()
+}
 
 /// An expression.
 #[derive(Clone, Debug)]
@@ -400,7 +425,7 @@ pub enum Plan {
         condition: Option<Expr>,
     },
     /// Rows of a table that are made when they are asked for.
-    System(Arc<crate::system::SystemTable>),
+    System(Arc<SystemTable>),
     /// Rows of a query that does not depend on where it stands: of `WITH`, or a subquery. They are made once in a run of the
     /// statement, which knows them by this number.
     Shared {

@@ -11,7 +11,6 @@ pub(crate) mod value;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::forms::Forms;
 pub use defaults::{Defaults, Setting, Source};
-pub(crate) use defs::SEARCH_PATH;
 use defs::{Context, DEFS, Def, find as position};
 use engine::Isolation;
 use stage::Class;

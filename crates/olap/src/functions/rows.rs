@@ -62,7 +62,7 @@ impl Body {
         match self {
             Body::Call { eval, frame, session } => {
                 if values.len() == frame.len() {
-                    return eval.call(values, session);
+                    return eval.call(values, &**session);
                 }
                 let mut given = values.iter();
                 let of = |constant: &Option<Datum>| match constant {
@@ -70,15 +70,15 @@ impl Body {
                     None => given.next().cloned().ok_or_else(mismatch),
                 };
                 let all = frame.iter().map(of).collect::<SqlResult<Vec<Datum>>>()?;
-                eval.call(&all, session)
+                eval.call(&all, &**session)
             }
-            Body::Cast { eval, to, session } => eval(&values[0], *to, session),
+            Body::Cast { eval, to, session } => eval(&values[0], *to, &**session),
             Body::AnyItem { all, eval, strict, items, session } => {
                 let mut result = Datum::Bool(*all);
                 for item in items {
                     let pair = [values[0].clone(), item.clone()];
                     let is_null = *strict && pair.iter().any(Datum::is_null);
-                    match if is_null { Datum::Null } else { eval.call(&pair, session)? } {
+                    match if is_null { Datum::Null } else { eval.call(&pair, &**session)? } {
                         Datum::Bool(value) if value != *all => return Ok(Datum::Bool(value)),
                         Datum::Bool(_) => {}
                         Datum::Null => result = Datum::Null,

@@ -50,18 +50,18 @@ impl Lowering<'_> {
                     values.push(value);
                 }
                 let is_null = *strict && values.iter().any(Datum::is_null);
-                Some(if is_null { Datum::Null } else { eval.call(&values, self.env)? })
+                Some(if is_null { Datum::Null } else { eval.call(&values, &**self.env)? })
             }
             Expr::Cast { eval, to, argument } => match self.computed(argument)? {
                 None => None,
                 Some(Datum::Null) => Some(Datum::Null),
-                Some(value) => Some(eval(&value, *to, self.env)?),
+                Some(value) => Some(eval(&value, *to, &**self.env)?),
             },
             Expr::Array(items) => {
                 let items = items.iter().map(|item| self.computed(item)).collect::<SqlResult<Option<Vec<_>>>>()?;
                 items.map(|items| Datum::Array(items.into()))
             }
-            Expr::Now { to } => Some(self.env.now(*to)?),
+            Expr::Now { to } => Some(sql::ops::context::now(&**self.env, *to)?),
             _ => None,
         })
     }
@@ -308,7 +308,7 @@ impl Lowering<'_> {
     /// are constants.
     fn keeps_blanks(&self, to: SqlType, eval: sql::plan::CastEval) -> bool {
         let probe = Datum::text("a ");
-        eval(&probe, to, self.env).is_ok_and(|same| same == probe)
+        eval(&probe, to, &**self.env).is_ok_and(|same| same == probe)
     }
 
     fn extreme(&self, greatest: bool, kind: Kind, arguments: &[Expr], row: &Row<'_>) -> SqlResult<Value> {

@@ -1,13 +1,13 @@
 //! The console's page, beside the server.
 
 use super::announce;
-use crate::refusal::Refusal;
 use anyhow::Context;
 use console::{Row, Shutdown, Source};
+use host::refusal::Refusal;
 use serde_json::Value;
 use server::Door;
 use sql::Datum;
-use sql::system::Lines;
+use sql::catalog::Lines;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};

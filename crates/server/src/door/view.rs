@@ -5,7 +5,7 @@
 use super::{Door, Mode};
 use gate::control::{Controller, Forecast, Move, Phase};
 use gate::{Observation, View};
-use sql::system::Lines;
+use sql::catalog::Lines;
 
 /// What there is to see.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use super::{count, ms, table, text};
 use crate::door::{Door, Mode, Moment, Row};
 use gate::control::{Expected, Move, Phase};
 use gate::{ClassObservation, ClassView, Time, Times};
-use sql::system::{Lines, ProvidedTable};
+use sql::catalog::{Lines, ProvidedTable};
 use sql::{Datum, Kind};
 
 /// Rows of one of them; none of others.

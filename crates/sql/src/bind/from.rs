@@ -9,8 +9,8 @@ use super::{Binder, Clause, Noted, Reach, Relation, Scope, columns_of, refuse, s
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parse::folded;
+use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Joins, OuterJoin, Place, Plan, SetCall, Slots, slots_of, slots_of_plan};
-use crate::session::ColumnInfo;
 use sqlparser::ast::{self, TableFactor};
 use std::sync::Arc;
 
@@ -183,13 +183,13 @@ impl Binder<'_> {
     /// A table whose rows are made when it is read.
     pub(super) fn system_in_from(
         &self,
-        table: &Arc<crate::system::SystemTable>,
+        table: &Arc<crate::catalog::SystemTable>,
         name: &str,
         alias: &Option<ast::TableAlias>,
         scope: &mut Scope<'_>,
     ) -> SqlResult<Group> {
         let first = scope.width;
-        let columns = crate::system::columns_of(table);
+        let columns = crate::plan::columns_of_system(table);
         let width = columns.len();
         let is_keyed = table.columns.first().is_some_and(|column| column.not_null);
         let relation = self.relation(name, alias, columns, first, None)?;
@@ -250,7 +250,7 @@ impl Binder<'_> {
                         Err(self.at_name(error.detail("This operation is not supported for indexes."), name))
                     }
                     crate::catalog::Relation::Sequence(sequence) => {
-                        let table = Arc::new(crate::system::sequence_table(&sequence));
+                        let table = Arc::new(crate::catalog::system::sequence_table(&sequence));
                         self.note(Binder::span_of(name), || Noted::Relation(sequence.oid));
                         self.system_in_from(&table, &sequence.name, alias, scope)
                     }

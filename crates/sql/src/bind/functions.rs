@@ -167,7 +167,7 @@ impl Binder<'_> {
             _ => {}
         }
         if let [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] = args {
-            if ops::resolve_function(name_text, &[]).is_ok() {
+            if ops::resolve_function(self.env.functions(), name_text, &[]).is_ok() {
                 let message = format!("{name_text}(*) specified, but {name_text} is not an aggregate function");
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
@@ -249,7 +249,7 @@ impl Binder<'_> {
             return called;
         }
         let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
-        let resolved = match ops::resolve_function(name, &kinds) {
+        let resolved = match ops::resolve_function(self.env.functions(), name, &kinds) {
             Ok(resolved) => resolved,
             // One value behind the name of a type is cast to it (`func_get_detail`).
             Err(error) => match (Kind::from_typname(name), <[Typed; 1]>::try_from(arguments)) {

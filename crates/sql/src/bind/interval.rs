@@ -63,7 +63,7 @@ fn with_fields(of: &ast::Interval, forms: &Forms) -> SqlResult<Typed> {
 impl Binder<'_> {
     /// A literal with fields. A definition keeps it as every `IntervalStyle` reads it.
     pub(super) fn interval_with_fields(&self, of: &ast::Interval) -> SqlResult<Typed> {
-        let typed = with_fields(of, &self.env.forms)?;
+        let typed = with_fields(of, self.env.forms())?;
         if let (Expr::Constant(value), ast::Expr::Value(written)) = (&typed.expr, &*of.value)
             && let ast::Value::SingleQuotedString(text) = &written.value
         {

@@ -10,8 +10,8 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
 use crate::parse::rewrite::{JOIN_ALIAS, mark};
+use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Typed};
-use crate::session::ColumnInfo;
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
 use sqlparser::tokenizer::Span;
 

@@ -9,8 +9,8 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
+use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Plan, SetCall, SetFunction, Typed};
-use crate::session::ColumnInfo;
 use crate::types::{Element, Kind};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr};
 

@@ -38,14 +38,14 @@ mod vectors;
 mod window;
 mod write;
 
+use crate::catalog::SessionContext;
 use crate::catalog::{State, TableInfo};
 use crate::change::Modify;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::fingerprint::of_bytes;
-use crate::ops::Env;
 use crate::place::{Place, Source};
+use crate::plan::ColumnInfo;
 use crate::plan::{Copies, Expr, Hold, Plan, SetCall, TableUse, is_same, is_same_set, new_id};
-use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast;
 use sqlparser::tokenizer::Span;
@@ -82,7 +82,7 @@ pub(crate) struct Binder<'c> {
     /// The statement's text, and the places in it.
     pub(crate) source: Source<'c>,
     /// The session's state: literals are read by its settings, so a plan is bound to them.
-    pub(crate) env: &'c Env,
+    pub(crate) env: &'c dyn SessionContext,
     /// What is known of the parameters' types.
     parameters: RefCell<Vec<Option<SqlType>>>,
     /// Queries of `WITH`, by name; inner ones hide outer ones.
@@ -254,7 +254,7 @@ impl<'c> Binder<'c> {
         catalog: &'c State,
         path: &'c [String],
         text: &'c str,
-        env: &'c Env,
+        env: &'c dyn SessionContext,
         parameters: Vec<Option<SqlType>>,
     ) -> Binder<'c> {
         Binder {

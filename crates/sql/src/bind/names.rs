@@ -7,8 +7,8 @@ use super::{Binder, Bound, Views};
 use crate::catalog::{DATABASE, Relation, TableInfo, ViewInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Plan};
-use crate::session::ColumnInfo;
 use sqlparser::ast;
 use std::sync::Arc;
 
@@ -58,13 +58,13 @@ impl Binder<'_> {
 
     /// The system's table of this name, if that is what it stands for: the system's schema is searched first, unless the path
     /// says otherwise.
-    pub(crate) fn system_table(&self, name: &Qualified) -> Option<Arc<crate::system::SystemTable>> {
-        let find = |schema: &str| crate::system::find(schema, &name.name, self.env.forms.seen.as_deref());
+    pub(crate) fn system_table(&self, name: &Qualified) -> Option<Arc<crate::catalog::SystemTable>> {
+        let find = |schema: &str| crate::catalog::system::find(schema, &name.name, self.env.seen().map(Arc::as_ref));
         if let Some(schema) = &name.schema {
             return find(schema);
         }
-        let implied = !self.path.iter().any(|schema| schema == crate::catalog::PG_CATALOG);
-        if let Some(table) = implied.then(|| find(crate::catalog::PG_CATALOG)).flatten() {
+        let implied = !self.path.iter().any(|schema| schema == crate::types::PG_CATALOG);
+        if let Some(table) = implied.then(|| find(crate::types::PG_CATALOG)).flatten() {
             return Some(table);
         }
         for schema in self.path {
@@ -113,7 +113,8 @@ impl Binder<'_> {
 
     /// Whether a schema has such a relation, the system's included.
     pub(super) fn relation_number(&self, schema: &str, name: &str) -> Option<u32> {
-        let system = || crate::system::find(schema, name, self.env.forms.seen.as_deref()).map(|table| table.oid);
+        let system =
+            || crate::catalog::system::find(schema, name, self.env.seen().map(Arc::as_ref)).map(|table| table.oid);
         self.catalog.relation_in(schema, name).map(Relation::oid).or_else(system)
     }
 

@@ -13,12 +13,12 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::folded;
+use crate::plan::ColumnInfo;
 use crate::plan::{
     Expr, Place, Plan, SetOperation, SortKey, Typed, has_working, is_volatile_plan, move_inward, new_id,
 };
 use crate::plants::is_planted;
 use crate::pulse;
-use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 use std::collections::{HashMap, HashSet};

@@ -15,10 +15,10 @@ use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::Context;
 use crate::parse::rewrite::{NO_KEY_UPDATE, mark};
+use crate::plan::ColumnInfo;
 use crate::plan::{
     AggregateCall, Expr, Hold, Joins, Lock, Place, Plan, SetOperation, Slots, SortKey, Typed, WindowCall, slots_of,
 };
-use crate::session::ColumnInfo;
 use crate::types::{Kind, SqlType};
 use engine::{RowLock, TableLock, Wait};
 use sqlparser::ast::{self, Spanned};

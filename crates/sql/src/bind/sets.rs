@@ -296,7 +296,7 @@ impl Binder<'_> {
             [schema, own] => return Err(self.foreign_function(schema, own, args, scope)),
             _ => return Err(SqlError::unsupported("this function in FROM")),
         };
-        if let (Some(table), [], false) = (crate::system::function_in_from(name), args, is_numbered) {
+        if let (Some(table), [], false) = (crate::catalog::system::function_in_from(name), args, is_numbered) {
             return self.system_in_from(&table, name, alias, scope);
         }
         let clause = scope.clause.replace(Clause::From);

@@ -3,7 +3,7 @@
 use super::{Binder, Noted};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{self, Context, Env};
+use crate::ops::{self, CallContext, Context};
 use crate::plan::{Expr, Typed};
 use crate::types::forms::Forms;
 use crate::types::{Kind, SqlType, modifier, text};
@@ -102,10 +102,10 @@ impl Binder<'_> {
                     let element = to.element().map_or(to.kind, |element| element.kind);
                     let is_cut = context == Context::Explicit && matches!(element, Kind::Varchar | Kind::Bpchar);
                     let read_as = if is_cut { to.kind.into() } else { to };
-                    let value = text::input(&text, read_as, &self.env.forms);
+                    let value = text::input(&text, read_as, self.env.forms());
                     let expr = Expr::Constant(value.map_err(|error| {
                         // That the value does not fit the modifier is another matter than that it is none.
-                        match text::input(&text, to.kind.into(), &self.env.forms) {
+                        match text::input(&text, to.kind.into(), self.env.forms()) {
                             Ok(_) if to.kind != Kind::Interval => error.nowhere(),
                             _ => self.at_place(error, place),
                         }
@@ -341,8 +341,8 @@ impl Binder<'_> {
 /// Applies the modifier: rounds, pads, or refuses what is too long; an explicit cast cuts it off.
 fn modified(expr: Expr, to: SqlType, context: Context) -> Expr {
     let eval = match context {
-        Context::Explicit => |datum: &Datum, to: SqlType, _: &Env| modifier::apply(datum.clone(), to, true),
-        _ => |datum: &Datum, to: SqlType, _: &Env| modifier::apply(datum.clone(), to, false),
+        Context::Explicit => |datum: &Datum, to: SqlType, _: &dyn CallContext| modifier::apply(datum.clone(), to, true),
+        _ => |datum: &Datum, to: SqlType, _: &dyn CallContext| modifier::apply(datum.clone(), to, false),
     };
     Expr::Cast { eval, to, argument: Box::new(expr) }
 }

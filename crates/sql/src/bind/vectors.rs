@@ -34,7 +34,7 @@ impl Binder<'_> {
             let is_taken = |(at, kind): (usize, &Kind)| array_of(*kind).is_none_or(|array| declared(at) != Some(array));
             kinds.iter().enumerate().all(is_taken)
         };
-        if ops::resolve_function(name, &kinds).is_ok_and(|found| takes_them(found.function)) {
+        if ops::resolve_function(self.env.functions(), name, &kinds).is_ok_and(|found| takes_them(found.function)) {
             return None;
         }
         Some(self.call_as_arrays(name, arguments))

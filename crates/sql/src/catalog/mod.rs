@@ -8,11 +8,16 @@
 //! Nobody who only reads or writes rows waits for it.) A table's description that is out of date is *retired* before the
 //! locks of those who changed it are released: whoever has waited to write to the table finds that out under the lock.
 
+mod context;
+mod provider;
 mod publication;
 mod relation;
 mod seen;
 mod state;
+pub(crate) mod system;
 
+pub use context::SessionContext;
+pub use provider::{Lines, ProvidedTable, Provider, Signal};
 pub(crate) use publication::Publication;
 pub(crate) use relation::Counted;
 pub use relation::{
@@ -20,8 +25,8 @@ pub use relation::{
     IndexMethod, IndexOrder, Relation, Sequence, SequenceValue, SharedSequence, TableInfo, ViewInfo,
 };
 pub use seen::Seen;
-pub(crate) use state::parts as name_parts;
 pub use state::{Schema, State};
+pub use system::{SystemColumn, SystemTable};
 
 use crate::error::{SqlError, SqlResult};
 use engine::{Advisory, Replaced};
@@ -32,8 +37,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub const DATABASE: &str = "postgres";
 /// The schema of what names no other.
 pub const PUBLIC: &str = "public";
-/// The schema of PostgreSQL's own tables, functions and types.
-pub const PG_CATALOG: &str = "pg_catalog";
 /// The role that owns what nobody else does.
 pub const OWNER: &str = "postgres";
 /// Numbers below are PostgreSQL's own.

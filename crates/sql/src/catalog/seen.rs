@@ -2,9 +2,8 @@
 //!
 //! **Invariant:** it is the catalog, the search path and the server by which the statement was bound, or is about to be.
 
-use super::State;
+use super::{Provider, State};
 use crate::roles::Roles;
-use crate::system::Provider;
 use std::fmt;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 
 use super::{OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::types::text::{NAME_MAX, clipped};
+use crate::types::text::name_parts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -232,7 +232,7 @@ impl State {
     /// # Errors
     /// `42P01`, `42602`
     pub fn relation_written(&self, path: &[String], text: &str) -> SqlResult<&Relation> {
-        let parts = parts(text).ok_or_else(|| SqlError::new(SqlState("42602"), "invalid name syntax"))?;
+        let parts = name_parts(text).ok_or_else(|| SqlError::new(SqlState("42602"), "invalid name syntax"))?;
         let found = match &parts[..] {
             [name] => self.relation(path, name),
             [schema, name] => self.relation_in(schema, name),
@@ -242,48 +242,6 @@ impl State {
         found.ok_or_else(|| {
             SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", parts.join(".")))
         })
-    }
-}
-
-/// The parts of a name as it is written: folded, unless they stand in quotes.
-pub(crate) fn parts(text: &str) -> Option<Vec<String>> {
-    let mut parts = Vec::new();
-    let mut rest = text.trim();
-    loop {
-        if let Some(quoted) = rest.strip_prefix('"') {
-            let mut part = String::new();
-            let mut letters = quoted.char_indices().peekable();
-            let end = loop {
-                match letters.next()? {
-                    (at, '"') if letters.peek().is_some_and(|(_, next)| *next == '"') => {
-                        letters.next();
-                        let _ = at;
-                        part.push('"');
-                    }
-                    (at, '"') => break at + 1,
-                    (_, letter) => part.push(letter),
-                }
-            };
-            if part.is_empty() {
-                return None;
-            }
-            parts.push(clipped(&part, NAME_MAX).to_owned());
-            rest = quoted[end..].trim_start();
-        } else {
-            let end = rest.find('.').unwrap_or(rest.len());
-            let word = rest[..end].trim_end();
-            let is_word = word.chars().all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '$');
-            if word.is_empty() || !is_word || word.starts_with(|first: char| first.is_ascii_digit() || first == '$') {
-                return None;
-            }
-            parts.push(clipped(&word.to_lowercase(), NAME_MAX).to_owned());
-            rest = &rest[end..];
-        }
-        match rest.strip_prefix('.') {
-            Some(more) => rest = more.trim_start(),
-            None if rest.is_empty() => return Some(parts),
-            None => return None,
-        }
     }
 }
 

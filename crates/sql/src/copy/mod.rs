@@ -5,12 +5,11 @@
 
 pub(crate) mod csv;
 pub(crate) mod fields;
-pub(crate) mod options;
 pub(crate) mod out;
 pub(crate) mod read;
 
+pub(crate) use crate::parse::copy_options::{Format, Options};
 pub(crate) use fields::{Field, Fields};
-pub(crate) use options::{Format, Options};
 pub(crate) use read::{Next, Reader};
 
 use crate::error::{SqlError, SqlState};

@@ -2,9 +2,9 @@
 //!
 //! **Invariant:** what is written here, the readers beside it read back as it was.
 
-use super::options::{Format, Options};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::copy_options::{Format, Options};
 use crate::types::forms::Forms;
 use crate::types::{SqlType, binary, text};
 

@@ -2,9 +2,9 @@
 //!
 //! **Invariant:** a reader goes on behind a row only when the row was there as a whole; until then it has changed nothing.
 
-use super::options::{Format, Options};
 use super::{Field, Fields, bad};
 use crate::error::{SqlError, SqlResult};
+use crate::parse::copy_options::{Format, Options};
 use crate::pulse;
 use crate::types::binary::utf8;
 use std::ops::Range;

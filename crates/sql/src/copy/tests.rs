@@ -1,10 +1,10 @@
 //! Goal: rows come back as they were written, in each format, wherever the data are cut. Method: small texts with everything
 //! special in them, cut at every byte.
 
-use super::options::Named;
 use super::out::Writer;
 use super::{Fields, Format, Next, Options, Reader};
 use crate::datum::Datum;
+use crate::parse::copy_options::Named;
 use crate::types::forms::Forms;
 use crate::types::{Kind, SqlType};
 

@@ -657,7 +657,7 @@ impl Ddl<'_> {
     fn owner(&self, to: &ast::Owner) -> SqlResult<String> {
         let ast::Owner::Ident(name) = to else { return Ok(self.user()) };
         let name = folded(name);
-        let roles = self.run.env.forms.seen.as_ref().map(|seen| &seen.roles);
+        let roles = self.run.env.seen.as_ref().map(|seen| &seen.roles);
         if roles.is_some_and(|roles| roles.get(&name).is_none()) {
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")));
         }

@@ -162,7 +162,7 @@ impl Run<'_> {
                 }
                 result
             }
-            Expr::Now { to } => self.env.now(*to)?,
+            Expr::Now { to } => crate::ops::context::now(self.env, *to)?,
             Expr::Sequence { call, arguments } => self.sequence(*call, arguments, rows)?,
             Expr::Advisory { call, arguments } => self.advisory(*call, arguments, rows)?,
         })

@@ -6,8 +6,9 @@ use super::{Rows, Run};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::arrays::split;
-use crate::ops::{Env, compare, impossible};
+use crate::ops::{compare, impossible};
 use crate::plan::{Expr, SetCall, SetFunction};
+use crate::session::Env;
 
 /// The values that are left of a set.
 pub(super) type Set = Box<dyn Iterator<Item = SqlResult<Datum>>>;

@@ -2,7 +2,6 @@
 //!
 //! **Invariant:** a figure that was not measured is not written.
 
-pub(crate) mod options;
 mod rows;
 mod write;
 

@@ -7,12 +7,12 @@ use super::{Actual, Fact, Node, Told, Value};
 use crate::catalog::{Seen, TableInfo};
 use crate::change::{Assignments, Change, Modify, NewValue};
 use crate::exec::Probe;
-use crate::ops::Env;
 use crate::plan::{
     Access, AggregateCall, Expr, Joins, Kept, KeyValue, Limit, List, Over, Plan, SetFunction, SetOperation, SortKey,
     Source, Step, WindowFunction,
 };
 use crate::pulse;
+use crate::session::Env;
 use crate::system::deparse::{Shown, shown};
 use crate::types::Kind;
 use std::cell::{Cell, RefCell};

@@ -1,7 +1,7 @@
 //! Plans as text and as JSON, in PostgreSQL's forms.
 
-use super::options::Options;
 use super::{Actual, Fact, Node, Told, Value};
+use crate::parse::explain_options::Options;
 use crate::pulse::{self, ITEM};
 use std::fmt::Write;
 

@@ -3,7 +3,7 @@
 use super::build::{self, ITEMS_MAX, TextBuilder, too_many_items};
 use super::get::{impossible, int, items, text};
 use super::polymorphic::{Line, Pseudo};
-use super::{Env, Eval, Function, Operator, Plain, compare, function, operator};
+use super::{CallContext, Eval, Function, Operator, Plain, compare, function, operator};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pulse;
@@ -168,7 +168,7 @@ fn width_bucket(args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Int4(thresholds.partition_point(|low| compare(low, &args[0], kind) != Ordering::Greater) as i32))
 }
 
-fn to_string(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn to_string(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let count = args.len() / 2;
     if args[0].is_null() || args[1].is_null() {
         return Ok(Datum::Null);
@@ -187,7 +187,7 @@ fn to_string(args: &[Datum], env: &Env) -> SqlResult<Datum> {
         }
         match null.filter(|_| item.is_null()) {
             Some(null) => out.push_str(null)?,
-            None => crate::types::text::build(item, kind.into(), &env.forms, &mut out)?,
+            None => crate::types::text::build(item, kind.into(), env.forms(), &mut out)?,
         }
     }
     Ok(out.finish())
@@ -357,7 +357,7 @@ pub(super) fn lines() -> Vec<Line> {
         line("trim_array", &[Array, INT], Array, trim),
         lenient(line("array_fill", &[Item, INTS], Array, fill)),
         Line { told_types: true, ..line("width_bucket", &[Compatible, Arrays], INT, width_bucket) },
-        Line { eval: Eval::InEnv(to_string), ..told(line("array_to_string", &[Array, TEXT], TEXT, concat)) },
-        Line { eval: Eval::InEnv(to_string), ..told(line("array_to_string", &[Array, TEXT, TEXT], TEXT, concat)) },
+        Line { eval: Eval::InContext(to_string), ..told(line("array_to_string", &[Array, TEXT], TEXT, concat)) },
+        Line { eval: Eval::InContext(to_string), ..told(line("array_to_string", &[Array, TEXT, TEXT], TEXT, concat)) },
     ]
 }

@@ -6,7 +6,7 @@
 
 use super::build::{self, TextBuilder};
 use super::get::{boolean, float, impossible, int, items, mistyped, numeric, out_of_range, text};
-use super::{Env, arithmetic, datetime};
+use super::{CallContext, arithmetic, datetime};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pulse;
@@ -43,22 +43,22 @@ pub struct Cast {
 }
 
 /// What changes a value's kind.
-pub type Convert = fn(&Datum, SqlType, &Env) -> SqlResult<Datum>;
+pub type Convert = fn(&Datum, SqlType, &dyn CallContext) -> SqlResult<Datum>;
 
-fn same(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
+fn same(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(datum.clone())
 }
 
 /// To a type by way of text.
-fn read(datum: &Datum, to: SqlType, env: &Env) -> SqlResult<Datum> {
-    written::input(text(datum)?, SqlType::from(to.kind), &env.forms)
+fn read(datum: &Datum, to: SqlType, env: &dyn CallContext) -> SqlResult<Datum> {
+    written::input(text(datum)?, SqlType::from(to.kind), env.forms())
 }
 
-fn without_blanks(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
+fn without_blanks(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(Datum::text(text(datum)?.trim_end_matches(' ')))
 }
 
-fn to_integer(datum: &Datum, to: SqlType, _: &Env) -> SqlResult<Datum> {
+fn to_integer(datum: &Datum, to: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     let value = match datum {
         Datum::Numeric(number) => {
             return Ok(match to.kind {
@@ -88,18 +88,18 @@ fn to_integer(datum: &Datum, to: SqlType, _: &Env) -> SqlResult<Datum> {
 }
 
 /// An oid is an unsigned integer of 32 bits; as an int4, its bits are.
-fn oid_to_integer(datum: &Datum, to: SqlType, _: &Env) -> SqlResult<Datum> {
+fn oid_to_integer(datum: &Datum, to: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(if to.kind == Kind::Int4 { Datum::Int4(int(datum)? as u32 as i32) } else { Datum::Int8(int(datum)?) })
 }
 
-fn to_oid(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
+fn to_oid(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     if let Datum::Int8(value) = datum {
         return u32::try_from(*value).map(Datum::Oid).map_err(|_| out_of_range("OID"));
     }
     Ok(Datum::Oid(int(datum)? as u32))
 }
 
-fn to_float8(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
+fn to_float8(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(Datum::Float8(match datum {
         Datum::Float4(value) => f64::from(*value),
         Datum::Numeric(number) => {
@@ -114,7 +114,7 @@ fn to_float8(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     }))
 }
 
-fn to_float4(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
+fn to_float4(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(Datum::Float4(match datum {
         Datum::Float8(value) => {
             let narrow = *value as f32;
@@ -127,7 +127,7 @@ fn to_float4(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     }))
 }
 
-fn to_numeric(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
+fn to_numeric(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(Datum::Numeric(match datum {
         Datum::Float4(value) => Numeric::from_f64(f64::from(*value), 6),
         Datum::Float8(value) => Numeric::from_f64(*value, 15),
@@ -135,7 +135,7 @@ fn to_numeric(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     }))
 }
 
-fn to_timestamp(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
+fn to_timestamp(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(match datum {
         Datum::Date(days) => Datum::Timestamp(datetime::date_to_timestamp(*days)?),
         Datum::Timestamp(micros) => Datum::Timestamp(*micros),
@@ -144,21 +144,21 @@ fn to_timestamp(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
 }
 
 /// A date or a time without a zone, as the session's clocks show it.
-fn to_timestamptz(datum: &Datum, _: SqlType, env: &Env) -> SqlResult<Datum> {
+fn to_timestamptz(datum: &Datum, _: SqlType, env: &dyn CallContext) -> SqlResult<Datum> {
     let (local, refused) = match datum {
         Datum::Date(days) => (datetime::date_to_timestamp(*days)?, "date out of range for timestamp"),
         other => (int(other)?, "timestamp out of range"),
     };
-    let moment = env.forms.moment(local).map(Datum::Timestamp);
+    let moment = env.forms().moment(local).map(Datum::Timestamp);
     moment.ok_or_else(|| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, refused))
 }
 
 /// What the session's clocks show at a moment.
-fn local(datum: &Datum, _: SqlType, env: &Env) -> SqlResult<Datum> {
-    Ok(Datum::Timestamp(env.forms.local(int(datum)?)))
+fn local(datum: &Datum, _: SqlType, env: &dyn CallContext) -> SqlResult<Datum> {
+    Ok(Datum::Timestamp(env.forms().local(int(datum)?)))
 }
 
-fn to_time(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
+fn to_time(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(match datum {
         Datum::Interval(span) => Datum::Time(split(span.micros).1),
         // An infinite moment has no time of day: NULL, as PostgreSQL gives.
@@ -168,7 +168,7 @@ fn to_time(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
 }
 
 /// An integer as a `"char"`: a byte, of which this server has only those of ASCII.
-fn to_char(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
+fn to_char(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     match int(datum)? {
         0 => Ok(Datum::text("")),
         code @ 1..=127 => Ok(Datum::text(String::from(code as u8 as char))),
@@ -177,7 +177,7 @@ fn to_char(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
     }
 }
 
-fn bool_text(datum: &Datum, _: SqlType, _: &Env) -> SqlResult<Datum> {
+fn bool_text(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(Datum::text(if boolean(datum)? { "true" } else { "false" }))
 }
 
@@ -232,7 +232,7 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
         }),
         (Timestamp, Date, Assignment, |datum, _, _| Ok(Datum::Date(datetime::timestamp_to_date(int(datum)?)))),
         (Timestamptz, Date, Assignment, |datum, _, env| {
-            Ok(Datum::Date(datetime::timestamp_to_date(env.forms.local(int(datum)?))))
+            Ok(Datum::Date(datetime::timestamp_to_date(env.forms().local(int(datum)?))))
         }),
     ];
     let integers = [Int2, Int4, Int8];
@@ -264,12 +264,12 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
     all
 }
 
-fn shown_as(datum: &Datum, kind: Kind, env: &Env) -> SqlResult<Datum> {
+fn shown_as(datum: &Datum, kind: Kind, env: &dyn CallContext) -> SqlResult<Datum> {
     if !datum.is_of(kind) {
         return Err(mistyped(datum));
     }
     let mut out = TextBuilder::default();
-    written::build(datum, kind.into(), &env.forms, &mut out)?;
+    written::build(datum, kind.into(), env.forms(), &mut out)?;
     Ok(out.finish())
 }
 

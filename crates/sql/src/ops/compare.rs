@@ -1,6 +1,6 @@
 //! Comparison: one order per type, and the operators made of it.
 
-use super::{Env, Operator, operator, operator_in};
+use super::{CallContext, Operator, operator, operator_in};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::plants::is_planted;
@@ -200,9 +200,9 @@ const MIXED: [&[Kind]; 4] = [
 ///
 /// # Errors
 /// `XX000` for any other value.
-fn in_zone(datum: &Datum, is_local: bool, env: &Env) -> SqlResult<i128> {
+fn in_zone(datum: &Datum, is_local: bool, env: &dyn CallContext) -> SqlResult<i128> {
     let of = |local: i128| match i64::try_from(local) {
-        Ok(narrow) => env.forms.moment(narrow).map_or(local, i128::from),
+        Ok(narrow) => env.forms().moment(narrow).map_or(local, i128::from),
         Err(_) => local,
     };
     Ok(match datum {
@@ -219,7 +219,7 @@ fn in_zone(datum: &Datum, is_local: bool, env: &Env) -> SqlResult<i128> {
 macro_rules! zoned {
     ($($name:literal $test:ident),*) => {
         /// Comparisons of what has no zone with what has one, and the other way round.
-        const ZONED: [(&str, super::env::InEnv, super::env::InEnv); 6] = [$((
+        const ZONED: [(&str, super::context::InContext, super::context::InContext); 6] = [$((
             $name,
             |a, env| Ok(Datum::Bool(in_zone(&a[0], true, env)?.cmp(&in_zone(&a[1], false, env)?).$test())),
             |a, env| Ok(Datum::Bool(in_zone(&a[0], false, env)?.cmp(&in_zone(&a[1], true, env)?).$test())),

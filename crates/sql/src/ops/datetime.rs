@@ -1,7 +1,7 @@
 //! Arithmetic of dates, times, moments and intervals. Infinite ones stay as they are.
 
 use super::get::{division_by_zero, float, int, interval};
-use super::{Env, Operator, operator, operator_in, prefix};
+use super::{CallContext, Operator, operator, operator_in, prefix};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Kind;
@@ -43,21 +43,21 @@ fn plus_months(days: i64, months: i32) -> i64 {
 }
 
 /// As [`plus`], where months and days are those of the session's clocks.
-pub(super) fn plus_in_zone(micros: i64, span: Interval, env: &Env) -> SqlResult<i64> {
+pub(super) fn plus_in_zone(micros: i64, span: Interval, env: &dyn CallContext) -> SqlResult<i64> {
     if is_infinite(micros) {
         return Ok(micros);
     }
     let back = |days: i64, time: i64| {
         let local = days.checked_mul(DAY).and_then(|start| start.checked_add(time));
-        local.and_then(|local| env.forms.moment(local)).ok_or_else(calendar::timestamp_out_of_range)
+        local.and_then(|local| env.forms().moment(local)).ok_or_else(calendar::timestamp_out_of_range)
     };
     let mut micros = micros;
     if span.months != 0 {
-        let (days, time) = split(env.forms.local(micros));
+        let (days, time) = split(env.forms().local(micros));
         micros = back(plus_months(days, span.months), time)?;
     }
     if span.days != 0 {
-        let (days, time) = split(env.forms.local(micros));
+        let (days, time) = split(env.forms().local(micros));
         micros = back(days + i64::from(span.days), time)?;
     }
     let (days, time) = split(micros);

@@ -1,7 +1,7 @@
 //! Fields of dates and times: `extract`, `date_part`, `date_trunc`, and what makes a date of fields.
 
 use super::get::{int, interval, text};
-use super::{Env, Function, datetime, function, function_in};
+use super::{CallContext, Function, datetime, function, function_in};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Kind;
@@ -231,8 +231,8 @@ fn trunc_timestamp(name: &str, micros: i64, kind: Kind) -> SqlResult<Datum> {
     }))
 }
 
-fn offset_at(moment: &Datum, env: &Env) -> SqlResult<i32> {
-    Ok(env.forms.zone.offset_at(int(moment)?))
+fn offset_at(moment: &Datum, env: &dyn CallContext) -> SqlResult<i32> {
+    Ok(env.forms().zone.offset_at(int(moment)?))
 }
 
 /// The zone of this name.
@@ -330,7 +330,7 @@ pub(super) fn functions() -> Vec<Function> {
             trunc_timestamp(text(&a[0])?, int(&a[1])?, Timestamp)
         }),
         function_in("date_trunc", &[Text, Timestamptz], Timestamptz, |a, env| {
-            trunc_in_zone(text(&a[0])?, int(&a[1])?, &Named::Zone(env.forms.zone.clone()))
+            trunc_in_zone(text(&a[0])?, int(&a[1])?, &Named::Zone(env.forms().zone.clone()))
         }),
         function("date_trunc", &[Text, Timestamptz, Text], Timestamptz, |a| {
             if matches!(a[1], Datum::Timestamp(i64::MAX | i64::MIN)) {
@@ -342,11 +342,11 @@ pub(super) fn functions() -> Vec<Function> {
         function("make_date", &[Int4, Int4, Int4], Date, make_date),
         function("age", &[Timestamp, Timestamp], Span, |a| datetime::age(int(&a[0])?, int(&a[1])?)),
         function_in("age", &[Timestamptz, Timestamptz], Span, |a, env| {
-            datetime::age(env.forms.local(int(&a[0])?), env.forms.local(int(&a[1])?))
+            datetime::age(env.forms().local(int(&a[0])?), env.forms().local(int(&a[1])?))
         }),
-        function_in("age", &[Timestamp], Span, |a, env| datetime::age(env.forms.today() * DAY, int(&a[0])?)),
+        function_in("age", &[Timestamp], Span, |a, env| datetime::age(env.forms().today() * DAY, int(&a[0])?)),
         function_in("age", &[Timestamptz], Span, |a, env| {
-            datetime::age(env.forms.today() * DAY, env.forms.local(int(&a[0])?))
+            datetime::age(env.forms().today() * DAY, env.forms().local(int(&a[0])?))
         }),
     ];
     all.push(function("extract", &[Text, Timestamp], Exact, |a| {

@@ -11,12 +11,12 @@ pub(crate) mod build;
 pub(crate) mod bytes;
 pub mod casts;
 pub mod compare;
+pub mod context;
 mod datetime;
-pub mod env;
 mod fields;
 mod formatting;
 pub(crate) mod get;
-mod json;
+pub(crate) mod json;
 pub(crate) mod like;
 mod math;
 mod moments;
@@ -35,7 +35,7 @@ mod trigonometry;
 pub use aggregates::{Accumulator, Aggregate, ResolvedAggregate, resolve_aggregate};
 pub use casts::{Cast, Context, find_cast};
 pub use compare::{compare, is_comparable, is_same};
-pub use env::{Env, Eval, Plain};
+pub use context::{CallContext, Eval, Plain};
 pub(crate) use get::{impossible, mistyped};
 pub use resolve::{
     ResolvedFunction, ResolvedOperator, can_coerce, common_kind, is_function, resolve_function, resolve_operator,
@@ -124,12 +124,17 @@ const fn function(name: &'static str, arguments: &'static [Kind], result: Kind, 
 }
 
 /// As [`operator`], for one that depends on the session's state.
-const fn operator_in(name: &'static str, left: Kind, right: Kind, result: Kind, eval: env::InEnv) -> Operator {
-    Operator { name, left: Some(left), right, result, strict: true, eval: Eval::InEnv(eval) }
+const fn operator_in(name: &'static str, left: Kind, right: Kind, result: Kind, eval: context::InContext) -> Operator {
+    Operator { name, left: Some(left), right, result, strict: true, eval: Eval::InContext(eval) }
 }
 
 /// As [`function`], for one that depends on the session's state.
-const fn function_in(name: &'static str, arguments: &'static [Kind], result: Kind, eval: env::InEnv) -> Function {
+const fn function_in(
+    name: &'static str,
+    arguments: &'static [Kind],
+    result: Kind,
+    eval: context::InContext,
+) -> Function {
     Function {
         name,
         arguments,
@@ -138,7 +143,7 @@ const fn function_in(name: &'static str, arguments: &'static [Kind], result: Kin
         strict: true,
         volatile: false,
         told_types: false,
-        eval: Eval::InEnv(eval),
+        eval: Eval::InContext(eval),
     }
 }
 
@@ -147,15 +152,9 @@ pub(crate) const fn line_in(
     name: &'static str,
     arguments: &'static [Kind],
     result: Kind,
-    eval: env::InEnv,
+    eval: context::InContext,
 ) -> Function {
     function_in(name, arguments, result, eval)
-}
-
-/// The lines by name. Made at the first use, which is a statement's analysis: no urgent context comes here first.
-struct Table {
-    operators: HashMap<&'static str, Vec<&'static Operator>>,
-    functions: HashMap<&'static str, Vec<&'static Function>>,
 }
 
 fn by_name<T>(lines: Vec<T>, name: impl Fn(&T) -> &'static str) -> HashMap<&'static str, Vec<&'static T>> {
@@ -166,7 +165,8 @@ fn by_name<T>(lines: Vec<T>, name: impl Fn(&T) -> &'static str) -> HashMap<&'sta
     table
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
+/// Operators by name. Made at the first use, which is a statement's analysis: no urgent context comes here first.
+static OPERATORS: LazyLock<HashMap<&'static str, Vec<&'static Operator>>> = LazyLock::new(|| {
     let operators = [
         arithmetic::operators(),
         compare::operators(),
@@ -178,34 +178,42 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         strings::operators(),
         json::operators(),
     ];
-    let functions = [
-        crate::system::functions(),
-        session::functions(),
-        regexp::functions(),
-        arrays::functions(),
-        text_functions::functions(),
-        bytes::functions(),
-        moments::functions(),
-        trigonometry::functions(),
-        math::functions(),
-        strings::functions(),
-        like::functions(),
-        fields::functions(),
-        formatting::functions(),
-        json::functions(),
-    ];
-    Table {
-        operators: by_name(operators.into_iter().flatten().collect(), |line| line.name),
-        functions: by_name(functions.into_iter().flatten().collect(), |line| line.name),
-    }
+    by_name(operators.into_iter().flatten().collect(), |line| line.name)
 });
 
-/// All operators of a name.
+/// Operators of a name.
 pub fn operators_named(name: &str) -> &'static [&'static Operator] {
-    TABLE.operators.get(name).map_or(&[], Vec::as_slice)
+    OPERATORS.get(name).map_or(&[], Vec::as_slice)
 }
 
-/// All functions of a name.
-pub fn functions_named(name: &str) -> &'static [&'static Function] {
-    TABLE.functions.get(name).map_or(&[], Vec::as_slice)
+/// Functions by name: those of values, and those that an upper layer adds.
+#[derive(Debug)]
+pub struct FunctionTable(HashMap<&'static str, Vec<&'static Function>>);
+
+impl FunctionTable {
+    /// Makes a table of the functions of values and of `more`, which come first. A process makes one: its lines stay for ever.
+    pub fn with(more: Vec<Function>) -> FunctionTable {
+        let functions = [
+            more,
+            session::functions(),
+            regexp::functions(),
+            arrays::functions(),
+            text_functions::functions(),
+            bytes::functions(),
+            moments::functions(),
+            trigonometry::functions(),
+            math::functions(),
+            strings::functions(),
+            like::functions(),
+            fields::functions(),
+            formatting::functions(),
+            json::functions(),
+        ];
+        FunctionTable(by_name(functions.into_iter().flatten().collect(), |line| line.name))
+    }
+
+    /// Functions of a name.
+    pub fn named(&self, name: &str) -> &[&'static Function] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
 }

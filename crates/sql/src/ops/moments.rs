@@ -1,7 +1,7 @@
 //! Functions that make, cut and adjust dates, times and intervals.
 
+use super::context::InContext;
 use super::datetime::{plus, plus_in_zone};
-use super::env::InEnv;
 use super::fields::zone_named;
 use super::get::{float, int, interval, mistyped, text};
 use super::{Function, Plain, function, function_in};
@@ -242,7 +242,7 @@ pub(super) fn functions() -> Vec<Function> {
             local_of(a).map(Datum::Timestamp)
         }),
         function_in("make_timestamptz", &[Int4, Int4, Int4, Int4, Int4, Float8], Timestamptz, |a, env| {
-            let moment = env.forms.moment(local_of(a)?).ok_or_else(calendar::timestamp_out_of_range)?;
+            let moment = env.forms().moment(local_of(a)?).ok_or_else(calendar::timestamp_out_of_range)?;
             Ok(Datum::Timestamp(moment))
         }),
         function("make_timestamptz", &[Int4, Int4, Int4, Int4, Int4, Float8, Text], Timestamptz, |a| {
@@ -273,11 +273,11 @@ pub(super) fn functions() -> Vec<Function> {
         let own: &'static [Kind] = Box::leak(Box::new([kind; 4]));
         all.push(Function { strict: false, ..function("overlaps", own, Bool, plain) });
     }
-    let local: InEnv = |a, _| {
+    let local: InContext = |a, _| {
         let end = |start: &Datum, end: &Datum| end_of(start, end, plus);
         Ok(overlaps([moment_of(&a[0])?, end(&a[0], &a[1])?], [moment_of(&a[2])?, end(&a[2], &a[3])?]))
     };
-    let zoned: InEnv = |a, env| {
+    let zoned: InContext = |a, env| {
         let end = |start: &Datum, end: &Datum| end_of(start, end, |micros, span| plus_in_zone(micros, span, env));
         Ok(overlaps([moment_of(&a[0])?, end(&a[0], &a[1])?], [moment_of(&a[2])?, end(&a[2], &a[3])?]))
     };

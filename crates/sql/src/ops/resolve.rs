@@ -3,7 +3,7 @@
 //! The selection is `func_select_candidate` of PostgreSQL's parser, step for step; the comments name its steps.
 
 use super::casts::{self, Cast, Context, find_cast};
-use super::{Function, Operator, functions_named, operators_named, polymorphic};
+use super::{Function, FunctionTable, Operator, operators_named, polymorphic};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Kind;
@@ -251,17 +251,18 @@ fn declared(function: &Function, count: usize) -> Option<Vec<Kind>> {
     (kinds.len() == count).then_some(kinds)
 }
 
-/// Whether a function of this name is in the table.
-pub fn is_function(name: &str) -> bool {
-    !functions_named(name).is_empty() || polymorphic::is_function(name)
+/// Tells whether there is a function of this name.
+pub fn is_function(functions: &FunctionTable, name: &str) -> bool {
+    !functions.named(name).is_empty() || polymorphic::is_function(name)
 }
 
 /// The function that is meant by a name, in lower case, with arguments of these kinds.
 ///
 /// # Errors
 /// `42883`, `42725`.
-pub fn resolve_function(name: &str, arguments: &[Kind]) -> SqlResult<ResolvedFunction> {
-    let candidates: Vec<(&'static Function, Vec<Kind>)> = functions_named(name)
+pub fn resolve_function(functions: &FunctionTable, name: &str, arguments: &[Kind]) -> SqlResult<ResolvedFunction> {
+    let candidates: Vec<(&'static Function, Vec<Kind>)> = functions
+        .named(name)
         .iter()
         .filter_map(|function| declared(function, arguments.len()).map(|kinds| (*function, kinds)))
         .filter(|(_, kinds)| coerces(arguments, kinds))

@@ -1,13 +1,11 @@
 //! Functions of clocks, settings, zones and chance: what they give depends on the session.
 
-use super::env::clock_us;
+use super::context::clock_us;
 use super::fields::zone_named;
 use super::get::{boolean, float, int, interval, text};
 use super::{Function, function, function_in};
-use crate::catalog::DATABASE;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::settings::VERSION;
 use crate::types::Kind;
 use crate::types::calendar::{self, SECOND, civil_of, split};
 use crate::types::text::dates::{DAYS, MONTHS};
@@ -60,9 +58,9 @@ fn at_zone(
 }
 
 /// `Sat Nov 21 22:15:00.123456 2026 UTC`.
-fn time_of_day(env: &super::Env) -> String {
+fn time_of_day(env: &dyn super::CallContext) -> String {
     let now = clock_us();
-    let (days, time) = split(env.forms.local(now));
+    let (days, time) = split(env.forms().local(now));
     let civil = civil_of(days);
     let mut out = format!("{} ", &DAYS[(days + 4).rem_euclid(7) as usize][..3]);
     out.push_str(MONTHS.get(civil.month as usize - 1).map_or("", |name| &name[..3]));
@@ -75,12 +73,12 @@ fn time_of_day(env: &super::Env) -> String {
         second % 60,
         time % SECOND,
         civil.year,
-        env.forms.zone.at(now).abbreviation
+        env.forms().zone.at(now).abbreviation
     ));
     out
 }
 
-fn current_setting(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
+fn current_setting(args: &[Datum], env: &dyn super::CallContext) -> SqlResult<Datum> {
     match env.setting(text(&args[0])?) {
         Ok(value) => Ok(Datum::text(value)),
         Err(_) if args.get(1).map_or(Ok(false), boolean)? => Ok(Datum::Null),
@@ -88,7 +86,7 @@ fn current_setting(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
     }
 }
 
-fn set_config(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
+fn set_config(args: &[Datum], env: &dyn super::CallContext) -> SqlResult<Datum> {
     if args[0].is_null() {
         return Err(SqlError::new(SqlState("22004"), "SET requires parameter name"));
     }
@@ -98,7 +96,7 @@ fn set_config(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
 }
 
 /// Version 4: random but for six bits.
-fn random_uuid(env: &super::Env) -> Datum {
+fn random_uuid(env: &dyn super::CallContext) -> Datum {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&env.random_bits().to_be_bytes());
     bytes[8..].copy_from_slice(&env.random_bits().to_be_bytes());
@@ -107,7 +105,7 @@ fn random_uuid(env: &super::Env) -> Datum {
     Datum::Uuid(bytes)
 }
 
-fn set_seed(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
+fn set_seed(args: &[Datum], env: &dyn super::CallContext) -> SqlResult<Datum> {
     let seed = float(&args[0])?;
     if !(-1.0..=1.0).contains(&seed) {
         let mut shown = String::new();
@@ -119,8 +117,8 @@ fn set_seed(args: &[Datum], env: &super::Env) -> SqlResult<Datum> {
     Ok(Datum::text(""))
 }
 
-fn sleep(seconds: f64, env: &super::Env) -> SqlResult<Datum> {
-    env.naps.nap(seconds).map(|()| Datum::text(""))
+fn sleep(seconds: f64, env: &dyn super::CallContext) -> SqlResult<Datum> {
+    env.sleep(seconds).map(|()| Datum::text(""))
 }
 
 /// A month has 30 days, as where intervals are compared.
@@ -129,12 +127,12 @@ fn seconds_of(span: crate::types::interval::Interval) -> f64 {
     days * 86_400.0 + span.micros as f64 / 1e6
 }
 
-fn user(_: &[Datum], env: &super::Env) -> SqlResult<Datum> {
-    Ok(Datum::text(&*env.user))
+fn user(_: &[Datum], env: &dyn super::CallContext) -> SqlResult<Datum> {
+    Ok(Datum::text(env.user()))
 }
 
-fn database(_: &[Datum], _: &super::Env) -> SqlResult<Datum> {
-    Ok(Datum::text(DATABASE))
+fn database(_: &[Datum], env: &dyn super::CallContext) -> SqlResult<Datum> {
+    Ok(Datum::text(env.database()))
 }
 
 /// What a session says of itself by a word or a call without arguments. A definition keeps the word, not the value.
@@ -145,7 +143,7 @@ static SAID: [Function; 7] = [
     function_in("current_role", &[], Kind::Name, user),
     function_in("current_catalog", &[], Kind::Name, database),
     function_in("current_database", &[], Kind::Name, database),
-    function_in("version", &[], Kind::Text, |_, _| Ok(Datum::text(VERSION))),
+    function_in("version", &[], Kind::Text, |_, env| Ok(Datum::text(env.version()))),
 ];
 
 /// The line of [`SAID`] with this name.
@@ -156,11 +154,11 @@ pub(crate) fn said(name: &str) -> Option<&'static Function> {
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Bool, Float8, Int4, Interval as Span, Text, Timestamp, Timestamptz, Uuid, Void};
     let volatile = |function: Function| Function { volatile: true, ..function };
-    let now = |name| function_in(name, &[], Timestamptz, |_, env| Ok(Datum::Timestamp(env.forms.now_us)));
+    let now = |name| function_in(name, &[], Timestamptz, |_, env| Ok(Datum::Timestamp(env.forms().now_us)));
     vec![
         now("now"),
         now("transaction_timestamp"),
-        function_in("statement_timestamp", &[], Timestamptz, |_, env| Ok(Datum::Timestamp(env.statement_us))),
+        function_in("statement_timestamp", &[], Timestamptz, |_, env| Ok(Datum::Timestamp(env.statement_us()))),
         volatile(function("clock_timestamp", &[], Timestamptz, |_| Ok(Datum::Timestamp(clock_us())))),
         volatile(function_in("timeofday", &[], Text, |_, env| Ok(Datum::text(time_of_day(env))))),
         function("timezone", &[Text, Timestamptz], Timestamp, |a| at_zone(a, zone_of_text, to_local)),
@@ -178,6 +176,6 @@ pub(super) fn functions() -> Vec<Function> {
         volatile(function_in("pg_sleep_until", &[Timestamptz], Void, |a, env| {
             sleep((int(&a[0])?.saturating_sub(clock_us())) as f64 / 1e6, env)
         })),
-        function_in("pg_backend_pid", &[], Int4, |_, env| Ok(Datum::Int4(env.backend_pid as i32))),
+        function_in("pg_backend_pid", &[], Int4, |_, env| Ok(Datum::Int4(env.backend_pid() as i32))),
     ]
 }

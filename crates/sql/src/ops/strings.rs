@@ -2,7 +2,7 @@
 
 use super::build::{self, TextBuilder};
 use super::get::{bytes, int, text};
-use super::{Env, Function, Operator, function, operator, operator_in};
+use super::{CallContext, Function, Operator, function, operator, operator_in};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pulse::{self, slices};
@@ -291,11 +291,11 @@ fn two(args: &[Datum]) -> SqlResult<Datum> {
 macro_rules! mixed {
     ($all:ident, $($kind:expr),*) => {$({
         const KIND: Kind = $kind;
-        fn push(out: &mut TextBuilder, datum: &Datum, env: &Env) -> SqlResult<()> {
+        fn push(out: &mut TextBuilder, datum: &Datum, env: &dyn CallContext) -> SqlResult<()> {
             // As a cast to text, which of booleans is not what is shown.
             match datum {
                 Datum::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-                other => crate::types::text::build(other, KIND.into(), &env.forms, out),
+                other => crate::types::text::build(other, KIND.into(), env.forms(), out),
             }
         }
         $all.push(operator_in("||", KIND, Kind::Text, Kind::Text, |a, env| {

@@ -3,9 +3,10 @@
 //! Each line is an expression of the smallest SQL there is (typed literals, one operator or function around them), a tab,
 //! and type and value, or the error.
 
-use super::{Context, Env, common_kind, find_cast, resolve_aggregate, resolve_function, resolve_operator};
+use super::{Context, common_kind, find_cast, resolve_aggregate, resolve_function, resolve_operator};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::session::Env;
 use crate::types::forms::Forms;
 use crate::types::{Kind, SqlType, binary, modifier, text};
 
@@ -135,7 +136,7 @@ fn evaluate(expression: &str) -> SqlResult<Typed> {
             return Ok((Datum::Bytes(bytes.into()), Kind::Bytea.into()));
         }
         let kinds: Vec<Kind> = args.iter().map(|(_, kind)| kind.kind).collect();
-        let found = resolve_function(name, &kinds)?;
+        let found = resolve_function(crate::system::all_functions(), name, &kinds)?;
         let result = found.function.result.into();
         let mut values = prepared(&args, &found.casts)?;
         values.extend(found.told_types(&kinds));
@@ -322,11 +323,13 @@ fn no_line_answers_for_values_of_other_types() {
             answered.push(format!("{name}({}): {answer:?}", kinds.join(", ")));
         }
     };
-    for operator in super::TABLE.operators.values().flatten() {
+    for operator in super::OPERATORS.values().flatten() {
         let kinds: Vec<Kind> = operator.left.into_iter().chain([operator.right]).collect();
         call(operator.name, &kinds, operator.eval);
     }
-    for function in super::TABLE.functions.values().flatten().filter(|function| !function.arguments.is_empty()) {
+    for function in
+        crate::system::all_functions().0.values().flatten().filter(|function| !function.arguments.is_empty())
+    {
         call(function.name, function.arguments, function.eval);
     }
     for from in Kind::all() {

@@ -5,7 +5,7 @@ use super::build::{self, TextBuilder};
 use super::get::{bytes, impossible, int, text};
 use super::polymorphic::{Line, Pseudo};
 use super::strings::{characters, offset};
-use super::{Env, Eval, Function, function};
+use super::{CallContext, Eval, Function, function};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pulse::{self, slices};
@@ -75,7 +75,7 @@ fn quote_nullable(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 /// Any value, as a cast to text gives it.
-fn quote_any(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn quote_any(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let kind = kind_of(args.get(1))?;
     let cast = super::find_cast(kind, Kind::Text, super::Context::Explicit);
     let value = match cast {
@@ -289,12 +289,12 @@ pub(super) fn lines() -> Vec<Line> {
         Line {
             told_types: true,
             strict: true,
-            eval: Eval::InEnv(quote_any),
+            eval: Eval::InContext(quote_any),
             ..line("quote_literal", &[Any], false, TEXT, quote_nullable)
         },
         Line {
             told_types: true,
-            eval: Eval::InEnv(quote_any),
+            eval: Eval::InContext(quote_any),
             ..line("quote_nullable", &[Any], false, TEXT, quote_nullable)
         },
         Line { told_types: true, ..line("pg_typeof", &[Raw], false, Is(Kind::Regtype), pg_typeof) },

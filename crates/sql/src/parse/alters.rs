@@ -124,7 +124,7 @@ pub(crate) fn column_change(default: &ast::Expr) -> SqlResult<Option<ColumnChang
 
 /// The parts of the name that such a mark gives to a sequence.
 fn sequence_name(mark: &str) -> Option<Vec<String>> {
-    crate::catalog::name_parts(mark.strip_prefix(SEQUENCE_NAME)?)
+    crate::types::text::name_parts(mark.strip_prefix(SEQUENCE_NAME)?)
 }
 
 /// The same, where a column is commented on with a mark.

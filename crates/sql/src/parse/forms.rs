@@ -1,10 +1,10 @@
 //! Forms of expressions and small clauses that the library does not know, said as others that it knows.
 
 use super::offset;
+use super::paths::SEARCH_PATH;
 use super::rewrite::{VALUES, closing, is_word, mark, mark_at, replace, sign, word};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pulse;
-use crate::settings::SEARCH_PATH;
 use sqlparser::ast;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 

@@ -7,8 +7,10 @@ use super::rewrite::is_word;
 use crate::error::SqlResult;
 use crate::ops::quoted_name;
 use crate::pulse;
-use crate::settings::SEARCH_PATH;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Name of the setting with the schemas where names are looked up.
+pub(crate) const SEARCH_PATH: &str = "search_path";
 
 /// Makes one string constant of the list.
 pub(super) fn lists(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {

@@ -4,9 +4,9 @@
 //! **Invariant:** a token that was put in has the place of one that the client wrote, so an error names what is there. A mark is
 //! an identifier that begins with a NUL, which no text of a client has.
 
+use super::paths::SEARCH_PATH;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pulse;
-use crate::settings::SEARCH_PATH;
 use sqlparser::ast;
 use sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};

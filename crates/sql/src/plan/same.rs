@@ -656,8 +656,8 @@ pub(crate) fn is_same_constant(left: &Datum, right: &Datum) -> bool {
 fn is_same_eval(left: Eval, right: Eval) -> bool {
     match (left, right) {
         (Eval::Plain(left), Eval::Plain(right)) => ptr::fn_addr_eq(left, right),
-        (Eval::InEnv(left), Eval::InEnv(right)) => ptr::fn_addr_eq(left, right),
-        (Eval::Plain(_), Eval::InEnv(_)) | (Eval::InEnv(_), Eval::Plain(_)) => false,
+        (Eval::InContext(left), Eval::InContext(right)) => ptr::fn_addr_eq(left, right),
+        (Eval::Plain(_), Eval::InContext(_)) | (Eval::InContext(_), Eval::Plain(_)) => false,
     }
 }
 

@@ -3,13 +3,13 @@
 use crate::bind::{Binder, Bound, CopyFrom, CopyTo, Written, column_info, refuse};
 use crate::catalog::{Relation, TableInfo};
 use crate::change::Modify;
-use crate::copy::options::Written as CopyOption;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::copy_options::Written as CopyOption;
 use crate::parse::folded;
 use crate::parse::maintenance::{self, Target};
+use crate::plan::ColumnInfo;
 use crate::plan::{Hold, Plan};
 use crate::roles::change::RoleChange;
-use crate::session::ColumnInfo;
 use crate::session::cursors::{Declare, Fetch};
 use crate::session::explain::Explain;
 use crate::session::prepared::Execute;

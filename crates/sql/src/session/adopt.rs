@@ -6,11 +6,12 @@
 
 use super::Database;
 use crate::catalog::{
-    ColumnDef, Constraint, ConstraintKind, IndexInfo, IndexMethod, ORDER, OWNER, PG_CATALOG, PUBLIC, Relation, Schema,
-    State, TableInfo,
+    ColumnDef, Constraint, ConstraintKind, IndexInfo, IndexMethod, ORDER, OWNER, PUBLIC, Relation, Schema, State,
+    TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::storage::{column_type, sql_type};
+use crate::types::PG_CATALOG;
 use engine::{AdvisoryScope, Begin, SessionOptions, Table, Wait};
 use stage::Class;
 use std::sync::Arc;

@@ -3,13 +3,14 @@
 //! **Invariant:** it only reads, has no parameters, and was bound with the settings that sessions of the database's owner begin
 //! with; the clock that it sees stands at its binding.
 
-use super::{ColumnInfo, Connect, Database};
+use super::{Connect, Database};
 use crate::analytics::Query;
 use crate::catalog::{DATABASE, OWNER};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::Env;
-use crate::ops::env::clock_us;
+use crate::ops::context::clock_us;
+use crate::plan::ColumnInfo;
 use crate::plan::Plan;
+use crate::session::Env;
 use crate::session::action::Action;
 use crate::types::SqlType;
 use std::sync::Arc;

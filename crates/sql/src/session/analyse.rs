@@ -5,7 +5,7 @@ use super::explain::Explain;
 use super::{Block, Bound, Session, Statement, wire};
 use crate::bulk::{Later, Leavings};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::env::clock_us;
+use crate::ops::context::clock_us;
 use crate::parse::{Parsed, Part, parse};
 use crate::pulse;
 use crate::stack::{self, Tree};

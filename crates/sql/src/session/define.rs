@@ -9,13 +9,14 @@ use super::run::{Needs, Ran};
 use super::{Bound, Outcome, Session, Statement, Step, Tag, read_only};
 use crate::bind::Binder;
 use crate::catalog::{Catalog, ORDER, Relation, Seen, Sequence, State, TableInfo};
-use crate::copy::options::Written as CopyOption;
 use crate::ddl::{Ddl, Made, asks_again, verb};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::parse::copy_options::Written as CopyOption;
 use crate::parse::forms;
+use crate::plan::ColumnInfo;
 use crate::plan::TableUse;
 use crate::pulse;
-use crate::session::ColumnInfo;
+use crate::system::SeenNames;
 use crate::types::SqlType;
 use engine::{Replaced, Table, TableLock};
 use sqlparser::ast;
@@ -139,7 +140,7 @@ impl Session {
     /// The catalog that the next statement sees; from here on values are read and written by it, and functions ask it. What
     /// all sessions share is touched only if it is another than before.
     pub(super) fn see_now(&mut self) -> Arc<Seen> {
-        match &self.settings.forms.seen {
+        match &self.seen {
             Some(seen)
                 if self.roles.is_none()
                     && seen.state.version() == self.version()
@@ -180,18 +181,18 @@ impl Session {
         let is_same = |seen: &&Arc<Seen>| {
             Arc::ptr_eq(&seen.state, state) && Arc::ptr_eq(&seen.path, &self.path) && Arc::ptr_eq(&seen.roles, roles)
         };
-        let seen = match self.settings.forms.seen.as_ref().filter(is_same) {
-            Some(seen) => Arc::clone(seen),
-            None => Arc::new(Seen {
+        if self.seen.as_ref().is_none_or(|seen| !is_same(&seen)) {
+            let seen = Arc::new(Seen {
                 state: Arc::clone(state),
                 path: Arc::clone(&self.path),
                 roles: Arc::clone(roles),
                 provider: self.database.provider.clone(),
-            }),
-        };
-        self.settings.forms.seen = Some(Arc::clone(&seen));
+            });
+            self.settings.forms.naming = Some(Arc::new(SeenNames(Arc::clone(&seen))));
+            self.seen = Some(seen);
+        }
         self.refresh_env();
-        seen
+        self.seen.clone().expect("it was just made")
     }
 
     /// Binds a statement by the catalog of now. What a transaction that keeps its snapshot does not know may have been
@@ -226,7 +227,7 @@ impl Session {
         let state = &seen.state;
         let tables = RefCell::default();
         let bind = || {
-            let binder = Binder::new(state, &path, text, &self.env, given.clone());
+            let binder = Binder::new(state, &path, text, &*self.env, given.clone());
             let bound = match copy {
                 Some(options) => binder.copy(tree, options),
                 None => binder.statement(tree),

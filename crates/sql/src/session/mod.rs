@@ -10,6 +10,7 @@ mod analyse;
 mod copy;
 pub(crate) mod cursors;
 mod define;
+mod env;
 pub(crate) mod explain;
 mod maintain;
 pub(crate) mod names;
@@ -26,13 +27,12 @@ mod wire;
 
 use crate::analytics::Analytics;
 use crate::bulk::Leavings;
-use crate::catalog::{Catalog, TableInfo};
+use crate::catalog::{Catalog, Seen, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{Advised, Numbers};
-use crate::ops::Env;
 pub use crate::parse::Part;
-use crate::plan::{Plan, TableUse};
+use crate::plan::{ColumnInfo, Plan, TableUse};
 use crate::planning::Planning;
 use crate::pulse::Watch;
 use crate::roles::Roles;
@@ -47,6 +47,7 @@ pub use copy::{CopyPart, CopyShape};
 pub(crate) use define::with_kept;
 use define::{Pinned, Work};
 use engine::{Engine, SessionOptions};
+pub use env::Env;
 use names::Names;
 pub use names::{Renamed, bytes_of_rows};
 pub use naps::Nap;
@@ -67,7 +68,7 @@ pub struct Database {
     engine: Engine,
     catalog: Arc<Catalog>,
     analytics: Option<Arc<dyn Analytics>>,
-    provider: Option<Arc<dyn crate::system::Provider>>,
+    provider: Option<Arc<dyn crate::catalog::Provider>>,
     server: Arc<LiveSettings>,
     roles: Arc<Roles>,
 }
@@ -96,19 +97,6 @@ pub enum TransactionStatus {
     Failed,
 }
 
-/// One column of a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ColumnInfo {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub kind: SqlType,
-    /// The number of its table, 0 if it is no table's column.
-    pub table: u32,
-    /// Its number in its table, from 1; 0 likewise.
-    pub number: i16,
-}
-
 /// A statement, analysed. It can be bound again and again, by this session only.
 #[derive(Debug)]
 pub struct Statement {
@@ -116,7 +104,7 @@ pub struct Statement {
     /// Nothing: the text was empty.
     tree: Option<Tree>,
     /// What a COPY says that the tree does not.
-    copy: Option<Vec<crate::copy::options::Written>>,
+    copy: Option<Vec<crate::parse::copy_options::Written>>,
     parameters: Vec<SqlType>,
     columns: Option<Vec<ColumnInfo>>,
     /// As it was bound last.
@@ -307,6 +295,8 @@ pub struct Session {
     /// What values depend on beside their arguments; its settings are as of `env_version`.
     env: Arc<Env>,
     env_version: u64,
+    /// Catalog of the statement under way.
+    seen: Option<Arc<Seen>>,
     notices: Vec<(&'static str, SqlError)>,
     /// The statement under way has been given before, and waits.
     is_parked: bool,
@@ -381,7 +371,7 @@ impl Database {
 
     /// With what the server knows of its sessions.
     #[must_use]
-    pub fn with_provider(self, provider: Arc<dyn crate::system::Provider>) -> Database {
+    pub fn with_provider(self, provider: Arc<dyn crate::catalog::Provider>) -> Database {
         Database { provider: Some(provider), ..self }
     }
 
@@ -427,6 +417,7 @@ impl Database {
             path_version: u64::MAX,
             env,
             env_version,
+            seen: None,
             notices,
             is_parked: false,
             is_timed: false,

@@ -7,7 +7,7 @@ use super::{Portal, Session, Statement};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::bytes_of;
-use crate::ops::env::clock_us;
+use crate::ops::context::clock_us;
 use crate::session::action::Action;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,8 +2,9 @@
 //!
 //! **Invariant:** columns that a client was told stay as they are. Those that it was not told yet are told with the rows.
 
-use super::{Action, Bound, ColumnInfo, Session, Statement};
+use super::{Action, Bound, Session, Statement};
 use crate::error::SqlResult;
+use crate::plan::ColumnInfo;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -7,14 +7,15 @@ use super::cursors::{Declare, declare_of, fetch_of};
 use super::define::Analysed;
 use super::{Bound, Session, Statement, Step};
 use crate::bind::Binder;
-use crate::copy::options::Written as CopyOption;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{Context, Env};
+use crate::ops::Context;
+use crate::parse::copy_options::Written as CopyOption;
 use crate::parse::folded;
 use crate::parse::maintenance::is_maintenance;
+use crate::plan::ColumnInfo;
 use crate::plan::Expr;
-use crate::session::ColumnInfo;
+use crate::session::Env;
 use crate::stack::Tree;
 use crate::types::SqlType;
 use sqlparser::ast;
@@ -103,7 +104,7 @@ impl Session {
         }
         let given = {
             let (state, path) = (self.state(), self.search_path()?);
-            let binder = Binder::new(&state, &path, text, &self.env, Vec::new());
+            let binder = Binder::new(&state, &path, text, &*self.env, Vec::new());
             types.iter().map(|of| binder.type_of(of).map(Some)).collect::<SqlResult<_>>()?
         };
         let (bound, parameters, columns) = self.bind_now(text, tree, None, given)?;
@@ -131,7 +132,7 @@ impl Session {
                 .detail(format!("Expected {wanted} parameters but got {given}.")));
         }
         let (state, path) = (self.state(), self.search_path()?);
-        let binder = Binder::new(&state, &path, text, &self.env, Vec::new());
+        let binder = Binder::new(&state, &path, text, &*self.env, Vec::new());
         let mut bound = Vec::with_capacity(given);
         for (at, (argument, kind)) in arguments.iter().zip(&statement.parameters).enumerate() {
             let scope = crate::bind::Scope::default();

@@ -308,7 +308,7 @@ impl Session {
         values: &[Datum],
         deadline: Option<Instant>,
     ) -> SqlResult<Option<Start>> {
-        let statement_us = crate::ops::env::clock_us();
+        let statement_us = crate::ops::context::clock_us();
         let bound = statement.bound();
         let Some(snapshot) = self.snapshot(&bound, bound.known.reads(plan))? else { return Ok(None) };
         Ok(Some(Start {

@@ -6,14 +6,15 @@
 
 use super::naps::Naps;
 use super::{Action, Block, Bound, Parked, Session, Statement, Step};
+use crate::catalog::Seen;
 use crate::catalog::{ORDER, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult};
 use crate::exec::{Changes, Memo, Run, Spent, moves};
-use crate::ops::Env;
-use crate::ops::env::clock_us;
+use crate::ops::context::clock_us;
 use crate::plan::Hold;
 use crate::pulse::{self, Watch};
+use crate::session::Env;
 use crate::types::forms::Forms;
 use engine::{AdvisoryScope, Txn, Wait};
 use std::sync::Arc;
@@ -158,7 +159,7 @@ impl Session {
             }
         }
         let has_begun = self.running.take().is_some();
-        let seen = match self.settings.forms.seen.clone().filter(|_| has_begun) {
+        let seen = match self.seen.clone().filter(|_| has_begun) {
             Some(seen) => seen,
             None => self.see_now(),
         };
@@ -348,15 +349,16 @@ impl Session {
     pub(super) fn refresh_env(&mut self) {
         let now_us = self.settings.forms.now_us;
         let is_same = self.env_version == self.settings.version();
-        let seen = |forms: &Forms| forms.seen.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
-        let is_seen = seen(&self.env.forms) == seen(&self.settings.forms);
+        let number = |seen: &Option<Arc<Seen>>| seen.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
+        let is_seen = number(&self.env.seen) == number(&self.seen);
         if is_same && is_seen && self.env.forms.now_us == now_us {
             return;
         }
         let env = Arc::make_mut(&mut self.env);
         env.forms.now_us = now_us;
         if !is_seen {
-            env.forms.seen.clone_from(&self.settings.forms.seen);
+            env.seen.clone_from(&self.seen);
+            env.forms.naming.clone_from(&self.settings.forms.naming);
         }
         if !is_same {
             env.forms = self.settings.forms.clone();

@@ -7,7 +7,7 @@ use super::define::{Pinned, Work};
 use super::{Block, Portal, Savepoint, Session, TransactionStatus};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::holdings::Use;
-use crate::ops::env::clock_us;
+use crate::ops::context::clock_us;
 use crate::roles::change::Decided;
 use engine::Begin;
 use std::sync::Arc;

@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** in the order of their names; a default is a value that the setting takes, as it is shown.
 
+use crate::parse::paths::SEARCH_PATH;
+
 /// One setting.
 #[derive(Debug)]
 pub struct Def {
@@ -56,9 +58,6 @@ pub enum Takes {
     /// Nothing else than what it is.
     Fixed,
 }
-
-/// Name of the setting with the schemas where names are looked up.
-pub(crate) const SEARCH_PATH: &str = "search_path";
 
 /// Who may change a setting, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

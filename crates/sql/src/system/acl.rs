@@ -6,7 +6,7 @@ use super::functions::{line, number, seen};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::get::{items, text as words};
-use crate::ops::{Env, Function};
+use crate::ops::{CallContext, Function};
 use crate::types::{Element, Kind};
 
 const TEXTS: Kind = Kind::Array(Element::Text);
@@ -30,7 +30,7 @@ fn defaults(kind: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// `acldefault(kind, owner)`
-fn default(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn default(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let kind = words(&args[0])?;
     let (all, own) = defaults(kind).ok_or_else(|| {
         SqlError::new(SqlState::INTERNAL_ERROR, format!("unrecognized object type abbreviation: {kind}"))

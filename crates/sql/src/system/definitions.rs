@@ -8,7 +8,7 @@ use crate::catalog::{
 };
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult};
-use crate::ops::Env;
+use crate::session::Env;
 use crate::types::Kind;
 use std::sync::Arc;
 

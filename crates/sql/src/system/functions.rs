@@ -7,20 +7,37 @@ use crate::catalog::{Relation, Seen};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::get::{boolean, int, items, text as words};
-use crate::ops::{Env, Eval, Function};
+use crate::ops::{CallContext, Eval, Function, FunctionTable};
+use crate::session::Env;
 use crate::types::{Element, Kind};
+use std::any::Any;
+use std::sync::LazyLock;
 
 pub(super) fn line(
     name: &'static str,
     arguments: &'static [Kind],
     result: Kind,
-    eval: crate::ops::env::InEnv,
+    eval: crate::ops::context::InContext,
 ) -> Function {
     Function { strict: true, ..crate::ops::line_in(name, arguments, result, eval) }
 }
 
-pub(super) fn seen(env: &Env) -> SqlResult<&Seen> {
-    env.forms.seen.as_deref().ok_or_else(|| SqlError::unsupported("a function of the catalog here"))
+/// Session of a call.
+pub(super) fn session(context: &dyn CallContext) -> SqlResult<&Env> {
+    let session = (context as &dyn Any).downcast_ref::<Env>();
+    session.ok_or_else(|| SqlError::unsupported("a function of the session here"))
+}
+
+/// Catalog of the statement of a call.
+pub(super) fn seen(context: &dyn CallContext) -> SqlResult<&Seen> {
+    let seen = session(context)?.seen.as_deref();
+    seen.ok_or_else(|| SqlError::unsupported("a function of the catalog here"))
+}
+
+/// All functions that statements may call.
+pub(crate) fn all_functions() -> &'static FunctionTable {
+    static TABLE: LazyLock<FunctionTable> = LazyLock::new(|| FunctionTable::with(functions()));
+    &TABLE
 }
 
 pub(super) fn number(value: &Datum) -> SqlResult<u32> {
@@ -42,14 +59,14 @@ fn or_null(value: Option<String>) -> SqlResult<Datum> {
 }
 
 /// What is said of an object that is found by the number of its kind of object.
-fn comment(env: &Env, of: u32, column: i64) -> SqlResult<Datum> {
+fn comment(env: &dyn CallContext, of: u32, column: i64) -> SqlResult<Datum> {
     let seen = seen(env)?;
     let usual = seen.state.schema_numbered(of).filter(|schema| schema.name == crate::catalog::PUBLIC && column == 0);
     let said = seen.state.comment(of, column as i16).or(usual.map(|_| "standard public schema"));
     or_null(said.map(str::to_owned))
 }
 
-fn describe(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn describe(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let of = number(&args[0])?;
     let is_of = match args.get(1).map(words).transpose()? {
         None | Some("pg_class") => seen(env)?.state.relation_numbered(of).is_some(),
@@ -65,14 +82,14 @@ fn describe(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     or_null(types::description(args.get(1).map(words).transpose()?, of).map(str::to_owned))
 }
 
-fn is_visible(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn is_visible(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let (seen, of) = (seen(env)?, number(&args[0])?);
     let Some((_, name)) = reg::relation_name(seen, of) else { return Ok(Datum::Null) };
     Ok(Datum::Bool(reg::relation_by_path(seen, &name) == Some(of)))
 }
 
 /// What of the path is there; with what is always searched, if that is wanted.
-fn schemas(env: &Env, implied: bool) -> SqlResult<Vec<String>> {
+fn schemas(env: &dyn CallContext, implied: bool) -> SqlResult<Vec<String>> {
     let seen = seen(env)?;
     let own = seen.path.iter().filter(|name| reg::schema_number(seen, name).is_some()).cloned().collect();
     Ok(if implied {
@@ -82,7 +99,7 @@ fn schemas(env: &Env, implied: bool) -> SqlResult<Vec<String>> {
     })
 }
 
-fn serial_sequence(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn serial_sequence(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let seen = seen(env)?;
     let of = reg::relation_number(seen, words(&args[0])?)?;
     let column = words(&args[1])?;
@@ -98,7 +115,7 @@ fn serial_sequence(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 }
 
 /// The name of a relation or a column as it must be written.
-fn relation_or_null(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn relation_or_null(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     match reg::relation_number(seen(env)?, words(&args[0])?) {
         Ok(number) => Ok(Datum::Oid(number)),
         Err(error) if error.state() == SqlState::UNDEFINED_TABLE => Ok(Datum::Null),
@@ -106,8 +123,8 @@ fn relation_or_null(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     }
 }
 
-fn named_or_null(kind: Kind, args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    match crate::types::text::input(words(&args[0])?, kind.into(), &env.forms) {
+fn named_or_null(kind: Kind, args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
+    match crate::types::text::input(words(&args[0])?, kind.into(), env.forms()) {
         Ok(number) => Ok(number),
         Err(error) if error.state().0.starts_with("42") || error.state().0.starts_with("3F") => Ok(Datum::Null),
         Err(error) => Err(error),
@@ -115,7 +132,7 @@ fn named_or_null(kind: Kind, args: &[Datum], env: &Env) -> SqlResult<Datum> {
 }
 
 /// PostgreSQL's numbers of encodings that have a name here.
-fn encoding(args: &[Datum], _: &Env) -> SqlResult<Datum> {
+fn encoding(args: &[Datum], _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(text(match integer(args.first())? {
         0 => "SQL_ASCII",
         6 => "UTF8",
@@ -124,16 +141,16 @@ fn encoding(args: &[Datum], _: &Env) -> SqlResult<Datum> {
     }))
 }
 
-fn index_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn index_definition(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     or_null(definitions::index(seen(env)?, number(&args[0])?, integer(args.get(1))?, is_true(args.get(2))?))
 }
 
-fn constraint_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
-    or_null(definitions::constraint(seen(env)?, env, number(&args[0])?, is_true(args.get(1))?)?)
+fn constraint_definition(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
+    or_null(definitions::constraint(seen(env)?, session(env)?, number(&args[0])?, is_true(args.get(1))?)?)
 }
 
 /// The text is kept as it is to be shown, but for the parentheses.
-fn expression(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn expression(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let pretty = is_true(args.get(2))?;
     if !pretty {
         return Ok(args[0].clone());
@@ -142,15 +159,15 @@ fn expression(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     let Some(table) = state.table_numbered(number(&args[1])?) else { return Ok(args[0].clone()) };
     for column in &table.columns {
         if let Some(default) = &column.default
-            && super::deparse::default(seen(env)?, env, column, default, false)? == words(&args[0])?
+            && super::deparse::default(seen(env)?, session(env)?, column, default, false)? == words(&args[0])?
         {
-            return Ok(text(super::deparse::default(seen(env)?, env, column, default, true)?));
+            return Ok(text(super::deparse::default(seen(env)?, session(env)?, column, default, true)?));
         }
     }
     Ok(args[0].clone())
 }
 
-fn view_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn view_definition(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let seen = seen(env)?;
     let of = match &args[0] {
         Datum::Text(name) => reg::relation_number(seen, name)?,
@@ -158,11 +175,11 @@ fn view_definition(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     };
     // A width to wrap at makes it pretty too.
     let pretty = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
-    or_null(definitions::view(seen, env, of, pretty)?)
+    or_null(definitions::view(seen, session(env)?, of, pretty)?)
 }
 
 /// Null for a sequence of which no value was taken.
-fn last_value(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn last_value(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let of = number(&args[0])?;
     match seen(env)?.state.relation_numbered(of) {
         Some(Relation::Sequence(sequence)) => {
@@ -177,13 +194,13 @@ fn last_value(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     }
 }
 
-fn user(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn user(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let of = number(&args[0])?;
     let name = super::server::role_name(seen(env)?, of);
     Ok(text(name.unwrap_or_else(|| format!("unknown (OID={of})"))))
 }
 
-fn format_type(args: &[Datum], _: &Env) -> SqlResult<Datum> {
+fn format_type(args: &[Datum], _: &dyn CallContext) -> SqlResult<Datum> {
     if args[0].is_null() {
         return Ok(Datum::Null);
     }
@@ -191,15 +208,15 @@ fn format_type(args: &[Datum], _: &Env) -> SqlResult<Datum> {
         None | Some(Datum::Null) => None,
         modifier => Some(integer(modifier)? as i32),
     };
-    Ok(text(types::type_name(number(&args[0])?, modifier)))
+    Ok(text(crate::types::regtype::type_name(number(&args[0])?, modifier)))
 }
 
-fn kind_of(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn kind_of(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let there = matches!(seen(env)?.state.relation_numbered(number(&args[0])?), Some(Relation::Table(_)));
     Ok(Datum::Bool(there))
 }
 
-pub(crate) fn functions() -> Vec<Function> {
+fn functions() -> Vec<Function> {
     use Kind::{Bool, Int2, Int4, Int8, Name, Oid, Regclass, Regnamespace, Regproc, Regrole, Regtype, Text};
     const NAMES: Kind = Kind::Array(Element::Name);
     let lenient = |function: Function| Function { strict: false, ..function };
@@ -261,7 +278,7 @@ pub(crate) fn functions() -> Vec<Function> {
         line("pg_sequence_last_value", &[Regclass], Int8, last_value),
         line("pg_export_snapshot", &[], Text, |_, _| Err(SqlError::unsupported("to export a snapshot"))),
         line("oidvectortypes", &[Kind::OidVector], Text, |a, _| {
-            let names = items(&a[0])?.iter().map(|item| Ok(types::type_name(number(item)?, None)));
+            let names = items(&a[0])?.iter().map(|item| Ok(crate::types::regtype::type_name(number(item)?, None)));
             Ok(text(names.collect::<SqlResult<Vec<_>>>()?.join(", ")))
         }),
         line("nameconcatoid", &[Name, Oid], Name, |a, _| {
@@ -310,6 +327,6 @@ pub(crate) fn functions() -> Vec<Function> {
     all.extend(super::signals::functions());
     all.extend(super::sizes::functions());
     all.extend(super::privileges::functions());
-    debug_assert!(all.iter().all(|line| matches!(line.eval, Eval::InEnv(_))));
+    debug_assert!(all.iter().all(|line| matches!(line.eval, Eval::InContext(_))));
     all
 }

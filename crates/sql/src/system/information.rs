@@ -98,7 +98,7 @@ fn of_type(kind: SqlType) -> Vec<(&'static str, Datum)> {
     let mut all = vec![
         ("data_type", text(if is_array { "ARRAY".to_owned() } else { kind.kind.name() })),
         ("udt_catalog", text(DATABASE)),
-        ("udt_schema", text(crate::catalog::PG_CATALOG)),
+        ("udt_schema", text(crate::types::PG_CATALOG)),
         ("udt_name", text(kind.kind.type_name())),
     ];
     let mut number = |precision: i64, radix: i64, scale: Option<i64>| {

@@ -4,7 +4,8 @@
 
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{Env, Function, impossible, mistyped};
+use crate::ops::json::quoted;
+use crate::ops::{CallContext, Function, impossible, mistyped};
 use crate::types::forms::{DateStyle, Forms};
 use crate::types::{Element, Kind, text};
 
@@ -16,31 +17,10 @@ fn all_words(values: &[Datum]) -> SqlResult<Vec<&str>> {
     values.iter().map(words).collect()
 }
 
-/// A text in JSON's quotes.
-pub(crate) fn string(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            control if u32::from(control) < 0x20 => out.push_str(&format!("\\u{:04x}", u32::from(control))),
-            other => out.push(other),
-        }
-    }
-    out.push('"');
-    out
-}
-
 /// Numbers are as they are, but for what JSON has no numbers for.
 fn number(text: &str) -> String {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
-    if is_number { text.to_owned() } else { string(text) }
+    if is_number { text.to_owned() } else { quoted(text) }
 }
 
 fn object(args: &[Datum]) -> SqlResult<Datum> {
@@ -57,11 +37,11 @@ fn object(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 /// As ISO 8601 has it, whatever DateStyle says: with a `T`, and minutes of the zone's offset.
-fn moment(value: &Datum, kind: Kind, env: &Env) -> SqlResult<Datum> {
+fn moment(value: &Datum, kind: Kind, env: &dyn CallContext) -> SqlResult<Datum> {
     if !value.is_null() && !value.is_of(kind) {
         return Err(mistyped(value));
     }
-    let forms = Forms { date_style: DateStyle::Iso, ..env.forms.clone() };
+    let forms = Forms { date_style: DateStyle::Iso, ..env.forms().clone() };
     let written = text::to_string(value, kind.into(), &forms);
     let (moment, era) = match written.strip_suffix(" BC") {
         Some(moment) => (moment, " BC"),
@@ -73,7 +53,7 @@ fn moment(value: &Datum, kind: Kind, env: &Env) -> SqlResult<Datum> {
     {
         moment.insert_str(sign + 3, ":00");
     }
-    Ok(Datum::text(string(&(moment + era))))
+    Ok(Datum::text(quoted(&(moment + era))))
 }
 
 /// Items, or members, without spaces.
@@ -88,8 +68,8 @@ pub(super) fn functions() -> Vec<Function> {
     let many =
         |name, eval| Function { strict: false, variadic: true, ..crate::ops::line_in(name, &[TEXT], TEXT, eval) };
     vec![
-        line("json_key", |a, _| Ok(Datum::text(string(words(&a[0])?)))),
-        line("json_string", |a, _| Ok(Datum::text(string(words(&a[0])?)))),
+        line("json_key", |a, _| Ok(Datum::text(quoted(words(&a[0])?)))),
+        line("json_string", |a, _| Ok(Datum::text(quoted(words(&a[0])?)))),
         line("json_number", |a, _| Ok(Datum::text(number(words(&a[0])?)))),
         many("json_object_of", |a, _| object(a)),
         many("json_record_of", |a, _| {

@@ -7,11 +7,11 @@
 
 use super::functions::{integer, line, seen};
 use super::server::DATABASE_OID;
-use super::{ProvidedTable, Rows, Source, array, int, oid, or_null, text, yes};
+use super::{Rows, Source, array, int, oid, or_null, text, yes};
 use crate::catalog::State;
 use crate::datum::Datum;
 use crate::error::SqlResult;
-use crate::ops::{Env, Function, get};
+use crate::ops::{CallContext, Function, get};
 use crate::types::{Element, Kind};
 use engine::{Advisory, LockView, Table, Waited, Wanted};
 use std::collections::{BTreeMap, HashMap};
@@ -24,26 +24,6 @@ pub(crate) fn session_name(user: &str, pid: u32) -> String {
 /// The number in a session's name. Sessions of programs that use the engine without SQL may have none.
 fn pid(session: Option<&str>) -> Option<i32> {
     session?.rsplit(' ').next()?.parse().ok()
-}
-
-/// The columns of `overtake.locks`.
-pub(super) fn table() -> ProvidedTable {
-    let columns = [
-        ("relation", Kind::Regclass),
-        ("row", Kind::Int8),
-        ("advisory", Kind::Text),
-        ("mode", Kind::Text),
-        ("granted", Kind::Bool),
-        ("woken", Kind::Bool),
-        ("pid", Kind::Int4),
-        ("class", Kind::Text),
-        ("transaction", Kind::Int8),
-        ("blocked_by", Kind::Array(Element::Int4)),
-    ];
-    ProvidedTable {
-        name: "locks".to_owned(),
-        columns: columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect(),
-    }
 }
 
 /// Locks, and whose transactions they are of.
@@ -258,7 +238,7 @@ pub(crate) fn circle(state: &State, circle: &[Waited]) -> String {
 }
 
 /// Who a session waits for. One whose wait has ended is not waiting, though it may come back to wait again.
-fn blocking_pids(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn blocking_pids(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let waiter = integer(args.first())? as i32;
     let locks = Locks::of(seen(env)?);
     let waits = |lock: &&LockView| !lock.granted && !lock.woken && locks.whose(lock.transaction) == waiter;
@@ -269,7 +249,7 @@ fn blocking_pids(args: &[Datum], env: &Env) -> SqlResult<Datum> {
 }
 
 /// Tells whether a session waits for one of these.
-fn is_blocked(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn is_blocked(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let blockers = blocking_pids(&args[..1], env)?;
     let interesting = get::items(&args[1])?.iter().map(get::int).collect::<SqlResult<Vec<_>>>()?;
     let blockers = get::items(&blockers)?.iter().map(get::int).collect::<SqlResult<Vec<_>>>()?;

@@ -11,7 +11,7 @@ use crate::catalog::{Relation, Seen};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::get::text as words;
-use crate::ops::{Env, Function};
+use crate::ops::{CallContext, Function};
 use crate::types::Kind;
 
 /// What is asked for.
@@ -102,7 +102,7 @@ fn relation(seen: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
         Some(Relation::Table(table) | Relation::Index { table, .. }) => &table.owner,
         Some(Relation::View(view)) => &view.owner,
         Some(Relation::Sequence(sequence)) => &sequence.owner,
-        None => return Ok(super::numbered(of, Some(seen)).map(|_| Object::OF_SYSTEM)),
+        None => return Ok(crate::catalog::system::numbered(of, Some(seen)).map(|_| Object::OF_SYSTEM)),
     };
     Ok(Some(Object { owner: Some(owner.clone()), is_system: false }))
 }
@@ -138,12 +138,12 @@ fn of_system(_: &Seen, _: &Datum) -> SqlResult<Option<Object>> {
 }
 
 /// The arguments: perhaps a role, the object, perhaps a column, the privilege.
-fn has(known: &Known, find: Find, has_column: bool, args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn has(known: &Known, find: Find, has_column: bool, args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let seen = seen(env)?;
     let rest = if has_column { 3 } else { 2 };
     let who = match args.len().checked_sub(rest) {
         Some(1) => role(seen, &args[0])?,
-        _ => role(seen, &Datum::text(&*env.user))?,
+        _ => role(seen, &Datum::text(env.user()))?,
     };
     let at = args.len() - rest;
     let object = find(seen, &args[at])?;
@@ -186,10 +186,10 @@ fn column_is_there(seen: &Seen, of: &Datum, column: &Datum) -> SqlResult<Option<
 }
 
 /// There are no members: a role has itself, and a superuser has all.
-fn has_role(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn has_role(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let seen = seen(env)?;
     let at = args.len() - 2;
-    let who = if at == 0 { role(seen, &Datum::text(&*env.user))? } else { role(seen, &args[0])? };
+    let who = if at == 0 { role(seen, &Datum::text(env.user()))? } else { role(seen, &args[0])? };
     let whose = role(seen, &args[at])?;
     OF_ROLES.read(words(&args[at + 1])?)?;
     let (Some((who, is_superuser)), Some((whose, _))) = (who, whose) else { return Ok(Datum::Bool(false)) };

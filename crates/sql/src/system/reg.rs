@@ -2,21 +2,24 @@
 //!
 //! **Invariant:** what is written can be read again, by the same search path.
 
-use crate::catalog::{PG_CATALOG, Relation, Seen};
+use crate::catalog::{Relation, Seen};
 use crate::error::{SqlError, SqlResult, SqlState};
 pub(crate) use crate::ops::quoted_name as quoted;
 use crate::types::Kind;
-use crate::types::forms::Forms;
+use crate::types::PG_CATALOG;
+use crate::types::naming::Naming;
+use std::sync::Arc;
 
 /// The schema's name of a relation's number.
 pub(super) fn schema_name(seen: &Seen, oid: u32) -> Option<String> {
-    let fixed = super::SCHEMAS.iter().find(|(number, _)| *number == oid).map(|(_, name)| (*name).to_owned());
+    let fixed =
+        crate::catalog::system::SCHEMAS.iter().find(|(number, _)| *number == oid).map(|(_, name)| (*name).to_owned());
     fixed.or_else(|| seen.state.schema_numbered(oid).map(|schema| schema.name.clone()))
 }
 
 /// The number of a schema.
 pub(super) fn schema_number(seen: &Seen, name: &str) -> Option<u32> {
-    let fixed = super::SCHEMAS.iter().find(|(_, fixed)| *fixed == name).map(|(number, _)| *number);
+    let fixed = crate::catalog::system::SCHEMAS.iter().find(|(_, fixed)| *fixed == name).map(|(number, _)| *number);
     fixed.or_else(|| seen.state.schema(name).map(|schema| schema.oid))
 }
 
@@ -25,7 +28,7 @@ pub(super) fn relation_name(seen: &Seen, oid: u32) -> Option<(String, String)> {
     if let Some(relation) = seen.state.relation_numbered(oid) {
         return Some((schema_name(seen, relation.schema())?, relation.name().to_owned()));
     }
-    super::numbered(oid, Some(seen)).map(|table| (table.schema.clone(), table.name.clone()))
+    crate::catalog::system::numbered(oid, Some(seen)).map(|table| (table.schema.clone(), table.name.clone()))
 }
 
 /// The number of the relation that a name without a schema means.
@@ -41,7 +44,7 @@ pub(super) fn search_path(seen: &Seen) -> impl Iterator<Item = &str> {
 
 fn relation_in(seen: &Seen, schema: &str, name: &str) -> Option<u32> {
     let own = seen.state.relation_in(schema, name).map(Relation::oid);
-    own.or_else(|| super::find(schema, name, Some(seen)).map(|table| table.oid))
+    own.or_else(|| crate::catalog::system::find(schema, name, Some(seen)).map(|table| table.oid))
 }
 
 /// A relation as it must be written for the path to find it.
@@ -53,52 +56,53 @@ pub(super) fn relation_shown(seen: &Seen, oid: u32) -> Option<String> {
     Some(format!("{}.{}", quoted(&schema), quoted(&name)))
 }
 
-/// What a number of this kind is written as; nothing if it is written as a number.
-pub(crate) fn written(kind: Kind, oid: u32, forms: &Forms) -> Option<String> {
-    if !matches!(kind, Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole) {
-        return None;
-    }
-    if oid == 0 {
-        return Some("-".to_owned());
-    }
-    let seen = forms.seen.as_deref()?;
-    match kind {
-        Kind::Regclass => relation_shown(seen, oid),
-        Kind::Regnamespace => schema_name(seen, oid).map(|name| quoted(&name)),
-        Kind::Regrole => super::server::role_name(seen, oid).map(|name| quoted(&name)),
-        Kind::Regproc => super::types::function_name(oid),
-        _ => None,
-    }
-}
+/// Catalog of a statement as values of `regclass` and its like name its objects.
+#[derive(Debug)]
+pub(crate) struct SeenNames(pub(crate) Arc<Seen>);
 
-/// The number that a name of this kind means.
-///
-/// # Errors
-/// There is no such object, or there are several.
-pub(crate) fn number(kind: Kind, name: &str, forms: &Forms) -> SqlResult<u32> {
-    let Some(seen) = forms.seen.as_deref() else {
-        return Err(SqlError::unsupported(format_args!("a name as {} here", kind.name())));
-    };
-    let missing = |state: SqlState, word: &str| SqlError::new(state, format!("{word} \"{name}\" does not exist"));
-    let parts =
-        crate::catalog::name_parts(name).ok_or_else(|| SqlError::new(SqlState("42602"), "invalid name syntax"))?;
-    match kind {
-        Kind::Regclass => relation_number(seen, name),
-        Kind::Regnamespace => match &parts[..] {
-            [name] => schema_number(seen, name).ok_or_else(|| missing(SqlState::INVALID_SCHEMA_NAME, "schema")),
-            _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid name syntax")),
-        },
-        Kind::Regrole => match &parts[..] {
-            [name] => super::server::role_number(seen, name).ok_or_else(|| missing(SqlState::UNDEFINED_OBJECT, "role")),
-            _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid name syntax")),
-        },
-        _ => {
-            let found = match &parts[..] {
-                [name] => super::types::function_number(name),
-                [schema, name] if schema == PG_CATALOG => super::types::function_number(name),
-                _ => None,
-            };
-            found.ok_or_else(|| missing(SqlState::UNDEFINED_FUNCTION, "function"))
+impl Naming for SeenNames {
+    fn name_of(&self, kind: Kind, oid: u32) -> Option<String> {
+        if !matches!(kind, Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole) {
+            return None;
+        }
+        if oid == 0 {
+            return Some("-".to_owned());
+        }
+        let seen = &self.0;
+        match kind {
+            Kind::Regclass => relation_shown(seen, oid),
+            Kind::Regnamespace => schema_name(seen, oid).map(|name| quoted(&name)),
+            Kind::Regrole => super::server::role_name(seen, oid).map(|name| quoted(&name)),
+            Kind::Regproc => super::types::function_name(oid),
+            _ => None,
+        }
+    }
+
+    fn number_of(&self, kind: Kind, name: &str) -> SqlResult<u32> {
+        let seen = &self.0;
+        let missing = |state: SqlState, word: &str| SqlError::new(state, format!("{word} \"{name}\" does not exist"));
+        let parts = crate::types::text::name_parts(name)
+            .ok_or_else(|| SqlError::new(SqlState("42602"), "invalid name syntax"))?;
+        match kind {
+            Kind::Regclass => relation_number(seen, name),
+            Kind::Regnamespace => match &parts[..] {
+                [name] => schema_number(seen, name).ok_or_else(|| missing(SqlState::INVALID_SCHEMA_NAME, "schema")),
+                _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid name syntax")),
+            },
+            Kind::Regrole => match &parts[..] {
+                [name] => {
+                    super::server::role_number(seen, name).ok_or_else(|| missing(SqlState::UNDEFINED_OBJECT, "role"))
+                }
+                _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid name syntax")),
+            },
+            _ => {
+                let found = match &parts[..] {
+                    [name] => super::types::function_number(name),
+                    [schema, name] if schema == PG_CATALOG => super::types::function_number(name),
+                    _ => None,
+                };
+                found.ok_or_else(|| missing(SqlState::UNDEFINED_FUNCTION, "function"))
+            }
         }
     }
 }
@@ -109,11 +113,13 @@ pub(crate) fn number(kind: Kind, name: &str, forms: &Forms) -> SqlResult<u32> {
 /// `42P01`, `42602`
 pub(super) fn relation_number(seen: &Seen, text: &str) -> SqlResult<u32> {
     let found = seen.state.relation_written(&seen.path, text).map(Relation::oid);
-    let system = match crate::catalog::name_parts(text).as_deref() {
-        Some([name]) => super::find(PG_CATALOG, name, Some(seen))
-            .or_else(|| seen.path.iter().find_map(|schema| super::find(schema, name, Some(seen)))),
-        Some([schema, name]) => super::find(schema, name, Some(seen)),
-        Some([database, schema, name]) if database == crate::catalog::DATABASE => super::find(schema, name, Some(seen)),
+    let system = match crate::types::text::name_parts(text).as_deref() {
+        Some([name]) => crate::catalog::system::find(PG_CATALOG, name, Some(seen))
+            .or_else(|| seen.path.iter().find_map(|schema| crate::catalog::system::find(schema, name, Some(seen)))),
+        Some([schema, name]) => crate::catalog::system::find(schema, name, Some(seen)),
+        Some([database, schema, name]) if database == crate::catalog::DATABASE => {
+            crate::catalog::system::find(schema, name, Some(seen))
+        }
         _ => None,
     };
     system.map_or(found, |table| Ok(table.oid))

@@ -4,7 +4,9 @@
 //! and stay the same while the catalog does.
 
 use super::types::{alignment, by_value, collation, storage};
-use super::{Rows, SCHEMAS, Source, SystemTable, deparse, int, oid, text, yes};
+use super::{Rows, Source, deparse, int, oid, text, yes};
+use crate::catalog::SystemTable;
+use crate::catalog::system::{OF_SEQUENCE, SCHEMAS};
 use crate::catalog::{ColumnDef, OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
 use crate::datum::Datum;
 use crate::error::{SqlResult, SqlState};
@@ -20,10 +22,6 @@ const PG_ATTRDEF: u32 = 2604;
 const PG_CONSTRAINT: u32 = 2606;
 const PG_REWRITE: u32 = 2618;
 const PG_EXTENSION: u32 = 3079;
-
-/// Columns of a sequence, if it is read like a table.
-pub(super) const OF_SEQUENCE: [(&str, Kind); 3] =
-    [("last_value", Kind::Int8), ("log_cnt", Kind::Int8), ("is_called", Kind::Bool)];
 
 pub(super) fn filled(name: &str) -> Option<super::Fill> {
     match name {
@@ -42,7 +40,11 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
 
 /// All system tables, the server's among them.
 pub(super) fn system(source: &Source<'_>) -> Vec<Arc<SystemTable>> {
-    super::tables().iter().cloned().chain(super::provided(Some(source.seen))).collect()
+    crate::catalog::system::tables()
+        .iter()
+        .cloned()
+        .chain(crate::catalog::system::provided(Some(source.seen)))
+        .collect()
 }
 
 fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
@@ -66,7 +68,7 @@ fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 pub(super) fn schemas(source: &Source<'_>) -> Vec<(u32, String)> {
     let fixed = SCHEMAS
         .iter()
-        .filter(|(_, name)| *name != super::OWN_SCHEMA || source.seen.provider.is_some())
+        .filter(|(_, name)| *name != crate::catalog::system::OWN_SCHEMA || source.seen.provider.is_some())
         .map(|(number, name)| (*number, (*name).to_owned()));
     fixed.chain(source.state().schemas().map(|schema| (schema.oid, schema.name.clone()))).collect()
 }
@@ -363,7 +365,7 @@ fn extensions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     if source.seen.provider.is_some() {
         rows.add([
             ("oid", oid(OWN_EXTENSION)),
-            ("extname", text(super::OWN_SCHEMA)),
+            ("extname", text(crate::catalog::system::OWN_SCHEMA)),
             ("extowner", oid(super::server::SUPERUSER)),
             ("extnamespace", oid(OWN_SCHEMA_OID)),
             ("extversion", text(env!("CARGO_PKG_VERSION"))),
@@ -414,7 +416,7 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     if source.seen.provider.is_some() {
         let extension = (PG_EXTENSION, OWN_EXTENSION, 0);
         add((PG_NAMESPACE, OWN_SCHEMA_OID, 0), extension, "e");
-        for table in super::provided(Some(source.seen)) {
+        for table in crate::catalog::system::provided(Some(source.seen)) {
             add((PG_CLASS, table.oid, 0), extension, "e");
         }
     }

@@ -2,14 +2,14 @@
 //!
 //! **Invariant:** only a superuser ends what a superuser does, and only the role itself, or a superuser, what a role does.
 
-use super::Signal;
-use super::functions::{integer, line, seen};
+use super::functions::{integer, line, seen, session};
+use crate::catalog::Signal;
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{Env, Function};
+use crate::ops::{CallContext, Function};
 use crate::types::Kind;
 
-fn signal(args: &[Datum], env: &Env, signal: Signal) -> SqlResult<Datum> {
+fn signal(args: &[Datum], env: &dyn CallContext, signal: Signal) -> SqlResult<Datum> {
     let seen = seen(env)?;
     let pid = integer(args.first())? as i32;
     let Some(provider) = &seen.provider else { return Ok(Datum::Bool(false)) };
@@ -20,17 +20,17 @@ fn signal(args: &[Datum], env: &Env, signal: Signal) -> SqlResult<Datum> {
         Signal::Terminate => "terminate",
     };
     let refused = |message: String| Err(SqlError::new(SqlState("42501"), message));
-    if !is_superuser(&env.user) {
+    if !is_superuser(env.user()) {
         if is_superuser(&whose) {
             let of = if signal == Signal::Cancel { "query" } else { "process" };
             return refused(format!("must be a superuser to {what} superuser {of}"));
         }
-        if whose != *env.user {
+        if whose != env.user() {
             let of = if signal == Signal::Cancel { "query is being canceled" } else { "process is being terminated" };
             return refused(format!("must be a member of the role whose {of} or member of pg_signal_backend"));
         }
     }
-    Ok(Datum::Bool(env.signal(pid, signal, || provider.signal(pid, signal))))
+    Ok(Datum::Bool(session(env)?.signal(pid, signal, || provider.signal(pid, signal))))
 }
 
 pub(super) fn functions() -> Vec<Function> {

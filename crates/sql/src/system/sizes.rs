@@ -9,7 +9,7 @@ use crate::catalog::{IndexInfo, Relation, Seen, TableInfo};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::ops::get::{int, text as words};
-use crate::ops::{Env, Function};
+use crate::ops::{CallContext, Function};
 use crate::types::{Kind, SqlType};
 
 /// A sequence's one row, as PostgreSQL would keep it.
@@ -62,7 +62,7 @@ fn bytes(seen: &Seen, of: u32, part: Part) -> Option<u64> {
         }
         Some(Relation::Sequence(_)) => (SEQUENCE_BYTES, 0),
         Some(Relation::View(_)) => (0, 0),
-        None => super::numbered(of, Some(seen)).map(|_| (0, 0))?,
+        None => crate::catalog::system::numbered(of, Some(seen)).map(|_| (0, 0))?,
     };
     Some(match part {
         Part::Own => own,
@@ -75,11 +75,11 @@ fn counted(bytes: Option<u64>) -> Datum {
     bytes.map_or(Datum::Null, |bytes| Datum::Int8(i64::try_from(bytes).unwrap_or(i64::MAX)))
 }
 
-fn of(part: Part, args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn of(part: Part, args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     Ok(counted(bytes(seen(env)?, number(&args[0])?, part)))
 }
 
-fn of_fork(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn of_fork(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     match words(&args[1])? {
         "main" => of(Part::Own, args, env),
         "fsm" | "vm" | "init" => Ok(counted(bytes(seen(env)?, number(&args[0])?, Part::Own).map(|_| 0))),
@@ -92,7 +92,7 @@ fn all(seen: &Seen) -> u64 {
     seen.state.tables().map(|table| rows(table) + indexes(table)).sum()
 }
 
-fn of_database(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn of_database(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let seen = seen(env)?;
     let is_ours = match &args[0] {
         Datum::Text(name) if **name == *crate::catalog::DATABASE => true,
@@ -105,7 +105,7 @@ fn of_database(args: &[Datum], env: &Env) -> SqlResult<Datum> {
     Ok(counted(is_ours.then(|| all(seen))))
 }
 
-fn of_tablespace(args: &[Datum], env: &Env) -> SqlResult<Datum> {
+fn of_tablespace(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let is_default = match &args[0] {
         Datum::Text(name) => &**name == "pg_default",
         other => number(other)? == 1663,

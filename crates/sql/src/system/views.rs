@@ -2,8 +2,9 @@
 //!
 //! **Invariant:** a relation is named by its schema's name and its own.
 
-use super::relations::{OF_SEQUENCE, system};
+use super::relations::system;
 use super::{Rows, Source, array, definitions, int, oid, or_null, reg, text, yes};
+use crate::catalog::system::OF_SEQUENCE;
 use crate::catalog::{OWNER, Relation};
 use crate::datum::Datum;
 use crate::error::SqlResult;

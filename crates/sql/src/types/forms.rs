@@ -3,8 +3,8 @@
 //! **Invariant:** the default is PostgreSQL's own, with the time zone UTC.
 
 use super::calendar::{DAY, SECOND, split};
+use super::naming::Naming;
 use super::zone::Zone;
-use crate::catalog::Seen;
 use std::sync::Arc;
 
 /// How dates are written.
@@ -64,8 +64,8 @@ pub struct Forms {
     pub bytea_escape: bool,
     /// What `now` means in a date or time: when the transaction began, in microseconds since 1970.
     pub now_us: i64,
-    /// What numbers and names of tables and the like stand for; without it such values are written as numbers.
-    pub seen: Option<Arc<Seen>>,
+    /// Names of tables and the like; without it their values are written as numbers.
+    pub naming: Option<Arc<dyn Naming>>,
 }
 
 impl Forms {
@@ -78,7 +78,7 @@ impl Forms {
         extra_float_digits: 1,
         bytea_escape: false,
         now_us: 0,
-        seen: None,
+        naming: None,
     };
 
     /// What clocks of the session's zone show at a moment. The infinities stay.

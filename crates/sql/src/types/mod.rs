@@ -9,12 +9,18 @@ pub mod interval;
 mod interval_text;
 pub mod modifier;
 mod names;
+pub mod naming;
 pub mod numeric;
+pub(crate) mod pseudo;
+pub(crate) mod regtype;
 #[cfg(test)]
 mod tests;
 pub mod text;
 mod tokens;
 pub mod zone;
+
+/// The schema of PostgreSQL's own tables, functions and types.
+pub const PG_CATALOG: &str = "pg_catalog";
 
 /// What a type is, without its modifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@ use super::table::{Table, text};
 use crate::door::Door;
 use crate::views::gate;
 use sql::Kind;
-use sql::system::{Lines, ProvidedTable};
+use sql::catalog::{Lines, ProvidedTable};
 
 /// The view of this name; the forecast takes a while.
 pub(super) fn table(nodes: &Nodes, name: &'static str) -> Table {

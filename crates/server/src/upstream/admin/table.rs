@@ -5,7 +5,7 @@
 use crate::adapter;
 use crate::backend::{Column, Format};
 use crate::reply::{Formats, Replies};
-use sql::system::{Lines, ProvidedTable};
+use sql::catalog::{Lines, ProvidedTable};
 use sql::{Datum, Kind, SqlType};
 
 /// See the module.

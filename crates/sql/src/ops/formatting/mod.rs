@@ -147,7 +147,7 @@ pub(super) fn functions() -> Vec<Function> {
         }),
         function_in("to_char", &[Timestamptz, TEXT], Text, |a, env| {
             let micros = int(&a[0])?;
-            let made = dates::moment_to_char(micros, Some(&env.forms), text(&a[1])?)?;
+            let made = dates::moment_to_char(micros, Some(env.forms()), text(&a[1])?)?;
             Ok(made.map_or(Datum::Null, Datum::text))
         }),
         function("to_char", &[Kind::Interval, TEXT], Text, |a| {
@@ -168,7 +168,7 @@ pub(super) fn functions() -> Vec<Function> {
         }),
         function("to_number", &[TEXT, TEXT], Numeric, |a| numbers::to_number(text(&a[0])?, text(&a[1])?)),
         function_in("to_timestamp", &[TEXT, TEXT], Timestamptz, |a, env| {
-            scan::to_timestamp(text(&a[0])?, text(&a[1])?, &env.forms).map(Datum::Timestamp)
+            scan::to_timestamp(text(&a[0])?, text(&a[1])?, env.forms()).map(Datum::Timestamp)
         }),
         function("to_date", &[TEXT, TEXT], Date, |a| scan::to_date(text(&a[0])?, text(&a[1])?).map(Datum::Date)),
     ]

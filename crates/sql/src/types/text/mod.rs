@@ -4,6 +4,9 @@ mod array;
 pub(crate) mod dates;
 pub mod float;
 mod json;
+mod qualified;
+
+pub(crate) use qualified::name_parts;
 
 use super::calendar;
 use super::datetime;
@@ -11,6 +14,7 @@ use super::forms::Forms;
 use super::interval::Interval;
 use super::modifier;
 use super::numeric::Numeric;
+use super::regtype;
 use super::{Kind, SqlType};
 use crate::datum::Datum;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -156,7 +160,7 @@ fn regtype(text: &str) -> SqlResult<u32> {
     if written.bytes().all(|byte| byte.is_ascii_digit()) && !written.is_empty() {
         return oid(written);
     }
-    crate::system::type_number(written)
+    regtype::type_number(written)
 }
 
 /// A `"char"`: the first byte of a text, or the byte that `\ooo` writes in octal. Bytes beyond ASCII are refused: a value is kept
@@ -208,7 +212,10 @@ pub fn input(text: &str, to: SqlType, forms: &Forms) -> SqlResult<Datum> {
             digits if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Datum::Oid(oid(digits)?)
             }
-            name => Datum::Oid(crate::system::number(to.kind, name, forms)?),
+            name => match &forms.naming {
+                Some(naming) => Datum::Oid(naming.number_of(to.kind, name)?),
+                None => return Err(SqlError::unsupported(format_args!("a name as {} here", to.kind.name()))),
+            },
         },
         Kind::Int2Vector => {
             let item = |word: &str| Ok(Datum::Int2(integer(word, "smallint")?));
@@ -276,8 +283,12 @@ pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
         }
         Datum::Oid(value) => {
             let name = match kind.kind {
-                Kind::Regtype => crate::system::type_shown(*value),
-                other => crate::system::written(other, *value, forms),
+                Kind::Regtype => regtype::type_shown(*value),
+                Kind::Regclass | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => match value {
+                    0 => Some("-".to_owned()),
+                    _ => forms.naming.as_ref().and_then(|naming| naming.name_of(kind.kind, *value)),
+                },
+                _ => None,
             };
             match name {
                 Some(name) => write!(out, "{name}"),

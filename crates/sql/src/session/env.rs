@@ -1,61 +1,25 @@
-//! What a value may depend on beside its arguments: settings, clocks, who asks, chance.
+//! State of a session that its statements run with: settings, clocks, role, chance, the catalog.
 //!
 //! **Invariant:** it stays the same while a statement runs, but for the state of `random()` and what `set_config` asks for.
 
-use super::casts::{Context, find_cast};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
+use super::names::Names;
+use super::naps::Naps;
+use crate::catalog::{DATABASE, Seen, SessionContext, Signal};
+use crate::error::SqlResult;
 use crate::holdings::SessionHoldings;
-use crate::ops::build::checked;
-use crate::pulse;
-use crate::session::names::Names;
-use crate::session::naps::Naps;
-use crate::settings::Settings;
-use crate::system::Signal;
+use crate::ops::context::clock_us;
+use crate::ops::{CallContext, FunctionTable};
+use crate::settings::{Settings, VERSION};
 use crate::types::forms::Forms;
-use crate::types::{Kind, SqlType};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Computes a value of its arguments alone.
-pub type Plain = fn(&[Datum]) -> SqlResult<Datum>;
-
-/// Computes a value of its arguments and the session's state.
-pub type InEnv = fn(&[Datum], &Env) -> SqlResult<Datum>;
-
-/// Units of work of a cheap function.
-const CALL: usize = 16;
-
-/// What computes a value.
-#[derive(Clone, Copy, Debug)]
-pub enum Eval {
-    /// Of its arguments alone.
-    Plain(Plain),
-    /// Also of the session's state: settings, clocks, role, chance.
-    InEnv(InEnv),
-}
-
-impl Eval {
-    /// Computes the value.
-    ///
-    /// # Errors
-    /// Those of the function or operator; `54000` for a result that is longer than any may be; `57014`.
-    #[inline]
-    pub fn call(self, args: &[Datum], env: &Env) -> SqlResult<Datum> {
-        pulse::tick(CALL)?;
-        match self {
-            Eval::Plain(eval) => eval(args),
-            Eval::InEnv(eval) => eval(args, env),
-        }
-        .and_then(checked)
-    }
-}
-
-/// See the module. A clone shares the state of `random()`.
+/// State of a session that its statements run with. A clone shares the state of `random()`.
 #[derive(Clone, Debug)]
 pub struct Env {
     /// How values are read and written as text; and when the transaction began.
     pub forms: Forms,
+    /// Catalog of the statement under way, by which values of `regclass` and its like are read and written.
+    pub(crate) seen: Option<Arc<Seen>>,
     /// When the statement began, in microseconds since 1970.
     pub statement_us: i64,
     /// The role.
@@ -95,16 +59,12 @@ impl Chance {
 /// A setting that `set_config` asks for: name, value (nothing: back to the default), whether for the transaction alone.
 pub(crate) type Asked = (String, Option<String>, bool);
 
-/// The time now, in microseconds since 1970.
-pub(crate) fn clock_us() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
-}
-
 impl Env {
     pub(crate) fn new(user: &str, backend_pid: u32, settings: Arc<Settings>) -> Env {
         let seed = clock_us() as u64 ^ u64::from(backend_pid).rotate_left(32) ^ (&raw const *settings as u64);
         Env {
             forms: Forms::default(),
+            seen: None,
             statement_us: 0,
             user: user.into(),
             backend_pid,
@@ -115,20 +75,6 @@ impl Env {
             random: Arc::new(Mutex::new(Chance::seeded(seed))),
             asked: Arc::default(),
         }
-    }
-
-    /// When the transaction began, as a value of this type.
-    ///
-    /// # Errors
-    /// `42846` for a type that is none of a clock; those of the cast.
-    pub fn now(&self, to: SqlType) -> SqlResult<Datum> {
-        let now = Datum::Timestamp(self.forms.now_us);
-        if to.kind == Kind::Timestamptz {
-            return Ok(now);
-        }
-        let no_cast = || SqlError::new(SqlState::CANNOT_COERCE, "the clock has no such type");
-        let cast = find_cast(Kind::Timestamptz, to.kind, Context::Explicit).ok_or_else(no_cast)?;
-        (cast.eval)(&now, to, self)
     }
 
     fn chance(&self) -> MutexGuard<'_, Chance> {
@@ -163,32 +109,49 @@ impl Env {
         answer
     }
 
-    /// A random number from 0 to less than 1.
-    pub fn random(&self) -> f64 {
-        self.chance().now.next_f64()
+    /// What was asked for since the last call.
+    pub(crate) fn take_asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl CallContext for Env {
+    fn forms(&self) -> &Forms {
+        &self.forms
     }
 
-    /// 64 random bits.
-    pub fn random_bits(&self) -> u64 {
-        self.chance().now.next()
+    fn statement_us(&self) -> i64 {
+        self.statement_us
     }
 
-    /// From here on `random()` gives the numbers that belong to this seed, from -1 to 1.
-    pub fn set_seed(&self, seed: f64) {
-        let seed = (((1_u64 << 52) - 1) as f64 * seed) as i64 as u64;
-        self.chance().now = Random::seeded(seed);
+    fn user(&self) -> &str {
+        &self.user
     }
 
-    /// Asks for a setting, to be made when the statement has run. Says how it will be shown.
-    pub(crate) fn ask(&self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<String> {
+    fn database(&self) -> &str {
+        DATABASE
+    }
+
+    fn version(&self) -> &str {
+        VERSION
+    }
+
+    fn backend_pid(&self) -> u32 {
+        self.backend_pid
+    }
+
+    fn sleep(&self, seconds: f64) -> SqlResult<()> {
+        self.naps.nap(seconds)
+    }
+
+    fn ask(&self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<String> {
         let shown = self.settings.would_show(name, value)?;
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.push((name.to_lowercase(), value.map(str::to_owned), is_local));
         Ok(shown)
     }
 
-    /// A setting's value, as the statement sees it.
-    pub(crate) fn setting(&self, name: &str) -> SqlResult<String> {
+    fn setting(&self, name: &str) -> SqlResult<String> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         match asked.iter().rev().find(|(asked, ..)| asked.eq_ignore_ascii_case(name)) {
             Some((name, value, _)) => self.settings.would_show(name, value.as_deref()),
@@ -196,9 +159,27 @@ impl Env {
         }
     }
 
-    /// What was asked for since the last call.
-    pub(crate) fn take_asked(&self) -> Vec<Asked> {
-        std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner))
+    fn random(&self) -> f64 {
+        self.chance().now.next_f64()
+    }
+
+    fn random_bits(&self) -> u64 {
+        self.chance().now.next()
+    }
+
+    fn set_seed(&self, seed: f64) {
+        let seed = (((1_u64 << 52) - 1) as f64 * seed) as i64 as u64;
+        self.chance().now = Random::seeded(seed);
+    }
+}
+
+impl SessionContext for Env {
+    fn seen(&self) -> Option<&Arc<Seen>> {
+        self.seen.as_ref()
+    }
+
+    fn functions(&self) -> &'static FunctionTable {
+        crate::system::all_functions()
     }
 }
 

@@ -1,8 +1,8 @@
 //! `EXPLAIN` and its options, cut off before the library parses what is explained: it knows other databases' forms, and
 //! loses the errors of the statement inside.
 
+use super::{near, position};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::{near, position};
 use sqlparser::ast::Statement;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 

@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** each option is used or refused, in PostgreSQL's words (`ProcessCopyOptions`).
 
+use super::near;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::near;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// An option as it is written.
