@@ -62,7 +62,7 @@ fn check(needed_bytes: u64, available_bytes: Option<u64>, advice: &str) -> Resul
     }
 }
 
-/// Touches so much memory and gives it back to the allocator, which keeps it (see [`preempt::prepare_heap`]): what is
+/// Touches so much memory and gives it back to the allocator, which keeps it (see `preempt::prepare_heap`): what is
 /// measured afterwards does not pay for the first use of a page. On a virtual machine that is not the kernel's clearing
 /// alone, the hypervisor has to find the page (measured here: 0.5 GB/s at the first use, 10 GB/s later).
 ///
