@@ -2,28 +2,28 @@
 //!
 //! **Invariant:** everything that a transaction needs on its way is found without a latch.
 
-use crate::begin::Begin;
-use crate::block::Totals;
 use crate::counters::Counters;
-use crate::drops::Drops;
 use crate::error::{Error, Result};
-use crate::freeze::Freezer;
+use crate::frozen::block::Totals;
+use crate::frozen::freeze::Freezer;
+use crate::frozen::scan::{SNAPSHOTS, Snapshot};
 use crate::limits::{LimitState, Limits};
 use crate::locks::{LockConfig, LockTable};
 use crate::log::{AlwaysReached, Log};
-use crate::open::{HeldBack, Sessions};
-use crate::orphans::Orphans;
 use crate::raw::garbage::free_all_of;
 use crate::raw::once::Parcel;
 use crate::raw::prune::Stripes;
 use crate::raw::slots::{Pin, READERS_MAX, Registry, SLOTS_MAX};
-use crate::scan::{SNAPSHOTS, Snapshot};
-use crate::scratch::Scratch;
-use crate::serial::Serial;
+use crate::schema::drops::Drops;
+use crate::schema::table::{Table, TableDef};
+use crate::schema::tables::Tables;
 use crate::sync::AtomicU64;
-use crate::table::{Table, TableDef};
-use crate::tables::Tables;
 use crate::txn::Txn;
+use crate::txn::begin::Begin;
+use crate::txn::open::{HeldBack, Sessions};
+use crate::txn::orphans::Orphans;
+use crate::txn::scratch::Scratch;
+use crate::txn::serial::Serial;
 use core::sync::atomic::Ordering;
 use preempt::{Worker, in_urgent, os};
 use std::sync::{Arc, Weak};

@@ -5,8 +5,8 @@
 use crate::engine::{Engine, Inner};
 use crate::memory;
 use crate::raw::garbage::Dead;
-use crate::scratch::Write;
-use crate::table::Table;
+use crate::schema::table::Table;
+use crate::txn::scratch::Write;
 
 /// What an engine holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

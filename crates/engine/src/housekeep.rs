@@ -1,7 +1,7 @@
 //! What somebody must do now and then, beside what transactions do in passing.
 
 use crate::engine::Engine;
-use crate::freeze::Frozen;
+use crate::frozen::freeze::Frozen;
 use core::sync::atomic::Ordering::Relaxed;
 use preempt::{no_preempt, os};
 

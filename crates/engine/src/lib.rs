@@ -5,104 +5,66 @@
 //! but the caller's and the [`Housekeeper`]'s. Everything here may run in an urgent context (see crate `preempt`): nothing blocks, and what takes
 //! a latch does so inside a region.
 //!
-//! The modules, in the order to read them:
-//! - [`Type`], [`Value`], `layout`: what a row image looks like; `key`: what an index compares;
-//! - [`Table`]: its definition, row map and indexes; `tables`: all of them; `drops`: how a dropped one goes;
+//! The folders, in the order to read them:
+//! - `row`: [`Type`], [`Value`], layout of a row image, keys of an index, [`Condition`];
+//! - `schema`: [`Table`] with its row map and indexes, all tables, how a dropped one goes;
 //! - `raw`: the versions' memory, the status words and the protocol by which rows are claimed, taken and given back
 //!   (the only module with `unsafe`; its README explains the protocol);
-//! - [`Engine`], [`Txn`]: reads and writes, commit and rollback;
-//! - [`Session`], `lock`, `locks`: who waits for whom, and who gives way (a README there); savepoints;
-//! - `serial`, `reads`: SERIALIZABLE, with the proof that refusing dangerous structures is enough; [`Condition`];
-//! - `block`, [`Snapshot`]: bulk loaded columns, and scans for analytics;
-//! - `settle`, [`Engine::housekeep`]: clearing away what nobody can reach; [`Engine::transactions`]: who holds what back;
-//! - `redo`, [`Log`]: what a commit hands to the log.
+//! - `txn`: [`Txn`]: reads and writes, commit and rollback; `serial`: SERIALIZABLE, with the proof that refusing dangerous
+//!   structures is enough; `settle`, `orphans`: clearing away what nobody can reach;
+//! - `locks`: who waits for whom, and who gives way (a README there);
+//! - `frozen`: [`Snapshot`]: blocks of columns, the freezer, the bulk load, scans for analytics.
+//!
+//! Beside them: [`Engine`] and [`Session`], which hold all of it together; [`Engine::housekeep`] and the thread that calls it;
+//! `redo`, [`Log`]: what a commit hands to the log.
 
-mod condition;
-mod error;
-mod types;
-mod value;
-
-mod key;
-mod layout;
-mod row;
-mod writer;
-
-mod table;
-mod tables;
-
-mod raw;
-mod sync;
-
-mod advisory;
-mod begin;
-mod call;
 mod counters;
-mod drops;
 mod engine;
-mod entries;
-mod insert_many;
-mod lock;
-mod locks;
-mod newest;
-mod read;
-mod read_many;
-mod reads;
-mod row_scan;
-mod scratch;
-mod serial;
-mod session;
-mod settle;
-mod txn;
-mod write;
-
-mod arrow;
-mod block;
-mod bounds;
-mod freeze;
-mod gather;
-mod load;
-mod present;
-mod scan;
-
+mod error;
+mod frozen;
 mod holdings;
 mod housekeep;
 mod housekeeper;
 mod limits;
-mod open;
-mod orphans;
-
+mod locks;
 mod log;
 pub mod memory;
+mod raw;
 mod redo;
+mod row;
+mod schema;
+mod session;
+mod sync;
+mod txn;
 
 #[cfg(feature = "shuttle")]
 #[doc(hidden)]
 pub mod model;
 
-pub use advisory::{AdvisoryLocks, AdvisoryScope};
-pub use begin::{Begin, Isolation};
-pub use condition::{Comparison, Condition, Constant, Test};
 pub use engine::{Engine, EngineConfig, Stats};
 pub use error::{Error, Result};
-pub use freeze::Frozen;
+pub use frozen::freeze::Frozen;
+pub use frozen::scan::{Sample, Scan, ScanPart, Snapshot};
 pub use holdings::{Holdings, TableHoldings};
 pub use housekeep::Housekept;
 pub use housekeeper::Housekeeper;
 pub use limits::Limits;
+pub use locks::advisory::{AdvisoryLocks, AdvisoryScope};
 pub use locks::{
     Advisory, LockConfig, LockPriority, LockStats, LockView, RowLock, TableLock, Taking, Ticket, Wait, Waited, Wake,
     Wanted,
 };
 pub use log::{AlwaysReached, Log, LogPosition};
-pub use open::{HeldVersions, OpenSnapshot, OpenTransaction};
 pub use raw::activity::{Activity, Why};
-pub use read::{Direction, Range};
-pub use read_many::Lookup;
 pub use redo::{Redo, RedoWhat};
+pub use row::condition::{Comparison, Condition, Constant, Test};
+pub use row::value::{Type, Value};
+pub use row::writer::RowWriter;
 pub use row::{Row, RowId};
-pub use scan::{Sample, Scan, ScanPart, Snapshot};
+pub use schema::table::{Column, IndexDef, Table, TableDef};
 pub use session::{Canceller, Savepoint, Session, SessionOptions, Step};
-pub use table::{Column, IndexDef, Table, TableDef};
+pub use txn::begin::{Begin, Isolation};
+pub use txn::open::{HeldVersions, OpenSnapshot, OpenTransaction};
+pub use txn::read::{Direction, Range};
+pub use txn::read_many::Lookup;
 pub use txn::{AtDecision, Replaced, Txn};
-pub use value::{Type, Value};
-pub use writer::RowWriter;

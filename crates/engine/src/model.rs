@@ -6,9 +6,9 @@ use crate::raw::chain::{Change, Claim, View};
 use crate::raw::live::Role;
 use crate::raw::slots::{Held, Registry};
 use crate::raw::version::{NewVersion, RowCell, Version};
-use crate::reads::ReadLog;
-use crate::serial::Serial;
-use crate::tables::Tables;
+use crate::schema::tables::Tables;
+use crate::txn::reads::ReadLog;
+use crate::txn::serial::Serial;
 use core::cell::RefCell;
 use stage::Class;
 

@@ -15,14 +15,14 @@
 
 use crate::engine::{Engine, Inner};
 use crate::error::{Error, Result};
-use crate::layout::Image;
 use crate::raw::slots::Pin;
 use crate::row::RowId;
-use crate::scratch::{Kind, Scratch};
-use crate::table::Table;
-use crate::types::{Raw, Storage};
-use crate::value::Value;
-use crate::writer::Touched;
+use crate::row::layout::Image;
+use crate::row::types::{Raw, Storage};
+use crate::row::value::Value;
+use crate::row::writer::Touched;
+use crate::schema::table::Table;
+use crate::txn::scratch::{Kind, Scratch};
 
 const HEADER_BYTES: usize = 16;
 const INSERT: u8 = 1;

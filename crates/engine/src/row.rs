@@ -1,9 +1,16 @@
 //! A row as a transaction sees it: borrowed from the version, or from the frozen block, that holds it.
 
-use crate::block::Block;
-use crate::layout::Image;
-use crate::table::Table;
-use crate::value::Value;
+pub(crate) mod condition;
+pub(crate) mod key;
+pub(crate) mod layout;
+pub(crate) mod types;
+pub(crate) mod value;
+pub(crate) mod writer;
+
+use crate::frozen::block::Block;
+use crate::row::layout::Image;
+use crate::row::value::Value;
+use crate::schema::table::Table;
 
 /// Names a row of a table for as long as the row lives, and as long as any snapshot sees it. After that another row may
 /// have it. Rows that one transaction inserts have growing ids, until it meets ids that come back.

@@ -7,10 +7,10 @@
 mod open;
 mod run;
 
-use crate::begin::Begin;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::locks::{Outcome, Tally, Ticket, Unknown, Waiter, class_of};
+use crate::txn::begin::Begin;
 use open::Open;
 use preempt::{Worker, in_urgent, os};
 use stage::Class;

@@ -3,8 +3,22 @@
 //! **Invariant:** everything that it did is named by its write set, so either end visits each change once: a commit to
 //! replace its word by the timestamp, an abort to undo it, latest first. The slot goes back when no word names it.
 
-use crate::begin::{Begin, Isolation};
-use crate::call::Calls;
+pub(crate) mod begin;
+pub(crate) mod call;
+pub(crate) mod insert_many;
+pub(crate) mod lock;
+pub(crate) mod newest;
+pub(crate) mod open;
+pub(crate) mod orphans;
+pub(crate) mod read;
+pub(crate) mod read_many;
+pub(crate) mod reads;
+pub(crate) mod row_scan;
+pub(crate) mod scratch;
+pub(crate) mod serial;
+pub(crate) mod settle;
+pub(crate) mod write;
+
 use crate::counters::{BytesByTable, Counters};
 use crate::engine::Inner;
 use crate::error::{Error, Result};
@@ -16,9 +30,11 @@ use crate::raw::garbage::{Dead, Rest};
 use crate::raw::shared::Shared;
 use crate::raw::slots::{COMMANDS_MAX, Held, LATEST, slot_of};
 use crate::redo;
-use crate::scratch::{Kind, Scratch};
-use crate::serial::Refused;
-use crate::table::Table;
+use crate::schema::table::Table;
+use crate::txn::begin::{Begin, Isolation};
+use crate::txn::call::Calls;
+use crate::txn::scratch::{Kind, Scratch};
+use crate::txn::serial::Refused;
 use core::cell::{BorrowMutError, Cell, RefCell, RefMut};
 use preempt::Worker;
 use std::sync::Arc;

@@ -196,7 +196,7 @@ impl LockTable {
     }
 
     /// The transactions that have `key` in a mode that excludes `mode`.
-    pub(super) fn owners_of(&self, registry: &Registry, holders: &dyn Holders, key: Key, mode: Mode) -> Vec<u64> {
+    pub(crate) fn owners_of(&self, registry: &Registry, holders: &dyn Holders, key: Key, mode: Mode) -> Vec<u64> {
         self.with_entry(key, false, |entry| {
             entry.map_or_else(Vec::new, |entry| entry.owners(&Foreign::of(key, registry, holders), mode))
         })

@@ -34,37 +34,37 @@ pub(crate) fn is_session(owner: u64) -> bool {
 
 /// A lock that somebody has.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Granted {
+pub(crate) struct Granted {
     /// An owner word, or a session's number.
-    pub(super) owner: u64,
-    pub(super) mode: Mode,
+    pub(crate) owner: u64,
+    pub(crate) mode: Mode,
 }
 
 /// A place in the queue.
-pub(super) struct Place {
-    pub(super) waiter: Arc<Waiter>,
-    pub(super) owner: u64,
-    pub(super) mode: Mode,
-    pub(super) importance: u64,
+pub(crate) struct Place {
+    pub(crate) waiter: Arc<Waiter>,
+    pub(crate) owner: u64,
+    pub(crate) mode: Mode,
+    pub(crate) importance: u64,
     /// The importance that counts here: the same for all where `overtake.lock_priority` is `none`. Decided once, so that the queue
     /// keeps its order when the setting changes.
-    pub(super) rank: u64,
-    pub(super) arrival: u64,
-    pub(super) woken: bool,
+    pub(crate) rank: u64,
+    pub(crate) arrival: u64,
+    pub(crate) woken: bool,
     /// How often it was woken in vain, because somebody passed it.
-    pub(super) passed: u32,
+    pub(crate) passed: u32,
     /// Whether its transaction had the lock in some mode when it came.
-    pub(super) upgrades: bool,
+    pub(crate) upgrades: bool,
     /// Of a row: the transactions that had the lock in its way when it came. While one of them has it, the place loses
     /// nothing when others go first, and whom they do not exclude they delay by no more than their own time.
-    pub(super) blockers: Vec<u64>,
+    pub(crate) blockers: Vec<u64>,
 }
 
 /// So often a woken place may be passed.
 const PASSED_MAX: u32 = 3;
 
 impl Place {
-    pub(super) fn who(&self) -> Who {
+    pub(crate) fn who(&self) -> Who {
         Who { owner: self.owner, session: self.waiter.id }
     }
 
@@ -76,8 +76,8 @@ impl Place {
 }
 
 #[derive(Default)]
-pub(super) struct Entry {
-    pub(super) granted: Vec<Granted>,
+pub(crate) struct Entry {
+    pub(crate) granted: Vec<Granted>,
     /// In order of rank and arrival. It can be thousands long, so nothing that happens often goes through all of it.
     queue: VecDeque<Place>,
     /// How many places there are of each mode.
@@ -125,18 +125,18 @@ impl Holders for Unknown {
 }
 
 /// The same, written down.
-pub(super) struct Foreign(Vec<Granted>);
+pub(crate) struct Foreign(Vec<Granted>);
 
 impl Foreign {
-    pub(super) fn none() -> Foreign {
+    pub(crate) fn none() -> Foreign {
         Foreign(Vec::new())
     }
 
-    pub(super) fn all(&self) -> &[Granted] {
+    pub(crate) fn all(&self) -> &[Granted] {
         &self.0
     }
 
-    pub(super) fn of(key: Key, registry: &Registry, holders: &dyn Holders) -> Foreign {
+    pub(crate) fn of(key: Key, registry: &Registry, holders: &dyn Holders) -> Foreign {
         let mut foreign = Vec::new();
         if let Key::Transaction(owner) = key {
             if registry.is_active(owner) {
@@ -151,7 +151,7 @@ impl Foreign {
 
 impl Entry {
     /// Forgets the locks of transactions that are decided, and tells of each.
-    pub(super) fn clean(&mut self, registry: &Registry, mut gone: impl FnMut(Mode)) {
+    pub(crate) fn clean(&mut self, registry: &Registry, mut gone: impl FnMut(Mode)) {
         self.granted.retain(|granted| {
             let is_active = is_session(granted.owner) || registry.is_active(granted.owner);
             if !is_active {
@@ -162,35 +162,35 @@ impl Entry {
     }
 
     /// Whether somebody has it in some mode already.
-    pub(super) fn has(&self, foreign: &Foreign, who: Who) -> bool {
+    pub(crate) fn has(&self, foreign: &Foreign, who: Who) -> bool {
         self.granted.iter().chain(&foreign.0).any(|granted| who.is(granted.owner))
     }
 
     /// Whether `owner` has it in just this mode.
-    pub(super) fn is_granted(&self, owner: u64, mode: Mode) -> bool {
+    pub(crate) fn is_granted(&self, owner: u64, mode: Mode) -> bool {
         self.granted.iter().any(|granted| granted.owner == owner && granted.mode == mode)
     }
 
     /// Whether `owner` has it in a mode that covers `mode`.
-    pub(super) fn covers(&self, owner: u64, mode: Mode) -> bool {
+    pub(crate) fn covers(&self, owner: u64, mode: Mode) -> bool {
         self.granted.iter().any(|granted| granted.owner == owner && granted.mode.covers(mode))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.granted.is_empty() && self.queue.is_empty()
     }
 
-    pub(super) fn queue(&self) -> &VecDeque<Place> {
+    pub(crate) fn queue(&self) -> &VecDeque<Place> {
         &self.queue
     }
 
-    pub(super) fn insert(&mut self, at: usize, place: Place) {
+    pub(crate) fn insert(&mut self, at: usize, place: Place) {
         self.modes[place.mode.number()] += 1;
         self.upgrades += u32::from(place.upgrades);
         self.queue.insert(at, place);
     }
 
-    pub(super) fn remove(&mut self, at: usize) -> Place {
+    pub(crate) fn remove(&mut self, at: usize) -> Place {
         let place = self.queue.remove(at).expect("it is there");
         self.modes[place.mode.number()] -= 1;
         self.upgrades -= u32::from(place.upgrades);
@@ -198,7 +198,7 @@ impl Entry {
     }
 
     /// The session of the place at `at` was woken in vain, and waits on as this owner for this mode. Returns the mode before.
-    pub(super) fn wait_on(&mut self, at: usize, owner: u64, mode: Mode, upgrades: bool) -> Mode {
+    pub(crate) fn wait_on(&mut self, at: usize, owner: u64, mode: Mode, upgrades: bool) -> Mode {
         let mut place = self.remove(at);
         place.passed += u32::from(place.woken);
         (place.owner, place.woken, place.upgrades) = (owner, false, upgrades);
@@ -207,17 +207,17 @@ impl Entry {
         before
     }
 
-    pub(super) fn position(&self, waiter: &Arc<Waiter>) -> Option<usize> {
+    pub(crate) fn position(&self, waiter: &Arc<Waiter>) -> Option<usize> {
         self.queue.iter().position(|place| Arc::ptr_eq(&place.waiter, waiter))
     }
 
     /// Where somebody would stand who comes now.
-    pub(super) fn insertion(&self, rank: u64, arrival: u64) -> usize {
+    pub(crate) fn insertion(&self, rank: u64, arrival: u64) -> usize {
         self.queue.partition_point(|place| if place.rank == rank { place.arrival < arrival } else { rank < place.rank })
     }
 
     /// Who has it in a mode that excludes `mode`.
-    pub(super) fn owners(&self, foreign: &Foreign, mode: Mode) -> Vec<u64> {
+    pub(crate) fn owners(&self, foreign: &Foreign, mode: Mode) -> Vec<u64> {
         let held = self.granted.iter().chain(&foreign.0);
         let mut owners: Vec<u64> =
             held.filter(|granted| mode.excludes(granted.mode)).map(|granted| granted.owner).collect();
@@ -227,7 +227,7 @@ impl Entry {
 
     /// Obstacles of somebody of this rank, who is or would be at `position` of the queue. Who has the
     /// lock in some mode waits for nobody who waits for it.
-    pub(super) fn obstacles(
+    pub(crate) fn obstacles(
         &self,
         foreign: &Foreign,
         who: Who,
@@ -256,7 +256,7 @@ impl Entry {
     }
 
     /// Whether the member at `behind` must let that at `before` go first.
-    pub(super) fn must_let_pass(&self, foreign: &Foreign, behind: usize, before: usize) -> bool {
+    pub(crate) fn must_let_pass(&self, foreign: &Foreign, behind: usize, before: usize) -> bool {
         let (place, first) = (&self.queue[behind], &self.queue[before]);
         place.mode.excludes(first.mode)
             && !self.has(foreign, place.who())
@@ -265,7 +265,7 @@ impl Entry {
 
     /// Moves the member at `behind` to the one at `before`, in front of it, unless that matters more or has the lock in its
     /// way. Says whether it did.
-    pub(super) fn move_forward(&mut self, foreign: &Foreign, behind: usize, before: usize) -> bool {
+    pub(crate) fn move_forward(&mut self, foreign: &Foreign, behind: usize, before: usize) -> bool {
         let (place, first) = (&self.queue[behind], &self.queue[before]);
         let mut held = self.granted.iter().chain(&foreign.0);
         let is_held = held.any(|granted| first.who().is(granted.owner) && place.mode.excludes(granted.mode));
@@ -282,7 +282,7 @@ impl Entry {
     }
 
     /// The owners that have what the member at `position` wants.
-    pub(super) fn each_owner(&self, foreign: &Foreign, position: usize, each: &mut dyn FnMut(u64)) {
+    pub(crate) fn each_owner(&self, foreign: &Foreign, position: usize, each: &mut dyn FnMut(u64)) {
         let place = &self.queue[position];
         for granted in self.granted.iter().chain(&foreign.0) {
             if !place.who().is(granted.owner) && place.mode.excludes(granted.mode) {
@@ -292,7 +292,7 @@ impl Entry {
     }
 
     /// Ends the wait of everybody who has nothing in the way any more. They stay in the queue.
-    pub(super) fn grant(&mut self, foreign: &Foreign, wakes: &mut Vec<Ended>) {
+    pub(crate) fn grant(&mut self, foreign: &Foreign, wakes: &mut Vec<Ended>) {
         let modes = (0..Mode::COUNT).filter(|mode| self.modes[*mode] != 0);
         let present = modes.fold(0, |all, mode| all | 1 << mode);
         // The modes that somebody further in front excludes; and those that only such exclude as let their equals overtake.
@@ -327,7 +327,7 @@ impl Entry {
     }
 
     /// Ends everybody's wait.
-    pub(super) fn wake_all(&mut self, wakes: &mut Vec<Ended>) {
+    pub(crate) fn wake_all(&mut self, wakes: &mut Vec<Ended>) {
         for place in self.queue.iter_mut().filter(|place| !place.woken) {
             place.woken = true;
             wakes.push(place.waiter.end_wait(None, None));

@@ -8,6 +8,7 @@
 //! - `waiter`: a session that waits; `ticket`: what its caller holds meanwhile;
 //! - `deadlock`, `press`: who gives way; `clock`: patience and timeouts; `settings`, `tally`: what can be set and seen.
 
+pub(crate) mod advisory;
 mod clock;
 mod deadlock;
 mod entry;

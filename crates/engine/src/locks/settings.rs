@@ -64,7 +64,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn new(config: LockConfig) -> Settings {
+    pub(crate) fn new(config: LockConfig) -> Settings {
         let settings = Settings {
             priority: AtomicU64::new(0),
             patience_ns: AtomicU64::new(0),
@@ -100,16 +100,16 @@ impl Settings {
         self.promote_after.load(Relaxed) as u32
     }
 
-    pub(super) fn entries_max(&self) -> u64 {
+    pub(crate) fn entries_max(&self) -> u64 {
         self.entries_max.load(Relaxed)
     }
 
-    pub(super) fn by_class(&self) -> bool {
+    pub(crate) fn by_class(&self) -> bool {
         self.priority() != LockPriority::None
     }
 
     /// When a wait of this importance that begins now is to be looked at.
-    pub(super) fn look_at_ns(&self, importance: u64, now_ns: u64) -> u64 {
+    pub(crate) fn look_at_ns(&self, importance: u64, now_ns: u64) -> u64 {
         if self.priority() == LockPriority::NotRunning && 0 < importance {
             now_ns.saturating_add(self.patience_ns.load(Relaxed))
         } else {
@@ -118,7 +118,7 @@ impl Settings {
     }
 
     /// When one that was looked at is to be looked at again.
-    pub(super) fn look_again_at_ns(&self, now_ns: u64) -> u64 {
+    pub(crate) fn look_again_at_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_add(LOOK_AGAIN_NS)
     }
 }

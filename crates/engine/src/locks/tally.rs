@@ -67,7 +67,7 @@ impl Tally {
         count.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn waited(&self, importance: u64, ns: u64) {
+    pub(crate) fn waited(&self, importance: u64, ns: u64) {
         let class = class_of(importance) as usize;
         Tally::one(&self.waits[class]);
         self.waited_ns[class].fetch_add(ns, Relaxed);
@@ -77,7 +77,7 @@ impl Tally {
         Tally::one(&self.takings[taker as usize][victim as usize][why as usize]);
     }
 
-    pub(super) fn read(&self, entries: u64, waiting: u64) -> LockStats {
+    pub(crate) fn read(&self, entries: u64, waiting: u64) -> LockStats {
         let read = |count: &AtomicU64| count.load(Relaxed);
         let mut takings = Vec::new();
         for (taker, victims) in self.takings.iter().enumerate() {

@@ -5,8 +5,8 @@
 
 use super::key::Key;
 use super::mode::Mode;
-use crate::advisory::Advisories;
 use crate::error::Error;
+use crate::locks::advisory::Advisories;
 use crate::sync::{AtomicU64, Latch, Relaxed, SeqCst};
 use preempt::{Region, os};
 use std::sync::Arc;
@@ -52,12 +52,12 @@ pub(crate) struct State {
 
 impl State {
     /// When the clock has something to do.
-    pub(super) fn look_ns(&self) -> u64 {
+    pub(crate) fn look_ns(&self) -> u64 {
         self.statement_deadline_ns.min(self.lock_deadline_ns).min(self.patience_ns)
     }
 
     /// A new wait begins. Who was to be told of the last is told nothing any more.
-    pub(super) fn begin_wait(&mut self) {
+    pub(crate) fn begin_wait(&mut self) {
         self.number += 1;
         self.parked = false;
         self.wake = None;
@@ -169,20 +169,20 @@ impl Waiter {
         self.has_place.store(u64::from(has_place), Relaxed);
     }
 
-    pub(super) fn look_ns(&self) -> u64 {
+    pub(crate) fn look_ns(&self) -> u64 {
         self.look_ns.load(Relaxed)
     }
 
-    pub(super) fn set_look_ns(&self, look_ns: u64) {
+    pub(crate) fn set_look_ns(&self, look_ns: u64) {
         self.look_ns.store(look_ns, Relaxed);
     }
 
     /// When the statement came, if it has waited before: the less, the earlier.
-    pub(super) fn arrival(&self) -> Option<u64> {
+    pub(crate) fn arrival(&self) -> Option<u64> {
         Some(self.arrival.load(Relaxed)).filter(|arrival| *arrival != 0)
     }
 
-    pub(super) fn set_arrival(&self, arrival: u64) {
+    pub(crate) fn set_arrival(&self, arrival: u64) {
         self.arrival.store(arrival, Relaxed);
     }
 
@@ -248,11 +248,11 @@ impl Waiter {
         self.lock_timeout_ns.store(ns, Relaxed);
     }
 
-    pub(super) fn lock_timeout_ns(&self) -> u64 {
+    pub(crate) fn lock_timeout_ns(&self) -> u64 {
         self.lock_timeout_ns.load(Relaxed)
     }
 
-    pub(super) fn deadline_ns(&self) -> u64 {
+    pub(crate) fn deadline_ns(&self) -> u64 {
         self.deadline_ns.load(Relaxed)
     }
 

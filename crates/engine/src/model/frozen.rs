@@ -2,17 +2,17 @@
 //! unlinked is never freed.
 
 use super::{Refused, claim_or_take, number};
-use crate::block::{Block, Totals};
-use crate::freeze::{Source, settle_in, sources};
-use crate::present::Present;
+use crate::frozen::block::{Block, Totals};
+use crate::frozen::freeze::{Source, settle_in, sources};
+use crate::frozen::present::Present;
 use crate::raw::chain::{Change, Claim, View};
 use crate::raw::ids::SlotIds;
 use crate::raw::live::Role;
 use crate::raw::rows::{CHUNK_ROWS, Newest, RowMap};
 use crate::raw::slots::{Held, Registry};
 use crate::raw::version::NewVersion;
+use crate::row::value::Type;
 use crate::sync::{Acquire, AtomicU64, Release};
-use crate::value::Type;
 use arrow_array::Int64Array;
 use stage::Class;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::{Model, ModelTxn};
 use crate::raw::live::Role;
 use crate::raw::recent::RecentWrite;
-use crate::serial::{Commit, Record, Refused};
+use crate::txn::serial::{Commit, Record, Refused};
 use core::cell::RefCell;
 use stage::Class;
 use std::sync::Arc;

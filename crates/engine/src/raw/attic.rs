@@ -4,7 +4,7 @@
 //! cannot find it. It is freed when the horizon has reached that tick. An attic that is dropped, by a panic, leaks.
 
 use super::rows::Cells;
-use crate::block::Block;
+use crate::frozen::block::Block;
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;

@@ -10,8 +10,8 @@
 
 use super::once::OnceBox;
 use super::slots::Pin;
+use crate::schema::table::Table;
 use crate::sync::{Acquire, AtomicPtr, SeqCst};
-use crate::table::Table;
 use std::ptr::null_mut;
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use super::ids::{Pool, WORD};
 use super::once::OnceBox;
 use super::slots::{NEVER, Pin};
 use super::version::{NewVersion, RowCell, Version};
-use crate::block::Block;
+use crate::frozen::block::Block;
 use crate::sync::{AcqRel, Acquire, AtomicPtr, Latch, Release, SeqCst};
 use core::sync::atomic::{AtomicU64, Ordering};
 use preempt::no_preempt;

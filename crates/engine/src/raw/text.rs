@@ -2,7 +2,7 @@
 
 /// The text that these bytes of a row image are.
 ///
-/// **Invariant:** text slots of images that [`crate::layout::Image::text`] and [`crate::gather`] read are written by `Layout::encode` and
+/// **Invariant:** text slots of images that [`crate::row::layout::Image::text`] and [`crate::gather`] read are written by `Layout::encode` and
 /// `RowWriter` alone, whole, from a `&str`; images from elsewhere (a redo record) are read by `Layout::try_value`.
 #[inline]
 pub(crate) fn trusted(bytes: &[u8]) -> &str {

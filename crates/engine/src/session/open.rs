@@ -1,12 +1,12 @@
 //! Open transactions: statement by statement, with savepoints.
 
 use super::{Savepoint, Session, Step, Unwind, worker};
-use crate::begin::{Begin, Isolation};
 use crate::engine::Engine;
 use crate::error::{Error, IN_TRANSACTION, NO_TRANSACTION, Result};
 use crate::locks::Waiter;
 use crate::log::LogPosition;
 use crate::raw::activity::Activity;
+use crate::txn::begin::{Begin, Isolation};
 use crate::txn::{AtDecision, Mark, Suspended, Txn, tell};
 use preempt::os;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Procedures: a transaction as one statement, undone whole when it must wait, and run again at the grant.
 
 use super::{Session, Step, Unwind, worker};
-use crate::begin::Begin;
 use crate::error::{Error, IN_TRANSACTION, Result};
 use crate::locks::Tally;
+use crate::txn::begin::Begin;
 use crate::txn::{Mark, Txn};
 
 impl Session {

@@ -1,0 +1,51 @@
+//! Gathering columns of many hot rows into fresh Arrow arrays.
+//!
+//! **Invariant:** all columns of some rows are gathered while those rows are in the cache, with a safepoint behind them.
+
+use crate::frozen::arrow::Builder;
+use crate::frozen::scan::GATHER_ROWS;
+use crate::raw::version::Version;
+use crate::row::layout::{Image, Layout};
+use arrow_array::ArrayRef;
+use preempt::safepoint;
+
+/// Columns in the making.
+pub(crate) struct Gather<'l> {
+    layout: &'l Layout,
+    columns: Vec<(usize, Builder)>,
+    /// How many rows they have.
+    pub(crate) rows_count: usize,
+}
+
+impl<'l> Gather<'l> {
+    /// Of the columns at these positions, for about so many rows.
+    pub(crate) fn new(layout: &'l Layout, columns: impl IntoIterator<Item = usize>, capacity: usize) -> Gather<'l> {
+        let builder = |column: usize| {
+            let slot = &layout.slots[column];
+            (column, Builder::new(slot.kind, slot.nullable, capacity))
+        };
+        Gather { layout, columns: columns.into_iter().map(builder).collect(), rows_count: 0 }
+    }
+
+    /// Adds rows, with a safepoint each [`GATHER_ROWS`].
+    pub(crate) fn add(&mut self, versions: &[&Version]) {
+        let layout = self.layout;
+        for versions in versions.chunks(GATHER_ROWS) {
+            for (column, builder) in &mut self.columns {
+                let column = *column;
+                let images = || versions.iter().map(|version| Image { layout, bytes: version.image() });
+                if layout.slots[column].nullable {
+                    builder.add(|| images().map(|image| image.raw(column)));
+                } else {
+                    builder.add(|| images().map(|image| image.stored(column)));
+                }
+            }
+            safepoint();
+        }
+        self.rows_count += versions.len();
+    }
+
+    pub(crate) fn finish(self) -> Vec<ArrayRef> {
+        self.columns.into_iter().map(|(_, builder)| builder.finish()).collect()
+    }
+}

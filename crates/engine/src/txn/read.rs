@@ -1,0 +1,385 @@
+//! Reads: by row id, by key, and in key order.
+//!
+//! **Invariant:** a reader holds nothing and waits for nobody. What it returns is what the snapshot and the commands before
+//! its own say, whatever is changed meanwhile. An index entry is only a hint: the version decides.
+
+use crate::error::{Error, Result};
+use crate::raw::btree::{Cursor, Order};
+use crate::raw::chain::View;
+use crate::raw::rows::Newest;
+use crate::raw::slots::{COMMANDS_MAX, LATEST};
+use crate::raw::version::RowCell;
+use crate::row::key;
+use crate::row::value::Value;
+use crate::row::{Place, Row, RowId};
+use crate::schema::table::{Index, Table};
+use crate::txn::Txn;
+use crate::txn::reads::{Consumed, OpenRange, ReadLog};
+use crate::txn::scratch::Scratch;
+use core::ops::Bound;
+
+/// Which end of a range comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Smallest key first.
+    Forward,
+    /// Greatest key first.
+    Backward,
+}
+
+impl Direction {
+    fn order(self) -> Order {
+        match self {
+            Direction::Forward => Order::Ascending,
+            Direction::Backward => Order::Descending,
+        }
+    }
+}
+
+impl<'e> Txn<'e> {
+    /// The row with this key in a unique index, all columns given. In an index that is not unique: the first such row.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidValue`] when the key does not fit the index, [`crate::Error::Taken`].
+    ///
+    /// # Panics
+    /// As all methods that name an index: when the table has no such one. As all methods: when `table` belongs to another
+    /// engine.
+    #[inline]
+    pub fn get<'t>(&'t self, table: &'t Table, index: usize, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
+        self.inner.assert_own(table);
+        let view = self.view()?;
+        let position = index;
+        let index = &table.indexes[position];
+        let mut scratch = self.scratch();
+        let scratch = &mut *scratch;
+        key::of_all_values(table, index, key, &mut scratch.key)?;
+        let found = match index.tree.first(&scratch.key) {
+            Some(first) => self.first_visible(table, index, first, &scratch.key, &mut scratch.other_key, view),
+            None => None,
+        };
+        if self.held().logs_reads() {
+            note_key(&mut scratch.reads, table, position, key, &scratch.key, found);
+        }
+        Ok(found)
+    }
+
+    /// The visible row with this key; `first` is the first that the index names.
+    #[inline]
+    pub(crate) fn first_visible<'t>(
+        &'t self,
+        table: &'t Table,
+        index: &Index,
+        first: u64,
+        key: &[u8],
+        buffer: &mut Vec<u8>,
+        view: View,
+    ) -> Option<Row<'t>> {
+        if let Some(row) = self.row_with_key(table, index, first, key, buffer, view) {
+            return Some(row);
+        }
+        // The first entry was of a dead row, or of one that another transaction is inserting.
+        let mut found = None;
+        index.tree.for_each(key, &mut |row| {
+            found = self.row_with_key(table, index, row, key, buffer, view);
+            found.is_none()
+        });
+        found
+    }
+
+    /// The row with this id.
+    ///
+    /// # Errors
+    /// [`crate::Error::Taken`].
+    #[inline]
+    pub fn get_row<'t>(&'t self, table: &'t Table, row: RowId) -> Result<Option<Row<'t>>> {
+        self.inner.assert_own(table);
+        let view = self.view()?;
+        if self.held().logs_reads() {
+            self.scratch().reads.row(table.id, row.0);
+        }
+        Ok(self.visible_row(table, row.0, view))
+    }
+
+    /// The rows whose key begins with these values, in key order. They are those that existed when this was called: what
+    /// the transaction writes while it goes through them does not appear among them.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidValue`] when the prefix does not fit the index, [`crate::Error::Taken`].
+    pub fn range<'t>(
+        &'t self,
+        table: &'t Table,
+        index: usize,
+        prefix: &[Value<'_>],
+        direction: Direction,
+    ) -> Result<Range<'t>>
+    where
+        'e: 't,
+    {
+        self.inner.assert_own(table);
+        let view = self.view()?;
+        let position = index;
+        let index = &table.indexes[position];
+        let mut scratch = self.scratch();
+        let Scratch { key, other_key, reads, .. } = &mut *scratch;
+        key::of_values(table, index, prefix, key)?;
+        let cursor = index.tree.prefix(key, direction.order());
+        let read = self.held().logs_reads().then(|| {
+            other_key.clone_from(key);
+            let high = key::pass_prefix(other_key).then_some(&other_key[..]);
+            reads.open(table.id, position, key, high)
+        });
+        Ok(Range { txn: self, table, index, cursor, view, key: Vec::new(), is_ahead: false, direction, read })
+    }
+
+    /// As [`Txn::range`], between two bounds. Each may give fewer values than the index has columns; it then stands for
+    /// all keys that begin with them, to be included or excluded together.
+    ///
+    /// # Errors
+    /// As [`Txn::range`].
+    pub fn range_between<'t>(
+        &'t self,
+        table: &'t Table,
+        index: usize,
+        lower: Bound<&[Value<'_>]>,
+        upper: Bound<&[Value<'_>]>,
+        direction: Direction,
+    ) -> Result<Range<'t>>
+    where
+        'e: 't,
+    {
+        self.inner.assert_own(table);
+        let view = self.view()?;
+        let position = index;
+        let index = &table.indexes[position];
+        let key = |values: &[Value<'_>]| {
+            let mut key = Vec::new();
+            key::of_values(table, index, values, &mut key).map(|()| key)
+        };
+        // Both bounds as the smallest key on their upper side; no key is above a prefix that cannot be passed.
+        let above = |values: &[Value<'_>]| {
+            let mut key = key(values)?;
+            Ok::<_, Error>(key::pass_prefix(&mut key).then_some(key))
+        };
+        let lower = match lower {
+            Bound::Unbounded => Some(Vec::new()),
+            Bound::Included(values) => Some(key(values)?),
+            Bound::Excluded(values) => above(values)?,
+        };
+        let upper = match upper {
+            Bound::Unbounded => None,
+            Bound::Included(values) => above(values)?,
+            Bound::Excluded(values) => Some(key(values)?),
+        };
+        let read = match &lower {
+            Some(lower) if self.held().logs_reads() => {
+                Some(self.scratch().reads.open(table.id, position, lower, upper.as_deref()))
+            }
+            _ => None,
+        };
+        let upper = match (&lower, &upper) {
+            (None, _) => Bound::Excluded(&[][..]),
+            (_, Some(upper)) => Bound::Excluded(&upper[..]),
+            (_, None) => Bound::Unbounded,
+        };
+        let lower = lower.as_ref().map_or(Bound::Unbounded, |lower| Bound::Included(&lower[..]));
+        let cursor = index.tree.range(lower, upper, direction.order());
+        Ok(Range { txn: self, table, index, cursor, view, key: Vec::new(), is_ahead: false, direction, read })
+    }
+
+    /// To be called with a row whose state refused a write. A SERIALIZABLE transaction that goes on after that, from a
+    /// savepoint, has read it; if it was changed after the snapshot, the commit is refused.
+    #[cold]
+    pub(crate) fn note_row(&self, table: &Table, row: RowId) {
+        if self.held().logs_reads() {
+            self.scratch().reads.row_refused(table.id, row.0, self.inner.registry.now());
+        }
+    }
+
+    /// To be called with what refused a key, while the row that wants it is among the writes. A SERIALIZABLE transaction has
+    /// read that the key is there. Whoever took it after the snapshot may have read that it was free, as this transaction has:
+    /// then the two depend on each other, and it is no violation but a failure to serialize, as in PostgreSQL.
+    #[cold]
+    pub(crate) fn note_refusal(
+        &self,
+        error: Error,
+        table: &Table,
+        position: usize,
+        key: &[u8],
+        scratch: &mut Scratch,
+    ) -> Error {
+        if !self.held().logs_reads() || !matches!(error, Error::UniqueViolation { .. }) {
+            return error;
+        }
+        // By what it has read before; an attempt that waited for the key has met it beyond the snapshot.
+        let depends = self.held().is_serial() && self.inner.check_snapshot_so_far(self.held(), scratch).is_err();
+        scratch.reads.key_refused(table.id, position, key, self.inner.registry.now());
+        let index = &table.indexes[position];
+        let held = self.held();
+        // With all of its own changes, those of this command too.
+        let view = View { snapshot: held.snapshot(), owner: held.word(0), command: COMMANDS_MAX + 1 };
+        let first = index.tree.first(key);
+        match first.and_then(|first| self.first_visible(table, index, first, key, &mut Vec::new(), view)) {
+            None if depends => Error::SerializationFailure,
+            None | Some(_) => error,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn visible_row<'t>(&'t self, table: &'t Table, row: u64, view: View) -> Option<Row<'t>> {
+        let _call = self.call();
+        self.visible_at(table, row, table.rows.newest(row, self.held().pin()), view)
+    }
+
+    /// The row as it is now, and as `view` sees it; the first counts what `view` counts of our own. Both come from one look
+    /// at where the row is: between two looks it may be frozen or thaw, and one version then has two places.
+    pub(crate) fn now_and_seen<'t>(
+        &'t self,
+        table: &'t Table,
+        row: u64,
+        view: View,
+    ) -> (Option<Row<'t>>, Option<Row<'t>>) {
+        let _call = self.call();
+        let place = table.rows.newest(row, self.held().pin());
+        let latest = View { snapshot: LATEST, ..view };
+        (self.visible_at(table, row, place, latest), self.visible_at(table, row, place, view))
+    }
+
+    #[inline]
+    fn visible_at<'t>(&'t self, table: &'t Table, row: u64, newest: Newest<'t>, view: View) -> Option<Row<'t>> {
+        let (registry, pin) = (&self.inner.registry, self.held().pin());
+        let place = match newest {
+            Newest::Hot(newest) => Place::Hot(registry.visible_after(newest, pin, view, || ())?.image()),
+            Newest::Frozen(block, at) if registry.sees_block(&block.since, view) => Place::Frozen(block, at),
+            Newest::Frozen(..) | Newest::Nowhere => return None,
+        };
+        Some(Row { id: RowId(row), table, place })
+    }
+
+    /// The row, if the version seen has this key.
+    #[inline]
+    fn row_with_key<'t>(
+        &'t self,
+        table: &'t Table,
+        index: &Index,
+        row: u64,
+        key: &[u8],
+        buffer: &mut Vec<u8>,
+        view: View,
+    ) -> Option<Row<'t>> {
+        let row = self.visible_row(table, row, view)?;
+        let trusts_entry = cfg!(overtake_plant = "recheck_skipped");
+        if trusts_entry || !index.needs_recheck() || row.has_key(index, key, buffer) { Some(row) } else { None }
+    }
+}
+
+/// Remembers what a look-up by a whole key found.
+#[inline]
+pub(crate) fn note_key(
+    reads: &mut ReadLog,
+    table: &Table,
+    position: usize,
+    values: &[Value<'_>],
+    key: &[u8],
+    found: Option<Row<'_>>,
+) {
+    let is_single = table.indexes[position].def.unique && !values.contains(&Value::Null);
+    match found {
+        Some(row) if is_single => reads.row(table.id, row.id.0),
+        Some(row) => reads.key_up_to(table.id, position, key, row.id.0),
+        None if cfg!(overtake_plant = "absent_key_unchecked") => {}
+        None => reads.key(table.id, position, key),
+    }
+}
+
+impl Row<'_> {
+    fn has_key(&self, index: &Index, key: &[u8], buffer: &mut Vec<u8>) -> bool {
+        match self.place {
+            Place::Hot(bytes) => {
+                key::of_image(index, crate::row::layout::Image { layout: &self.table.layout, bytes }, buffer);
+                buffer == key
+            }
+            Place::Frozen(block, at) => {
+                key::of_block(self.table, index, block, at, buffer);
+                buffer == key
+            }
+        }
+    }
+}
+
+/// Rows in key order; see [`Txn::range`].
+pub struct Range<'t> {
+    txn: &'t Txn<'t>,
+    table: &'t Table,
+    index: &'t Index,
+    cursor: Cursor<'t>,
+    view: View,
+    key: Vec<u8>,
+    direction: Direction,
+    is_ahead: bool,
+    /// What the log of a SERIALIZABLE transaction has of it, until it has come to its end.
+    read: Option<OpenRange>,
+}
+
+impl Drop for Range<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(read) = self.read.take() {
+            self.close(read);
+        }
+    }
+}
+
+impl<'t> Range<'t> {
+    /// The same, for a range that will be read to its end: its rows share their waiting for memory, as those of
+    /// [`Txn::get_many`] do.
+    #[must_use]
+    #[inline]
+    pub fn read_ahead(mut self) -> Range<'t> {
+        self.is_ahead = true;
+        self
+    }
+
+    /// Asks the processor for the rows that come next, if it has not been asked for them.
+    #[inline]
+    fn prefetch(&mut self) {
+        let Range { txn, table, cursor, .. } = self;
+        let rows = cursor.rows_ahead();
+        let cells = rows.filter_map(|row| table.rows.hot_cell(row, txn.held().pin()));
+        cells.clone().for_each(RowCell::prefetch);
+        let image_bytes = table.image_bytes();
+        cells.for_each(|cell| cell.prefetch_newest(image_bytes));
+    }
+
+    /// What was not consumed was not read.
+    fn close(&self, read: OpenRange) {
+        // Whoever has the scratch now panics: the log keeps the whole range.
+        let Ok(mut scratch) = self.txn.try_scratch() else { return };
+        let consumed = match (self.cursor.last(), self.direction) {
+            (None, _) => Consumed::Nothing,
+            (Some((key, row)), Direction::Forward) => Consumed::Up(key, row),
+            (Some((key, row)), Direction::Backward) => Consumed::Down(key, row),
+        };
+        scratch.reads.close(read, &consumed);
+    }
+}
+
+impl<'t> Iterator for Range<'t> {
+    type Item = Row<'t>;
+
+    fn next(&mut self) -> Option<Row<'t>> {
+        loop {
+            if self.is_ahead {
+                self.prefetch();
+            }
+            let Some((key, row)) = self.cursor.next() else {
+                self.read = None;
+                return None;
+            };
+            let row = self.txn.row_with_key(self.table, self.index, row, key, &mut self.key, self.view);
+            if row.is_some() {
+                return row;
+            }
+        }
+    }
+}
