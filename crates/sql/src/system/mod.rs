@@ -1,6 +1,6 @@
 //! `pg_catalog`, `information_schema` and what the server tells of itself, as tables whose rows are made when they are read.
 //!
-//! [`crate::catalog::system`] declares the tables. Rows are made of the catalog that the statement sees ([`Seen`]), of its
+//! The catalog declares the tables ([`crate::catalog::SystemTable`]). Rows are made of the catalog that the statement sees ([`Seen`]), of its
 //! settings, and of what the server knows ([`crate::catalog::Provider`]). A table without a line in `filled` has no rows:
 //! there are no such objects here.
 //!
