@@ -12,12 +12,12 @@ pub struct Measured<A: Args> {
     /// The benchmark's own arguments; they appear in the report.
     #[command(flatten)]
     pub arguments: A,
-    /// Where the report goes besides standard output.
+    /// Destinations of the report besides standard output.
     #[command(flatten)]
     pub output: Output,
 }
 
-/// How long each measured phase lasts.
+/// Length of each measured phase.
 #[derive(Args, Clone, Copy, Debug, Serialize)]
 pub struct PhaseDuration {
     /// Seconds per measured phase.

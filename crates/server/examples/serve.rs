@@ -7,7 +7,6 @@
 use engine::{Engine, EngineConfig};
 use server::{Config, Server, Views};
 use sql::session::{Database, Defaults};
-use std::time::Duration;
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "serve" && argument != "--listen");
@@ -28,11 +27,6 @@ fn main() {
     for address in server.addresses().unwrap() {
         println!("psql postgresql://postgres@{address}/postgres");
     }
-    std::thread::spawn(move || {
-        loop {
-            engine.housekeep(1000);
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    });
+    let _housekeeper = engine::Housekeeper::start(&engine).unwrap();
     runtime.block_on(server.run(std::future::pending())).unwrap();
 }

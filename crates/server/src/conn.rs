@@ -642,7 +642,11 @@ impl Conn {
         loop {
             // As in a wait: past this much, the client's end is not noticed.
             let listens = is_open && self.input.len() < AHEAD;
-            let has_gone = !is_open && !self.has_said_goodbye();
+            let is_unwanted = is_ending || (!is_open && !self.has_said_goodbye());
+            if is_unwanted {
+                cancel.cancel();
+                lift.lift();
+            }
             if listens {
                 self.input.reserve(READ);
             }
@@ -652,15 +656,11 @@ impl Conn {
                 () = &mut self.ending, if !is_ending => is_ending = true,
                 read = self.io.read_buf(&mut self.input), if listens => is_open = matches!(read, Ok(count) if 0 < count),
                 // One that comes before the statement has begun is nobody's.
-                () = tokio::time::sleep(AGAIN), if has_gone || is_ending => {}
+                () = tokio::time::sleep(AGAIN), if is_unwanted => {}
                 () = &mut must_end, if !is_lifted => {
                     is_lifted = true;
                     lift.lift();
                 }
-            }
-            if is_ending || (!is_open && !self.has_said_goodbye()) {
-                cancel.cancel();
-                lift.lift();
             }
         }
     }

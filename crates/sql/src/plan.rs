@@ -34,13 +34,13 @@ pub use window::{Exclude, Frame, FrameBound, FrameUnit, RangeSteps, WindowCall, 
 /// Column of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnInfo {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// Its type.
+    /// Type of the values.
     pub kind: SqlType,
-    /// The number of its table, 0 if it is no table's column.
+    /// OID of the table, 0 if it is no table's column.
     pub table: u32,
-    /// Its number in its table, from 1; 0 likewise.
+    /// Number of the column in the table, from 1; 0 likewise.
     pub number: i16,
 }
 

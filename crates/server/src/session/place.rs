@@ -1,4 +1,4 @@
-//! Where a session's work runs: on the thread that read it from the network while it is short, else on another.
+//! Place of a session's work: the thread that read it from the network while it is short, else another.
 //!
 //! **Invariant:** a portal or the backend that is lent comes back before the session goes on; if it does not, the session ends.
 

@@ -21,26 +21,26 @@ pub(crate) const SCHEMAS: [(u32, &str); 4] =
 /// A table whose rows are made when it is read.
 #[derive(Debug)]
 pub struct SystemTable {
-    /// Its schema.
+    /// Name of the schema.
     pub schema: String,
-    /// Its name.
+    /// Name of the table.
     pub name: String,
-    /// Its number.
+    /// OID of the table.
     pub oid: u32,
-    /// Whether PostgreSQL has it as a view.
+    /// True for what PostgreSQL has as a view.
     pub is_view: bool,
-    /// Its columns.
+    /// Columns, in their order.
     pub columns: Vec<SystemColumn>,
 }
 
 /// A column of such a table.
 #[derive(Debug)]
 pub struct SystemColumn {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// Its type.
+    /// Type of the column.
     pub kind: Kind,
-    /// Whether it always has a value.
+    /// True if no row has a null here.
     pub not_null: bool,
 }
 

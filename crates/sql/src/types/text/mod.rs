@@ -286,9 +286,34 @@ pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
                 Kind::Regtype => regtype::type_shown(*value),
                 Kind::Regclass | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => match value {
                     0 => Some("-".to_owned()),
-                    _ => forms.naming.as_ref().and_then(|naming| naming.name_of(kind.kind, *value)),
+                    number => forms.naming.as_ref().and_then(|naming| naming.name_of(kind.kind, *number)),
                 },
-                _ => None,
+                Kind::Bool
+                | Kind::Bytea
+                | Kind::InternalChar
+                | Kind::Name
+                | Kind::Int8
+                | Kind::Int2
+                | Kind::Int4
+                | Kind::Text
+                | Kind::Oid
+                | Kind::Json
+                | Kind::Float4
+                | Kind::Float8
+                | Kind::Unknown
+                | Kind::Bpchar
+                | Kind::Varchar
+                | Kind::Date
+                | Kind::Time
+                | Kind::Timestamp
+                | Kind::Timestamptz
+                | Kind::Interval
+                | Kind::Numeric
+                | Kind::Int2Vector
+                | Kind::OidVector
+                | Kind::Uuid
+                | Kind::Void
+                | Kind::Array(_) => None,
             };
             match name {
                 Some(name) => write!(out, "{name}"),
