@@ -15,15 +15,16 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
+use query::plan::Plan;
 use sql::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
 use sql::explain::Node;
-use sql::plan::Plan;
-use sql::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use stage::Class;
+use statement::{SqlError, SqlResult, SqlState};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use types::{Datum, SqlType};
 
 /// Lets runs in, not too many at a time.
 pub trait Door: Send + Sync {

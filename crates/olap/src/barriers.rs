@@ -104,7 +104,7 @@ impl OptimizerRule for HideTotals {
         let mut hidden = Hidden::default();
         let hide = |plan: LogicalPlan| {
             let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
-            if !aggregate.group_expr.is_empty() || sql::plants::is_planted("filter_below_grouping_sets") {
+            if !aggregate.group_expr.is_empty() || statement::plants::is_planted("filter_below_grouping_sets") {
                 return Ok(Transformed::no(plan));
             }
             Ok(Transformed::yes(hidden.hide(push(plan)?)))
@@ -254,7 +254,7 @@ impl Seal {
 impl PhysicalOptimizerRule for Seal {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_up(kept_above).data()?;
-        if sql::plants::is_planted("offset_under_sort") { Ok(plan) } else { self.below_top(plan, config) }
+        if statement::plants::is_planted("offset_under_sort") { Ok(plan) } else { self.below_top(plan, config) }
     }
 
     fn name(&self) -> &str {

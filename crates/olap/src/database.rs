@@ -20,11 +20,11 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 use engine::{Engine, Snapshot, Table};
-use sql::SqlType;
 use sql::analytics::Query;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use types::SqlType;
 
 /// Tables, for queries.
 pub struct Database {

@@ -1,7 +1,7 @@
 //! What can go wrong, one variant for each *reaction* of the caller.
 
 use datafusion::error::DataFusionError;
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::sync::Arc;
 use tokio::task::JoinError;
 

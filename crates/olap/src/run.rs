@@ -16,10 +16,9 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::execute_stream;
 use engine::{ScanPart, Snapshot, memory};
 use futures::{FutureExt, StreamExt};
-use sql::holdings::{SessionHoldings, Use};
-use sql::pulse::{self, Watch};
-use sql::types::{forms::Forms, text};
-use sql::{Datum, SqlResult, SqlType};
+use statement::SqlResult;
+use statement::holdings::{SessionHoldings, Use};
+use statement::pulse::{self, Watch};
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -28,6 +27,8 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use types::{Datum, SqlType};
+use types::{forms::Forms, text};
 
 /// Called between any two operators, after each batch: where a scheduler may run something urgent.
 pub trait BatchHook: Send + Sync {

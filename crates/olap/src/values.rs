@@ -1,9 +1,10 @@
 //! How SQL's values stand in Arrow arrays, and the way there and back.
 //!
 //! **Invariant:** a [`Repr`] says both the array's type and which [`Datum`] its values are; what was written is read back the
-//! same, display scale and blanks included. It is what [`sql::storage`] says of columns, and for what no column can have
-//! (a numeric whose scale differs from row to row) keyed bytes, which [`sql::storage::keyed`] describes.
+//! same, display scale and blanks included. It is what [`catalog::storage`] says of columns, and for what no column can have
+//! (a numeric whose scale differs from row to row) keyed bytes, which [`catalog::storage::keyed`] describes.
 
+use catalog::storage;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, BooleanBuilder, Decimal128Builder,
     NullArray, PrimitiveArray, PrimitiveBuilder, RecordBatch, StringViewArray, StringViewBuilder,
@@ -14,9 +15,10 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::ScalarValue;
 use engine::Value;
-use sql::types::numeric::Numeric;
-use sql::{Datum, Kind, SqlError, SqlResult, SqlState, SqlType, storage};
+use statement::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
+use types::numeric::Numeric;
+use types::{Datum, Kind, SqlType};
 
 /// Digits of Arrow's decimals.
 pub(crate) const DIGITS_MAX: u8 = 38;

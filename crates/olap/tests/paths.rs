@@ -8,18 +8,19 @@
 mod answer;
 #[path = "paths/calls.rs"]
 mod calls;
-#[path = "paths/types.rs"]
-mod types;
+#[path = "paths/every_type.rs"]
+mod every_type;
 
 use answer::{Answer, Line};
 use engine::{Engine, EngineConfig};
 use olap::{Door, Job, Lane, NoHook, Runtime, RuntimeConfig, SqlAnalytics};
 use sql::session::{Connect, Outcome, Session, Step, TransactionStatus};
-use sql::types::text;
-use sql::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use statement::{SqlError, SqlResult, SqlState};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use types::text;
+use types::{Datum, SqlType};
 
 /// Lets everybody in.
 struct Open;

@@ -6,18 +6,19 @@ use crate::backend::{Backend, Backends, Cancel, Column, CopyPart, CopyRows, Copy
 use bytes::BytesMut;
 use engine::Wake;
 use sql::session::{Canceller, Connect, Database, Part, Portal, Renamed, Session, Statement, Step, TransactionStatus};
-use sql::{Datum, SqlError, SqlResult, SqlType};
 use stage::Class;
+use statement::{SqlError, SqlResult};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use types::{Datum, SqlType};
 
 /// Values of either format.
 mod codec {
     use super::{Datum, Format, SqlResult, SqlType};
     use bytes::BytesMut;
-    use sql::types::binary::{self, Source};
-    use sql::types::forms::Forms;
-    use sql::types::text;
+    use types::binary::{self, Source};
+    use types::forms::Forms;
+    use types::text;
 
     pub(super) fn parameter(
         number: usize,
@@ -58,7 +59,7 @@ mod codec {
 /// A value as the text of this type, in the forms that sessions begin with.
 pub(crate) fn text_of(value: &Datum, kind: SqlType) -> String {
     let mut written = String::new();
-    sql::types::text::output(value, kind, &sql::types::forms::Forms::default(), &mut written);
+    types::text::output(value, kind, &types::forms::Forms::default(), &mut written);
     written
 }
 
@@ -98,7 +99,7 @@ impl Cancel for Canceller {
     }
 }
 
-fn column(of: &sql::plan::ColumnInfo) -> Column<'_> {
+fn column(of: &query::plan::ColumnInfo) -> Column<'_> {
     Column {
         name: &of.name,
         table: of.table,
@@ -164,7 +165,7 @@ impl Backend for Session {
 
     fn read(&self, statement: &Arc<Statement>, parameter: usize, format: Format, bytes: &[u8]) -> SqlResult<Datum> {
         let of = statement.parameters().get(parameter).copied();
-        codec::parameter(parameter + 1, bytes, format, of.unwrap_or(SqlType::from(sql::Kind::Unknown)), self.forms())
+        codec::parameter(parameter + 1, bytes, format, of.unwrap_or(SqlType::from(types::Kind::Unknown)), self.forms())
     }
 
     fn bind(&mut self, statement: &Arc<Statement>, values: Vec<Datum>) -> SqlResult<Portal> {
@@ -250,7 +251,7 @@ impl Backend for Session {
         out: &mut BytesMut,
     ) -> SqlResult<()> {
         let of = statement.columns().and_then(|columns| columns.get(column)).map(|column| column.kind);
-        codec::output(value, format, of.unwrap_or(SqlType::from(sql::Kind::Unknown)), self.forms(), out)
+        codec::output(value, format, of.unwrap_or(SqlType::from(types::Kind::Unknown)), self.forms(), out)
     }
 
     fn sync(&mut self) -> SqlResult<()> {

@@ -7,11 +7,12 @@ pub use crate::copy::CopyRows;
 use bytes::BytesMut;
 use engine::Wake;
 use sql::session::{Connect, Outcome, Part, Renamed, Tag, TransactionStatus};
-use sql::{Datum, SqlError, SqlResult};
 use stage::Class;
+use statement::{SqlError, SqlResult};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use types::Datum;
 
 /// Opens sessions. Cloned for each connection.
 pub trait Backends: Clone + Send + Sync + 'static {

@@ -8,7 +8,7 @@ use crate::rules::Rule;
 use crate::stats::Stats;
 use crate::tls::Tls;
 use crate::workers::{Dispatch, Workers};
-use sql::roles::Roles;
+use catalog::roles::Roles;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;

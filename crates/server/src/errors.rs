@@ -4,7 +4,7 @@
 
 use crate::conn::Gone;
 use crate::frame::{Broken, Malformed};
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::time::Duration;
 
 fn error(state: &'static str, message: impl Into<String>) -> SqlError {

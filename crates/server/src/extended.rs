@@ -12,9 +12,10 @@ use crate::lent::Lent;
 use crate::reply::Formats;
 use crate::session::{Held, Prepared, Session, State, Stop, TEXT_MAX, Then, tag_rows};
 use sql::session::{Outcome, Tag, TransactionStatus, bytes_of_rows};
-use sql::{Datum, SqlResult};
+use statement::SqlResult;
 use std::sync::Arc;
 use std::time::Instant;
+use types::Datum;
 
 /// What a prepared statement weighs beside its text, and how many times its text: trees and plans, measured generously.
 const STATEMENT_BYTES: usize = 2 << 10;
@@ -30,7 +31,7 @@ fn weight_of(name: &str, text: &str) -> usize {
 }
 
 /// One format for all, or one for each of `count`.
-fn formats(codes: Codes<'_>, count: usize, mismatch: impl FnOnce() -> sql::SqlError) -> SqlResult<Formats> {
+fn formats(codes: Codes<'_>, count: usize, mismatch: impl FnOnce() -> statement::SqlError) -> SqlResult<Formats> {
     let format = |code: i16| match code {
         0 => Ok(Format::Text),
         1 => Ok(Format::Binary),
@@ -109,7 +110,7 @@ impl<B: Backend> Session<B> {
             let statement = backend.prepare(&text, &types)?;
             let (totals, generation) = (stats.statement(&text), door.generation());
             let marks = door.marks(text.as_bytes());
-            Ok::<_, sql::SqlError>(Prepared { statement, text, totals, marks, generation })
+            Ok::<_, statement::SqlError>(Prepared { statement, text, totals, marks, generation })
         });
         let prepared = prepared.await??;
         self.parsed(name, prepared)

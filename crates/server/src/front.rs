@@ -13,9 +13,9 @@ use crate::scram::Keys;
 use crate::session::{Limits, Session};
 use crate::stats::{Seen, Stats};
 use crate::wake::Waiter;
-use sql::SqlResult;
-use sql::roles::{Role, Roles};
+use catalog::roles::{Role, Roles};
 use sql::session::Connect;
+use statement::SqlResult;
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -48,6 +48,7 @@ mod views;
 mod wake;
 mod workers;
 
+pub use catalog::roles::{Role, Roles};
 pub use config::Config;
 pub use door::{Door, DoorOptions, DoorView, HotRules, Mode, Moment, Verdict};
 pub use listen::Server;
@@ -55,7 +56,6 @@ pub use options::OptionError;
 pub use reload::{lock_config, reload};
 pub use rules::{Kind, Method, Name, Names, Origin, Rule, RuleError};
 pub use scram::{Verifier, VerifierError};
-pub use sql::roles::{Role, Roles};
 pub use stats::Stats;
 pub use views::Views;
 pub use workers::{Dispatch, Workers};

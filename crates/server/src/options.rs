@@ -5,8 +5,8 @@
 use crate::config::Config;
 use crate::rules::Rule;
 use crate::tls;
-use sql::SqlError;
 use sql::session::{Defaults, Source};
+use statement::SqlError;
 use std::fmt;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};

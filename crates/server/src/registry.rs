@@ -6,7 +6,7 @@
 use crate::backend::Cancel;
 use crate::errors;
 use crate::scram;
-use sql::SqlError;
+use statement::SqlError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};

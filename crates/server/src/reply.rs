@@ -12,8 +12,9 @@ use pgwire::messages::data::ParameterDescription;
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey};
 use sql::session::{Tag, TransactionStatus};
-use sql::{Datum, SqlError, SqlResult, SqlState};
+use statement::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
+use types::Datum;
 
 /// Formats of a result's columns: one for all, or one for each.
 #[derive(Clone, Debug)]

@@ -23,11 +23,12 @@ use crate::workers::{Dispatch, Workers};
 use bytes::Buf;
 use engine::memory::{SMALL_BYTES, has_room};
 use sql::session::{Outcome, Tag, TransactionStatus};
-use sql::{Datum, SqlError, SqlResult};
 use stage::Class;
+use statement::{SqlError, SqlResult};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::vec;
+use types::Datum;
 
 /// A text of so many bytes is read and planned where the session was read; a longer one where it delays nobody.
 pub(crate) const TEXT_MAX: usize = 4 << 10;

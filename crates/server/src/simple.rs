@@ -9,8 +9,8 @@ use crate::lent::Lent;
 use crate::reply::Formats;
 use crate::session::{Session, Stop, TEXT_MAX, Then, tag_rows};
 use crate::stats::Totals;
-use sql::SqlError;
 use sql::session::{Outcome, Part};
+use statement::SqlError;
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -5,7 +5,7 @@
 
 use crate::backend::Cancel;
 use crate::conn::Gone;
-use sql::catalog::Signal;
+use catalog::Signal;
 use sql::observe::{ActivityRow, Observe, StageRow, StatementRow, Times, normalised};
 use sql::session::TransactionStatus;
 use stage::Class;

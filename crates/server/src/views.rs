@@ -7,13 +7,13 @@ pub(crate) mod memory;
 
 use crate::door::Door;
 use crate::stats::{ANALYTICS_STATE, BELOW_STATE, Stats};
+use catalog::{Lines, ProvidedTable, Provider, Signal};
 use engine::Engine;
-use sql::catalog::{Lines, ProvidedTable, Provider, Signal};
 use sql::observe::{Observe, Scheduling, Times};
-use sql::{Datum, Kind};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use types::{Datum, Kind};
 
 /// See the module.
 pub struct Views {

@@ -3,7 +3,7 @@
 
 use engine::{Engine, EngineConfig};
 use sql::session::{Connect, Database, Outcome, Step};
-use sql::types::text;
+use types::text;
 
 fn main() {
     let database = Database::new(Engine::new(EngineConfig::in_memory()));
@@ -39,17 +39,17 @@ fn main() {
                 if let Outcome::Rows(rows, _) = outcome {
                     let columns = statement.columns().unwrap();
                     for row in rows.iter() {
-                        let cell = |(value, column): (&sql::Datum, &sql::plan::ColumnInfo)| match value {
-                            sql::Datum::Null => "NULL".to_owned(),
-                            sql::Datum::Text(empty) if empty.is_empty() => "(empty)".to_owned(),
-                            value => text::to_string(value, column.kind, &sql::types::forms::Forms::default()),
+                        let cell = |(value, column): (&types::Datum, &query::plan::ColumnInfo)| match value {
+                            types::Datum::Null => "NULL".to_owned(),
+                            types::Datum::Text(empty) if empty.is_empty() => "(empty)".to_owned(),
+                            value => text::to_string(value, column.kind, &types::forms::Forms::default()),
                         };
                         let row: Vec<String> = row.iter().zip(columns).map(cell).collect();
                         println!("{}", if row.is_empty() { "(empty)".to_owned() } else { row.join(" ") });
                     }
                 }
             }
-            Ok::<_, sql::SqlError>(())
+            Ok::<_, statement::SqlError>(())
         };
         let result = one();
         if let Err(error) = &result {

@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "an example")]
 
 use engine::{Engine, EngineConfig};
-use sql::Datum;
 use sql::session::{Connect, CopyPart, Database, Session, Step};
 use std::fmt::Write;
 use std::time::Instant;
+use types::Datum;
 
 fn run(session: &mut Session, text: &str) {
     let statement = session.prepare(text, &[]).unwrap();

@@ -3,20 +3,20 @@
 //! **Invariant:** a run is told of its end exactly once, whatever happens; after `Analysis::cancel` its session need not
 //! wait for it. Nothing here names what runs the plans, so that only one crate compiles it.
 
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult};
 use crate::exec;
 use crate::explain::Node;
-use crate::plan::Plan;
 use crate::session::Env;
-use crate::types::SqlType;
 use engine::memory::SMALL_BYTES;
 use engine::{Snapshot, Wake};
+use query::plan::Plan;
 use stage::Class;
+use statement::error::{SqlError, SqlResult};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
+use types::SqlType;
+use types::datum::Datum;
 
 /// Runs plans that only read.
 pub trait Analytics: Send + Sync {

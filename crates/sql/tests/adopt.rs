@@ -8,11 +8,12 @@ mod support;
 use engine::{Begin, Column, Engine, EngineConfig, IndexDef, Table, TableDef, Type, Value};
 use sql::analytics::Query;
 use sql::session::{Database, Session, Step};
-use sql::{Datum, SqlError, SqlResult, SqlType};
 use stage::Class;
+use statement::{SqlError, SqlResult};
 use std::sync::Arc;
 use std::thread;
 use support::{connect, run};
+use types::{Datum, SqlType};
 
 /// Rows as text, a line each.
 fn shown(session: &mut Session, text: &str) -> Vec<String> {

@@ -6,15 +6,16 @@
 mod support;
 
 use engine::{Engine, EngineConfig, Table};
+use query::plan::{Plan, Source};
 use sql::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
 use sql::explain::Node;
-use sql::plan::{Plan, Source};
 use sql::session::{Canceller, Database, Session, Step};
-use sql::{Datum, SqlError, SqlResult, SqlState};
+use statement::{SqlError, SqlResult, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use support::{connect, run};
+use types::Datum;
 
 /// Counts rows.
 #[derive(Default)]

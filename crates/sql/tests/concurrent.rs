@@ -5,8 +5,8 @@
 
 use engine::{Engine, EngineConfig};
 use sql::session::{Connect, Database, Outcome, Portal, Session, Step};
-use sql::types::forms::Forms;
-use sql::types::text;
+use types::forms::Forms;
+use types::text;
 
 const BEGIN: &str = "create table t (id int primary key, n int, s text);
     create table u (id int, n int);
@@ -268,8 +268,8 @@ impl Client {
 
 fn shown(outcome: Outcome) -> String {
     let Outcome::Rows(rows, _) = outcome else { return String::new() };
-    let kind = sql::SqlType::from(sql::Kind::Text);
-    let value = |value: &sql::Datum| text::to_string(value, kind, &Forms::default());
+    let kind = types::SqlType::from(types::Kind::Text);
+    let value = |value: &types::Datum| text::to_string(value, kind, &Forms::default());
     let mut rows: Vec<String> = rows.iter().map(|row| row.iter().map(value).collect::<Vec<_>>().join(" ")).collect();
     rows.sort();
     rows.join(";")
@@ -363,7 +363,7 @@ fn who_waits_goes_on_with_the_newest_rows() {
 
 /// Runs a statement to its end on this thread.
 fn finish(client: &mut Client, text: &str) -> Result<String, String> {
-    let told = |error: sql::SqlError| format!("{} {}", error.state().0, error.message());
+    let told = |error: statement::SqlError| format!("{} {}", error.state().0, error.message());
     let statement = client.0.prepare_once(text, &[]).map_err(told)?;
     let mut portal = client.0.bind(&statement, Vec::new()).map_err(told)?;
     let result = loop {

@@ -5,7 +5,7 @@
 
 use engine::{Engine, EngineConfig};
 use sql::session::{Connect, CopyPart, Database, Session, Step};
-use sql::{SqlError, SqlResult};
+use statement::{SqlError, SqlResult};
 use std::io::Write;
 use std::process::{Command, Stdio};
 

@@ -4,7 +4,8 @@
 
 use engine::{Engine, EngineConfig};
 use sql::session::{Connect, Database, Outcome, Portal, Session, Step};
-use sql::{Datum, SqlError, SqlResult};
+use statement::{SqlError, SqlResult};
+use types::Datum;
 
 struct Client(Session);
 

@@ -5,7 +5,8 @@
 
 use engine::{Engine, EngineConfig};
 use sql::session::{Connect, Database, Outcome, Session, Step};
-use sql::{Datum, SqlError, SqlResult, SqlState};
+use statement::{SqlError, SqlResult, SqlState};
+use types::Datum;
 
 const STACK_BYTES: usize = 2 << 20;
 /// Code that is not optimised takes minutes for as many as 100,000.

@@ -4,7 +4,8 @@
 
 use engine::{Engine, EngineConfig};
 use sql::session::{Connect, Database, Outcome, Session, Step};
-use sql::{Datum, SqlResult};
+use statement::SqlResult;
+use types::Datum;
 
 fn session() -> Session {
     let connect = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
@@ -92,7 +93,7 @@ fn operators_have_postgresqls_names() {
         let found = lines(&mut session, &format!("explain (costs off) {statement}"));
         assert_eq!(found.join("|"), format!("{expected}|Path: row"), "{statement}");
     }
-    assert_eq!(run(&mut session, "select * from c", Vec::new()).unwrap_err().state(), sql::SqlState("42P01"));
+    assert_eq!(run(&mut session, "select * from c", Vec::new()).unwrap_err().state(), statement::SqlState("42P01"));
 }
 
 #[test]

@@ -4,11 +4,12 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
-use sql::pulse::steps::longest;
 use sql::session::{Connect, Database, Outcome, Session, Step};
-use sql::{Datum, SqlResult};
+use statement::SqlResult;
+use statement::pulse::steps::longest;
 use std::sync::mpsc::channel;
 use std::time::Duration;
+use types::Datum;
 
 /// Processor time from a cancel to its error. Debug builds count as much work between two looks, but are slower.
 const SOON: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 250 });

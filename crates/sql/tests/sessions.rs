@@ -9,9 +9,9 @@
 
 use engine::{Engine, EngineConfig};
 use sql::session::{Connect, Database, Outcome, Portal, Session, Step, Unbound};
-use sql::types::forms::Forms;
-use sql::types::text;
 use std::collections::BTreeMap;
+use types::forms::Forms;
+use types::text;
 
 const FOLDER: &str = "tests/sessions";
 
@@ -166,8 +166,8 @@ fn shown(outcome: Outcome) -> String {
         Outcome::Done(tag) => return tag.rows.map_or_else(String::new, |rows| rows.to_string()),
         _ => return String::new(),
     };
-    let kind = sql::SqlType::from(sql::Kind::Text);
-    let value = |value: &sql::Datum| text::to_string(value, kind, &Forms::default());
+    let kind = types::SqlType::from(types::Kind::Text);
+    let value = |value: &types::Datum| text::to_string(value, kind, &Forms::default());
     let rows: Vec<String> = rows.iter().map(|row| row.iter().map(value).collect::<Vec<_>>().join(" ")).collect();
     rows.join(";")
 }

@@ -13,9 +13,10 @@ mod written;
 
 use engine::{Engine, EngineConfig};
 use sql::session::{Connect, Database, Outcome, Session, Step};
-use sql::types::text;
-use sql::{SqlError, SqlResult, SqlType};
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
+use statement::{SqlError, SqlResult};
+use types::SqlType;
+use types::text;
 
 struct Client(Session);
 
@@ -52,8 +53,8 @@ impl Client {
             Outcome::Rows(rows, _) => {
                 let kinds: Vec<_> = statement.columns().unwrap().iter().map(|column| column.kind).collect();
                 let forms = session.forms();
-                let cell = |(value, kind): (&sql::Datum, &SqlType)| match value {
-                    sql::Datum::Null => None,
+                let cell = |(value, kind): (&types::Datum, &SqlType)| match value {
+                    types::Datum::Null => None,
                     value => Some(text::to_string(value, *kind, forms)),
                 };
                 let rows = rows.iter().map(|row| row.iter().zip(&kinds).map(cell).collect()).collect();

@@ -4,8 +4,9 @@
 
 use engine::{Engine, EngineConfig};
 use sql::session::{Connect, Database, Outcome, Session, Step};
-use sql::types::Kind;
-use sql::{Datum, SqlResult};
+use statement::SqlResult;
+use types::Datum;
+use types::Kind;
 
 fn run(session: &mut Session, text: &str) -> SqlResult<Vec<Vec<Datum>>> {
     let result = session.prepare(text, &[]).and_then(|statement| {

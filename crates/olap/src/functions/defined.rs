@@ -89,7 +89,7 @@ struct Identity(String);
 
 impl Identity {
     fn of(name: &str, constants: &str, captured: &dyn Debug) -> Identity {
-        if sql::plants::is_planted("same_call_merged") {
+        if statement::plants::is_planted("same_call_merged") {
             return Identity(name.to_owned());
         }
         let [begin, end] = HIDDEN;
@@ -198,7 +198,7 @@ impl AggregateUDFImpl for Defined<dyn Grouped> {
 
     /// Value over no rows: what a correlated subquery without rows has. The aggregate itself says it.
     fn default_value(&self, _: &DataType) -> Result<ScalarValue> {
-        if sql::plants::is_planted("empty_aggregate_null") {
+        if statement::plants::is_planted("empty_aggregate_null") {
             return ScalarValue::try_from(self.what.result());
         }
         self.what.one().evaluate()

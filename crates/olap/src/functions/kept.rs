@@ -6,17 +6,19 @@
 use super::defined::{self, Grouped};
 use super::outwards;
 use crate::values::{Reader, Repr, mismatch, scalar};
+use catalog::storage;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, GroupsAccumulator};
 use engine::Value;
-use sql::ops::{Aggregate, compare};
-use sql::pulse;
-use sql::{Datum, Kind, SqlResult, SqlType, storage};
+use statement::SqlResult;
+use statement::pulse;
 use std::cmp::Ordering;
 use std::sync::Arc;
+use types::ops::{Aggregate, compare};
+use types::{Datum, Kind, SqlType};
 
 /// A key of the order in which an aggregate is given its rows.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +87,7 @@ impl Grouped for Call {
 #[derive(Debug)]
 struct Group {
     call: Call,
-    folded: Option<sql::ops::Accumulator>,
+    folded: Option<types::ops::Accumulator>,
     rows: Vec<Box<[Datum]>>,
     bytes: usize,
 }

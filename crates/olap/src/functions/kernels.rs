@@ -16,9 +16,9 @@ use datafusion::arrow::datatypes::{DataType, Date32Type, Decimal128Type, Float64
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs};
-use sql::SqlError;
-use sql::types::calendar;
+use statement::SqlError;
 use std::sync::Arc;
+use types::calendar;
 
 /// What to do with two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -15,7 +15,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, ScalarUDF};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::sync::Arc;
 
 /// Returns true for a function of ours that is null if any of its arguments is.

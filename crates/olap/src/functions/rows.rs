@@ -7,11 +7,12 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs};
-use sql::ops::{Eval, compare, is_same};
-use sql::plan::CastEval;
-use sql::pulse;
-use sql::{Datum, Kind, SqlResult, SqlType};
+use query::plan::CastEval;
+use statement::SqlResult;
+use statement::pulse;
 use std::cmp::Ordering;
+use types::ops::{Eval, compare, is_same};
+use types::{Datum, Kind, SqlType};
 
 /// Computation over the arguments' values. It is data, so that it shows all that it captures.
 #[derive(Debug)]

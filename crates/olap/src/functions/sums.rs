@@ -15,10 +15,11 @@ use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Fl
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, EmitTo, GroupsAccumulator};
-use sql::types::numeric::Numeric;
-use sql::{Datum, Kind, SqlError, SqlResult, SqlState};
+use statement::{SqlError, SqlResult, SqlState};
 use std::fmt::Debug;
 use std::sync::Arc;
+use types::numeric::Numeric;
+use types::{Datum, Kind};
 
 /// What is summed up, and to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

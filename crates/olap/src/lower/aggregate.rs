@@ -10,9 +10,10 @@ use datafusion::common::Column;
 use datafusion::functions_aggregate::{count, min_max};
 use datafusion::logical_expr::expr::{AggregateFunction, Case};
 use datafusion::logical_expr::{AggregateUDF, Expr as Df, LogicalPlanBuilder, cast, lit};
-use sql::plan::{AggregateCall, Expr, Plan};
-use sql::{Kind, SqlError, SqlResult};
+use query::plan::{AggregateCall, Expr, Plan};
+use statement::{SqlError, SqlResult};
 use std::sync::Arc;
+use types::Kind;
 
 impl Lowering<'_> {
     pub(super) fn aggregate(

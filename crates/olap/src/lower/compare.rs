@@ -6,8 +6,9 @@ use crate::functions::rows::{self, Body};
 use crate::values::{Repr, mismatch, scalar};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr as Df, Operator as DfOperator, lit};
-use sql::types::calendar::DAY;
-use sql::{Datum, Kind, SqlResult};
+use statement::SqlResult;
+use types::calendar::DAY;
+use types::{Datum, Kind};
 
 /// The comparison of this name.
 pub(super) fn comparison_named(name: &str) -> Option<DfOperator> {

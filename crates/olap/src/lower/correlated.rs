@@ -18,7 +18,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as Df, JoinType, LogicalPlan, Projection};
-use sql::{SqlError, SqlResult};
+use statement::{SqlError, SqlResult};
 
 /// Greatest number of parts of a value and its conditions once they look at the total itself.
 const PARTS_MAX: usize = 4_000;
@@ -89,13 +89,13 @@ impl Lowering<'_> {
     pub(super) fn total(&self, of: Total<'_>, repr: Repr) -> SqlResult<Lowered> {
         let Total { total, value, conditions } = of;
         let mut value = Value::of(value, repr);
-        if !conditions.is_empty() && !sql::plants::is_planted("having_of_total_lost") {
+        if !conditions.is_empty() && !statement::plants::is_planted("having_of_total_lost") {
             let null = Value::of(Df::Literal(ScalarValue::Null, None), Repr::Null);
             value = self.settled(self.choice(vec![(guarded(conditions, true, false)?, value)], null)?);
         }
         let Value { expr, repr, .. } = value;
         let column = total.schema().columns().into_iter().next().ok_or_else(mismatch)?;
-        let value = match sql::plants::is_planted("value_of_no_rows_lost") {
+        let value = match statement::plants::is_planted("value_of_no_rows_lost") {
             true => kernels::call(Kernel::OrNull(repr), vec![expr]),
             false => kernels::call(Kernel::Beside(repr), vec![expr, Df::Column(column)]),
         };

@@ -19,9 +19,10 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, Like};
 use datafusion::logical_expr::{
     Expr as Df, JoinType, LogicalPlan, LogicalPlanBuilder, Operator as DfOperator, Subquery, cast, lit,
 };
-use sql::plan::{Expr, Over, Plan, substitute};
-use sql::{Datum, Kind, SqlError, SqlResult, SqlType};
+use query::plan::{Expr, Over, Plan, substitute};
+use statement::{SqlError, SqlResult};
 use std::sync::Arc;
+use types::{Datum, Kind, SqlType};
 
 impl Lowering<'_> {
     /// The value of an expression that looks at no row and is the same each time; nothing if it is none.
@@ -61,7 +62,7 @@ impl Lowering<'_> {
                 let items = items.iter().map(|item| self.computed(item)).collect::<SqlResult<Option<Vec<_>>>>()?;
                 items.map(|items| Datum::Array(items.into()))
             }
-            Expr::Now { to } => Some(sql::ops::context::now(&**self.env, *to)?),
+            Expr::Now { to } => Some(types::ops::context::now(&**self.env, *to)?),
             _ => None,
         })
     }
@@ -260,7 +261,7 @@ impl Lowering<'_> {
         Ok(Some(Value::of(Df::Like(Like::new(negated, own, pattern, None, case_insensitive)), Repr::Bool)))
     }
 
-    fn cast(&self, argument: Value, to: SqlType, eval: sql::plan::CastEval) -> SqlResult<Value> {
+    fn cast(&self, argument: Value, to: SqlType, eval: query::plan::CastEval) -> SqlResult<Value> {
         let is_bare = to.typmod < 0;
         let native = match (argument.repr, to.kind) {
             // The array has no blanks. A value as it is shown has them.
@@ -306,7 +307,7 @@ impl Lowering<'_> {
 
     /// Whether a cast to text leaves texts as they are; one from char(n) does not, which has the same arrays where its values
     /// are constants.
-    fn keeps_blanks(&self, to: SqlType, eval: sql::plan::CastEval) -> bool {
+    fn keeps_blanks(&self, to: SqlType, eval: query::plan::CastEval) -> bool {
         let probe = Datum::text("a ");
         eval(&probe, to, &**self.env).is_ok_and(|same| same == probe)
     }

@@ -10,7 +10,7 @@ use crate::functions::{can_raise, part_can_raise};
 use crate::values::mismatch;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, lit};
-use sql::{SqlError, SqlResult};
+use statement::{SqlError, SqlResult};
 
 /// Parts of an expression, beyond which one that is asked for twice is refused: one within the other doubles it each time.
 const PARTS_MAX: usize = 4_000;

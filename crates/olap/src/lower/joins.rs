@@ -11,9 +11,10 @@ use crate::values::Repr;
 use datafusion::common::{Column, JoinType, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
-use sql::plan::{self, Expr, Full, Joins, Side, Source, Step, TableInfo};
-use sql::{Datum, SqlError, SqlResult};
+use query::plan::{self, Expr, Full, Joins, Side, Source, Step, TableInfo};
+use statement::{SqlError, SqlResult};
 use std::ops::Range;
+use types::Datum;
 
 /// Whether all that a condition looks at is there, or at these own places.
 fn is_placed(condition: &Expr, places: &[Option<Place>], own: Range<usize>) -> bool {

@@ -24,13 +24,14 @@ use datafusion::arrow::datatypes::Field;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
-use sql::plan::{Expr, Plan};
-use sql::pulse;
+use query::plan::{Expr, Plan};
 use sql::session::Env;
-use sql::{Datum, SqlError, SqlResult, SqlType};
+use statement::pulse;
+use statement::{SqlError, SqlResult};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
+use types::{Datum, SqlType};
 
 /// Greatest number of conditions side by side, of a whole query: a chain of twice as many is too deep for its stack.
 const CONDITIONS_MAX: usize = 2000;

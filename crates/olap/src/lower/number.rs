@@ -8,7 +8,8 @@ use crate::values::{DIGITS_MAX, Repr, mismatch, scalar};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{Expr as Df, cast, lit};
-use sql::{Datum, Kind, SqlError, SqlResult};
+use statement::{SqlError, SqlResult};
+use types::{Datum, Kind};
 
 /// Precision if 38 digits hold it; else 38, and that it must be watched.
 fn within(precision: u8) -> (u8, bool) {

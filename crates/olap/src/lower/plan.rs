@@ -8,8 +8,9 @@ use datafusion::common::Column;
 use datafusion::functions_aggregate::{first_last, min_max};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort};
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
-use sql::plan::{Expr, Plan, SetOperation, SortKey};
-use sql::{Datum, Kind, SqlError, SqlResult};
+use query::plan::{Expr, Plan, SetOperation, SortKey};
+use statement::{SqlError, SqlResult};
+use types::{Datum, Kind};
 
 impl Lowering<'_> {
     pub(super) fn plan(&self, plan: &Plan, outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
@@ -205,7 +206,7 @@ impl Lowering<'_> {
         found: &mut Vec<Df>,
     ) -> SqlResult<()> {
         let key = self.comparable(value.clone(), kind)?;
-        let is_lost = sql::plants::is_planted("char_padding_lost") && value.repr == Repr::Blanks;
+        let is_lost = statement::plants::is_planted("char_padding_lost") && value.repr == Repr::Blanks;
         if key == value.expr || value.repr == Repr::Null || is_lost {
             keys.push(key.alias(name));
         } else {

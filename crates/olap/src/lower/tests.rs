@@ -10,15 +10,16 @@ use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::collect;
 use engine::{Engine, EngineConfig};
+use query::plan::{self, Expr, Plan};
 use sql::analytics::{Analytics, AnalyticsPlan, Query};
-use sql::plan::{self, Expr, Plan};
 use sql::session::Env;
 use sql::session::{Connect, Session};
-use sql::types::{forms::Forms, text};
-use sql::{Datum, SqlError, SqlResult, SqlType};
+use statement::{SqlError, SqlResult};
 use std::sync::{Arc, Mutex};
+use types::{Datum, SqlType};
+use types::{forms::Forms, text};
 
-const CASES: &str = include_str!("../../../sql/tests/cases.tsv");
+const CASES: &str = include_str!("../../../types/tests/cases.tsv");
 /// Expressions that are run together.
 const BATCH: usize = 100;
 
@@ -188,7 +189,7 @@ fn arrays_compute_what_postgres_computes() {
                     wrong.push(format!("{which:?} {}: {values:?}, PostgreSQL {}", case.text, case.wanted));
                 }
             }
-            Err(error) if error.state() == sql::SqlState::FEATURE_NOT_SUPPORTED => refused += 1,
+            Err(error) if error.state() == statement::SqlState::FEATURE_NOT_SUPPORTED => refused += 1,
             Err(error) if case.wanted.starts_with("ERROR") => {
                 // Which of two errors comes first may differ; the row path is asked then.
                 right += usize::from(error.state().0.starts_with("22") || case.wanted.contains(error.state().0));

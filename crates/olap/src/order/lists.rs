@@ -31,7 +31,7 @@ impl OptimizerRule for KeepNulls {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let loses = !sql::plants::is_planted("lists_lose_nulls") && loses_nulls(&plan)?;
+        let loses = !statement::plants::is_planted("lists_lose_nulls") && loses_nulls(&plan)?;
         if loses { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
     }
 }

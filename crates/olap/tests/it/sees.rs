@@ -3,12 +3,13 @@
 
 use crate::support::{ask, database, numbers, rows, runtime};
 use arrow_array::{ArrayRef, Decimal128Array, Int64Array, RecordBatch, StringViewArray};
+use catalog::storage;
 use engine::{Begin, Column, IndexDef, TableDef, Type, Value};
 use olap::RunConfig;
-use sql::types::{forms::Forms, text};
-use sql::{Datum, SqlType, storage};
 use stage::Class;
 use std::sync::Arc;
+use types::{Datum, SqlType};
+use types::{forms::Forms, text};
 
 const NORMAL: Begin = Begin::new(Class::Normal);
 

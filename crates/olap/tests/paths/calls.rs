@@ -4,7 +4,7 @@
 //! what analytics refuses is counted.
 
 use super::{Given, Server};
-use sql::{SqlResult, SqlState};
+use statement::{SqlResult, SqlState};
 use std::collections::HashMap;
 
 /// Three constants of each type.

@@ -2,15 +2,15 @@
 
 use super::announce;
 use anyhow::Context;
+use catalog::Lines;
 use console::{Row, Shutdown, Source};
 use host::refusal::Refusal;
 use serde_json::Value;
 use server::Door;
-use sql::Datum;
-use sql::catalog::Lines;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use types::Datum;
 
 /// Ends with this object.
 pub struct Console {

@@ -1,7 +1,7 @@
 //! Who is turned away, and what is said then.
 
 use gate::{Refused, Whereabouts};
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 
 /// Why a transaction was turned away; what the client is told besides.
 #[derive(Debug)]

@@ -7,8 +7,8 @@
 //! **Invariant:** a rule has its value in one place, which every statement of its fingerprint has, too.
 
 use super::marks::{Hot, of_literal};
-use sql::fingerprint::{self, Literal};
 use std::collections::HashMap;
+use syntax::fingerprint::{self, Literal};
 
 /// All rules, by their statements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 
 use super::hot::HotRules;
 use crate::frame::Bind;
-use sql::fingerprint::{self, Literal};
-use sql::tags::Tags;
+use syntax::fingerprint::{self, Literal};
+use syntax::tags::Tags;
 
 /// The tag by which a statement names what it meets others at.
 const TAG: &str = "hot_key";

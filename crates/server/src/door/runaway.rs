@@ -8,7 +8,7 @@
 
 use super::{Shared, Slot, State};
 use gate::{ClassId, Ticket, Time};
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

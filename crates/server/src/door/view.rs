@@ -3,9 +3,9 @@
 //! **Invariant:** whoever looks copies under the lock and computes after it: models take long, and transactions come and go.
 
 use super::{Door, Mode};
+use catalog::Lines;
 use gate::control::{Controller, Forecast, Move, Phase};
 use gate::{Observation, View};
-use sql::catalog::Lines;
 
 /// What there is to see.
 #[derive(Clone, Debug)]

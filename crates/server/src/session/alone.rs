@@ -9,9 +9,9 @@ use crate::backend::Backend;
 use crate::lent::Lent;
 use crate::stats::Totals;
 use engine::memory::SMALL_BYTES;
-use sql::Datum;
 use sql::session::Outcome;
 use std::sync::atomic::Ordering::Relaxed;
+use types::Datum;
 
 /// What follows an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,14 +79,14 @@ impl<B: Backend> Session<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sql::SqlType;
     use sql::session::Tag;
-    use sql::types::forms::Forms;
-    use sql::types::text;
+    use types::SqlType;
+    use types::forms::Forms;
+    use types::text;
 
     #[test]
     fn a_row_that_may_be_too_long_is_sent_before_the_commit() {
-        let number = text::input("1e131000", SqlType::from(sql::Kind::Numeric), &Forms::default()).unwrap();
+        let number = text::input("1e131000", SqlType::from(types::Kind::Numeric), &Forms::default()).unwrap();
         let of = |values: Vec<Datum>| {
             let tag = Tag { words: "INSERT 0", rows: Some(1) };
             Outcome::Rows(vec![[Datum::Null].into(), [Datum::Array(values.into())].into()], tag)

@@ -10,8 +10,8 @@ use crate::network::{Below, Lift};
 use crate::stats::Totals;
 use crate::workers::Dispatch;
 use sql::session::{Outcome, TransactionStatus};
-use sql::{SqlResult, SqlState};
 use stage::Class;
+use statement::{SqlResult, SqlState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

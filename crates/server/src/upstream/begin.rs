@@ -9,8 +9,8 @@ use super::message;
 use super::priority;
 use crate::door::{About, Hot, Marks};
 use crate::frame::{Bind, HEAD};
-use sql::SqlError;
 use stage::Class;
+use statement::SqlError;
 
 /// What is known of a statement.
 #[derive(Clone, Copy, Debug, Default)]

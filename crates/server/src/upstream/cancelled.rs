@@ -3,7 +3,7 @@
 use super::message;
 use super::turn::Turn;
 use bytes::BytesMut;
-use sql::SqlError;
+use statement::SqlError;
 
 /// What PostgreSQL says of a statement that has had its own time, which no cancel has ended.
 const TIMEOUT: &str = "canceling statement due to statement timeout";

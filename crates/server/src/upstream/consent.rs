@@ -13,8 +13,8 @@ use super::server_conn::Failed;
 use super::sessions;
 use super::settings::{Settings, WITHOUT_DEADLINE, literal};
 use super::target::Target;
-use sql::{SqlError, SqlState};
 use stage::Class;
+use statement::{SqlError, SqlState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 

@@ -8,7 +8,7 @@
 
 use super::node::Node;
 use super::pool::{NotTaken, Pool, Shelf, Why};
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};

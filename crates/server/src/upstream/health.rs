@@ -8,7 +8,7 @@ use super::node::{Node, Standing};
 use super::nodes::Nodes;
 use super::server_conn::{Failed, ServerConn};
 use super::succession::{History, Said, position};
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@ use super::message;
 use super::pool::Pool;
 use super::server_conn::Failed;
 use bytes::Buf;
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

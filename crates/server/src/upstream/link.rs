@@ -18,7 +18,7 @@ use super::settings::{self, Settings};
 use super::talk::Talk;
 use super::turn::Turn;
 use crate::conn::{Gone, write};
-use sql::SqlError;
+use statement::SqlError;
 use std::collections::VecDeque;
 use std::pin::{Pin, pin};
 use std::sync::Arc;

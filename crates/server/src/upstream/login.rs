@@ -11,7 +11,7 @@ use super::reach::Line;
 use super::server_conn::{Failed, ServerConn, error_of};
 use super::url::{Host, SslMode, Url};
 use bytes::BytesMut;
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use super::succession::Said;
 use super::target::Target;
 use super::url::Host;
 use crate::door::{Door, Room};
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;

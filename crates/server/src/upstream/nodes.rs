@@ -15,7 +15,7 @@ use super::target::Target;
 use super::url::Host;
 use crate::door::{Door, DoorOptions};
 use gate::SettingsError;
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! what may have been done does it twice.
 
 use super::scan::{Scan, contains, skip_blanks};
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 
 /// What a text does to the block of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use super::sight::Sight;
 use super::target::Target;
 use crate::door::{Place, Room};
 use crate::scram::Keys;
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

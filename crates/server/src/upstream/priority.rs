@@ -7,10 +7,11 @@
 
 use crate::backend::{Column, Format};
 use crate::reply::{Formats, Replies};
-use sql::{SqlError, SqlState, fingerprint};
 use stage::Class;
+use statement::{SqlError, SqlState};
 use std::borrow::Cow;
 use std::sync::Arc;
+use syntax::fingerprint;
 
 mod command;
 pub(crate) use command::{Command, command};

@@ -7,7 +7,7 @@ use super::node::{Node, Standing};
 use super::nodes::Nodes;
 use super::server_conn::Failed;
 use super::target::Target;
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;

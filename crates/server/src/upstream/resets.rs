@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the first rule that fits decides.
 
-use sql::priority::cut;
+use catalog::priority::cut;
 
 /// Occasion at which a connection is asked what its client has left behind, beside the texts that say so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

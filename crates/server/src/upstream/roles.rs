@@ -6,8 +6,8 @@
 
 use super::Upstream;
 use super::settings::literal;
-use sql::SqlResult;
-use sql::roles::Role;
+use catalog::roles::Role;
+use statement::SqlResult;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

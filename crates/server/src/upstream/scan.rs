@@ -6,9 +6,9 @@
 //! here as everywhere.
 
 use super::reads::Reads;
-use sql::fingerprint::end_of_comment;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use syntax::fingerprint::end_of_comment;
 
 /// What was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use super::sight::Sight;
 use crate::conn::{Gone, Io, Unfinished};
 use bytes::{Buf, BytesMut};
 use gate::Ticket;
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::io;
 use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

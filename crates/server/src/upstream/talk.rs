@@ -19,7 +19,7 @@ use crate::front::Site;
 use crate::session::Stop;
 use crate::stats::{Seen, Stats};
 use bytes::{Buf, BytesMut};
-use sql::SqlError;
+use statement::SqlError;
 use std::future::poll_fn;
 use std::mem;
 use std::pin::pin;

@@ -4,7 +4,7 @@
 //! they go. What the front answers itself, without a server and between transactions only, are the commands that are one SET,
 //! RESET or SHOW of it and nothing else: who is bound to servers that are not there must be able to choose others.
 
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 
 /// See the module. The names are those of libpq's `target_session_attrs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -11,7 +11,7 @@ use super::message;
 use super::priority::{self, Command, Setting, command};
 use super::reload::is_changeable;
 use sql::session::{Defaults, Source};
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 
 const PREFIX: &str = "overtake.";
 /// Nobody has a setting whose name ends with this, so it cannot be shown.

@@ -12,7 +12,7 @@ use super::process::{Process, Stat};
 use super::server_conn::{Failed, ServerConn};
 use super::sight::Sight;
 use crate::door::{Resource, Sample, Stalls};
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;

@@ -2,10 +2,10 @@
 
 use super::{count, ms, table, text};
 use crate::door::{Door, Mode, Moment, Row};
+use catalog::{Lines, ProvidedTable};
 use gate::control::{Expected, Move, Phase};
 use gate::{ClassObservation, ClassView, Time, Times};
-use sql::catalog::{Lines, ProvidedTable};
-use sql::{Datum, Kind};
+use types::{Datum, Kind};
 
 /// Rows of one of them; none of others.
 pub(crate) fn lines(door: &Door, table: &str) -> Lines {

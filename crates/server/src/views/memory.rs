@@ -5,11 +5,11 @@
 
 use super::{Line, count, table, text};
 use crate::metrics::family;
+use catalog::{Lines, ProvidedTable};
 use engine::memory::{MESSAGES, held_bytes, kept_bytes, limit_bytes, resident_bytes, resident_limit_bytes};
 use engine::{Engine, TableHoldings};
-use sql::catalog::{Lines, ProvidedTable};
-use sql::holdings::{Use, of_sessions};
-use sql::{Datum, Kind};
+use statement::holdings::{Use, of_sessions};
+use types::{Datum, Kind};
 
 /// What is held by one, for one use.
 struct Share {

@@ -6,10 +6,11 @@ use bytes::BytesMut;
 use engine::Wake;
 use server::backend::{Backend, Backends, Cancel, Column, CopyPart, CopyRows, CopyShape, Format, Parked, Run};
 use sql::session::{Connect, Outcome, Part, Tag, TransactionStatus};
-use sql::{Datum, SqlError, SqlResult, SqlState};
+use statement::{SqlError, SqlResult, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use types::Datum;
 
 /// What all scripted sessions share.
 #[derive(Clone, Default)]

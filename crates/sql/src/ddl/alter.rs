@@ -13,17 +13,17 @@ use super::passes::{Pass, Step, Steps, not_prepared, pass_of};
 use super::renames::{Changed, Renamed};
 use super::rewrite::Source;
 use super::{Ddl, Defined};
-use crate::bind::Noted;
-use crate::bind::refuse;
-use crate::catalog::{ColumnDef, ConstraintKind, Identity, IndexInfo, Relation, Sequence, TableInfo, ViewInfo};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::Context;
-use crate::parse::folded;
-use crate::plan::Expr;
-use crate::pulse;
+use catalog::{ColumnDef, ConstraintKind, Identity, IndexInfo, Relation, Sequence, TableInfo, ViewInfo};
 use engine::TableLock;
+use query::bind::Noted;
+use query::plan::Expr;
 use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, DropBehavior, TableConstraint};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::pulse;
+use statement::refuse;
 use std::sync::Arc;
+use syntax::parse::folded;
+use types::ops::Context;
 
 /// An `ALTER TABLE` under way.
 pub(super) struct Work<'a> {
@@ -62,7 +62,7 @@ impl Ddl<'_> {
         let qualified = binder.qualified(name)?;
         let Some(relation) = binder.find(&qualified).cloned() else {
             if !if_exists {
-                return Err(binder.relation_named(name).err().unwrap_or_else(|| crate::bind::no_relation(&qualified)));
+                return Err(binder.relation_named(name).err().unwrap_or_else(|| query::bind::no_relation(&qualified)));
             }
             let message = format!("relation \"{}\" does not exist, skipping", qualified.name);
             self.notice(SqlState("00000"), message);
@@ -139,8 +139,8 @@ impl Ddl<'_> {
         let renames = matches!(operations[..], [AlterTableOperation::RenameColumn { .. }]);
         self.put_renamed(views, if renames { "rename a column" } else { "add a column to a table" })?;
         // Whether rows satisfy it is looked up by the transaction's snapshot, which must have all of them.
-        let is_new = |constraint: &crate::catalog::Constraint| {
-            let was_valid = |before: &crate::catalog::Constraint| before.oid == constraint.oid && before.is_valid;
+        let is_new = |constraint: &catalog::Constraint| {
+            let was_valid = |before: &catalog::Constraint| before.oid == constraint.oid && before.is_valid;
             !matches!(constraint.what, ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. })
                 && constraint.is_valid
                 && (!old.constraints.iter().any(was_valid) || retyped.contains(&constraint.oid))
@@ -315,13 +315,13 @@ impl Ddl<'_> {
     fn default_of(&self, column: &ColumnDef) -> SqlResult<Expr> {
         let binder = self.binder();
         if let Some(Identity { sequence, .. }) = column.identity {
-            let next = crate::plan::Typed::new(binder.next_number(sequence), crate::types::Kind::Int8);
+            let next = query::plan::Typed::new(binder.next_number(sequence), types::Kind::Int8);
             return Ok(binder.coerce(next, column.kind, Context::Assignment)?.expr);
         }
         let Some(default) = &column.default else {
-            return Ok(Expr::Constant(crate::datum::Datum::Null));
+            return Ok(Expr::Constant(types::datum::Datum::Null));
         };
-        let bound = binder.expr(&default.tree, &crate::bind::Scope::default())?;
+        let bound = binder.expr(&default.tree, &query::bind::Scope::default())?;
         Ok(binder.coerce_default(bound, column.kind)?.expr)
     }
 
@@ -459,7 +459,7 @@ impl Ddl<'_> {
                     && one.columns.len() == numbers.len()
                     && one.columns.iter().all(|at| numbers.contains(&work.draft.columns[*at].number))
             });
-            let uses = |key: &crate::catalog::ForeignKey| {
+            let uses = |key: &catalog::ForeignKey| {
                 key.parent == work.draft.oid
                     && key.parent_columns.len() == numbers.len()
                     && key.parent_columns.iter().all(|number| numbers.contains(number))
@@ -527,7 +527,7 @@ impl Ddl<'_> {
     fn alter_column(&mut self, work: &mut Work<'_>, name: &str, operation: &AlterColumnOperation) -> SqlResult<()> {
         let at = work.draft.need_column(name)?;
         if let AlterColumnOperation::SetDefault { value } = operation
-            && let Some(change) = crate::parse::alters::column_change(value)?
+            && let Some(change) = syntax::parse::alters::column_change(value)?
         {
             return self.change_column(&mut work.draft, at, change);
         }
@@ -595,7 +595,7 @@ impl Ddl<'_> {
 
     fn rename_relation(&mut self, relation: &Relation, to: &ast::RenameTableNameKind) -> SqlResult<()> {
         let (ast::RenameTableNameKind::To(to) | ast::RenameTableNameKind::As(to)) = to;
-        if let Some(schema) = crate::parse::alters::schema(to) {
+        if let Some(schema) = syntax::parse::alters::schema(to) {
             return self.set_schema(relation, schema);
         }
         let parts = self.binder().name_parts(to)?;
@@ -616,7 +616,7 @@ impl Ddl<'_> {
                 self.replace_table(renamed)?;
             }
             Relation::View(view) => {
-                let renamed = crate::catalog::ViewInfo { name: new.clone(), ..(**view).clone() };
+                let renamed = catalog::ViewInfo { name: new.clone(), ..(**view).clone() };
                 self.state.replace(Relation::View(Arc::new(renamed)))?;
             }
             Relation::Sequence(sequence) => {
@@ -649,7 +649,7 @@ impl Ddl<'_> {
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
         };
         let owner = self.owner(owner)?;
-        self.state.put_schema(crate::catalog::Schema { owner, ..schema });
+        self.state.put_schema(catalog::Schema { owner, ..schema });
         Ok("ALTER SCHEMA".into())
     }
 

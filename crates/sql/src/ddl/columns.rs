@@ -4,20 +4,21 @@
 
 use super::Ddl;
 use super::sequence::{Numbers, check_identity};
-use crate::bind::{Binder, Clause, Scope, no_collation, not_collated, refuse, takes_collation};
-use crate::catalog::{
+use catalog::storage::column_type;
+use catalog::{
     ColumnDef, Constraint, Counted, DefaultExpr, Identity, IndexInfo, Relation, Schema, Sequence, SequenceValue,
     TableInfo,
 };
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::folded;
-use crate::plan::Place;
-use crate::storage::column_type;
-use crate::types::{Kind, SqlType};
 use engine::{Column, IndexDef, Table, TableDef};
+use query::bind::{Binder, Clause, Scope, no_collation, not_collated, takes_collation};
+use query::plan::Place;
 use sqlparser::ast::{self, ColumnOption, GeneratedAs, Spanned, TableConstraint};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use syntax::parse::folded;
+use types::{Kind, SqlType};
 
 /// A table's description without the table.
 pub(super) struct Draft {
@@ -83,11 +84,8 @@ impl Draft {
             let kind = column_type(column.kind)?;
             Ok(Column { name: column.name.clone(), kind, nullable: !column.not_null })
         });
-        let name = if schema.name == crate::catalog::PUBLIC {
-            self.name.clone()
-        } else {
-            format!("{}.{}", schema.name, self.name)
-        };
+        let name =
+            if schema.name == catalog::PUBLIC { self.name.clone() } else { format!("{}.{}", schema.name, self.name) };
         let index = |index: &IndexInfo| IndexDef {
             name: index.name.clone(),
             columns: index.columns.clone(),
@@ -125,7 +123,7 @@ impl Ddl<'_> {
         pending: &mut Vec<TableConstraint>,
     ) -> SqlResult<()> {
         let ast::ColumnDef { name, data_type, options } = column;
-        crate::parse::check_name(self.text, name)?;
+        syntax::parse::check_name(self.text, name)?;
         let own_name = folded(name);
         let at = draft.columns.len();
         if draft.column(&own_name).is_some() {
@@ -248,8 +246,8 @@ impl Ddl<'_> {
                     }
                     def.collation = Some(number);
                 }
-                ColumnOption::Comment(comment) if crate::parse::alters::sequence_of_identity(comment).is_some() => {
-                    sequence_name = crate::parse::alters::sequence_of_identity(comment);
+                ColumnOption::Comment(comment) if syntax::parse::alters::sequence_of_identity(comment).is_some() => {
+                    sequence_name = syntax::parse::alters::sequence_of_identity(comment);
                 }
                 other => return Err(SqlError::unsupported(format_args!("the column option {other}"))),
             }
@@ -341,7 +339,7 @@ fn contradiction(what: &str, column: &str, table: &str) -> SqlError {
 
 /// The next value of a sequence, as a default.
 fn next_of(sequence: u32) -> SqlResult<DefaultExpr> {
-    let tree = crate::parse::expression(&format!("nextval('{sequence}'::regclass)"))?;
+    let tree = syntax::parse::expression(&format!("nextval('{sequence}'::regclass)"))?;
     Ok(DefaultExpr { tree, uses: vec![sequence] })
 }
 
@@ -349,7 +347,7 @@ fn next_of(sequence: u32) -> SqlResult<DefaultExpr> {
 pub(crate) fn scope_of(binder: &Binder<'_>, name: &str, columns: &[ColumnDef]) -> SqlResult<Scope<'static>> {
     let mut scope = Scope::default();
     let columns: Vec<_> =
-        columns.iter().map(|column| crate::bind::column_info(column.name.clone(), column.kind)).collect();
+        columns.iter().map(|column| query::bind::column_info(column.name.clone(), column.kind)).collect();
     let width = columns.len();
     scope.add(binder.row_of(name, columns), width)?;
     Ok(scope)

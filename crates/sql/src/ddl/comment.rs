@@ -1,9 +1,9 @@
 //! `COMMENT ON`.
 
 use super::{Ddl, Defined};
-use crate::catalog::Relation;
-use crate::error::{SqlError, SqlResult, SqlState};
+use catalog::Relation;
 use sqlparser::ast::{self, CommentObject};
+use statement::error::{SqlError, SqlResult, SqlState};
 
 impl Ddl<'_> {
     pub(super) fn comment(
@@ -14,7 +14,7 @@ impl Ddl<'_> {
     ) -> SqlResult<Defined> {
         // An empty comment is none.
         let text = text.filter(|text| !text.is_empty());
-        if let Some((constraint, table)) = crate::parse::alters::constraint(name) {
+        if let Some((constraint, table)) = syntax::parse::alters::constraint(name) {
             let table = self.binder().table(&table)?;
             let found = table.constraints.iter().find(|one| one.name == constraint).ok_or_else(|| {
                 let message = format!("constraint \"{constraint}\" for table \"{}\" does not exist", table.name);
@@ -42,7 +42,7 @@ impl Ddl<'_> {
                 if of.0.is_empty() {
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, "column name must be qualified"));
                 }
-                let wanted = crate::parse::folded(&last);
+                let wanted = syntax::parse::folded(&last);
                 let relation = self.binder().relation_named(&of)?.clone();
                 let number = match &relation {
                     Relation::Table(table) => table.column(&wanted).map(|at| table.columns[at].number),

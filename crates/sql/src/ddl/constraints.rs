@@ -5,23 +5,24 @@
 
 use super::Ddl;
 use super::columns::{Draft, scope_of};
-use crate::bind::{Clause, refuse};
-use crate::catalog::{
+use catalog::storage::column_type;
+use catalog::{
     Check, ColumnDef, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexMethod, Relation,
     TableInfo,
 };
-use crate::constraints::compared;
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{Context, find_cast, resolve_operator};
-use crate::parse::folded;
-use crate::storage::column_type;
-use crate::types::forms::Forms;
-use crate::types::{Kind, text};
 use engine::TableLock;
+use query::bind::Clause;
+use query::constraints::compared;
 use sqlparser::ast::{self, ReferentialAction, TableConstraint};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use syntax::parse::folded;
+use types::datum::Datum;
+use types::forms::Forms;
+use types::ops::{Context, find_cast, resolve_operator};
+use types::{Kind, text};
 
 /// Names of keys in messages.
 pub(super) const PRIMARY_KEY: &str = "primary key";
@@ -434,11 +435,11 @@ impl Ddl<'_> {
 
     /// The rows of a query of ours.
     fn rows_of(&self, text: &str) -> SqlResult<Vec<Box<[Datum]>>> {
-        let parsed = crate::parse::parse(text)?;
-        let [crate::parse::Parsed { tree: ast::Statement::Query(query), .. }] = &parsed[..] else {
+        let parsed = syntax::parse::parse(text)?;
+        let [syntax::parse::Parsed { tree: ast::Statement::Query(query), .. }] = &parsed[..] else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a query of ours does not parse"));
         };
-        let binder = crate::bind::Binder::new(&self.state, self.path, text, self.run.env, Vec::new());
+        let binder = query::bind::Binder::new(&self.state, self.path, text, self.run.env, Vec::new());
         let bound = binder.query(query, None)?;
         self.run.collect(&bound.plan, None)
     }
@@ -484,8 +485,8 @@ fn shown(value: &Datum, column: &ColumnDef, forms: &Forms) -> String {
 }
 
 /// The columns of the row that an expression looks at.
-fn columns_in(expr: &crate::plan::Expr, found: &mut Vec<usize>) {
-    if let crate::plan::Expr::Column(at) = expr
+fn columns_in(expr: &query::plan::Expr, found: &mut Vec<usize>) {
+    if let query::plan::Expr::Column(at) = expr
         && !found.contains(at)
     {
         found.push(*at);

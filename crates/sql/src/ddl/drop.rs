@@ -3,14 +3,14 @@
 //! **Invariant:** what depends on something goes with it, or keeps it.
 
 use super::{Ddl, Defined, refuse_adopted, verb};
-use crate::bind::refuse;
-use crate::catalog::{ColumnDef, ConstraintKind, Relation, Sequence, TableInfo};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::forms;
+use catalog::{ColumnDef, ConstraintKind, Relation, Sequence, TableInfo};
 use engine::TableLock;
 use sqlparser::ast::{self, ObjectType, Statement};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
 use std::collections::HashSet;
 use std::sync::Arc;
+use syntax::parse::forms;
 
 /// What is to go, in the order in which it was found.
 #[derive(Default)]
@@ -158,7 +158,7 @@ impl Ddl<'_> {
         }
     }
 
-    fn refuse_key(&self, table: &crate::catalog::TableInfo, position: usize) -> SqlResult<()> {
+    fn refuse_key(&self, table: &catalog::TableInfo, position: usize) -> SqlResult<()> {
         for constraint in &table.constraints {
             if let ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } = constraint.what
                 && index == position

@@ -2,10 +2,10 @@
 
 use super::Ddl;
 use super::columns::Draft;
-use crate::catalog::{Identity, Relation};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::alters::ColumnChange;
+use catalog::{Identity, Relation};
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
+use syntax::parse::alters::ColumnChange;
 
 impl Ddl<'_> {
     pub(super) fn change_column(&mut self, draft: &mut Draft, at: usize, change: ColumnChange) -> SqlResult<()> {
@@ -71,7 +71,7 @@ impl Ddl<'_> {
             let message = format!("relation \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }
-        let named = crate::catalog::Sequence { schema, name: name.clone(), ..own.next_version() };
+        let named = catalog::Sequence { schema, name: name.clone(), ..own.next_version() };
         self.state.replace(Relation::Sequence(Arc::new(named)))
     }
 }

@@ -5,13 +5,13 @@
 use super::columns::Draft;
 use super::rewrite::Source;
 use super::{Ddl, Defined};
-use crate::bind::refuse;
-use crate::catalog::{ConstraintKind, IndexMethod, IndexOrder, Relation};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::{alters, folded};
 use crate::system::classes;
-use crate::types::Kind;
+use catalog::{ConstraintKind, IndexMethod, IndexOrder, Relation};
 use sqlparser::ast;
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
+use syntax::parse::{alters, folded};
+use types::Kind;
 
 impl Ddl<'_> {
     pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> SqlResult<Defined> {
@@ -204,7 +204,7 @@ fn no_column(name: &str) -> SqlError {
 }
 
 /// For a copy that has the columns of the old one.
-pub(super) fn same_columns(table: &crate::catalog::TableInfo) -> Vec<Source> {
+pub(super) fn same_columns(table: &catalog::TableInfo) -> Vec<Source> {
     (0..table.columns.len()).map(Source::Column).collect()
 }
 

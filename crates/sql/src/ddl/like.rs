@@ -3,9 +3,9 @@
 use super::Ddl;
 use super::columns::Draft;
 use super::sequence::Numbers;
-use crate::catalog::{ColumnDef, ConstraintKind, Identity, IndexMethod, Relation, TableInfo};
-use crate::error::{SqlError, SqlResult, SqlState};
+use catalog::{ColumnDef, ConstraintKind, Identity, IndexMethod, Relation, TableInfo};
 use sqlparser::ast::{self, Statement, TableConstraint};
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 
 /// An index that is made when the table has its columns.
@@ -13,7 +13,7 @@ pub(super) struct LikeIndex {
     method: IndexMethod,
     columns: Vec<String>,
     include: Vec<String>,
-    order: Vec<crate::catalog::IndexOrder>,
+    order: Vec<catalog::IndexOrder>,
     is_unique: bool,
 }
 
@@ -162,7 +162,7 @@ fn like_indexes(
         };
         let beside = if include.is_empty() { String::new() } else { format!(" INCLUDE ({})", quoted(&include)) };
         let text = format!("CREATE TABLE t (a int, {key} ({}){beside})", quoted(&columns));
-        let tree = crate::parse::parse(&text)?.pop().map(|one| one.tree);
+        let tree = syntax::parse::parse(&text)?.pop().map(|one| one.tree);
         let Some(Statement::CreateTable(mut made)) = tree else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a key of ours does not parse"));
         };

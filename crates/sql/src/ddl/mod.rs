@@ -26,14 +26,15 @@ mod uses;
 mod view;
 
 use self::columns::Draft;
-use crate::bind::{Binder, refuse};
-use crate::catalog::{Catalog, Relation, State, TableInfo};
-use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Run;
-use crate::types::text::{NAME_MAX, clipped};
+use catalog::{Catalog, Relation, State, TableInfo};
 use engine::{Engine, Table, TableDef, TableLock, Wait};
+use query::bind::Binder;
 use sqlparser::ast::{self, Statement};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
 use std::sync::Arc;
+use syntax::names::{NAME_MAX, clipped};
 
 /// One statement under way.
 pub(crate) struct Ddl<'a> {

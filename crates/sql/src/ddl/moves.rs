@@ -2,13 +2,13 @@
 
 use super::Ddl;
 use super::renames::Renamed;
-use crate::bind::Noted;
-use crate::catalog::{Relation, Sequence, TableInfo, ViewInfo};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::folded;
+use catalog::{Relation, Sequence, TableInfo, ViewInfo};
 use engine::TableLock;
+use query::bind::Noted;
 use sqlparser::ast;
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
+use syntax::parse::folded;
 
 impl Ddl<'_> {
     pub(super) fn set_schema(&mut self, relation: &Relation, to: &ast::Ident) -> SqlResult<()> {

@@ -7,11 +7,11 @@
 use super::Ddl;
 use super::alter::Work;
 use super::retype::Retype;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::alters::{ColumnChange, column_change};
-use crate::parse::folded;
 use sqlparser::ast::{AlterColumnOperation, AlterTableOperation, TableConstraint};
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::BTreeMap;
+use syntax::parse::alters::{ColumnChange, column_change};
+use syntax::parse::folded;
 
 /// A pass over the actions, in the order in which they come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,18 +5,19 @@
 //! or column of a table, and so do the columns that joins merge. One of which that is not so keeps what it uses from being renamed.
 
 use super::Ddl;
-use crate::bind::kept::{fix_moments, literals, number, number_literals};
-use crate::bind::{Binder, Note, Noted, refuse};
-use crate::catalog::{Relation, State, ViewInfo};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::folded;
 use crate::system::quoted;
+use catalog::{Relation, State, ViewInfo};
+use query::bind::kept::{fix_moments, literals, number, number_literals};
+use query::bind::{Binder, Note, Noted};
 use sqlparser::ast::{self, Expr, Ident, SelectItem, VisitMut, VisitorMut};
 use sqlparser::tokenizer::Span;
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use syntax::parse::folded;
 
 /// What gets another name.
 pub(super) struct Renamed<'r> {
@@ -214,11 +215,11 @@ impl Ddl<'_> {
             if self.state.relation_numbered(view.oid).is_none() {
                 continue; // It went with a column.
             }
-            let text = crate::parse::print::query(&query)?;
+            let text = syntax::parse::print::query(&query)?;
             let is_same = {
                 let binder = Binder::new(&self.state, &view.path, &text, self.run.env, Vec::new()).noting();
                 let kinds = binder.query(&query, None).map(|bound| {
-                    bound.columns.iter().map(|column| crate::bind::settled(column.kind)).collect::<Vec<_>>()
+                    bound.columns.iter().map(|column| query::bind::settled(column.kind)).collect::<Vec<_>>()
                 });
                 let old: Vec<_> = view.columns.iter().map(|(_, kind)| *kind).collect();
                 kinds.is_ok_and(|kinds| kinds == old) && binder.take_notes() == notes

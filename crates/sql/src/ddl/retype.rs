@@ -6,15 +6,16 @@ use super::columns::{Draft, scope_of};
 use super::index::settle_classes;
 use super::rewrite::Source;
 use super::sequence::check_identity;
-use crate::bind::refuse;
-use crate::catalog::{Constraint, ConstraintKind, Relation, TableInfo};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{Context, quoted_name};
-use crate::plan::{Expr, Typed};
-use crate::storage::column_type;
-use crate::types::SqlType;
+use catalog::storage::column_type;
+use catalog::{Constraint, ConstraintKind, Relation, TableInfo};
+use query::plan::{Expr, Typed};
 use sqlparser::ast;
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
 use std::sync::Arc;
+use syntax::names::quoted_name;
+use types::SqlType;
+use types::ops::Context;
 
 /// Another type for a column, and the value that rows get, made of the old row.
 pub(super) struct Retype {

@@ -4,14 +4,14 @@
 //! committed now, and what this transaction has changed, whatever its snapshot: a row that is left out is lost.
 
 use super::Ddl;
-use crate::catalog::TableInfo;
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::plan::Expr;
-use crate::storage::{datum, store};
-use crate::types::forms::Forms;
-use crate::types::{SqlType, text};
+use catalog::TableInfo;
+use catalog::storage::{datum, store};
 use engine::{RowId, Value};
+use query::plan::Expr;
+use statement::error::{SqlError, SqlResult, SqlState};
+use types::datum::Datum;
+use types::forms::Forms;
+use types::{SqlType, text};
 
 /// Where a column of the new table comes from.
 pub(super) enum Source {

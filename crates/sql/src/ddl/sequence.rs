@@ -3,16 +3,17 @@
 //! **Invariant:** a sequence's value lies between its least and its greatest.
 
 use super::{Ddl, Defined};
-use crate::bind::{Binder, Scope, not_a_sequence, refuse};
-use crate::catalog::{Identity, Relation, Sequence, SequenceValue, SharedSequence, TableInfo};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::{folded, sequences};
-use crate::plan::Expr;
-use crate::types::{Kind, SqlType};
+use catalog::{Identity, Relation, Sequence, SequenceValue, SharedSequence, TableInfo};
 use engine::{TableDef, TableLock};
+use query::bind::{Binder, Scope, not_a_sequence};
+use query::plan::Expr;
 use sqlparser::ast::{self, SequenceOptions, Statement};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
 use std::sync::{Arc, Mutex, PoisonError};
+use syntax::parse::{folded, sequences};
+use types::datum::Datum;
+use types::{Kind, SqlType};
 
 /// What a statement says of a sequence.
 pub(super) struct Numbers {
@@ -141,7 +142,7 @@ fn invalid(message: impl Into<String>) -> SqlError {
 
 fn number(binder: &Binder<'_>, value: &ast::Expr) -> SqlResult<i64> {
     let bound = binder.expr(value, &Scope::default())?;
-    let bound = binder.coerce(bound, Kind::Int8.into(), crate::ops::Context::Assignment)?;
+    let bound = binder.coerce(bound, Kind::Int8.into(), types::ops::Context::Assignment)?;
     match bound.expr {
         Expr::Constant(Datum::Int8(value)) => Ok(value),
         Expr::Cast { eval, to, argument } => match *argument {

@@ -4,14 +4,15 @@ use super::columns::Draft;
 use super::like::LikeIndex;
 use super::rewrite::Source;
 use super::{Ddl, Defined};
-use crate::bind::{Binder, refuse};
-use crate::catalog::{ColumnDef, Relation, Schema, TableInfo};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::{folded, relations};
 use crate::session::with_kept;
+use catalog::{ColumnDef, Relation, Schema, TableInfo};
 use engine::TableLock;
+use query::bind::Binder;
 use sqlparser::ast::{self, Spanned, Statement, TableConstraint};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
 use std::sync::Arc;
+use syntax::parse::{folded, relations};
 
 /// Whether options begin with this word.
 fn says(options: &ast::CreateTableOptions, word: &str) -> bool {
@@ -114,7 +115,7 @@ impl Ddl<'_> {
         let binder = Binder::new(catalog, self.path, self.text, self.run.env, Vec::new());
         let mut bound = binder.query(query, None)?;
         binder.without_parameters()?;
-        bound.columns.iter_mut().for_each(|column| column.kind = crate::bind::settled(column.kind));
+        bound.columns.iter_mut().for_each(|column| column.kind = query::bind::settled(column.kind));
         if bound.columns.len() < create.columns.len() {
             let message = "too many column names were specified";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
@@ -154,8 +155,8 @@ impl Ddl<'_> {
 
     /// Whatever else the statement says, compared with one that says nothing else.
     fn refuse_others(&mut self, create: &ast::CreateTable) -> SqlResult<()> {
-        let plain = crate::parse::parse("create table t (a int)")?;
-        let [crate::parse::Parsed { tree: Statement::CreateTable(plain), .. }] = &plain[..] else {
+        let plain = syntax::parse::parse("create table t (a int)")?;
+        let [syntax::parse::Parsed { tree: Statement::CreateTable(plain), .. }] = &plain[..] else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "CREATE TABLE does not parse"));
         };
         refuse!(
@@ -276,9 +277,8 @@ impl Ddl<'_> {
             self.state.sequences().filter(|one| one.owned_by.is_some_and(|(of, _)| of == table)).cloned().collect();
         for sequence in owned {
             self.lock_engine_table(&sequence.shared.lock, TableLock::AccessExclusive)?;
-            let value = crate::catalog::SequenceValue { last: sequence.start, is_called: false };
-            let fresh =
-                crate::catalog::Sequence { value: Arc::new(std::sync::Mutex::new(value)), ..sequence.next_version() };
+            let value = catalog::SequenceValue { last: sequence.start, is_called: false };
+            let fresh = catalog::Sequence { value: Arc::new(std::sync::Mutex::new(value)), ..sequence.next_version() };
             self.state.replace(Relation::Sequence(Arc::new(fresh)))?;
         }
         Ok(())

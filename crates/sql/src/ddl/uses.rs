@@ -2,9 +2,9 @@
 
 use super::Ddl;
 use super::drop::Doomed;
-use crate::bind::{Binder, Noted};
-use crate::catalog::{Relation, ViewInfo};
-use crate::error::{SqlError, SqlResult, SqlState};
+use catalog::{Relation, ViewInfo};
+use query::bind::{Binder, Noted};
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 
 impl Ddl<'_> {

@@ -4,13 +4,14 @@
 //! it uses, which is kept from being dropped under it.
 
 use super::{Ddl, Defined};
-use crate::bind::{Binder, refuse, settled};
-use crate::catalog::{Relation, ViewInfo};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::folded;
+use catalog::{Relation, ViewInfo};
+use query::bind::{Binder, settled};
 use sqlparser::ast::{self, Visit, Visitor};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use syntax::parse::folded;
 
 impl Ddl<'_> {
     pub(super) fn create_view(&mut self, create: &ast::CreateView) -> SqlResult<Defined> {
@@ -47,7 +48,7 @@ impl Ddl<'_> {
             let message = "CREATE VIEW specifies more column names than columns";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        let mut named: Vec<(String, crate::types::SqlType)> = Vec::new();
+        let mut named: Vec<(String, types::SqlType)> = Vec::new();
         for (at, column) in bound.columns.iter_mut().enumerate() {
             let name = match columns.get(at) {
                 Some(ast::ViewColumnDef { name, data_type, options }) => {
@@ -66,7 +67,7 @@ impl Ddl<'_> {
         let (query, named_by_literals) = self.settled_query(query, &binder.take_notes())?;
         uses.extend(named_by_literals);
         // What cannot be said again must not be kept.
-        let text = crate::parse::print::query(&query)?;
+        let text = syntax::parse::print::query(&query)?;
         let existing = self.state.relations().find(|one| one.schema() == schema && one.name() == own_name).cloned();
         let mut beside = Vec::new();
         let oid = match existing {
@@ -105,7 +106,7 @@ impl Ddl<'_> {
 }
 
 /// A view may be replaced by one that has its columns, and perhaps more behind them.
-fn check_replaced(old: &ViewInfo, new: &[(String, crate::types::SqlType)]) -> SqlResult<()> {
+fn check_replaced(old: &ViewInfo, new: &[(String, types::SqlType)]) -> SqlResult<()> {
     let invalid = |message: String| Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
     if new.len() < old.columns.len() {
         return invalid("cannot drop columns from view".to_owned());

@@ -5,13 +5,13 @@
 //! are asked for again.
 
 use super::{Rows, Run};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::holdings::Use;
-use crate::ops::impossible;
-use crate::plan::{AdvisoryCall, Expr};
 use engine::{Advisory, AdvisoryLocks, AdvisoryScope, Wait};
+use query::plan::{AdvisoryCall, Expr};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::holdings::Use;
 use std::cell::RefCell;
+use types::datum::Datum;
+use types::ops::impossible;
 
 /// Advisory locks of a session, and what the statement under way has done to them.
 pub(crate) struct Advised {

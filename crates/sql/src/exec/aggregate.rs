@@ -6,14 +6,14 @@
 use super::order::order_of;
 use super::table::RowTable;
 use super::{Each, Flow, Rows, Run};
-use crate::bulk::Bulk;
-use crate::datum::Datum;
-use crate::error::SqlResult;
-use crate::holdings::Use;
-use crate::ops::Accumulator;
-use crate::plan::{AggregateCall, Expr, Plan};
-use crate::pulse;
-use crate::types::Kind;
+use query::plan::{AggregateCall, Expr, Plan};
+use statement::bulk::Bulk;
+use statement::error::SqlResult;
+use statement::holdings::Use;
+use statement::pulse;
+use types::Kind;
+use types::datum::Datum;
+use types::ops::Accumulator;
 
 /// An aggregate of one group under way.
 pub(super) enum State {

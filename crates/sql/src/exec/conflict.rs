@@ -5,13 +5,13 @@
 //! for. No row is changed twice by one statement.
 
 use super::{Rows, Run};
-use crate::catalog::TableInfo;
-use crate::change::{ConflictUpdate, OnConflict, Rules};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::storage::{datum, store};
+use catalog::TableInfo;
+use catalog::storage::{datum, store};
 use engine::{RowId, RowLock, RowWriter, Value, Wait};
+use query::change::{ConflictUpdate, OnConflict, Rules};
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
+use types::datum::Datum;
 
 impl Run<'_> {
     /// Inserts the row, or does what the statement says. `meets_others`: other parts of the statement change rows, too.
@@ -105,7 +105,7 @@ impl Run<'_> {
             new.clear();
             new.extend(table.columns.iter().enumerate().map(|(at, column)| datum(writer.get(at), column.kind)));
             let kind = |column: usize| table.columns[column].kind.kind;
-            is_it = key.iter().all(|column| crate::ops::is_same(&new[*column], &row[*column], kind(*column)));
+            is_it = key.iter().all(|column| types::ops::is_same(&new[*column], &row[*column], kind(*column)));
             if !is_it {
                 return Ok(false);
             }

@@ -5,18 +5,18 @@
 //! holds it (FOR KEY SHARE) until the end of the transaction.
 
 use super::{Rows, Run};
-use crate::catalog::{ForeignAction, TableInfo};
-use crate::constraints::{Reference, Referenced, Rules, TableRules, compared};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::is_same;
-use crate::ops::{self, Context};
-use crate::plan::{Hold, is_same_constant};
-use crate::storage::search::{Sought, sought};
-use crate::storage::{datum, store};
-use crate::types::{Kind, SqlType};
+use catalog::storage::search::{Sought, sought};
+use catalog::storage::{datum, store};
+use catalog::{ForeignAction, TableInfo};
 use engine::{Row, RowId, RowLock, TableLock, Value, Wait};
+use query::constraints::{Reference, Referenced, Rules, TableRules, compared};
+use query::plan::{Hold, is_same_constant};
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
+use types::datum::Datum;
+use types::ops::is_same;
+use types::ops::{self, Context};
+use types::{Kind, SqlType};
 
 /// What is to be looked after.
 #[derive(Clone, Debug)]
@@ -332,7 +332,7 @@ impl Run<'_> {
                 (cast.eval)(value, to, self.env)?
             }
         };
-        crate::types::modifier::apply(value, to, false)
+        types::modifier::apply(value, to, false)
     }
 
     /// # Errors

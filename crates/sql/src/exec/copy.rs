@@ -5,22 +5,22 @@
 
 use super::constraints::Event;
 use super::{Flow, Run};
-use crate::bind::{Copied, CopyFrom, CopyTo};
-use crate::catalog::TableInfo;
-use crate::constraints::TableRules;
-use crate::copy::out::Writer;
-use crate::copy::{Field, Fields, Format, Next, Reader, bad};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::holdings::Use;
-use crate::pulse;
-use crate::storage::{datum, store};
-use crate::types::binary::{self, Source, utf8};
-use crate::types::{Kind, SqlType, text};
+use catalog::TableInfo;
+use catalog::storage::{datum, store};
 use engine::Value;
 use engine::memory::SMALL_BYTES;
+use query::bind::{Copied, CopyFrom, CopyTo};
+use query::constraints::TableRules;
+use query::copy::out::Writer;
+use query::copy::{Field, Fields, Format, Next, Reader, bad};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::holdings::Use;
+use statement::pulse;
 use std::collections::VecDeque;
 use std::ops::Range;
+use types::binary::{self, Source, utf8};
+use types::datum::Datum;
+use types::{Kind, SqlType, text};
 
 /// Rows that go into the table together.
 const CHUNK_ROWS: usize = 256;
@@ -271,9 +271,8 @@ impl Run<'_> {
             chunk.cells[first + at] = chunk.keep(value);
         }
         chunk.lines.push(line);
-        let is_missing = |(cell, column): (&Cell, &crate::catalog::ColumnDef)| {
-            column.not_null && matches!(cell, Cell::Fixed(Value::Null))
-        };
+        let is_missing =
+            |(cell, column): (&Cell, &catalog::ColumnDef)| column.not_null && matches!(cell, Cell::Fixed(Value::Null));
         if chunk.cells[first..].iter().zip(&table.columns).any(is_missing) {
             let row = chunk.with_values(first, |values| row_of(table, values))?;
             self.not_null(table, &row).map_err(in_line)?;
@@ -512,5 +511,5 @@ fn shown(bytes: &[u8]) -> String {
     if text.len() <= SHOWN_BYTES_MAX {
         return text.into_owned();
     }
-    format!("{}...", text::clipped(&text, SHOWN_BYTES_MAX))
+    format!("{}...", syntax::names::clipped(&text, SHOWN_BYTES_MAX))
 }

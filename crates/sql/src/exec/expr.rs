@@ -1,16 +1,16 @@
 //! Evaluation of expressions.
 
 use super::{Flow, Rows, Run};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::holdings::Use;
-use crate::ops::{Function, Operator, compare, is_same, mistyped};
-use crate::plan::{Expr, ListId, Over, Plan};
-use crate::pulse;
-use crate::types::Kind;
 use engine::memory::SMALL_BYTES;
+use query::plan::{Expr, ListId, Over, Plan};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::holdings::Use;
+use statement::pulse;
 use std::cmp::Ordering;
 use std::slice;
+use types::Kind;
+use types::datum::Datum;
+use types::ops::{Function, Operator, compare, is_same, mistyped};
 
 impl Run<'_> {
     /// The value of an expression over a row.
@@ -65,7 +65,7 @@ impl Run<'_> {
                 Datum::Bool(is_same(&left, &right, *kind))
             }
             Expr::Case { whens, otherwise } => {
-                if crate::plants::is_planted("guard_ignored") {
+                if statement::plants::is_planted("guard_ignored") {
                     whens.iter().try_for_each(|(_, then)| one(then).map(drop))?;
                 }
                 for (when, then) in whens {
@@ -162,7 +162,7 @@ impl Run<'_> {
                 }
                 result
             }
-            Expr::Now { to } => crate::ops::context::now(self.env, *to)?,
+            Expr::Now { to } => types::ops::context::now(self.env, *to)?,
             Expr::Sequence { call, arguments } => self.sequence(*call, arguments, rows)?,
             Expr::Advisory { call, arguments } => self.advisory(*call, arguments, rows)?,
         })

@@ -7,15 +7,15 @@ use super::probe::step_key;
 use super::sources::fill;
 use super::table::RowTable;
 use super::{Each, Flow, Rows, Run};
-use crate::bulk::Bulk;
-use crate::datum::Datum;
-use crate::error::SqlResult;
-use crate::holdings::Use;
-use crate::plan::{Expr, Full, JoinKey, Joins, Kept, Source, Step};
-use crate::pulse;
-use crate::types::Kind;
+use query::plan::{Expr, Full, JoinKey, Joins, Kept, Source, Step};
+use statement::bulk::Bulk;
+use statement::error::SqlResult;
+use statement::holdings::Use;
+use statement::pulse;
 use std::cell::RefCell;
 use std::rc::Rc;
+use types::Kind;
+use types::datum::Datum;
 
 /// Where a step passes the row on to.
 type Next<'n> = dyn FnMut(&mut Vec<Datum>) -> SqlResult<Flow> + 'n;

@@ -6,14 +6,14 @@ use super::Run;
 use super::expr::are_equal;
 use super::joins::Store;
 use super::table::RowTable;
-use crate::datum::Datum;
-use crate::error::SqlResult;
-use crate::holdings::Use;
-use crate::plan::{ListId, Plan};
-use crate::pulse;
-use crate::types::Kind;
+use query::plan::{ListId, Plan};
+use statement::error::SqlResult;
+use statement::holdings::Use;
+use statement::pulse;
 use std::cell::RefCell;
 use std::rc::Rc;
+use types::Kind;
+use types::datum::Datum;
 
 /// Rows in memory.
 pub(super) type Kept = Rc<Vec<Box<[Datum]>>>;

@@ -21,21 +21,21 @@ mod table;
 mod window;
 mod write;
 
-use crate::bulk::Bulk;
-use crate::catalog::{State, TableInfo};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::holdings::{RunHoldings, Use};
-use crate::plan::{Expr, Hold, Plan, SetOperation};
 use crate::session::Env;
-use crate::types::Kind;
+use catalog::{State, TableInfo};
 use engine::Txn;
 use engine::memory::{SMALL_BYTES, block_bytes};
 pub(crate) use memo::Memo;
 pub(crate) use probe::Probe;
+use query::plan::{Expr, Hold, Plan, SetOperation};
+use statement::bulk::Bulk;
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::holdings::{RunHoldings, Use};
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use table::RowTable;
+use types::Kind;
+use types::datum::Datum;
 
 pub(crate) use advisory::Advised;
 pub(crate) use constraints::Event;
@@ -323,13 +323,13 @@ impl Run<'_> {
     /// Looks whether the statement is still wanted, and wanted here.
     fn look(&self) -> SqlResult<()> {
         self.txn.check_active()?;
-        crate::pulse::look()
+        statement::pulse::look()
     }
 
     /// To be called for each of many things that a statement does beside making rows.
     fn goes_on(&self) -> SqlResult<()> {
         self.txn.check_active()?;
-        crate::pulse::tick(DEED)
+        statement::pulse::tick(DEED)
     }
 
     /// To be called for each row that is kept.

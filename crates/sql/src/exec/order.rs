@@ -3,15 +3,15 @@
 //! **Invariant:** rows that are equal in the order stay as they came.
 
 use super::{Each, Flow, Rows, Run, bytes_of, expr};
-use crate::bulk::Bulk;
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::holdings::Use;
-use crate::ops::{is_same, mistyped};
-use crate::plan::{Expr, Plan, SortKey};
-use crate::pulse;
-use crate::types::Kind;
+use query::plan::{Expr, Plan, SortKey};
+use statement::bulk::Bulk;
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::holdings::Use;
+use statement::pulse;
 use std::cmp::Ordering;
+use types::Kind;
+use types::datum::Datum;
+use types::ops::{is_same, mistyped};
 
 /// A row with the values it is ordered by.
 type Keyed = (Box<[Datum]>, Box<[Datum]>);
@@ -218,10 +218,14 @@ const TOP_MAX: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {
-    use crate::datum::Datum;
-    use crate::holdings::{Use, of_sessions};
     use crate::session::{Connect, Database, Outcome, Step};
     use engine::{Engine, EngineConfig};
+    use statement::holdings::{Use, of_sessions};
+    use types::datum::Datum;
+
+    /// The allocator that counts, as in the program.
+    #[global_allocator]
+    static HEAP: preempt::Heap = preempt::Heap::HEAP;
 
     /// Method: what is held is looked at while a statement sorts more than it may keep, of which it needs little.
     #[test]

@@ -3,9 +3,9 @@
 //! **Invariant:** a run without a probe pays one comparison for each operator that it begins. Operators are known by their
 //! places in memory, so a probe belongs to one bound statement.
 
-use crate::change::Modify;
 use crate::explain::Actual;
-use crate::plan::{Plan, Step};
+use query::change::Modify;
+use query::plan::{Plan, Step};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

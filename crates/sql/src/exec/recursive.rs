@@ -5,14 +5,14 @@
 use super::memo::Kept;
 use super::table::RowTable;
 use super::{Each, Flow, Rows, Run};
-use crate::datum::Datum;
-use crate::error::SqlResult;
-use crate::holdings::Use;
-use crate::plan::Recursive;
-use crate::plants::is_planted;
-use crate::pulse;
+use query::plan::Recursive;
+use statement::error::SqlResult;
+use statement::holdings::Use;
+use statement::plants::is_planted;
+use statement::pulse;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
+use types::datum::Datum;
 
 impl Run<'_> {
     /// Its rows. They are passed on as they are made, if nobody else will ask for them again.
@@ -64,7 +64,7 @@ impl Run<'_> {
                 made.push(row.into());
                 each(row)
             })?;
-            Ok::<_, crate::error::SqlError>((flow, made))
+            Ok::<_, statement::error::SqlError>((flow, made))
         };
         let (mut flow, mut last) = round(first, each)?;
         while flow.is_continue() && !last.is_empty() {

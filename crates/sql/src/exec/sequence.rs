@@ -4,15 +4,15 @@
 //! cycles, or is set). What a session last got is its own.
 
 use super::{Rows, Run};
-use crate::bind::not_a_sequence;
-use crate::catalog::{Relation, Sequence, SequenceValue};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::impossible;
-use crate::plan::{Expr, SequenceCall};
+use catalog::{Relation, Sequence, SequenceValue};
+use query::bind::not_a_sequence;
+use query::plan::{Expr, SequenceCall};
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
+use types::datum::Datum;
+use types::ops::impossible;
 
 /// What a session got of sequences last.
 #[derive(Debug, Default)]

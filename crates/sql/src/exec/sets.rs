@@ -3,12 +3,12 @@
 //! **Invariant:** a set is made value by value, as its values are asked for.
 
 use super::{Rows, Run};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::arrays::split;
-use crate::ops::{compare, impossible};
-use crate::plan::{Expr, SetCall, SetFunction};
 use crate::session::Env;
+use query::plan::{Expr, SetCall, SetFunction};
+use statement::error::{SqlError, SqlResult, SqlState};
+use types::datum::Datum;
+use types::ops::arrays::split;
+use types::ops::{compare, impossible};
 
 /// The values that are left of a set.
 pub(super) type Set = Box<dyn Iterator<Item = SqlResult<Datum>>>;
@@ -93,7 +93,7 @@ impl Run<'_> {
 }
 
 /// The value after this one; none where the type ends.
-fn after(value: &Datum, step: &Datum, add: crate::plan::Eval, env: &Env) -> SqlResult<Option<Datum>> {
+fn after(value: &Datum, step: &Datum, add: query::plan::Eval, env: &Env) -> SqlResult<Option<Datum>> {
     match (value, step) {
         (Datum::Int4(value), Datum::Int4(step)) => Ok(value.checked_add(*step).map(Datum::Int4)),
         (Datum::Int8(value), Datum::Int8(step)) => Ok(value.checked_add(*step).map(Datum::Int8)),

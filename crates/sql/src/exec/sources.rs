@@ -5,17 +5,17 @@
 
 use super::write::row_id;
 use super::{Each, Flow, Rows, Run};
-use crate::catalog::TableInfo;
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult};
-use crate::ops::{build, mistyped};
-use crate::plan::{Access, Expr, KeyValue, Limit, List, Lock, OuterJoin, Plan};
-use crate::pulse;
-use crate::storage::search::{Sought, sought};
-use crate::storage::{datum, store};
-use crate::types::{Kind, SqlType};
+use catalog::TableInfo;
+use catalog::storage::search::{Sought, sought};
+use catalog::storage::{datum, store};
 use engine::{Direction, Row, RowId, Value};
+use query::plan::{Access, Expr, KeyValue, Limit, List, Lock, OuterJoin, Plan};
+use statement::error::{SqlError, SqlResult};
+use statement::pulse;
 use std::ops::Bound;
+use types::datum::Datum;
+use types::ops::{build, mistyped};
+use types::{Kind, SqlType};
 
 /// What an [`Access`] comes to over a row.
 pub(super) enum Keys {
@@ -115,8 +115,8 @@ impl<'a> Run<'a> {
                     },
                 }
                 let mut list = keys;
-                list.sort_by(|left, right| crate::ops::compare(left, right, kind.kind));
-                list.dedup_by(|left, right| crate::ops::compare(left, right, kind.kind).is_eq());
+                list.sort_by(|left, right| types::ops::compare(left, right, kind.kind));
+                list.dedup_by(|left, right| types::ops::compare(left, right, kind.kind).is_eq());
                 Keys::AnyOf { index: *index, prefix: values, list }
             }
         }))

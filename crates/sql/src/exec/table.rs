@@ -3,15 +3,15 @@
 //! **Invariant:** rows are numbered from 0 in the order in which they were first put in. Two rows are one if their values
 //! compare as equal by their kinds, nulls being equal to nulls.
 
-use crate::bulk::Bulk;
-use crate::datum::Datum;
-use crate::error::SqlResult;
-use crate::ops::compare::hash;
-use crate::ops::is_same;
-use crate::pulse;
-use crate::types::Kind;
 use engine::memory::SMALL_BYTES;
+use statement::bulk::Bulk;
+use statement::error::SqlResult;
+use statement::pulse;
 use std::hash::Hasher;
+use types::Kind;
+use types::datum::Datum;
+use types::ops::compare::hash;
+use types::ops::is_same;
 
 /// Units of work of finding a place.
 const WORK: usize = 16;

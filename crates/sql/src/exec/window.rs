@@ -6,16 +6,16 @@
 use super::aggregate::State;
 use super::order::order_of;
 use super::{Each, Flow, Rows, Run, expr};
-use crate::bulk::Bulk;
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::holdings::Use;
-use crate::ops::{compare, impossible, mistyped};
-use crate::plan::{Exclude, Expr, FrameBound, FrameUnit, Plan, RangeSteps, SortKey, WindowCall, WindowFunction};
-use crate::pulse;
-use crate::types::Kind;
+use query::plan::{Exclude, Expr, FrameBound, FrameUnit, Plan, RangeSteps, SortKey, WindowCall, WindowFunction};
+use statement::bulk::Bulk;
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::holdings::Use;
+use statement::pulse;
 use std::cmp::Ordering;
 use std::ops::Range;
+use types::Kind;
+use types::datum::Datum;
+use types::ops::{compare, impossible, mistyped};
 
 /// A row as a window sees it: the values it is parted by and ordered by.
 struct Placed {
@@ -368,9 +368,9 @@ impl Run<'_> {
         let (Some(key), Some(own)) = (call.order.first(), partition.rows[row].order.first()) else { return Ok(row) };
         let zero = match range.offset {
             Kind::Int8 => Datum::Int8(0),
-            Kind::Numeric => Datum::Numeric(crate::types::numeric::Numeric::ZERO),
+            Kind::Numeric => Datum::Numeric(types::numeric::Numeric::ZERO),
             Kind::Float8 => Datum::Float8(0.0),
-            Kind::Interval => Datum::Interval(crate::types::interval::Interval::default()),
+            Kind::Interval => Datum::Interval(types::interval::Interval::default()),
             other => return Err(impossible(&format!("a frame's offset of type {}", other.name()))),
         };
         let is_negative = match (own, offset) {

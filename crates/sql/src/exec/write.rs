@@ -7,21 +7,21 @@
 use super::constraints::Event;
 use super::probe::modify_key;
 use super::{Each, Flow, Rows, Run};
-use crate::catalog::TableInfo;
-use crate::change::{Assignments, Change, Modify, NewValue, Rules, Target};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::holdings::Use;
-use crate::ops::mistyped;
-use crate::plan::{Hold, Joins, Plan, Source, Step};
-use crate::pulse;
-use crate::storage::{datum, store};
-use crate::types::text;
+use catalog::TableInfo;
+use catalog::storage::{datum, store};
 use engine::{RowId, RowWriter, Value};
+use query::change::{Assignments, Change, Modify, NewValue, Rules, Target};
+use query::plan::{Hold, Joins, Plan, Source, Step};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::holdings::Use;
+use statement::pulse;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
+use types::datum::Datum;
+use types::ops::mistyped;
+use types::text;
 
 /// What a change has done.
 pub(crate) struct Changed {
@@ -506,7 +506,11 @@ impl Run<'_> {
                 return "null".to_owned();
             }
             let text = text::to_string(value, column.kind, &self.env.forms);
-            if text.len() <= SHOWN_BYTES_MAX { text } else { format!("{}...", text::clipped(&text, SHOWN_BYTES_MAX)) }
+            if text.len() <= SHOWN_BYTES_MAX {
+                text
+            } else {
+                format!("{}...", syntax::names::clipped(&text, SHOWN_BYTES_MAX))
+            }
         });
         format!("Failing row contains ({}).", shown.collect::<Vec<_>>().join(", "))
     }

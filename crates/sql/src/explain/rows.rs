@@ -4,19 +4,19 @@
 //! the walk stops where it is, and whoever has begun it by [`pulse::preparing`] learns of it.
 
 use super::{Actual, Fact, Node, Told, Value};
-use crate::catalog::{Seen, TableInfo};
-use crate::change::{Assignments, Change, Modify, NewValue};
 use crate::exec::Probe;
-use crate::plan::{
+use crate::session::Env;
+use crate::system::deparse::{Shown, shown};
+use catalog::{Seen, TableInfo};
+use query::change::{Assignments, Change, Modify, NewValue};
+use query::plan::{
     Access, AggregateCall, Expr, Joins, Kept, KeyValue, Limit, List, Over, Plan, SetFunction, SetOperation, SortKey,
     Source, Step, WindowFunction,
 };
-use crate::pulse;
-use crate::session::Env;
-use crate::system::deparse::{Shown, shown};
-use crate::types::Kind;
+use statement::pulse;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use types::Kind;
 
 /// Makes nodes of plans.
 pub(crate) struct Explainer<'e> {

@@ -1,9 +1,9 @@
 //! Plans as text and as JSON, in PostgreSQL's forms.
 
 use super::{Actual, Fact, Node, Told, Value};
-use crate::parse::explain_options::Options;
-use crate::pulse::{self, ITEM};
+use statement::pulse::{self, ITEM};
 use std::fmt::Write;
+use syntax::parse::explain_options::Options;
 
 /// A plan, and what there is to say of the whole.
 pub(crate) struct Whole<'w> {

@@ -1,21 +1,21 @@
 //! Tables that the program has made in the engine, without a statement: the catalog learns of them.
 //!
-//! **Invariant:** an adopted table stands in the engine as `CREATE TABLE` would have made it ([`crate::storage::sql_type`]), so
+//! **Invariant:** an adopted table stands in the engine as `CREATE TABLE` would have made it ([`catalog::storage::sql_type`]), so
 //! statements read and write it as any other. Whoever made it holds that very table of the engine; so no statement puts another in its
 //! place, and none makes promises that those who know nothing of SQL would break (`Ddl::lock` refuses).
 
 use super::Database;
-use crate::catalog::{
+use catalog::storage::{column_type, sql_type};
+use catalog::{
     ColumnDef, Constraint, ConstraintKind, IndexInfo, IndexMethod, ORDER, OWNER, PUBLIC, Relation, Schema, State,
     TableInfo,
 };
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::storage::{column_type, sql_type};
-use crate::types::PG_CATALOG;
 use engine::{AdvisoryScope, Begin, SessionOptions, Table, Wait};
 use stage::Class;
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use types::PG_CATALOG;
 
 impl Database {
     /// Puts tables of the engine into the catalog; those that it has already stay as they are. `tpcc.orders` is `orders` of the

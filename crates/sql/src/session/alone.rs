@@ -5,15 +5,15 @@
 
 use super::{Connect, Database};
 use crate::analytics::Query;
-use crate::catalog::{DATABASE, OWNER};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::context::clock_us;
-use crate::plan::ColumnInfo;
-use crate::plan::Plan;
 use crate::session::Env;
 use crate::session::action::Action;
-use crate::types::SqlType;
+use catalog::{DATABASE, OWNER};
+use query::plan::ColumnInfo;
+use query::plan::Plan;
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
+use types::SqlType;
+use types::ops::context::clock_us;
 
 /// See the module.
 #[derive(Clone, Debug)]

@@ -3,15 +3,16 @@
 use super::action::Action;
 use super::explain::Explain;
 use super::{Block, Bound, Session, Statement, wire};
-use crate::bulk::{Later, Leavings};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::context::clock_us;
-use crate::parse::{Parsed, Part, parse};
-use crate::pulse;
-use crate::stack::{self, Tree};
-use crate::types::SqlType;
+use statement::bulk::{Later, Leavings};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::pulse;
+use statement::stack;
 use std::sync::Arc;
 use std::time::Instant;
+use syntax::parse::{Parsed, Part, parse};
+use syntax::tree::Tree;
+use types::SqlType;
+use types::ops::context::clock_us;
 
 impl Session {
     /// All statements of a text, for the simple protocol.
@@ -23,9 +24,9 @@ impl Session {
         self.message.begin();
         let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
         let split = || {
-            pulse::with_room(text.len().saturating_mul(wire::COPIES), || stack::bounded(|| crate::parse::texts(text)))
+            pulse::with_room(text.len().saturating_mul(wire::COPIES), || stack::bounded(|| syntax::parse::texts(text)))
         };
-        let split = crate::planning::during(&planning, deadline, split);
+        let split = statement::planning::during(&planning, deadline, split);
         self.leavings.add(Leavings::take());
         split.map(|(parts, _)| parts)
     }
@@ -47,7 +48,7 @@ impl Session {
         let room = text.len().saturating_mul(wire::COPIES);
         let mut notices = Vec::new();
         let prepare = || pulse::with_room(room, || stack::bounded(|| self.analyse_text(text, types, &mut notices)));
-        let prepared = crate::planning::during(&planning, deadline, prepare);
+        let prepared = statement::planning::during(&planning, deadline, prepare);
         self.notices.extend(notices.into_iter().map(|notice| ("NOTICE", notice)));
         self.leavings.add(Leavings::take());
         let (statement, is_deep) = prepared?;

@@ -5,13 +5,13 @@
 
 use super::run::{Given, Needs, Ran};
 use super::{Action, Outcome, Parked, Session, Step, Tag};
-use crate::bind::{CopyFrom, CopyTo};
-use crate::copy::Format;
-use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Event;
 use crate::exec::copy::{CopyState, Sent};
-use crate::holdings::{SessionHoldings, Use};
 use engine::memory::SMALL_BYTES;
+use query::bind::{CopyFrom, CopyTo};
+use query::copy::Format;
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::holdings::{SessionHoldings, Use};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::time::Instant;

@@ -6,14 +6,14 @@
 
 use super::names::{Cursor, bytes_of_rows};
 use super::{Outcome, Session, Statement, Step, Tag};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::context::clock_us;
-use crate::parse::{cursors, folded};
-use crate::plan::ColumnInfo;
-use crate::settings::value::bytes;
+use catalog::settings::value::bytes;
+use query::plan::ColumnInfo;
 use sqlparser::ast;
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
+use syntax::parse::{cursors, folded};
+use types::datum::Datum;
+use types::ops::context::clock_us;
 
 /// A `DECLARE`, bound.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Declare {
 
 /// How the locks of a query are written.
 fn locks_of(query: &ast::Query) -> &'static str {
-    use crate::parse::rewrite::{KEY_SHARE, NO_KEY_UPDATE, mark};
+    use syntax::parse::rewrite::{KEY_SHARE, NO_KEY_UPDATE, mark};
     let Some(lock) = query.locks.first() else { return "" };
     let part = lock.of.as_ref().and_then(|of| match of.0.first() {
         Some(ast::ObjectNamePart::Identifier(name)) => mark(name),

@@ -4,25 +4,25 @@
 //! retired, before the locks go that keep others out; so whoever has waited for one of them finds that out. Tables of the engine that nothing
 //! names any more are dropped.
 
-use super::action::Action;
+use super::action::{self, Action};
 use super::run::{Needs, Ran};
 use super::{Bound, Outcome, Session, Statement, Step, Tag, read_only};
-use crate::bind::Binder;
-use crate::catalog::{Catalog, ORDER, Relation, Seen, Sequence, State, TableInfo};
 use crate::ddl::{Ddl, Made, asks_again, verb};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parse::copy_options::Written as CopyOption;
-use crate::parse::forms;
-use crate::plan::ColumnInfo;
-use crate::plan::TableUse;
-use crate::pulse;
 use crate::system::SeenNames;
-use crate::types::SqlType;
+use catalog::{Catalog, ORDER, Relation, Seen, Sequence, State, TableInfo};
 use engine::{Replaced, Table, TableLock};
+use query::bind::Binder;
+use query::plan::ColumnInfo;
+use query::plan::TableUse;
 use sqlparser::ast;
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::pulse;
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
+use syntax::parse::copy_options::Written as CopyOption;
+use syntax::parse::forms;
+use types::SqlType;
 
 /// What a statement of more bytes reads is found out when it is bound.
 const LONG_TEXT: usize = 4 << 10;
@@ -166,7 +166,7 @@ impl Session {
         let user = self.settings.show("session_authorization")?;
         let setting = self.settings.show("search_path")?;
         // What the setting takes is a list.
-        let names = crate::settings::names_of(setting).unwrap_or_default().into_iter();
+        let names = catalog::settings::names_of(setting).unwrap_or_default().into_iter();
         let path: Vec<String> = names.map(|name| if name == "$user" { user.to_owned() } else { name }).collect();
         if *path != *self.path {
             self.path = path.into();
@@ -229,14 +229,14 @@ impl Session {
         let bind = || {
             let binder = Binder::new(state, &path, text, &*self.env, given.clone());
             let bound = match copy {
-                Some(options) => binder.copy(tree, options),
-                None => binder.statement(tree),
+                Some(options) => action::of_copy(&binder, tree, options),
+                None => action::of_statement(&binder, tree),
             };
             tables.replace(binder.take_tables());
             let (action, columns) = bound?;
             Ok((Arc::new(action), columns, binder.parameter_types(), binder.take_uses()))
         };
-        let bound = pulse::preparing(|| crate::stack::bounded(bind));
+        let bound = pulse::preparing(|| statement::stack::bounded(bind));
         let tables = tables.into_inner();
         let ((action, columns, parameters, uses), is_deep) = match bound {
             Ok(bound) => bound,

@@ -4,14 +4,14 @@
 
 use super::names::Names;
 use super::naps::Naps;
-use crate::catalog::{DATABASE, Seen, SessionContext, Signal};
-use crate::error::SqlResult;
-use crate::holdings::SessionHoldings;
-use crate::ops::context::clock_us;
-use crate::ops::{CallContext, FunctionTable};
-use crate::settings::{Settings, VERSION};
-use crate::types::forms::Forms;
+use catalog::settings::{Settings, VERSION};
+use catalog::{DATABASE, Seen, SessionContext, Signal};
+use statement::error::SqlResult;
+use statement::holdings::SessionHoldings;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use types::forms::Forms;
+use types::ops::context::clock_us;
+use types::ops::{CallContext, FunctionTable};
 
 /// State of a session that its statements run with. A clone shares the state of `random()`.
 #[derive(Clone, Debug)]

@@ -5,20 +5,20 @@
 
 use super::{Bound, Outcome, Session, Statement, Step, Tag};
 use crate::analytics::Report;
-use crate::bind::column_info;
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::Probe;
 use crate::explain::{Explainer, Fact, Node, Told, Value, Whole, json, text};
-use crate::parse::explain_options::Options;
-use crate::plan::ColumnInfo;
-use crate::plan::Plan;
-use crate::pulse;
 use crate::session::action::Action;
-use crate::types::Kind;
+use query::bind::column_info;
+use query::plan::ColumnInfo;
+use query::plan::Plan;
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::pulse;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use syntax::parse::explain_options::Options;
+use types::Kind;
+use types::datum::Datum;
 
 /// An `EXPLAIN`, bound.
 #[derive(Debug)]

@@ -3,10 +3,10 @@
 
 use super::run::{Given, Needs};
 use super::{Block, Outcome, Session, Step, Tag};
-use crate::catalog::TableInfo;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::plan::{Hold, TableUse};
+use catalog::TableInfo;
 use engine::{TableLock, Txn};
+use query::plan::{Hold, TableUse};
+use statement::error::{SqlError, SqlResult, SqlState};
 
 /// Most row ids that are looked at to count a table's rows. Of a larger table the number is an estimate.
 const SAMPLE_IDS: u64 = 1 << 14;

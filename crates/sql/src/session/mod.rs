@@ -18,7 +18,7 @@ pub(crate) mod naps;
 mod once;
 mod parked;
 mod prepared;
-mod query;
+mod queries;
 mod run;
 mod server;
 mod transaction;
@@ -26,23 +26,14 @@ mod unbound;
 mod wire;
 
 use crate::analytics::Analytics;
-use crate::bulk::Leavings;
-use crate::catalog::{Catalog, Seen, TableInfo};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{Advised, Numbers};
-pub use crate::parse::Part;
-use crate::plan::{ColumnInfo, Plan, TableUse};
-use crate::planning::Planning;
-use crate::pulse::Watch;
-use crate::roles::Roles;
-use crate::roles::change::Changed;
-use crate::settings::Settings;
-pub use crate::settings::{Defaults, Setting, SettingRow, Source};
-use crate::stack::{self, Tree};
-use crate::types::SqlType;
 use action::Action;
 pub use alone::QueryAlone;
+use catalog::roles::Roles;
+use catalog::roles::change::Changed;
+use catalog::settings::Settings;
+pub use catalog::settings::{Defaults, Setting, SettingRow, Source};
+use catalog::{Catalog, Seen, TableInfo};
 pub use copy::{CopyPart, CopyShape};
 pub(crate) use define::with_kept;
 use define::{Pinned, Work};
@@ -52,13 +43,23 @@ use names::Names;
 pub use names::{Renamed, bytes_of_rows};
 pub use naps::Nap;
 pub use parked::{Parked, Step};
+use query::plan::{ColumnInfo, Plan, TableUse};
 use run::{Given, Needs};
 use server::{LiveSettings, ServerSettings};
 use sqlparser::ast;
 use stage::Class;
+use statement::bulk::Leavings;
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::planning::Planning;
+use statement::pulse::Watch;
+use statement::stack;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
+pub use syntax::parse::Part;
+use syntax::tree::Tree;
+use types::SqlType;
+use types::datum::Datum;
 pub use unbound::Unbound;
 pub use wire::Canceller;
 
@@ -68,7 +69,7 @@ pub struct Database {
     engine: Engine,
     catalog: Arc<Catalog>,
     analytics: Option<Arc<dyn Analytics>>,
-    provider: Option<Arc<dyn crate::catalog::Provider>>,
+    provider: Option<Arc<dyn catalog::Provider>>,
     server: Arc<LiveSettings>,
     roles: Arc<Roles>,
 }
@@ -104,7 +105,7 @@ pub struct Statement {
     /// Nothing: the text was empty.
     tree: Option<Tree>,
     /// What a COPY says that the tree does not.
-    copy: Option<Vec<crate::parse::copy_options::Written>>,
+    copy: Option<Vec<syntax::parse::copy_options::Written>>,
     parameters: Vec<SqlType>,
     columns: Option<Vec<ColumnInfo>>,
     /// As it was bound last.
@@ -123,7 +124,7 @@ pub struct Statement {
 #[derive(Debug)]
 struct Bound {
     action: Arc<Action>,
-    known: Arc<query::Known>,
+    known: Arc<queries::Known>,
     columns: Option<Arc<[ColumnInfo]>>,
     /// Locks that it takes before it begins.
     uses: Vec<TableUse>,
@@ -220,7 +221,7 @@ impl Statement {
         }
     }
 
-    fn known(&self) -> Arc<query::Known> {
+    fn known(&self) -> Arc<queries::Known> {
         Arc::clone(&self.bound().known)
     }
 
@@ -312,7 +313,7 @@ pub struct Session {
     stay: naps::Stay,
     bed: Arc<naps::Bed>,
     /// The query that is computed elsewhere.
-    analysis: query::Own,
+    analysis: queries::Own,
     /// The EXPLAIN ANALYZE that is under way.
     explaining: Option<explain::Explaining>,
     /// The COPY that is under way, and how it is cancelled between its pieces.
@@ -371,7 +372,7 @@ impl Database {
 
     /// With what the server knows of its sessions.
     #[must_use]
-    pub fn with_provider(self, provider: Arc<dyn crate::catalog::Provider>) -> Database {
+    pub fn with_provider(self, provider: Arc<dyn catalog::Provider>) -> Database {
         Database { provider: Some(provider), ..self }
     }
 
@@ -386,7 +387,7 @@ impl Database {
     /// Unknown database, a setting that does not exist or does not take the value.
     pub fn connect(&self, connect: Connect) -> SqlResult<Session> {
         let Connect { user, database, settings: wishes, backend_pid } = connect;
-        if database != crate::catalog::DATABASE {
+        if database != catalog::DATABASE {
             let message = format!("database \"{database}\" does not exist");
             return Err(SqlError::new(SqlState("3D000"), message));
         }
@@ -426,7 +427,7 @@ impl Database {
             nap: None,
             stay: naps::Stay::default(),
             bed: Arc::default(),
-            analysis: query::Own::default(),
+            analysis: queries::Own::default(),
             explaining: None,
             copying: None,
             copy_flag: Arc::default(),
@@ -470,7 +471,7 @@ impl Session {
         let deadline = self.begin_timer();
         let planning = Arc::clone(&self.planning);
         let execute = || stack::fitting(self.is_deep, || self.execute_here(portal));
-        let executed = crate::planning::executing(&planning, deadline, execute);
+        let executed = statement::planning::executing(&planning, deadline, execute);
         self.leavings.add(Leavings::take());
         executed
     }
@@ -632,13 +633,13 @@ impl Session {
             Action::SetCharacteristics(modes) => {
                 self.open_implicit();
                 for (own, value) in modes {
-                    self.set_setting(crate::settings::default_of(own), Some(value), false)?;
+                    self.set_setting(catalog::settings::default_of(own), Some(value), false)?;
                 }
                 done("SET")
             }
             Action::Set { name, value, is_local } => {
                 if let Some(value) = value
-                    && let Some(name) = crate::settings::of_transaction(name)
+                    && let Some(name) = catalog::settings::of_transaction(name)
                 {
                     self.open_implicit();
                     self.set_modes(&[(name, value.as_str())])?;
@@ -691,7 +692,7 @@ impl Session {
 
 /// `42P02`, of a statement with parameters for which nobody can give values.
 pub fn no_parameter(text: &str) -> SqlError {
-    crate::place::Source::new(text).no_parameter()
+    syntax::place::Source::new(text).no_parameter()
 }
 
 /// In PostgreSQL's words.

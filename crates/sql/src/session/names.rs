@@ -4,13 +4,13 @@
 //! **Invariant:** whoever keeps a copy is told which names stand for something else since it asked.
 
 use super::{Portal, Session, Statement};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::bytes_of;
-use crate::ops::context::clock_us;
 use crate::session::action::Action;
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use types::datum::Datum;
+use types::ops::context::clock_us;
 
 /// Shared by the session and by what its statements are run with, for the views of them.
 #[derive(Clone, Debug, Default)]

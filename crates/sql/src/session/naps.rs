@@ -7,8 +7,8 @@
 //! It begins anew after each sleep: a statement with `n` of them computes what stands before the last one `n` times.
 
 use super::{Parked, Session};
-use crate::error::{SqlError, SqlResult, SqlState};
 use engine::Wake;
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -259,9 +259,9 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datum::Datum;
     use crate::session::{Connect, Database, Outcome, Step};
     use engine::{Engine, EngineConfig};
+    use types::datum::Datum;
 
     fn session() -> Session {
         let database = Database::new(Engine::new(EngineConfig::in_memory()));

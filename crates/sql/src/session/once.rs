@@ -3,8 +3,8 @@
 //! **Invariant:** columns that a client was told stay as they are. Those that it was not told yet are told with the rows.
 
 use super::{Action, Bound, Session, Statement};
-use crate::error::SqlResult;
-use crate::plan::ColumnInfo;
+use query::plan::ColumnInfo;
+use statement::error::SqlResult;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

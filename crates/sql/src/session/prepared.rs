@@ -6,21 +6,21 @@ use super::action::Action;
 use super::cursors::{Declare, declare_of, fetch_of};
 use super::define::Analysed;
 use super::{Bound, Session, Statement, Step};
-use crate::bind::Binder;
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::Context;
-use crate::parse::copy_options::Written as CopyOption;
-use crate::parse::folded;
-use crate::parse::maintenance::is_maintenance;
-use crate::plan::ColumnInfo;
-use crate::plan::Expr;
 use crate::session::Env;
-use crate::stack::Tree;
-use crate::types::SqlType;
+use query::bind::Binder;
+use query::plan::ColumnInfo;
+use query::plan::Expr;
 use sqlparser::ast;
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use syntax::parse::copy_options::Written as CopyOption;
+use syntax::parse::folded;
+use syntax::parse::maintenance::is_maintenance;
+use syntax::tree::Tree;
+use types::SqlType;
+use types::datum::Datum;
+use types::ops::Context;
 
 /// An `EXECUTE`, bound.
 #[derive(Debug)]
@@ -135,8 +135,8 @@ impl Session {
         let binder = Binder::new(&state, &path, text, &*self.env, Vec::new());
         let mut bound = Vec::with_capacity(given);
         for (at, (argument, kind)) in arguments.iter().zip(&statement.parameters).enumerate() {
-            let scope = crate::bind::Scope::default();
-            scope.clause.set(crate::bind::Clause::Execute);
+            let scope = query::bind::Scope::default();
+            scope.clause.set(query::bind::Clause::Execute);
             let argument = binder.expr(argument, &scope)?;
             let (of, place) = (argument.kind, argument.place);
             let argument = binder.coerce(argument, *kind, Context::Assignment).map_err(|error| {

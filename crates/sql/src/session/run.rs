@@ -6,19 +6,19 @@
 
 use super::naps::Naps;
 use super::{Action, Block, Bound, Parked, Session, Statement, Step};
-use crate::catalog::Seen;
-use crate::catalog::{ORDER, TableInfo};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult};
 use crate::exec::{Changes, Memo, Run, Spent, moves};
-use crate::ops::context::clock_us;
-use crate::plan::Hold;
-use crate::pulse::{self, Watch};
 use crate::session::Env;
-use crate::types::forms::Forms;
+use catalog::Seen;
+use catalog::{ORDER, TableInfo};
 use engine::{AdvisoryScope, Txn, Wait};
+use query::plan::Hold;
+use statement::error::{SqlError, SqlResult};
+use statement::pulse::{self, Watch};
 use std::sync::Arc;
 use std::time::Instant;
+use types::datum::Datum;
+use types::forms::Forms;
+use types::ops::context::clock_us;
 
 /// Watch of a statement that runs in the engine.
 pub(super) struct InEngine(pub(super) engine::Canceller, pub(super) Naps);

@@ -3,8 +3,8 @@
 //! **Invariant:** a session changes to reloaded settings between transactions only, and what it has set by itself stays.
 
 use super::{Block, Database, Defaults, Session};
-use crate::error::SqlResult;
-use crate::priority::Rules;
+use catalog::priority::Rules;
+use statement::error::SqlResult;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, PoisonError, RwLock};
 

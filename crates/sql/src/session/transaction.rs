@@ -5,12 +5,12 @@
 use super::action::Action;
 use super::define::{Pinned, Work};
 use super::{Block, Portal, Savepoint, Session, TransactionStatus};
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::holdings::Use;
-use crate::ops::context::clock_us;
-use crate::roles::change::Decided;
+use catalog::roles::change::Decided;
 use engine::Begin;
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::holdings::Use;
 use std::sync::Arc;
+use types::ops::context::clock_us;
 
 impl Session {
     pub(super) fn open_implicit(&mut self) {

@@ -6,9 +6,9 @@
 
 use super::run::{Needs, Ran};
 use super::{Parked, Portal, Session, Step};
-use crate::catalog::TableInfo;
-use crate::error::SqlResult;
+use catalog::TableInfo;
 use engine::{TableLock, Wait};
+use statement::error::SqlResult;
 use std::sync::Arc;
 
 /// Outcome of a preparation that has failed.

@@ -4,14 +4,14 @@
 //! **Invariant:** nothing here blocks, as in the whole session.
 
 use super::server::ServerSettings;
-use super::{Block, Database, Portal, Session, query};
-use crate::bulk::Leavings;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::priority;
-use crate::roles::Roles;
-use crate::roles::change::{Changed, RoleChange};
-use crate::settings::{SettingRow, Settings, Source};
+use super::{Block, Database, Portal, Session, queries};
+use catalog::priority;
+use catalog::roles::Roles;
+use catalog::roles::change::{Changed, RoleChange};
+use catalog::settings::{SettingRow, Settings, Source};
 use stage::Class;
+use statement::bulk::Leavings;
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -232,10 +232,10 @@ impl Session {
 #[derive(Clone)]
 pub struct Canceller(
     engine::Canceller,
-    query::Current,
+    queries::Current,
     Arc<super::copy::Flag>,
     Arc<super::naps::Bed>,
-    [Arc<crate::planning::Planning>; 2],
+    [Arc<statement::planning::Planning>; 2],
 );
 
 impl Canceller {

@@ -3,11 +3,11 @@
 //! **Invariant:** nothing is granted here, so each object has the privileges that it gets when it is made.
 
 use super::functions::{line, number, seen};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::get::{items, text as words};
-use crate::ops::{CallContext, Function};
-use crate::types::{Element, Kind};
+use statement::error::{SqlError, SqlResult, SqlState};
+use types::datum::Datum;
+use types::ops::get::{items, text as words};
+use types::ops::{CallContext, Function};
+use types::{Element, Kind};
 
 const TEXTS: Kind = Kind::Array(Element::Text);
 

@@ -4,12 +4,12 @@
 //!
 //! **Invariant:** a number is PostgreSQL's own for the same thing. An operator that is not here is in no family.
 
-use super::types::{BTREE, HASH, HEAP, OF_CATALOG, function_oid};
+use super::pg_type::{BTREE, HASH, HEAP, OF_CATALOG, function_oid};
 use super::{Rows, Source, int, oid, text, yes};
-use crate::catalog::IndexMethod;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::types::Kind;
+use catalog::IndexMethod;
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::LazyLock;
+use types::Kind;
 
 pub(super) fn filled(name: &str) -> Option<super::Fill> {
     match name {
@@ -118,7 +118,7 @@ pub(crate) fn name_of(class: u32) -> &'static str {
 
 /// The names of the functions that families have.
 pub(super) fn functions() -> impl Iterator<Item = String> {
-    lines("function").filter_map(|line| super::types::function_name(line.of))
+    lines("function").filter_map(|line| super::pg_type::function_name(line.of))
 }
 
 fn access_methods(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
@@ -172,7 +172,7 @@ fn number(line: &Line) -> i64 {
 }
 
 fn operators(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    for line in lines("operator").filter(|line| super::types::has_operator(line.of)) {
+    for line in lines("operator").filter(|line| super::pg_type::has_operator(line.of)) {
         rows.add([
             ("oid", oid(line.oid)),
             ("amopfamily", oid(line.family)),

@@ -3,14 +3,14 @@
 //! **Invariant:** a definition's text, read as a statement, makes the same thing again.
 
 use super::{Rows, Source, array, deparse, int, oid, quoted, reg, text, yes};
-use crate::catalog::{
+use crate::session::Env;
+use catalog::{
     Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexOrder, Relation, Seen, TableInfo,
 };
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult};
-use crate::session::Env;
-use crate::types::Kind;
+use statement::error::{SqlError, SqlResult};
 use std::sync::Arc;
+use types::Kind;
+use types::datum::Datum;
 
 pub(super) fn filled(name: &str) -> Option<super::Fill> {
     match name {
@@ -78,7 +78,7 @@ fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 ("indisready", yes(true)),
                 ("indislive", yes(true)),
                 ("indkey", array([numbers(table, &index.columns), numbers(table, &index.include)].concat())),
-                ("indcollation", array(kinds.iter().map(|kind| oid(super::types::collation(*kind))))),
+                ("indcollation", array(kinds.iter().map(|kind| oid(super::pg_type::collation(*kind))))),
                 ("indclass", array(classes.map(oid))),
                 ("indoption", array((0..kinds.len()).map(|at| Datum::Int2(option_bits(index.order_of(at)))))),
             ]);
@@ -124,7 +124,7 @@ pub(super) fn relied_on<'p>(parent: &'p TableInfo, key: &ForeignKey) -> Option<&
 
 /// The operator by which two columns of a reference are compared.
 fn equality(kind: Kind) -> u32 {
-    super::types::operator_number("=", Some(kind), kind).unwrap_or(0)
+    super::pg_type::operator_number("=", Some(kind), kind).unwrap_or(0)
 }
 
 fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
@@ -190,21 +190,21 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 /// Positions of the columns that a condition looks at, in the order of the table.
 pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constraint: &Constraint) -> Vec<usize> {
     let ConstraintKind::Check(check) = &constraint.what else { return Vec::new() };
-    let binder = crate::bind::Binder::new(source.state(), &source.seen.path, "", source.env, Vec::new());
-    let mut scope = crate::bind::Scope::default();
-    let columns = crate::bind::columns_of(table);
+    let binder = query::bind::Binder::new(source.state(), &source.seen.path, "", source.env, Vec::new());
+    let mut scope = query::bind::Scope::default();
+    let columns = query::bind::columns_of(table);
     let width = columns.len();
     if scope.add(binder.row_of(&table.name, columns), width).is_err() {
         return Vec::new();
     }
-    fn collect(expr: &crate::plan::Expr, found: &mut Vec<usize>) {
-        if let crate::plan::Expr::Column(at) = expr {
+    fn collect(expr: &query::plan::Expr, found: &mut Vec<usize>) {
+        if let query::plan::Expr::Column(at) = expr {
             found.push(*at);
         }
         expr.parts().into_iter().for_each(|part| collect(part, found));
     }
     let mut found = Vec::new();
-    crate::stack::on_large(|| {
+    statement::stack::on_large(|| {
         if let Ok(bound) = binder.expr(&check.tree, &scope) {
             collect(&bound.expr, &mut found);
         }
@@ -302,7 +302,7 @@ pub(super) fn view(seen: &Seen, env: &Env, number: u32, pretty: bool) -> SqlResu
         let is_same = |text: &String| plan.is_some_and(|plan| super::viewdef::is_same(seen, env, view, plan, text));
         canonical.filter(is_same).or_else(|| super::viewdef::as_written(seen, env, view, plan))
     };
-    match crate::stack::on_large(written) {
+    match statement::stack::on_large(written) {
         Some(text) => Ok(Some(text)),
         None => Err(SqlError::unsupported(format_args!("to write the query of view \"{}\" as a statement", view.name))),
     }

@@ -3,16 +3,16 @@
 //! **Invariant:** what is written means the same when it is read again. An expression of a kind that is not known here is written as
 //! its author has written it.
 
-use crate::bind::{Binder, Scope, columns_of};
-use crate::catalog::{Check, ColumnDef, DefaultExpr, Seen, TableInfo};
-use crate::datum::Datum;
-use crate::error::SqlResult;
-use crate::plan::{Expr, SequenceCall};
-use crate::pulse;
 use crate::session::Env;
-use crate::types::text::to_string;
-use crate::types::{Kind, SqlType};
+use catalog::{Check, ColumnDef, DefaultExpr, Seen, TableInfo};
+use query::bind::{Binder, Scope, columns_of};
+use query::plan::{Expr, SequenceCall};
 use sqlparser::ast;
+use statement::error::SqlResult;
+use statement::pulse;
+use types::datum::Datum;
+use types::text::to_string;
+use types::{Kind, SqlType};
 
 /// How tightly something written holds together.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pr
     let columns = columns_of(table);
     let width = columns.len();
     if scope.add(binder().row_of(&table.name, columns), width).is_err() {
-        return crate::parse::print::expression(&check.tree);
+        return syntax::parse::print::expression(&check.tree);
     }
     let whole = || {
         let typed = binder().expr(&check.tree, &scope).ok()?;
@@ -80,7 +80,7 @@ pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pr
     };
     let kept =
         || binder().kept_text(&check.tree, &scope, Kind::Bool.into(), |oid| super::reg::relation_shown(seen, oid));
-    crate::stack::on_large(|| whole().map_or_else(kept, Ok))
+    statement::stack::on_large(|| whole().map_or_else(kept, Ok))
 }
 
 /// A column's default.
@@ -98,14 +98,14 @@ pub(super) fn default(
         let binder = Binder::new(&seen.state, &seen.path, "", env, Vec::new());
         binder.kept_text(&default.tree, &Scope::default(), column.kind, |oid| super::reg::relation_shown(seen, oid))
     };
-    crate::stack::on_large(|| expression(seen, env, &default.tree, column.kind, pretty).map_or_else(kept, Ok))
+    statement::stack::on_large(|| expression(seen, env, &default.tree, column.kind, pretty).map_or_else(kept, Ok))
 }
 
 fn expression(seen: &Seen, env: &Env, tree: &ast::Expr, to: SqlType, pretty: bool) -> Option<String> {
     let binder = Binder::new(&seen.state, &seen.path, "", env, Vec::new());
     let mut typed = binder.expr(tree, &Scope::default()).ok()?;
     if typed.kind.kind == Kind::Unknown {
-        typed = binder.coerce(typed, to.kind.into(), crate::ops::Context::Assignment).ok()?;
+        typed = binder.coerce(typed, to.kind.into(), types::ops::Context::Assignment).ok()?;
     }
     Writer { seen, env, columns: &[], pretty }.whole(&typed.expr, typed.kind.kind)
 }

@@ -2,24 +2,24 @@
 //!
 //! **Invariant:** what they say is of the catalog that the statement sees. Of what does not exist they say nothing: NULL.
 
-use super::{definitions, reg, text, types};
-use crate::catalog::{Relation, Seen};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::get::{boolean, int, items, text as words};
-use crate::ops::{CallContext, Eval, Function, FunctionTable};
+use super::{definitions, pg_type, reg, text};
 use crate::session::Env;
-use crate::types::{Element, Kind};
+use catalog::{Relation, Seen};
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::any::Any;
 use std::sync::LazyLock;
+use types::datum::Datum;
+use types::ops::get::{boolean, int, items, text as words};
+use types::ops::{CallContext, Eval, Function, FunctionTable};
+use types::{Element, Kind};
 
 pub(super) fn line(
     name: &'static str,
     arguments: &'static [Kind],
     result: Kind,
-    eval: crate::ops::context::InContext,
+    eval: types::ops::context::InContext,
 ) -> Function {
-    Function { strict: true, ..crate::ops::line_in(name, arguments, result, eval) }
+    Function { strict: true, ..types::ops::line_in(name, arguments, result, eval) }
 }
 
 /// Session of a call.
@@ -61,7 +61,7 @@ fn or_null(value: Option<String>) -> SqlResult<Datum> {
 /// What is said of an object that is found by the number of its kind of object.
 fn comment(env: &dyn CallContext, of: u32, column: i64) -> SqlResult<Datum> {
     let seen = seen(env)?;
-    let usual = seen.state.schema_numbered(of).filter(|schema| schema.name == crate::catalog::PUBLIC && column == 0);
+    let usual = seen.state.schema_numbered(of).filter(|schema| schema.name == catalog::PUBLIC && column == 0);
     let said = seen.state.comment(of, column as i16).or(usual.map(|_| "standard public schema"));
     or_null(said.map(str::to_owned))
 }
@@ -79,7 +79,7 @@ fn describe(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     if is_of {
         return comment(env, of, 0);
     }
-    or_null(types::description(args.get(1).map(words).transpose()?, of).map(str::to_owned))
+    or_null(pg_type::description(args.get(1).map(words).transpose()?, of).map(str::to_owned))
 }
 
 fn is_visible(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
@@ -124,7 +124,7 @@ fn relation_or_null(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
 }
 
 fn named_or_null(kind: Kind, args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    match crate::types::text::input(words(&args[0])?, kind.into(), env.forms()) {
+    match types::text::input(words(&args[0])?, kind.into(), env.forms()) {
         Ok(number) => Ok(number),
         Err(error) if error.state().0.starts_with("42") || error.state().0.starts_with("3F") => Ok(Datum::Null),
         Err(error) => Err(error),
@@ -208,7 +208,7 @@ fn format_type(args: &[Datum], _: &dyn CallContext) -> SqlResult<Datum> {
         None | Some(Datum::Null) => None,
         modifier => Some(integer(modifier)? as i32),
     };
-    Ok(text(crate::types::regtype::type_name(number(&args[0])?, modifier)))
+    Ok(text(types::regtype::type_name(number(&args[0])?, modifier)))
 }
 
 fn kind_of(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
@@ -240,13 +240,13 @@ fn functions() -> Vec<Function> {
         line("pg_get_statisticsobjdef_columns", &[Oid], Text, |_, _| Ok(Datum::Null)),
         line("pg_get_functiondef", &[Oid], Text, |_, _| Ok(Datum::Null)),
         line("pg_get_function_result", &[Oid], Text, |a, _| {
-            or_null(types::function_types(number(&a[0])?).map(|(result, _)| result))
+            or_null(pg_type::function_types(number(&a[0])?).map(|(result, _)| result))
         }),
         line("pg_get_function_arguments", &[Oid], Text, |a, _| {
-            or_null(types::function_types(number(&a[0])?).map(|(_, arguments)| arguments))
+            or_null(pg_type::function_types(number(&a[0])?).map(|(_, arguments)| arguments))
         }),
         line("pg_get_function_identity_arguments", &[Oid], Text, |a, _| {
-            or_null(types::function_types(number(&a[0])?).map(|(_, arguments)| arguments))
+            or_null(pg_type::function_types(number(&a[0])?).map(|(_, arguments)| arguments))
         }),
         line("pg_get_serial_sequence", &[Text, Text], Text, serial_sequence),
         line("pg_get_userbyid", &[Oid], Name, user),
@@ -278,7 +278,7 @@ fn functions() -> Vec<Function> {
         line("pg_sequence_last_value", &[Regclass], Int8, last_value),
         line("pg_export_snapshot", &[], Text, |_, _| Err(SqlError::unsupported("to export a snapshot"))),
         line("oidvectortypes", &[Kind::OidVector], Text, |a, _| {
-            let names = items(&a[0])?.iter().map(|item| Ok(crate::types::regtype::type_name(number(item)?, None)));
+            let names = items(&a[0])?.iter().map(|item| Ok(types::regtype::type_name(number(item)?, None)));
             Ok(text(names.collect::<SqlResult<Vec<_>>>()?.join(", ")))
         }),
         line("nameconcatoid", &[Name, Oid], Name, |a, _| {

@@ -4,11 +4,11 @@
 
 use super::relations::{has_default, schemas, system};
 use super::{Rows, Source, definitions, deparse, int, or_null, reg, text, yes_no};
-use crate::catalog::{Constraint, ConstraintKind, DATABASE, OWNER, TableInfo};
-use crate::datum::Datum;
-use crate::error::SqlResult;
-use crate::types::{Kind, SqlType};
+use catalog::{Constraint, ConstraintKind, DATABASE, OWNER, TableInfo};
+use statement::error::SqlResult;
 use std::sync::Arc;
+use types::datum::Datum;
+use types::{Kind, SqlType};
 
 pub(super) fn filled(name: &str) -> Option<super::Fill> {
     match name {
@@ -98,7 +98,7 @@ fn of_type(kind: SqlType) -> Vec<(&'static str, Datum)> {
     let mut all = vec![
         ("data_type", text(if is_array { "ARRAY".to_owned() } else { kind.kind.name() })),
         ("udt_catalog", text(DATABASE)),
-        ("udt_schema", text(crate::types::PG_CATALOG)),
+        ("udt_schema", text(types::PG_CATALOG)),
         ("udt_name", text(kind.kind.type_name())),
     ];
     let mut number = |precision: i64, radix: i64, scale: Option<i64>| {
@@ -175,7 +175,7 @@ fn columns(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 let written = deparse::default(source.seen, source.env, column, default, false)?;
                 rest.push(("column_default", text(written)));
             }
-            if let Some(name) = column.collation.and_then(super::types::collation_name) {
+            if let Some(name) = column.collation.and_then(super::pg_type::collation_name) {
                 rest.extend([
                     ("collation_catalog", text(DATABASE)),
                     ("collation_schema", text("pg_catalog")),

@@ -2,15 +2,15 @@
 //!
 //! **Invariant:** arguments are JSON already, as text.
 
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::json::quoted;
-use crate::ops::{CallContext, Function, impossible, mistyped};
-use crate::types::forms::{DateStyle, Forms};
-use crate::types::{Element, Kind, text};
+use statement::error::{SqlError, SqlResult, SqlState};
+use types::datum::Datum;
+use types::forms::{DateStyle, Forms};
+use types::ops::json::quoted;
+use types::ops::{CallContext, Function, impossible, mistyped};
+use types::{Element, Kind, text};
 
 fn words(value: &Datum) -> SqlResult<&str> {
-    if value.is_null() { Ok("null") } else { crate::ops::get::text(value) }
+    if value.is_null() { Ok("null") } else { types::ops::get::text(value) }
 }
 
 fn all_words(values: &[Datum]) -> SqlResult<Vec<&str>> {
@@ -64,9 +64,9 @@ fn items(values: &[Datum]) -> SqlResult<String> {
 pub(super) fn functions() -> Vec<Function> {
     const TEXT: Kind = Kind::Text;
     const TEXTS: Kind = Kind::Array(Element::Text);
-    let line = |name, eval| Function { strict: true, ..crate::ops::line_in(name, &[TEXT], TEXT, eval) };
+    let line = |name, eval| Function { strict: true, ..types::ops::line_in(name, &[TEXT], TEXT, eval) };
     let many =
-        |name, eval| Function { strict: false, variadic: true, ..crate::ops::line_in(name, &[TEXT], TEXT, eval) };
+        |name, eval| Function { strict: false, variadic: true, ..types::ops::line_in(name, &[TEXT], TEXT, eval) };
     vec![
         line("json_key", |a, _| Ok(Datum::text(quoted(words(&a[0])?)))),
         line("json_string", |a, _| Ok(Datum::text(quoted(words(&a[0])?)))),
@@ -76,13 +76,13 @@ pub(super) fn functions() -> Vec<Function> {
             let members = a.chunks(2).map(|pair| Ok(all_words(pair)?.join(":"))).collect::<SqlResult<Vec<String>>>()?;
             Ok(Datum::text(format!("{{{}}}", members.join(","))))
         }),
-        crate::ops::line_in("json_items", &[TEXTS], TEXT, |a, _| match &a[0] {
+        types::ops::line_in("json_items", &[TEXTS], TEXT, |a, _| match &a[0] {
             Datum::Null => Ok(Datum::Null),
-            all => Ok(Datum::text(format!("[{}]", items(crate::ops::get::items(all)?)?))),
+            all => Ok(Datum::text(format!("[{}]", items(types::ops::get::items(all)?)?))),
         }),
-        crate::ops::line_in("json_moment", &[Kind::Date], TEXT, |a, env| moment(&a[0], Kind::Date, env)),
-        crate::ops::line_in("json_moment", &[Kind::Timestamp], TEXT, |a, env| moment(&a[0], Kind::Timestamp, env)),
-        crate::ops::line_in("json_moment", &[Kind::Timestamptz], TEXT, |a, env| moment(&a[0], Kind::Timestamptz, env)),
+        types::ops::line_in("json_moment", &[Kind::Date], TEXT, |a, env| moment(&a[0], Kind::Date, env)),
+        types::ops::line_in("json_moment", &[Kind::Timestamp], TEXT, |a, env| moment(&a[0], Kind::Timestamp, env)),
+        types::ops::line_in("json_moment", &[Kind::Timestamptz], TEXT, |a, env| moment(&a[0], Kind::Timestamptz, env)),
         many("json_array_of", |a, _| Ok(Datum::text(format!("[{}]", all_words(a)?.join(", "))))),
     ]
 }

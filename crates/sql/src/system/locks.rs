@@ -8,13 +8,13 @@
 use super::functions::{integer, line, seen};
 use super::server::DATABASE_OID;
 use super::{Rows, Source, array, int, oid, or_null, text, yes};
-use crate::catalog::State;
-use crate::datum::Datum;
-use crate::error::SqlResult;
-use crate::ops::{CallContext, Function, get};
-use crate::types::{Element, Kind};
+use catalog::State;
 use engine::{Advisory, LockView, Table, Waited, Wanted};
+use statement::error::SqlResult;
 use std::collections::{BTreeMap, HashMap};
+use types::datum::Datum;
+use types::ops::{CallContext, Function, get};
+use types::{Element, Kind};
 
 /// What the engine calls a session: [`pid`] is the other way.
 pub(crate) fn session_name(user: &str, pid: u32) -> String {
@@ -33,7 +33,7 @@ struct Locks {
 }
 
 impl Locks {
-    fn of(seen: &crate::catalog::Seen) -> Locks {
+    fn of(seen: &catalog::Seen) -> Locks {
         let all = seen.provider.as_ref().map(|provider| provider.locks()).unwrap_or_default();
         let of = |lock: &LockView| Some((lock.transaction, pid(lock.session.as_deref())?));
         Locks { sessions: all.iter().filter_map(of).collect(), all }

@@ -1,7 +1,7 @@
 //! `pg_catalog`, `information_schema` and what the server tells of itself, as tables whose rows are made when they are read.
 //!
-//! The catalog declares the tables ([`crate::catalog::SystemTable`]). Rows are made of the catalog that the statement sees ([`Seen`]), of its
-//! settings, and of what the server knows ([`crate::catalog::Provider`]). A table without a line in `filled` has no rows:
+//! The catalog declares the tables ([`catalog::SystemTable`]). Rows are made of the catalog that the statement sees ([`Seen`]), of its
+//! settings, and of what the server knows ([`catalog::Provider`]). A table without a line in `filled` has no rows:
 //! there are no such objects here.
 //!
 //! **Invariant:** a row has exactly the columns that the table declares, of their types.
@@ -14,6 +14,7 @@ mod functions;
 mod information;
 pub(crate) mod json;
 pub(crate) mod locks;
+mod pg_type;
 mod privileges;
 mod pseudo;
 mod reg;
@@ -21,20 +22,19 @@ mod relations;
 mod server;
 mod signals;
 mod sizes;
-mod types;
 mod viewdef;
 mod views;
 
-use crate::catalog::system::{INFORMATION_SCHEMA, OWN_SCHEMA};
-use crate::catalog::{Relation, Seen, State, SystemColumn, SystemTable};
-use crate::datum::Datum;
-use crate::error::SqlResult;
 use crate::session::Env;
-use crate::types::Kind;
-use crate::types::PG_CATALOG;
+use catalog::system::{INFORMATION_SCHEMA, OWN_SCHEMA};
+use catalog::{Relation, Seen, State, SystemColumn, SystemTable};
 pub(crate) use functions::all_functions;
+pub(crate) use pg_type::collation_named;
 pub(crate) use reg::{SeenNames, quoted};
-pub(crate) use types::collation_named;
+use statement::error::SqlResult;
+use types::Kind;
+use types::PG_CATALOG;
+use types::datum::Datum;
 
 /// What rows are made of.
 pub(crate) struct Source<'s> {
@@ -144,7 +144,7 @@ fn filled(schema: &str, name: &str) -> Option<Fill> {
     }
     relations::filled(name)
         .or_else(|| definitions::filled(name))
-        .or_else(|| types::filled(name))
+        .or_else(|| pg_type::filled(name))
         .or_else(|| classes::filled(name))
         .or_else(|| views::filled(name))
         .or_else(|| server::filled(name))

@@ -1,18 +1,18 @@
 //! Who may do what: `has_table_privilege` and its like.
 //!
-//! Privileges that can be granted do not exist yet ([`crate::roles`]): every role may do everything with what somebody has made.
+//! Privileges that can be granted do not exist yet ([`catalog::roles`]): every role may do everything with what somebody has made.
 //! Only the system's own tables are kept from others than superusers, and only superusers and owners may grant.
 //!
 //! **Invariant:** objects, roles and privileges that do not exist are errors, as in PostgreSQL; numbers of none are NULL.
 
 use super::functions::{line, number, seen};
 use super::reg;
-use crate::catalog::{Relation, Seen};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::get::text as words;
-use crate::ops::{CallContext, Function};
-use crate::types::Kind;
+use catalog::{Relation, Seen};
+use statement::error::{SqlError, SqlResult, SqlState};
+use types::Kind;
+use types::datum::Datum;
+use types::ops::get::text as words;
+use types::ops::{CallContext, Function};
 
 /// What is asked for.
 struct Wanted {
@@ -102,7 +102,7 @@ fn relation(seen: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
         Some(Relation::Table(table) | Relation::Index { table, .. }) => &table.owner,
         Some(Relation::View(view)) => &view.owner,
         Some(Relation::Sequence(sequence)) => &sequence.owner,
-        None => return Ok(crate::catalog::system::numbered(of, Some(seen)).map(|_| Object::OF_SYSTEM)),
+        None => return Ok(catalog::system::numbered(of, Some(seen)).map(|_| Object::OF_SYSTEM)),
     };
     Ok(Some(Object { owner: Some(owner.clone()), is_system: false }))
 }
@@ -123,7 +123,7 @@ fn schema(seen: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
 
 fn database(_: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
     let is_ours = match given {
-        Datum::Text(name) if **name != *crate::catalog::DATABASE => {
+        Datum::Text(name) if **name != *catalog::DATABASE => {
             return Err(SqlError::new(SqlState("3D000"), format!("database \"{name}\" does not exist")));
         }
         Datum::Text(_) => true,

@@ -1,7 +1,7 @@
 //! Rows of `pg_type` for pseudo-types, and the functions that read and write their values.
 
 use super::{Rows, int, oid, text, yes};
-use crate::types::pseudo::{Pseudo, TABLE};
+use types::pseudo::{Pseudo, TABLE};
 
 /// The functions that read and write values: in, out, receive, send.
 fn by_text(of: &Pseudo) -> [String; 4] {
@@ -20,12 +20,12 @@ pub(super) fn functions() -> impl Iterator<Item = String> {
 /// Adds their rows to `pg_type`.
 pub(super) fn add_rows(rows: &mut Rows<'_>) {
     for one in &TABLE {
-        let [input, output, receive, send] = by_text(one).map(|name| super::types::function_oid(&name));
+        let [input, output, receive, send] = by_text(one).map(|name| super::pg_type::function_oid(&name));
         let none = || oid(0);
         rows.add([
             ("oid", oid(one.oid)),
             ("typname", text(one.name)),
-            ("typnamespace", oid(super::types::OF_CATALOG)),
+            ("typnamespace", oid(super::pg_type::OF_CATALOG)),
             ("typowner", oid(super::server::SUPERUSER)),
             ("typlen", int(i64::from(one.len))),
             ("typbyval", yes(0 < one.len)),
@@ -39,7 +39,7 @@ pub(super) fn add_rows(rows: &mut Rows<'_>) {
                 "typsubscript",
                 match one.element {
                     0 => none(),
-                    _ => super::types::function_oid("array_subscript_handler"),
+                    _ => super::pg_type::function_oid("array_subscript_handler"),
                 },
             ),
             ("typinput", input),

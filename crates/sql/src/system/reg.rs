@@ -2,24 +2,23 @@
 //!
 //! **Invariant:** what is written can be read again, by the same search path.
 
-use crate::catalog::{Relation, Seen};
-use crate::error::{SqlError, SqlResult, SqlState};
-pub(crate) use crate::ops::quoted_name as quoted;
-use crate::types::Kind;
-use crate::types::PG_CATALOG;
-use crate::types::naming::Naming;
+use catalog::{Relation, Seen};
+use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
+pub(crate) use syntax::names::quoted_name as quoted;
+use types::Kind;
+use types::PG_CATALOG;
+use types::naming::Naming;
 
 /// The schema's name of a relation's number.
 pub(super) fn schema_name(seen: &Seen, oid: u32) -> Option<String> {
-    let fixed =
-        crate::catalog::system::SCHEMAS.iter().find(|(number, _)| *number == oid).map(|(_, name)| (*name).to_owned());
+    let fixed = catalog::system::SCHEMAS.iter().find(|(number, _)| *number == oid).map(|(_, name)| (*name).to_owned());
     fixed.or_else(|| seen.state.schema_numbered(oid).map(|schema| schema.name.clone()))
 }
 
 /// The number of a schema.
 pub(super) fn schema_number(seen: &Seen, name: &str) -> Option<u32> {
-    let fixed = crate::catalog::system::SCHEMAS.iter().find(|(_, fixed)| *fixed == name).map(|(number, _)| *number);
+    let fixed = catalog::system::SCHEMAS.iter().find(|(_, fixed)| *fixed == name).map(|(number, _)| *number);
     fixed.or_else(|| seen.state.schema(name).map(|schema| schema.oid))
 }
 
@@ -28,7 +27,7 @@ pub(super) fn relation_name(seen: &Seen, oid: u32) -> Option<(String, String)> {
     if let Some(relation) = seen.state.relation_numbered(oid) {
         return Some((schema_name(seen, relation.schema())?, relation.name().to_owned()));
     }
-    crate::catalog::system::numbered(oid, Some(seen)).map(|table| (table.schema.clone(), table.name.clone()))
+    catalog::system::numbered(oid, Some(seen)).map(|table| (table.schema.clone(), table.name.clone()))
 }
 
 /// The number of the relation that a name without a schema means.
@@ -44,7 +43,7 @@ pub(super) fn search_path(seen: &Seen) -> impl Iterator<Item = &str> {
 
 fn relation_in(seen: &Seen, schema: &str, name: &str) -> Option<u32> {
     let own = seen.state.relation_in(schema, name).map(Relation::oid);
-    own.or_else(|| crate::catalog::system::find(schema, name, Some(seen)).map(|table| table.oid))
+    own.or_else(|| catalog::system::find(schema, name, Some(seen)).map(|table| table.oid))
 }
 
 /// A relation as it must be written for the path to find it.
@@ -73,7 +72,7 @@ impl Naming for SeenNames {
             Kind::Regclass => relation_shown(seen, oid),
             Kind::Regnamespace => schema_name(seen, oid).map(|name| quoted(&name)),
             Kind::Regrole => super::server::role_name(seen, oid).map(|name| quoted(&name)),
-            Kind::Regproc => super::types::function_name(oid),
+            Kind::Regproc => super::pg_type::function_name(oid),
             _ => None,
         }
     }
@@ -81,8 +80,8 @@ impl Naming for SeenNames {
     fn number_of(&self, kind: Kind, name: &str) -> SqlResult<u32> {
         let seen = &self.0;
         let missing = |state: SqlState, word: &str| SqlError::new(state, format!("{word} \"{name}\" does not exist"));
-        let parts = crate::types::text::name_parts(name)
-            .ok_or_else(|| SqlError::new(SqlState("42602"), "invalid name syntax"))?;
+        let parts =
+            syntax::names::name_parts(name).ok_or_else(|| SqlError::new(SqlState("42602"), "invalid name syntax"))?;
         match kind {
             Kind::Regclass => relation_number(seen, name),
             Kind::Regnamespace => match &parts[..] {
@@ -97,8 +96,8 @@ impl Naming for SeenNames {
             },
             _ => {
                 let found = match &parts[..] {
-                    [name] => super::types::function_number(name),
-                    [schema, name] if schema == PG_CATALOG => super::types::function_number(name),
+                    [name] => super::pg_type::function_number(name),
+                    [schema, name] if schema == PG_CATALOG => super::pg_type::function_number(name),
                     _ => None,
                 };
                 found.ok_or_else(|| missing(SqlState::UNDEFINED_FUNCTION, "function"))
@@ -113,12 +112,12 @@ impl Naming for SeenNames {
 /// `42P01`, `42602`
 pub(super) fn relation_number(seen: &Seen, text: &str) -> SqlResult<u32> {
     let found = seen.state.relation_written(&seen.path, text).map(Relation::oid);
-    let system = match crate::types::text::name_parts(text).as_deref() {
-        Some([name]) => crate::catalog::system::find(PG_CATALOG, name, Some(seen))
-            .or_else(|| seen.path.iter().find_map(|schema| crate::catalog::system::find(schema, name, Some(seen)))),
-        Some([schema, name]) => crate::catalog::system::find(schema, name, Some(seen)),
-        Some([database, schema, name]) if database == crate::catalog::DATABASE => {
-            crate::catalog::system::find(schema, name, Some(seen))
+    let system = match syntax::names::name_parts(text).as_deref() {
+        Some([name]) => catalog::system::find(PG_CATALOG, name, Some(seen))
+            .or_else(|| seen.path.iter().find_map(|schema| catalog::system::find(schema, name, Some(seen)))),
+        Some([schema, name]) => catalog::system::find(schema, name, Some(seen)),
+        Some([database, schema, name]) if database == catalog::DATABASE => {
+            catalog::system::find(schema, name, Some(seen))
         }
         _ => None,
     };

@@ -3,15 +3,15 @@
 //! **Invariant:** numbers are the catalog's own; those of defaults and rules, which it does not number, are above all others
 //! and stay the same while the catalog does.
 
-use super::types::{alignment, by_value, collation, storage};
+use super::pg_type::{alignment, by_value, collation, storage};
 use super::{Rows, Source, deparse, int, oid, text, yes};
-use crate::catalog::SystemTable;
-use crate::catalog::system::{OF_SEQUENCE, SCHEMAS};
-use crate::catalog::{ColumnDef, OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
-use crate::datum::Datum;
-use crate::error::{SqlResult, SqlState};
-use crate::types::{Kind, SqlType};
+use catalog::SystemTable;
+use catalog::system::{OF_SEQUENCE, SCHEMAS};
+use catalog::{ColumnDef, OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
+use statement::error::{SqlResult, SqlState};
 use std::sync::{Arc, PoisonError};
+use types::datum::Datum;
+use types::{Kind, SqlType};
 
 /// Numbers of what the catalog does not number begin here.
 const UNNUMBERED: u32 = 0xC000_0000;
@@ -40,11 +40,7 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
 
 /// All system tables, the server's among them.
 pub(super) fn system(source: &Source<'_>) -> Vec<Arc<SystemTable>> {
-    crate::catalog::system::tables()
-        .iter()
-        .cloned()
-        .chain(crate::catalog::system::provided(Some(source.seen)))
-        .collect()
+    catalog::system::tables().iter().cloned().chain(catalog::system::provided(Some(source.seen))).collect()
 }
 
 fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
@@ -68,7 +64,7 @@ fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 pub(super) fn schemas(source: &Source<'_>) -> Vec<(u32, String)> {
     let fixed = SCHEMAS
         .iter()
-        .filter(|(_, name)| *name != crate::catalog::system::OWN_SCHEMA || source.seen.provider.is_some())
+        .filter(|(_, name)| *name != catalog::system::OWN_SCHEMA || source.seen.provider.is_some())
         .map(|(number, name)| (*number, (*name).to_owned()));
     fixed.chain(source.state().schemas().map(|schema| (schema.oid, schema.name.clone()))).collect()
 }
@@ -321,12 +317,12 @@ fn descriptions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ]);
         }
     };
-    for (class, of, said) in super::types::descriptions() {
+    for (class, of, said) in super::pg_type::descriptions() {
         add(class, of, 0, Some(said));
     }
     for schema in state.schemas() {
         // A new database says this of it.
-        let usual = (schema.name == crate::catalog::PUBLIC).then_some("standard public schema");
+        let usual = (schema.name == catalog::PUBLIC).then_some("standard public schema");
         add(PG_NAMESPACE, schema.oid, 0, state.comment(schema.oid, 0).or(usual));
     }
     for relation in state.relations() {
@@ -365,7 +361,7 @@ fn extensions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     if source.seen.provider.is_some() {
         rows.add([
             ("oid", oid(OWN_EXTENSION)),
-            ("extname", text(crate::catalog::system::OWN_SCHEMA)),
+            ("extname", text(catalog::system::OWN_SCHEMA)),
             ("extowner", oid(super::server::SUPERUSER)),
             ("extnamespace", oid(OWN_SCHEMA_OID)),
             ("extversion", text(env!("CARGO_PKG_VERSION"))),
@@ -379,7 +375,7 @@ fn extensions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 /// # Errors
 /// Those of what must end: a timeout, a cancel, `53200`.
 fn key_relied_on(source: &Source<'_>, view: &ViewInfo, table: u32) -> SqlResult<Option<u32>> {
-    use crate::catalog::ConstraintKind::PrimaryKey;
+    use catalog::ConstraintKind::PrimaryKey;
     let Some(table) = source.state().table_numbered(table).filter(|_| view.text.contains("GROUP BY")) else {
         return Ok(None);
     };
@@ -392,8 +388,8 @@ fn key_relied_on(source: &Source<'_>, view: &ViewInfo, table: u32) -> SqlResult<
     without.indexes.iter_mut().for_each(|index| index.is_primary = false);
     let mut state = source.state().clone();
     state.replace(Relation::Table(Arc::new(without)))?;
-    let binder = crate::bind::Binder::new(&state, &view.path, &view.text, source.env, Vec::new()).without_expansion();
-    match crate::stack::on_large(|| binder.query(&view.query, None).map(drop)) {
+    let binder = query::bind::Binder::new(&state, &view.path, &view.text, source.env, Vec::new()).without_expansion();
+    match statement::stack::on_large(|| binder.query(&view.query, None).map(drop)) {
         Err(error) if error.state() == SqlState::GROUPING_ERROR => Ok(Some(key)),
         Err(error) if error.is_of_names() => Ok(None),
         bound => bound.map(|()| None),
@@ -416,7 +412,7 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     if source.seen.provider.is_some() {
         let extension = (PG_EXTENSION, OWN_EXTENSION, 0);
         add((PG_NAMESPACE, OWN_SCHEMA_OID, 0), extension, "e");
-        for table in crate::catalog::system::provided(Some(source.seen)) {
+        for table in catalog::system::provided(Some(source.seen)) {
             add((PG_CLASS, table.oid, 0), extension, "e");
         }
     }
@@ -439,7 +435,7 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     }
     for table in source.state().tables() {
         for constraint in &table.constraints {
-            use crate::catalog::ConstraintKind;
+            use catalog::ConstraintKind;
             match &constraint.what {
                 ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } => {
                     let Some(index) = table.indexes.get(*index) else { continue };
@@ -470,7 +466,7 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             }
         }
         let of_constraint = |at: usize| {
-            use crate::catalog::ConstraintKind::{PrimaryKey, Unique};
+            use catalog::ConstraintKind::{PrimaryKey, Unique};
             table
                 .constraints
                 .iter()

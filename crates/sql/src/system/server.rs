@@ -3,10 +3,10 @@
 //! **Invariant:** every name that owns something has a role, so numbers of owners can be looked up.
 
 use super::{Rows, Source, array, int, oid, or_null, text, yes};
-use crate::catalog::{DATABASE, Seen};
-use crate::datum::Datum;
-use crate::error::SqlResult;
-use crate::roles::{Role, SettingList};
+use catalog::roles::{Role, SettingList};
+use catalog::{DATABASE, Seen};
+use statement::error::SqlResult;
+use types::datum::Datum;
 
 /// The number of the role that owns the database.
 pub(super) const SUPERUSER: u32 = 10;

@@ -3,11 +3,11 @@
 //! **Invariant:** only a superuser ends what a superuser does, and only the role itself, or a superuser, what a role does.
 
 use super::functions::{integer, line, seen, session};
-use crate::catalog::Signal;
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::{CallContext, Function};
-use crate::types::Kind;
+use catalog::Signal;
+use statement::error::{SqlError, SqlResult, SqlState};
+use types::Kind;
+use types::datum::Datum;
+use types::ops::{CallContext, Function};
 
 fn signal(args: &[Datum], env: &dyn CallContext, signal: Signal) -> SqlResult<Datum> {
     let seen = seen(env)?;

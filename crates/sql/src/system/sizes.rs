@@ -5,12 +5,12 @@
 
 use super::functions::{line, number, seen};
 use super::text;
-use crate::catalog::{IndexInfo, Relation, Seen, TableInfo};
-use crate::datum::Datum;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::ops::get::{int, text as words};
-use crate::ops::{CallContext, Function};
-use crate::types::{Kind, SqlType};
+use catalog::{IndexInfo, Relation, Seen, TableInfo};
+use statement::error::{SqlError, SqlResult, SqlState};
+use types::datum::Datum;
+use types::ops::get::{int, text as words};
+use types::ops::{CallContext, Function};
+use types::{Kind, SqlType};
 
 /// A sequence's one row, as PostgreSQL would keep it.
 const SEQUENCE_BYTES: u64 = 8192;
@@ -62,7 +62,7 @@ fn bytes(seen: &Seen, of: u32, part: Part) -> Option<u64> {
         }
         Some(Relation::Sequence(_)) => (SEQUENCE_BYTES, 0),
         Some(Relation::View(_)) => (0, 0),
-        None => crate::catalog::system::numbered(of, Some(seen)).map(|_| (0, 0))?,
+        None => catalog::system::numbered(of, Some(seen)).map(|_| (0, 0))?,
     };
     Some(match part {
         Part::Own => own,
@@ -95,7 +95,7 @@ fn all(seen: &Seen) -> u64 {
 fn of_database(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let seen = seen(env)?;
     let is_ours = match &args[0] {
-        Datum::Text(name) if **name == *crate::catalog::DATABASE => true,
+        Datum::Text(name) if **name == *catalog::DATABASE => true,
         Datum::Text(name) => {
             let message = format!("database \"{name}\" does not exist");
             return Err(SqlError::new(SqlState("3D000"), message));

@@ -5,18 +5,18 @@
 
 use super::deparse::{Shown, Writer};
 use super::{quoted, reg};
-use crate::bind::kept::{literals, name_literals};
-use crate::bind::{Binder, Note, Noted, Scope};
-use crate::catalog::{Relation, Seen, ViewInfo};
-use crate::parse::{folded, print};
-use crate::plan::Expr;
 use crate::session::Env;
-use crate::types::Kind;
+use catalog::{Relation, Seen, ViewInfo};
+use query::bind::kept::{literals, name_literals};
+use query::bind::{Binder, Note, Noted, Scope};
+use query::plan::Expr;
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor, VisitMut, VisitorMut};
 use sqlparser::tokenizer::Span;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+use syntax::parse::{folded, print};
+use types::Kind;
 
 /// The query of a view; nothing if it has parts that are not known here.
 pub(super) fn query(seen: &Seen, env: &Env, view: &ViewInfo, pretty: bool) -> Option<String> {
@@ -129,7 +129,7 @@ impl Query<'_> {
             Some(ast::DuplicateTreatment::Distinct) => "DISTINCT ",
         };
         let name = call.name.0.last()?.as_ident().map(folded)?;
-        let is_one = !matches!(crate::ops::resolve_aggregate(&name, &[]), Ok(None));
+        let is_one = !matches!(types::ops::resolve_aggregate(&name, &[]), Ok(None));
         if !plain || !is_one || !list.clauses.is_empty() {
             return None;
         }
@@ -274,7 +274,7 @@ fn ident(name: &str) -> ast::Ident {
 }
 
 /// Gives the outputs of a query these names.
-fn name_columns(body: &mut ast::SetExpr, columns: &[(String, crate::types::SqlType)]) -> Option<()> {
+fn name_columns(body: &mut ast::SetExpr, columns: &[(String, types::SqlType)]) -> Option<()> {
     match body {
         ast::SetExpr::Select(select) if select.projection.len() == columns.len() => {
             for (item, (name, _)) in select.projection.iter_mut().zip(columns) {
@@ -332,8 +332,8 @@ impl VisitorMut for Qualifier<'_> {
 }
 
 /// The one query of a text, bound by the session's path.
-fn bound(seen: &Seen, env: &Env, text: &str) -> Option<crate::bind::Bound> {
-    let mut parsed = crate::parse::parse(text).ok()?;
+fn bound(seen: &Seen, env: &Env, text: &str) -> Option<query::bind::Bound> {
+    let mut parsed = syntax::parse::parse(text).ok()?;
     let (Some(one), true) = (parsed.pop(), parsed.is_empty()) else { return None };
     let ast::Statement::Query(query) = one.tree else { return None };
     let binder = Binder::new(&seen.state, &seen.path, text, env, Vec::new()).without_expansion();
@@ -341,11 +341,11 @@ fn bound(seen: &Seen, env: &Env, text: &str) -> Option<crate::bind::Bound> {
 }
 
 /// A text as the session's path reads it, if it is a query with the columns of the view.
-fn with_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> Option<crate::bind::Bound> {
+fn with_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> Option<query::bind::Bound> {
     bound(seen, env, text).filter(|bound| {
         let mut columns = bound.columns.iter().zip(&view.columns);
         bound.columns.len() == view.columns.len()
-            && columns.all(|(own, (name, kind))| own.name == *name && crate::bind::settled(own.kind) == *kind)
+            && columns.all(|(own, (name, kind))| own.name == *name && query::bind::settled(own.kind) == *kind)
     })
 }
 
@@ -362,7 +362,7 @@ pub(super) fn is_same(seen: &Seen, env: &Env, view: &ViewInfo, plan: &str, text:
 }
 
 /// A plan as text, in which queries that are shared have the numbers of their order, and no others.
-fn plan_text(plan: &crate::plan::Plan) -> String {
+fn plan_text(plan: &query::plan::Plan) -> String {
     let text = format!("{plan:?}");
     let mut written = String::with_capacity(text.len());
     let mut known: Vec<&str> = Vec::new();

@@ -4,11 +4,11 @@
 
 use super::relations::system;
 use super::{Rows, Source, array, definitions, int, oid, or_null, reg, text, yes};
-use crate::catalog::system::OF_SEQUENCE;
-use crate::catalog::{OWNER, Relation};
-use crate::datum::Datum;
-use crate::error::SqlResult;
+use catalog::system::OF_SEQUENCE;
+use catalog::{OWNER, Relation};
+use statement::error::SqlResult;
 use std::sync::PoisonError;
+use types::datum::Datum;
 
 pub(super) fn filled(name: &str) -> Option<super::Fill> {
     match name {

@@ -1,7 +1,8 @@
 //! A session, and statements in it.
 
 use sql::session::{Connect, Database, Outcome, Session, Step};
-use sql::{Datum, SqlResult};
+use statement::SqlResult;
+use types::Datum;
 
 pub fn connect(database: &Database) -> Session {
     database.connect(Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() }).unwrap()

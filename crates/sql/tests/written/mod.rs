@@ -39,7 +39,7 @@ impl Servers {
         let session = &mut self.ours.0;
         let statement = session.prepare(&query, &[]).unwrap();
         let column =
-            |column: &sql::plan::ColumnInfo| (column.name.to_string(), column.kind.kind.oid(), column.kind.typmod);
+            |column: &query::plan::ColumnInfo| (column.name.to_string(), column.kind.kind.oid(), column.kind.typmod);
         let columns = statement.columns().unwrap().iter().map(column).collect();
         let rows = self.ours.give(&query).map(|given| given.rows);
         if rows.is_err() {

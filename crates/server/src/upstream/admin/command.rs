@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a text is one command in whole, or none.
 
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]

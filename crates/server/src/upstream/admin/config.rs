@@ -3,9 +3,9 @@
 use super::super::Shared;
 use super::super::reload::{effective, is_changeable};
 use super::table::{Table, text};
-use sql::Kind::Text;
+use types::Kind::Text;
 
-const COLUMNS: [(&str, sql::Kind); 4] = [("key", Text), ("value", Text), ("default", Text), ("changeable", Text)];
+const COLUMNS: [(&str, types::Kind); 4] = [("key", Text), ("value", Text), ("default", Text), ("changeable", Text)];
 
 pub(super) fn table(shared: &Shared) -> Table {
     let line = |name: &str, value: &str, default: &str| {

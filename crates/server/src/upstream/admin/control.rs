@@ -6,7 +6,7 @@ use super::super::database::Database;
 use super::super::{Pool, Shared};
 use super::Session;
 use crate::session::Stop;
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 

@@ -3,10 +3,10 @@
 use super::super::Shared;
 use super::servers::place;
 use super::table::{Table, ZERO, count, text};
-use sql::Datum;
-use sql::Kind::{Int4, Text};
+use types::Datum;
+use types::Kind::{Int4, Text};
 
-const COLUMNS: [(&str, sql::Kind); 13] = [
+const COLUMNS: [(&str, types::Kind); 13] = [
     ("name", Text),
     ("host", Text),
     ("port", Int4),

@@ -5,8 +5,8 @@ use super::super::nodes::Nodes;
 use super::table::{Table, text};
 use crate::door::Door;
 use crate::views::gate;
-use sql::Kind;
-use sql::catalog::{Lines, ProvidedTable};
+use catalog::{Lines, ProvidedTable};
+use types::Kind;
 
 /// The view of this name; the forecast takes a while.
 pub(super) fn table(nodes: &Nodes, name: &'static str) -> Table {

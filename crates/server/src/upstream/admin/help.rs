@@ -2,8 +2,8 @@
 
 use super::table::{Table, text};
 use crate::options::OptionError;
-use sql::Kind::Text;
-use sql::{SqlError, SqlState};
+use statement::{SqlError, SqlState};
+use types::Kind::Text;
 
 const USAGE: &str = "
 	SHOW HELP|CONFIG|DATABASES|POOLS|POOLS BY SERVER|CLIENTS|SERVERS|USERS|LISTS|VERSION

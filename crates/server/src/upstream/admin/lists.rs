@@ -6,10 +6,10 @@ use super::super::Shared;
 use super::pools;
 use super::table::{Table, ZERO, count, text};
 use crate::stats::Stats;
-use sql::Datum;
-use sql::Kind::{Int4, Text};
 use sql::observe::Observe;
 use std::collections::BTreeSet;
+use types::Datum;
+use types::Kind::{Int4, Text};
 
 /// Those who have a pool or a session, with the administration's.
 fn users(shared: &Shared, stats: &Stats) -> BTreeSet<String> {

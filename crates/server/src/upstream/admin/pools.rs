@@ -6,12 +6,12 @@ use super::clients::waited_us;
 use super::is_name;
 use super::table::{Table, ZERO, count, text};
 use crate::stats::Stats;
-use sql::Kind::{Int4, Text};
 use sql::observe::Observe;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use types::Kind::{Int4, Text};
 
-const COLUMNS: [(&str, sql::Kind); 16] = [
+const COLUMNS: [(&str, types::Kind); 16] = [
     ("database", Text),
     ("user", Text),
     ("cl_active", Int4),
@@ -87,7 +87,7 @@ pub(super) fn table(shared: &Shared, stats: &Stats) -> Table {
     Table::new(&COLUMNS, all(shared, stats).into_iter().map(line).collect())
 }
 
-const BY_SERVER: [(&str, sql::Kind); 8] = [
+const BY_SERVER: [(&str, types::Kind); 8] = [
     ("database", Text),
     ("user", Text),
     ("server", Text),

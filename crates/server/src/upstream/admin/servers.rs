@@ -3,8 +3,8 @@
 use super::super::url::Host;
 use super::super::{Pool, Shared, Sight};
 use super::table::{SOCKET, Table, ZERO, moment, pointer, text};
-use sql::Datum;
 use std::sync::Arc;
+use types::Datum;
 
 /// Where a server is, as PgBouncer names it.
 pub(crate) fn place(host: &Host) -> (&str, Datum) {

@@ -6,11 +6,11 @@
 use super::super::Shared;
 use super::super::database::Sums;
 use super::table::{Table, text};
-use sql::Datum;
-use sql::Kind::{Numeric, Text};
-use sql::types::numeric;
+use types::Datum;
+use types::Kind::{Numeric, Text};
+use types::numeric;
 
-const COLUMNS: [(&str, sql::Kind); 15] = [
+const COLUMNS: [(&str, types::Kind); 15] = [
     ("database", Text),
     ("total_xact_count", Numeric),
     ("total_query_count", Numeric),
@@ -28,7 +28,7 @@ const COLUMNS: [(&str, sql::Kind); 15] = [
     ("avg_wait_time", Numeric),
 ];
 
-const TOTALS: [(&str, sql::Kind); 8] = [
+const TOTALS: [(&str, types::Kind); 8] = [
     ("database", Text),
     ("xact_count", Numeric),
     ("query_count", Numeric),
@@ -65,7 +65,7 @@ pub(super) fn totals_by_database(shared: &Shared) -> Table {
 
 fn per_database(
     shared: &Shared,
-    columns: &'static [(&'static str, sql::Kind)],
+    columns: &'static [(&'static str, types::Kind)],
     total: impl Fn(&'static str) -> Option<&'static str>,
 ) -> Table {
     let lines = shared.all_databases().into_iter().map(|(name, database)| {
@@ -87,7 +87,7 @@ pub(super) fn totals(shared: &Shared) -> Table {
         run_us: one.run_us + other.run_us,
         wait_us: one.wait_us + other.wait_us,
     });
-    let line = |&(column, _): &(&'static str, sql::Kind)| {
+    let line = |&(column, _): &(&'static str, types::Kind)| {
         let sum = known(&all, column.strip_prefix("total_")?)?;
         Some(vec![("name", text(column)), ("value", count(sum))])
     };

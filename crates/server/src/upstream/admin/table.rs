@@ -5,8 +5,8 @@
 use crate::adapter;
 use crate::backend::{Column, Format};
 use crate::reply::{Formats, Replies};
-use sql::catalog::{Lines, ProvidedTable};
-use sql::{Datum, Kind, SqlType};
+use catalog::{Lines, ProvidedTable};
+use types::{Datum, Kind, SqlType};
 
 /// See the module.
 pub(super) struct Table {

@@ -6,11 +6,11 @@ use super::super::nodes::Nodes;
 use super::servers::place;
 use super::table::{Table, count, text};
 use crate::metrics::family;
-use sql::Datum;
-use sql::Kind::{Float8, Int4, Int8, Text};
 use std::sync::Arc;
+use types::Datum;
+use types::Kind::{Float8, Int4, Int8, Text};
 
-const COLUMNS: [(&str, sql::Kind); 14] = [
+const COLUMNS: [(&str, types::Kind); 14] = [
     ("server", Text),
     ("host", Text),
     ("port", Int4),

@@ -1,0 +1,34 @@
+//! Schemas, tables, views, sequences: what names stand for.
+//!
+//! A [`State`] is the whole catalog at one moment, and never changes. A statement is bound against one; a transaction that
+//! defines something works on its own copy, which becomes everybody's when it commits (`Catalog::publish`).
+//!
+//! **Invariant:** who changes the catalog holds the lock of `Catalog::order` until the transaction's end, so there is one such transaction at a
+//! time, and none is lost. (PostgreSQL lets transactions define different things side by side; here the second waits.
+//! Nobody who only reads or writes rows waits for it.) A table's description that is out of date is *retired* before the
+//! locks of those who changed it are released: whoever has waited to write to the table finds that out under the lock.
+
+mod catalog;
+mod context;
+pub mod priority;
+mod provider;
+mod publication;
+mod relation;
+pub mod roles;
+mod seen;
+pub mod settings;
+mod state;
+pub mod storage;
+pub mod system;
+
+pub use catalog::{Catalog, DATABASE, FIRST_OID, ORDER, OWNER, PUBLIC};
+pub use context::SessionContext;
+pub use provider::{Lines, ProvidedTable, Provider, Signal};
+pub use publication::Publication;
+pub use relation::{
+    Check, ColumnDef, Constraint, ConstraintKind, Counted, DefaultExpr, ForeignAction, ForeignKey, Identity, IndexInfo,
+    IndexMethod, IndexOrder, Relation, Sequence, SequenceValue, SharedSequence, TableInfo, ViewInfo,
+};
+pub use seen::Seen;
+pub use state::{Schema, State};
+pub use system::{SystemColumn, SystemTable};

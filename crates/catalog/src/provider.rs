@@ -1,0 +1,45 @@
+//! What the server knows and the database does not: its sessions, its statements, its clocks.
+//!
+//! **Invariant:** asked whenever such a table is read; it must not block.
+
+use types::Kind;
+use types::datum::Datum;
+
+/// Rows, each as its columns by name; columns that are not named are null.
+pub type Lines = Vec<Vec<(&'static str, Datum)>>;
+
+/// A table of the schema `overtake`.
+#[derive(Clone, Debug)]
+pub struct ProvidedTable {
+    /// Its name.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<(String, Kind)>,
+}
+
+/// What one session may do to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Its statement ends.
+    Cancel,
+    /// It ends itself.
+    Terminate,
+}
+
+/// See the module.
+pub trait Provider: Send + Sync + std::fmt::Debug {
+    /// The tables of the schema `overtake`, always the same in the same order.
+    fn tables(&self) -> Vec<ProvidedTable>;
+
+    /// The role of the session with this number; nothing if there is none.
+    fn role_of(&self, pid: i32) -> Option<String>;
+
+    /// Cancels what a session is doing, or ends it. Says whether there was one.
+    fn signal(&self, pid: i32, signal: Signal) -> bool;
+
+    /// The engine's locks.
+    fn locks(&self) -> Vec<engine::LockView>;
+
+    /// The rows of a table: one of these, or one of `pg_catalog` that only the server can fill (`pg_stat_activity`). Integers are given as `Int8`, whatever the column's width.
+    fn lines(&self, schema: &str, table: &str) -> Lines;
+}

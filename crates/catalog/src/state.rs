@@ -1,0 +1,261 @@
+//! The whole catalog at one moment.
+//!
+//! **Invariant:** in one schema no two relations have the same name, and indexes count among them.
+
+use super::{OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use syntax::names::name_parts;
+
+/// PostgreSQL's number of the schema `public`.
+const PUBLIC_OID: u32 = 2200;
+
+/// A schema.
+#[derive(Debug, Clone)]
+pub struct Schema {
+    /// Its number.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// The role that made it.
+    pub owner: String,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct State {
+    version: u64,
+    schemas: BTreeMap<String, Schema>,
+    /// By schema and name.
+    relations: BTreeMap<(u32, String), Relation>,
+    names: BTreeMap<u32, (u32, String)>,
+    /// By object and column, 0 for the object itself.
+    /// Shared with the states before: texts may be long, and each session may have another state.
+    comments: BTreeMap<(u32, i16), Arc<str>>,
+}
+
+impl State {
+    /// As a new database has it.
+    pub(super) fn fresh() -> State {
+        let public = Schema { oid: PUBLIC_OID, name: PUBLIC.to_owned(), owner: OWNER.to_owned() };
+        State {
+            version: 0,
+            schemas: BTreeMap::from([(PUBLIC.to_owned(), public)]),
+            relations: BTreeMap::new(),
+            names: BTreeMap::new(),
+            comments: BTreeMap::new(),
+        }
+    }
+
+    /// States that differ have different numbers.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The same under a new number, to be changed.
+    pub fn next(&self, version: u64) -> State {
+        State { version, ..self.clone() }
+    }
+
+    /// All schemas, by name.
+    pub fn schemas(&self) -> impl Iterator<Item = &Schema> {
+        self.schemas.values()
+    }
+
+    /// A schema by its name.
+    pub fn schema(&self, name: &str) -> Option<&Schema> {
+        self.schemas.get(name)
+    }
+
+    /// A schema by its number.
+    pub fn schema_numbered(&self, oid: u32) -> Option<&Schema> {
+        self.schemas.values().find(|schema| schema.oid == oid)
+    }
+
+    /// An error, with the table that it is about.
+    pub fn about(&self, error: SqlError, table: &TableInfo) -> SqlError {
+        let schema = self.schema_numbered(table.schema).map_or("", |schema| &*schema.name);
+        error.about_table(schema, &table.name)
+    }
+
+    /// All relations, by schema and name.
+    pub fn relations(&self) -> impl Iterator<Item = &Relation> {
+        self.relations.values()
+    }
+
+    /// All tables.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<TableInfo>> {
+        self.relations.values().filter_map(|relation| match relation {
+            Relation::Table(table) => Some(table),
+            _ => None,
+        })
+    }
+
+    /// All views.
+    pub fn views(&self) -> impl Iterator<Item = &Arc<ViewInfo>> {
+        self.relations.values().filter_map(|relation| match relation {
+            Relation::View(view) => Some(view),
+            _ => None,
+        })
+    }
+
+    /// All sequences.
+    pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
+        self.relations.values().filter_map(|relation| match relation {
+            Relation::Sequence(sequence) => Some(sequence),
+            _ => None,
+        })
+    }
+
+    /// A relation of a schema.
+    pub fn relation_in(&self, schema: &str, name: &str) -> Option<&Relation> {
+        let schema = self.schemas.get(schema)?;
+        self.relations.get(&(schema.oid, name.to_owned()))
+    }
+
+    /// The first relation of this name in the schemas of the path.
+    pub fn relation(&self, path: &[String], name: &str) -> Option<&Relation> {
+        path.iter().find_map(|schema| self.relation_in(schema, name))
+    }
+
+    /// A relation by its number.
+    pub fn relation_numbered(&self, oid: u32) -> Option<&Relation> {
+        self.relations.get(self.names.get(&oid)?)
+    }
+
+    /// A table by its number.
+    pub fn table_numbered(&self, oid: u32) -> Option<&Arc<TableInfo>> {
+        match self.relation_numbered(oid)? {
+            Relation::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Tables with references to this one, itself perhaps among them.
+    pub fn referencing(&self, parent: u32) -> impl Iterator<Item = &Arc<TableInfo>> {
+        self.tables().filter(move |table| table.foreign_keys().any(|(_, key)| key.parent == parent))
+    }
+
+    /// What was said of an object, or of a column of it by its number.
+    pub fn comment(&self, oid: u32, column: i16) -> Option<&str> {
+        self.comments.get(&(oid, column)).map(|text| &**text)
+    }
+
+    /// Adds a schema.
+    ///
+    /// # Errors
+    /// `42P06`
+    pub fn add_schema(&mut self, schema: Schema) -> SqlResult<()> {
+        if self.schemas.contains_key(&schema.name) {
+            let message = format!("schema \"{}\" already exists", schema.name);
+            return Err(SqlError::new(SqlState("42P06"), message));
+        }
+        self.schemas.insert(schema.name.clone(), schema);
+        Ok(())
+    }
+
+    /// Puts a schema in the place of the one of its name.
+    pub fn put_schema(&mut self, schema: Schema) {
+        self.schemas.insert(schema.name.clone(), schema);
+    }
+
+    /// Removes a schema, which has nothing in it any more.
+    pub fn remove_schema(&mut self, name: &str) {
+        self.schemas.remove(name);
+    }
+
+    /// Adds a relation, a table with its indexes.
+    ///
+    /// # Errors
+    /// `42P07`
+    pub fn add(&mut self, relation: Relation) -> SqlResult<()> {
+        self.add_one(&relation)?;
+        if let Relation::Table(table) = &relation {
+            for position in 0..table.indexes.len() {
+                self.add_one(&Relation::Index { table: Arc::clone(table), position })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_one(&mut self, relation: &Relation) -> SqlResult<()> {
+        let place = (relation.schema(), relation.name().to_owned());
+        if self.relations.contains_key(&place) {
+            let message = format!("relation \"{}\" already exists", place.1);
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        self.names.insert(relation.oid(), place.clone());
+        self.relations.insert(place, relation.clone());
+        Ok(())
+    }
+
+    /// Removes a relation, a table with its indexes. Comments on it stay until [`State::forget`].
+    pub fn remove(&mut self, oid: u32) -> Option<Relation> {
+        let relation = self.relations.remove(&self.names.remove(&oid)?)?;
+        if let Relation::Table(table) = &relation {
+            for index in &table.indexes {
+                if let Some(place) = self.names.remove(&index.oid) {
+                    self.relations.remove(&place);
+                }
+            }
+        }
+        Some(relation)
+    }
+
+    /// Puts a description in the place of the one with the same number.
+    ///
+    /// # Errors
+    /// `42P07` when a new name is taken.
+    pub fn replace(&mut self, relation: Relation) -> SqlResult<()> {
+        self.remove(relation.oid());
+        self.add(relation)
+    }
+
+    /// Forgets what was said of an object.
+    pub fn forget(&mut self, oid: u32) {
+        self.comments.retain(|(of, _), _| *of != oid);
+    }
+
+    /// Says something of an object, or nothing any more.
+    pub fn set_comment(&mut self, oid: u32, column: i16, text: Option<&str>) {
+        match text {
+            Some(text) => self.comments.insert((oid, column), text.into()),
+            None => self.comments.remove(&(oid, column)),
+        };
+    }
+}
+
+impl State {
+    /// The relation that a text names, as it would be written in a statement: `name`, `schema."Name"`.
+    ///
+    /// # Errors
+    /// `42P01`, `42602`
+    pub fn relation_written(&self, path: &[String], text: &str) -> SqlResult<&Relation> {
+        let parts = name_parts(text).ok_or_else(|| SqlError::new(SqlState("42602"), "invalid name syntax"))?;
+        let found = match &parts[..] {
+            [name] => self.relation(path, name),
+            [schema, name] => self.relation_in(schema, name),
+            [database, schema, name] if database == super::DATABASE => self.relation_in(schema, name),
+            _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "improper relation name (too many dotted names)")),
+        };
+        found.ok_or_else(|| {
+            SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", parts.join(".")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_share_their_comments() {
+        let mut state = State::fresh();
+        state.set_comment(1, 0, Some("long"));
+        let next = state.next(1);
+        let text = |state: &State| state.comment(1, 0).map(str::as_ptr);
+        assert!(text(&state).is_some());
+        assert_eq!(text(&state), text(&next));
+    }
+}

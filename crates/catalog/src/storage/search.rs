@@ -1,0 +1,212 @@
+//! Values of other types among the keys of an index: `int4_column = bigint`, `timestamptz_column > date`.
+//!
+//! **Invariant:** every key for which the comparison holds lies where [`sought`] says. What lies there besides is for the
+//! condition above the look-up to refuse, so a search may find too much, never too little. Conversions that depend on the
+//! session's time zone use the one in force when the statement runs.
+
+use super::decimal;
+use statement::error::{SqlError, SqlResult, SqlState};
+use types::calendar::{DAY, SECOND};
+use types::datum::Datum;
+use types::forms::Forms;
+use types::numeric::Numeric;
+use types::{Kind, SqlType};
+
+/// Exactness with which a value of one type is found among keys of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// At most one key value is equal to it.
+    Exact,
+    /// Several key values may be equal to it, next to each other.
+    Near,
+}
+
+/// Position of a value among the values that a key can have.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sought {
+    /// It is one of them.
+    Exactly(Datum),
+    /// Values equal to it, or next to it, lie between these two, both included.
+    Between(Datum, Datum),
+    /// It is less than all of them.
+    Below,
+    /// It is greater than all of them.
+    Above,
+}
+
+/// Says how a comparison with a value of this kind is searched in an index of this one, if it can be.
+pub fn precision(value: Kind, key: Kind) -> Option<Precision> {
+    let is_text = |kind: Kind| matches!(kind, Kind::Text | Kind::Varchar | Kind::Name);
+    let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
+    let is_float = |kind: Kind| matches!(kind, Kind::Float4 | Kind::Float8);
+    if value == key
+        || (is_text(value) && is_text(key))
+        || ((is_integer(value) || value == Kind::Numeric) && is_integer(key))
+        || (is_float(value) && is_float(key))
+    {
+        return Some(Precision::Exact);
+    }
+    let is_time = |kind: Kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz);
+    if is_float(value) && is_integer(key) {
+        // Beyond 2^53 several integers are one float.
+        return Some(if key == Kind::Int8 { Precision::Near } else { Precision::Exact });
+    }
+    if is_time(value) && is_time(key) {
+        // Where clocks are put forward, two local times are one moment.
+        return Some(if value == Kind::Timestamptz { Precision::Near } else { Precision::Exact });
+    }
+    None
+}
+
+/// Says whether a cast keeps the order of a column's values, so that a comparison with its result is one with the column.
+pub fn keeps_order(from: Kind, to: Kind) -> bool {
+    matches!(
+        (from, to),
+        (Kind::Int2, Kind::Int4 | Kind::Int8 | Kind::Numeric | Kind::Float8)
+            | (Kind::Int4, Kind::Int8 | Kind::Numeric | Kind::Float8)
+            | (Kind::Int8, Kind::Numeric | Kind::Float8)
+            | (Kind::Date, Kind::Timestamp)
+    )
+}
+
+/// Finds the place of a value, which is not NULL, among those of a key. [`precision`] says which pairs there are.
+///
+/// # Errors
+/// `XX000` for a pair that there is not.
+pub fn sought(value: Datum, from: Kind, key: SqlType, forms: &Forms) -> SqlResult<Sought> {
+    let beyond = |is_above: bool| if is_above { Sought::Above } else { Sought::Below };
+    Ok(match (value, key.kind) {
+        (Datum::Numeric(number), Kind::Numeric) => {
+            if decimal(key).is_none() {
+                return Ok(Sought::Exactly(Datum::Numeric(number)));
+            }
+            match number.with_typmod(key.typmod) {
+                Ok(rounded) if rounded.is_finite() && rounded == number => Sought::Exactly(Datum::Numeric(number)),
+                Ok(rounded) if rounded.is_finite() => {
+                    Sought::Between(Datum::Numeric(rounded.clone()), Datum::Numeric(rounded))
+                }
+                Ok(_) | Err(_) => beyond(0 < number.signum()),
+            }
+        }
+        (Datum::Int2(value), Kind::Int2 | Kind::Int4 | Kind::Int8) => integer(i128::from(value), key.kind),
+        (Datum::Int4(value), Kind::Int2 | Kind::Int4 | Kind::Int8) => integer(i128::from(value), key.kind),
+        (Datum::Int8(value), Kind::Int2 | Kind::Int4 | Kind::Int8) => integer(i128::from(value), key.kind),
+        (Datum::Numeric(number), Kind::Int2 | Kind::Int4 | Kind::Int8) => match number.to_i128() {
+            Some(rounded) => match integer(rounded, key.kind) {
+                Sought::Exactly(near) if Numeric::from_parts(rounded, 0) != number => {
+                    Sought::Between(near.clone(), near)
+                }
+                found => found,
+            },
+            None => beyond(0 < number.signum()),
+        },
+        (Datum::Float4(value), Kind::Int2 | Kind::Int4 | Kind::Int8) => float(f64::from(value), key.kind),
+        (Datum::Float8(value), Kind::Int2 | Kind::Int4 | Kind::Int8) => float(value, key.kind),
+        (value @ (Datum::Float4(_) | Datum::Float8(_)), Kind::Float4 | Kind::Float8) => Sought::Exactly(value),
+        (Datum::Date(days), Kind::Timestamp | Kind::Timestamptz) => match days {
+            i32::MAX => Sought::Exactly(Datum::Timestamp(i64::MAX)),
+            i32::MIN => Sought::Exactly(Datum::Timestamp(i64::MIN)),
+            _ => match i64::from(days).checked_mul(DAY) {
+                Some(local) if key.kind == Kind::Timestamptz => moment(local, forms),
+                Some(local) => Sought::Exactly(Datum::Timestamp(local)),
+                // Between the last moment of the calendar and infinity.
+                None => Sought::Between(Datum::Timestamp(i64::MAX), Datum::Timestamp(i64::MAX)),
+            },
+        },
+        (Datum::Timestamp(local), Kind::Timestamptz) if from == Kind::Timestamp => moment(local, forms),
+        (Datum::Timestamp(micros), Kind::Timestamp) if from == Kind::Timestamptz => {
+            let local = forms.local(micros);
+            if forms.zone.is_steady(micros.saturating_sub(MARGIN), micros.saturating_add(MARGIN)) {
+                Sought::Exactly(Datum::Timestamp(local))
+            } else {
+                around(local)
+            }
+        }
+        (Datum::Timestamp(micros), Kind::Date) => match micros {
+            i64::MAX => Sought::Exactly(Datum::Date(i32::MAX)),
+            i64::MIN => Sought::Exactly(Datum::Date(i32::MIN)),
+            _ => {
+                let is_zoned = from == Kind::Timestamptz;
+                let local = if is_zoned { forms.local(micros) } else { micros };
+                let day = |away: i64| Datum::Date((local.div_euclid(DAY) + away) as i32);
+                match local.rem_euclid(DAY) {
+                    _ if is_zoned => Sought::Between(day(-2), day(2)),
+                    0 => Sought::Exactly(day(0)),
+                    _ => Sought::Between(day(0), day(0)),
+                }
+            }
+        },
+        (value, kind) if precision(from, kind) == Some(Precision::Exact) && is_alike(from, kind) => {
+            Sought::Exactly(value)
+        }
+        (_, kind) => {
+            let message = format!("a value of type {} among keys of type {}", from.name(), kind.name());
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, message));
+        }
+    })
+}
+
+/// The values of both kinds stand in the same form.
+fn is_alike(value: Kind, key: Kind) -> bool {
+    let is_text = |kind: Kind| matches!(kind, Kind::Text | Kind::Varchar | Kind::Name);
+    value == key || (is_text(value) && is_text(key))
+}
+
+/// No zone's clocks are put by more than this, and none is further from UTC.
+const MARGIN: i64 = 26 * 3600 * SECOND;
+
+fn around(local: i64) -> Sought {
+    Sought::Between(Datum::Timestamp(local.saturating_sub(MARGIN)), Datum::Timestamp(local.saturating_add(MARGIN)))
+}
+
+/// The moment at which the session's clocks show this.
+fn moment(local: i64, forms: &Forms) -> Sought {
+    match forms.moment(local) {
+        Some(moment) => Sought::Exactly(Datum::Timestamp(moment)),
+        // Beyond the calendar, where comparisons take the local time as it is.
+        None => around(local),
+    }
+}
+
+fn integer(value: i128, kind: Kind) -> Sought {
+    let found = if kind == Kind::Int2 {
+        i16::try_from(value).ok().map(Datum::Int2)
+    } else if kind == Kind::Int4 {
+        i32::try_from(value).ok().map(Datum::Int4)
+    } else {
+        i64::try_from(value).ok().map(Datum::Int8)
+    };
+    match found {
+        Some(found) => Sought::Exactly(found),
+        None if value < 0 => Sought::Below,
+        None => Sought::Above,
+    }
+}
+
+/// From here on a float may stand for several integers, which differ by less than [`APART`].
+const DENSE: f64 = 9_007_199_254_740_992.0;
+const APART: i128 = 2048;
+
+fn float(value: f64, kind: Kind) -> Sought {
+    if value.is_nan() || 1e20 < value {
+        return Sought::Above;
+    }
+    if value < -1e20 {
+        return Sought::Below;
+    }
+    let nearest = value.trunc() as i128;
+    if value.abs() < DENSE {
+        return match integer(nearest, kind) {
+            Sought::Exactly(near) if value.fract() != 0.0 => Sought::Between(near.clone(), near),
+            found => found,
+        };
+    }
+    match (integer(nearest - APART, kind), integer(nearest + APART, kind)) {
+        (Sought::Above, _) => Sought::Above,
+        (_, Sought::Below) => Sought::Below,
+        (Sought::Exactly(low), Sought::Exactly(high)) => Sought::Between(low, high),
+        (Sought::Exactly(low), _) => Sought::Between(low, Datum::Int8(i64::MAX)),
+        (_, Sought::Exactly(high)) => Sought::Between(Datum::Int8(i64::MIN), high),
+        _ => Sought::Above,
+    }
+}

@@ -1,0 +1,160 @@
+//! Tables of `pg_catalog`, `information_schema` and `overtake`: names, numbers and columns.
+//!
+//! Those of PostgreSQL 15 come from `tables.tsv`: schema, table, number, kind, and columns as `name:type`, with `!` behind
+//! those that are never null. Those of `overtake` come from the server
+//! ([`super::Provider`]). Module `system` above makes the rows when a table is read.
+
+use super::{ProvidedTable, Seen, Sequence};
+use std::sync::{Arc, LazyLock};
+use types::PG_CATALOG;
+use types::{Element, Kind};
+
+/// `information_schema`
+pub const INFORMATION_SCHEMA: &str = "information_schema";
+/// The schema of what only this server has.
+pub const OWN_SCHEMA: &str = "overtake";
+
+/// Numbers of schemas that are always there.
+pub const SCHEMAS: [(u32, &str); 4] =
+    [(11, PG_CATALOG), (99, "pg_toast"), (13_207, INFORMATION_SCHEMA), (13_208, OWN_SCHEMA)];
+
+/// A table whose rows are made when it is read.
+#[derive(Debug)]
+pub struct SystemTable {
+    /// Name of the schema.
+    pub schema: String,
+    /// Name of the table.
+    pub name: String,
+    /// OID of the table.
+    pub oid: u32,
+    /// True for what PostgreSQL has as a view.
+    pub is_view: bool,
+    /// Columns, in their order.
+    pub columns: Vec<SystemColumn>,
+}
+
+/// A column of such a table.
+#[derive(Debug)]
+pub struct SystemColumn {
+    /// Name of the column.
+    pub name: String,
+    /// Type of the column.
+    pub kind: Kind,
+    /// True if no row has a null here.
+    pub not_null: bool,
+}
+
+static TABLES: LazyLock<Vec<Arc<SystemTable>>> =
+    LazyLock::new(|| include_str!("tables.tsv").lines().filter_map(table_of).map(Arc::new).collect());
+
+fn table_of(line: &str) -> Option<SystemTable> {
+    let mut parts = line.split('\t');
+    let (schema, name, number, relkind) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let columns = parts.next()?.split(',').filter_map(|column| {
+        let (column, not_null) = column.strip_suffix('!').map_or((column, false), |column| (column, true));
+        let (name, kind) = column.split_once(':')?;
+        Some(SystemColumn { name: name.to_owned(), kind: column_kind(kind), not_null })
+    });
+    Some(SystemTable {
+        schema: schema.to_owned(),
+        name: name.to_owned(),
+        oid: number.parse().ok()?,
+        is_view: relkind == "v",
+        columns: columns.collect(),
+    })
+}
+
+/// The type of a column; some of PostgreSQL's inner types are here what they are read as.
+fn column_kind(name: &str) -> Kind {
+    match name {
+        "char" => Kind::InternalChar,
+        "_char" => Kind::Array(Element::InternalChar),
+        "xid" => Kind::Oid,
+        "_aclitem" => Kind::Array(Element::Text),
+        "_regtype" => Kind::Array(Element::Regtype),
+        name => Kind::from_name(name).unwrap_or(Kind::Text),
+    }
+}
+
+/// All tables that are always there.
+pub fn tables() -> &'static [Arc<SystemTable>] {
+    &TABLES
+}
+
+/// The tables of the schema `overtake`: those that the server adds, and the locks.
+pub fn provided(seen: Option<&Seen>) -> impl Iterator<Item = Arc<SystemTable>> {
+    const FIRST: u32 = 14_000;
+    let provider = seen.and_then(|seen| seen.provider.as_ref());
+    let tables = provider.map(|provider| provider.tables()).unwrap_or_default();
+    tables.into_iter().chain(provider.map(|_| locks_table())).zip(FIRST..).map(|(table, oid)| {
+        let columns = table.columns.into_iter().map(|(name, kind)| SystemColumn { name, kind, not_null: false });
+        Arc::new(SystemTable {
+            schema: OWN_SCHEMA.to_owned(),
+            name: table.name,
+            oid,
+            is_view: true,
+            columns: columns.collect(),
+        })
+    })
+}
+
+/// A system table of a schema.
+pub fn find(schema: &str, name: &str, seen: Option<&Seen>) -> Option<Arc<SystemTable>> {
+    if schema == OWN_SCHEMA {
+        return provided(seen).find(|table| table.name == name);
+    }
+    TABLES.iter().find(|table| table.schema == schema && table.name == name).cloned()
+}
+
+/// Functions of no arguments that return rows of several columns, as tables with brackets behind their names.
+static FUNCTIONS: LazyLock<Vec<Arc<SystemTable>>> = LazyLock::new(|| {
+    let keywords =
+        "pg_catalog\tpg_get_keywords()\t0\tr\tword:text,catcode:char,barelabel:bool,catdesc:text,baredesc:text";
+    [keywords].into_iter().filter_map(table_of).map(Arc::new).collect()
+});
+
+/// Such a function, as the table of its rows.
+pub fn function_in_from(name: &str) -> Option<Arc<SystemTable>> {
+    FUNCTIONS.iter().find(|table| table.name.strip_suffix("()") == Some(name)).cloned()
+}
+
+/// A system table by its number.
+pub fn numbered(oid: u32, seen: Option<&Seen>) -> Option<Arc<SystemTable>> {
+    TABLES.iter().find(|table| table.oid == oid).cloned().or_else(|| provided(seen).find(|table| table.oid == oid))
+}
+
+/// A sequence as a table of its one row.
+pub fn sequence_table(sequence: &Sequence) -> SystemTable {
+    let column = |(name, kind): (&str, Kind)| SystemColumn { name: name.to_owned(), kind, not_null: true };
+    SystemTable {
+        schema: String::new(),
+        name: sequence.name.clone(),
+        oid: sequence.oid,
+        is_view: false,
+        columns: OF_SEQUENCE.into_iter().map(column).collect(),
+    }
+}
+
+/// Columns of a sequence that is read like a table.
+pub const OF_SEQUENCE: [(&str, Kind); 3] =
+    [("last_value", Kind::Int8), ("log_cnt", Kind::Int8), ("is_called", Kind::Bool)];
+
+/// Columns of `overtake.locks`.
+fn locks_table() -> ProvidedTable {
+    let columns = [
+        ("relation", Kind::Regclass),
+        ("row", Kind::Int8),
+        ("advisory", Kind::Text),
+        ("mode", Kind::Text),
+        ("granted", Kind::Bool),
+        ("woken", Kind::Bool),
+        ("pid", Kind::Int4),
+        ("class", Kind::Text),
+        ("transaction", Kind::Int8),
+        ("blocked_by", Kind::Array(Element::Int4)),
+    ];
+    ProvidedTable {
+        name: "locks".to_owned(),
+        columns: columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect(),
+    }
+}

@@ -1,0 +1,330 @@
+//! Which index finds the rows of a table, given what is known before it.
+//!
+//! **Invariant:** the condition is kept whole above the look-up, and a value that is looked up is the one that the condition
+//! compares with, so a choice here can make a query slow, never wrong.
+
+use crate::plan::{Access, Expr, KeyValue, Limit, List, Over, Slots, slots_of};
+use catalog::TableInfo;
+use catalog::storage::search::{Precision, keeps_order, precision};
+use types::Kind;
+use types::datum::Datum;
+
+/// How a column compares with a value that is known before.
+#[derive(Clone)]
+struct Bound {
+    column: usize,
+    comparison: Comparison,
+    value: KeyValue,
+}
+
+/// A column that is equal to any of some values.
+struct AnyOf {
+    column: usize,
+    list: List,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    const ALL: [(&'static str, Comparison); 5] = [
+        ("=", Comparison::Equal),
+        ("<", Comparison::Less),
+        ("<=", Comparison::LessOrEqual),
+        (">", Comparison::Greater),
+        (">=", Comparison::GreaterOrEqual),
+    ];
+
+    /// With its sides exchanged.
+    fn turned(self) -> Comparison {
+        match self {
+            Comparison::Equal => Comparison::Equal,
+            Comparison::Less => Comparison::Greater,
+            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+            Comparison::Greater => Comparison::Less,
+            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        }
+    }
+}
+
+/// A table whose rows are looked for: its places of the row, and those that are known.
+pub struct Wanted<'w> {
+    pub table: &'w TableInfo,
+    pub first: usize,
+    pub known: &'w Slots,
+}
+
+/// How good a way to a table's rows is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    /// At most one row.
+    pub(crate) is_point: bool,
+    /// Columns of the index that are equal to a value.
+    pub equal: usize,
+    /// Whether the next one is between bounds, or any of a list.
+    pub next: usize,
+}
+
+/// A key of an order: a table's column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OrderKey {
+    pub column: usize,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+/// The best way to rows that satisfy these conditions.
+pub fn choose(wanted: &Wanted<'_>, conditions: &[&Expr]) -> (Access, Rank) {
+    let mut best = (Access::All, Rank::default());
+    for found in ways(wanted, conditions) {
+        if best.1 < found.1 {
+            best = found;
+        }
+    }
+    best
+}
+
+/// A way as good as the best one that finds the rows in this order. One that finds all rows of an index, only if few of them
+/// are wanted.
+pub fn in_order(wanted: &Wanted<'_>, conditions: &[&Expr], keys: &[OrderKey], few_wanted: bool) -> Option<Access> {
+    let best = choose(wanted, conditions).1;
+    if best == Rank::default() && !few_wanted {
+        return None;
+    }
+    ways(wanted, conditions).into_iter().filter(|(_, rank)| *rank == best).find_map(|(access, rank)| match access {
+        Access::Index { index, prefix, lower, upper, backward: _ } => {
+            let backward = !rank.is_point && is_backward(wanted.table, index, prefix.len(), keys)?;
+            Some(Access::Index { index, prefix, lower, upper, backward })
+        }
+        Access::All | Access::AnyOf { .. } => None,
+    })
+}
+
+/// Whether an index gives the order from its greatest key down; none if it does not give it. So many of its columns are
+/// the same in all rows.
+fn is_backward(table: &TableInfo, index: usize, equal: usize, keys: &[OrderKey]) -> Option<bool> {
+    let (same, mut columns) = table.table.indexes()[index].columns.split_at_checked(equal)?;
+    let mut seen = same.to_vec();
+    let mut backward = None;
+    for key in keys {
+        if seen.contains(&key.column) {
+            continue;
+        }
+        let (next, rest) = columns.split_first()?;
+        // In an index nulls come last.
+        let is_there = *next == key.column
+            && *backward.get_or_insert(key.descending) == key.descending
+            && (key.nulls_first == key.descending || table.columns[key.column].not_null);
+        if !is_there {
+            return None;
+        }
+        seen.push(*next);
+        columns = rest;
+    }
+    Some(backward.unwrap_or(false))
+}
+
+/// The ways by each index.
+fn ways(wanted: &Wanted<'_>, conditions: &[&Expr]) -> Vec<(Access, Rank)> {
+    let mut bounds = Vec::new();
+    let mut lists = Vec::new();
+    for condition in conditions {
+        wanted.note(condition, &mut bounds, &mut lists);
+    }
+    let find = |column: usize, wanted: &[Comparison]| {
+        bounds.iter().find(|bound| bound.column == column && wanted.contains(&bound.comparison))
+    };
+    let way = |(index, def): (usize, &engine::IndexDef)| {
+        let equal: Vec<&Bound> = def.columns.iter().map_while(|column| find(*column, &[Comparison::Equal])).collect();
+        let prefix = || equal.iter().map(|bound| bound.value.clone()).collect::<Vec<_>>();
+        let next = def.columns.get(equal.len()).copied();
+        let is_point = def.unique && equal.len() == def.columns.len();
+        let list = lists.iter().find(|list| Some(list.column) == next);
+        let side = |wanted: &[Comparison], inclusive: Comparison| {
+            let bound = find(next?, wanted)?;
+            Some(Box::new(Limit { value: bound.value.clone(), inclusive: bound.comparison == inclusive }))
+        };
+        let lower = side(&[Comparison::Greater, Comparison::GreaterOrEqual], Comparison::GreaterOrEqual);
+        let upper = side(&[Comparison::Less, Comparison::LessOrEqual], Comparison::LessOrEqual);
+        let sides = usize::from(lower.is_some()) + usize::from(upper.is_some());
+        let rank = Rank { is_point, equal: equal.len(), next: if list.is_some() { 3 } else { sides } };
+        let access = match list {
+            Some(list) => Access::AnyOf { index, prefix: prefix(), list: list.list.clone() },
+            None => Access::Index { index, prefix: prefix(), lower, upper, backward: false },
+        };
+        (access, rank)
+    };
+    wanted.table.table.indexes().iter().enumerate().map(way).collect()
+}
+
+impl Wanted<'_> {
+    /// The table's column that an expression is.
+    fn own(&self, expr: &Expr) -> Option<usize> {
+        match expr {
+            Expr::Column(at) => at.checked_sub(self.first).filter(|at| *at < self.table.columns.len()),
+            _ => None,
+        }
+    }
+
+    /// Whether a value is the same for all rows of the table. A volatile one is computed for each of them.
+    fn is_known(&self, expr: &Expr) -> bool {
+        slots_of(expr).is_within(self.known) && !expr.is_volatile()
+    }
+
+    fn note(&self, condition: &Expr, bounds: &mut Vec<Bound>, lists: &mut Vec<AnyOf>) {
+        match condition {
+            Expr::And(parts) => parts.iter().for_each(|part| self.note(part, bounds, lists)),
+            Expr::Call { .. } => {
+                match self.bound(condition) {
+                    Some((bound, Precision::Exact)) => bounds.push(bound),
+                    Some((bound, Precision::Near)) if bound.comparison == Comparison::Equal => {
+                        for comparison in [Comparison::GreaterOrEqual, Comparison::LessOrEqual] {
+                            bounds.push(Bound { comparison, ..bound.clone() });
+                        }
+                    }
+                    Some((bound, Precision::Near)) => bounds.push(bound),
+                    None => {}
+                }
+                self.note_prefix(condition, bounds);
+            }
+            Expr::InList { kind, argument, list, hashed: _ } => {
+                if let Some(column) = self.compared(argument, *kind)
+                    && list.iter().all(|value| self.is_known(value))
+                {
+                    let one = |value: &Expr| KeyValue { value: value.clone(), kind: *kind };
+                    lists.push(AnyOf { column, list: List::Values(list.iter().map(one).collect()) });
+                }
+            }
+            Expr::Quantified { all: false, arguments, over: Over::Array(array), condition, hashed: _ } => {
+                lists.extend(self.any_of_array(arguments, array, condition));
+            }
+            // The same column equal to one value or another.
+            Expr::Or(_) => {
+                let mut values = Vec::new();
+                if let Some(column) = self.equalities(condition, &mut values) {
+                    lists.push(AnyOf { column, list: List::Values(values) });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// `column = ANY (array)`, of elements that are found exactly.
+    fn any_of_array(&self, arguments: &[Expr], array: &Expr, condition: &Expr) -> Option<AnyOf> {
+        let [argument] = arguments else { return None };
+        let Expr::Call { operator: Some(operator), arguments: sides, .. } = condition else { return None };
+        let [left, Expr::Column(1)] = &sides[..] else { return None };
+        let column = self.own(argument)?;
+        let key = self.table.columns[column].kind.kind;
+        let is_column = match left {
+            Expr::Column(0) => true,
+            Expr::Cast { to, argument, eval: _ } => {
+                matches!(**argument, Expr::Column(0)) && to.typmod < 0 && keeps_order(key, to.kind)
+            }
+            _ => false,
+        };
+        let kind = operator.right;
+        let is_found =
+            is_column && operator.name == "=" && precision(kind, key) == Some(Precision::Exact) && self.is_known(array);
+        is_found.then(|| AnyOf { column, list: List::Array { array: array.clone(), kind } })
+    }
+
+    /// The table's column that an expression is, or casts so that the order stays; `None` if the column's index does not
+    /// find values of this kind exactly.
+    fn compared(&self, expr: &Expr, kind: Kind) -> Option<usize> {
+        let column = self.own_or_cast(expr)?;
+        (precision(kind, self.table.columns[column].kind.kind) == Some(Precision::Exact)).then_some(column)
+    }
+
+    /// The table's column that an expression is, perhaps cast so that the order stays.
+    fn own_or_cast(&self, expr: &Expr) -> Option<usize> {
+        match expr {
+            Expr::Cast { to, argument, eval: _ } if to.typmod < 0 => {
+                let column = self.own(argument)?;
+                keeps_order(self.table.columns[column].kind.kind, to.kind).then_some(column)
+            }
+            expr => self.own(expr),
+        }
+    }
+
+    /// The one column that all parts of an `OR` compare with `=`.
+    fn equalities(&self, condition: &Expr, values: &mut Vec<KeyValue>) -> Option<usize> {
+        match condition {
+            Expr::Or(parts) => {
+                let mut columns = parts.iter().map(|part| self.equalities(part, values));
+                let first = columns.next()??;
+                columns.all(|column| column == Some(first)).then_some(first)
+            }
+            Expr::InList { kind, argument, list, hashed: _ } => {
+                let column = self.compared(argument, *kind)?;
+                let fits = list.iter().all(|value| self.is_known(value));
+                values.extend(list.iter().map(|value| KeyValue { value: value.clone(), kind: *kind }));
+                fits.then_some(column)
+            }
+            condition => match self.bound(condition)? {
+                (Bound { column, comparison: Comparison::Equal, value }, Precision::Exact) => {
+                    values.push(value);
+                    Some(column)
+                }
+                (_, Precision::Exact | Precision::Near) => None,
+            },
+        }
+    }
+
+    /// A conjunct as a bound of one of the table's columns, which must stand in it itself, or cast so that the order stays.
+    fn bound(&self, condition: &Expr) -> Option<(Bound, Precision)> {
+        let Expr::Call { operator: Some(operator), arguments, .. } = condition else { return None };
+        let [left, right] = &arguments[..] else { return None };
+        let (column, value, kind, is_turned) = match (self.own_or_cast(left), self.own_or_cast(right)) {
+            (Some(column), None) => (column, right, operator.right, false),
+            (None, Some(column)) => (column, left, operator.left?, true),
+            _ => return None,
+        };
+        let (_, comparison) = Comparison::ALL.into_iter().find(|(name, _)| *name == operator.name)?;
+        if !self.is_known(value) {
+            return None;
+        }
+        let precision = precision(kind, self.table.columns[column].kind.kind)?;
+        let comparison = if is_turned { comparison.turned() } else { comparison };
+        Some((Bound { column, comparison, value: KeyValue { value: value.clone(), kind } }, precision))
+    }
+
+    /// `text LIKE 'prefix%'`: between the prefix and what comes after all texts that begin with it.
+    fn note_prefix(&self, condition: &Expr, bounds: &mut Vec<Bound>) {
+        let Expr::Call { operator: Some(operator), arguments, .. } = condition else { return };
+        if operator.name != "~~" || operator.left != Some(Kind::Text) {
+            return;
+        }
+        let [column, Expr::Constant(Datum::Text(pattern))] = &arguments[..] else { return };
+        let Some(column) = self.own(column) else { return };
+        let mut prefix = String::new();
+        let mut characters = pattern.chars();
+        while let Some(character) = characters.next() {
+            match character {
+                '%' | '_' => break,
+                '\\' => prefix.extend(characters.next()),
+                other => prefix.push(other),
+            }
+        }
+        if prefix.is_empty() {
+            return;
+        }
+        let text = |text: &str| KeyValue { value: Expr::Constant(Datum::text(text)), kind: Kind::Text };
+        bounds.push(Bound { column, comparison: Comparison::GreaterOrEqual, value: text(&prefix) });
+        // The last character that has a next one is raised; those behind it do not matter.
+        while let Some(last) = prefix.pop() {
+            let next = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32);
+            if let Some(next) = next {
+                prefix.push(next);
+                bounds.push(Bound { column, comparison: Comparison::Less, value: text(&prefix) });
+                return;
+            }
+        }
+    }
+}

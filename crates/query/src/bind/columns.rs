@@ -1,0 +1,314 @@
+//! Names of columns.
+
+use super::{Binder, Clause, Noted, Reach, Relation, Scope};
+use crate::plan::{Expr, Typed};
+use sqlparser::ast::Ident;
+use statement::error::{SqlError, SqlResult, SqlState};
+use syntax::parse::folded;
+use types::datum::Datum;
+use types::{Kind, SqlType};
+
+impl Scope<'_> {
+    /// Whether a relation is seen from what is being bound.
+    fn sees(&self, relation: &Relation) -> bool {
+        match relation.reach {
+            Reach::All => true,
+            Reach::Lateral { .. } => self.is_lateral.get(),
+        }
+    }
+
+    /// `table.column` of a place of the row, for messages.
+    pub(super) fn name_of(&self, slot: usize) -> String {
+        let named = self.relations.iter().find_map(|relation| {
+            let at = relation.values.iter().position(|value| matches!(value, Expr::Column(at) if *at == slot))?;
+            Some(format!("{}.{}", relation.alias, relation.columns.get(at)?.name))
+        });
+        named.unwrap_or_default()
+    }
+}
+
+/// The number of a system table, which psql asks for with each of its rows; null with the row that an outer join makes.
+fn tableoid(relation: &Relation) -> Option<(Expr, SqlType)> {
+    let number = relation.system?;
+    let key = Box::new(relation.values.first()?.clone());
+    let whens = vec![(Expr::IsNull(key), Expr::Constant(Datum::Null))];
+    Some((Expr::Case { whens, otherwise: Box::new(Expr::Constant(Datum::Oid(number))) }, Kind::Oid.into()))
+}
+
+/// The only column of a function in FROM whose row is named as a value: `e` in `unnest(...) e (v)`.
+fn value_of_row(name: &Ident, scope: &Scope<'_>) -> Option<Ident> {
+    let alias = folded(name);
+    let is_it = |one: &Relation| one.is_named && one.is_value && one.alias == alias;
+    let (_, relation) = all_relations(scope).find(|(scope, one)| is_it(one) && scope.sees(one))?;
+    Some(Ident { value: relation.columns.first()?.name.clone(), quote_style: Some('"'), span: name.span })
+}
+
+/// What stands before the name of a column, or before `*`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Qualifier {
+    /// The name of a relation in FROM.
+    Alias(String),
+    /// A relation of a schema, which goes by its own name: one with an alias is not meant.
+    Own(u32),
+}
+
+impl Qualifier {
+    pub(super) fn is(&self, relation: &Relation) -> bool {
+        match self {
+            Qualifier::Alias(alias) => relation.is_named && *alias == relation.alias,
+            Qualifier::Own(oid) => relation.is_named && relation.own == Some(*oid),
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// The qualifier of these parts, folded; nothing if they name nothing that can stand in FROM.
+    pub(super) fn qualifier(&self, parts: &[String]) -> Option<Qualifier> {
+        match parts {
+            [alias] => Some(Qualifier::Alias(alias.clone())),
+            [schema, table] => self.relation_number(schema, table).map(Qualifier::Own),
+            [database, schema, table] if database == catalog::DATABASE => {
+                self.relation_number(schema, table).map(Qualifier::Own)
+            }
+            _ => None,
+        }
+    }
+
+    /// A column by its name: here, or in an enclosing query.
+    pub fn column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlResult<Typed> {
+        // Behind a point any word is a name.
+        if let [name] = parts
+            && name.quote_style.is_none()
+            && name.value.eq_ignore_ascii_case("default")
+        {
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, "DEFAULT is not allowed in this context");
+            return Err(self.at(error, name));
+        }
+        parts.first().map_or(Ok(()), |part| syntax::parse::check_name(self.source.text, part))?;
+        if scope.clause.get() == Clause::Default {
+            let message = "cannot use column reference in DEFAULT expression";
+            return Err(self.at(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), &parts[0]));
+        }
+        let qualifier = match parts {
+            [_] | [] => None,
+            [before @ .., _] => match self.qualifier(&before.iter().map(folded).collect::<Vec<_>>()) {
+                Some(qualifier) => Some(qualifier),
+                None => return Err(self.at(self.no_column(parts, scope), &parts[0])),
+            },
+        };
+        let mut level = 0;
+        let mut at = Some(scope);
+        while let Some(here) = at {
+            qualifier.as_ref().map_or(Ok(()), |qualifier| self.is_one(qualifier, here, &parts[0]))?;
+            if let Some((value, kind)) = self.column_here(parts, qualifier.as_ref(), here)? {
+                if let Expr::Column(slot) = value
+                    && !matches!(here.clause.get(), Clause::Aggregate | Clause::Filter)
+                {
+                    here.uses.borrow_mut().push((slot, parts[0].span.into()));
+                }
+                return Ok(Typed::new(outward(value, level), kind).at(parts[0].span.into()));
+            }
+            // A table's name hides those further out, whatever columns it has.
+            if let Some(qualifier) = &qualifier
+                && here.relations.iter().any(|one| qualifier.is(one) && here.sees(one))
+            {
+                break;
+            }
+            at = here.parent;
+            level += 1;
+        }
+        if let [name] = parts
+            && let Some(own) = value_of_row(name, scope)
+        {
+            return self.column(&[name.clone(), own], scope);
+        }
+        Err(self.at(self.no_column(parts, scope), &parts[0]))
+    }
+
+    /// Checks that a qualifier means no two tables of a FROM.
+    ///
+    /// # Errors
+    /// `42P09` if it does.
+    pub(super) fn is_one(&self, qualifier: &Qualifier, scope: &Scope<'_>, name: &Ident) -> SqlResult<()> {
+        let Qualifier::Alias(alias) = qualifier else { return Ok(()) };
+        if scope.relations.iter().filter(|one| qualifier.is(one) && scope.sees(one)).nth(1).is_none() {
+            return Ok(());
+        }
+        let message = format!("table reference \"{alias}\" is ambiguous");
+        Err(self.at(SqlError::new(SqlState::AMBIGUOUS_ALIAS, message), name))
+    }
+
+    fn no_column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlError {
+        let no_column = |name: String| SqlError::new(SqlState::UNDEFINED_COLUMN, name);
+        match parts {
+            [name] => {
+                let name = folded(name);
+                let relations = || all_relations(scope).map(|(_, relation)| relation);
+                if relations().any(|relation| relation.is_named && relation.alias == name) {
+                    return SqlError::unsupported("a whole row as a value");
+                }
+                let error = no_column(format!("column \"{name}\" does not exist"));
+                let has = |relation: &&Relation| relation.columns.iter().any(|column| column.name == name);
+                match relations().find(has) {
+                    Some(relation) if relation.is_named => error.hint(format!(
+                        "There is a column named \"{name}\" in table \"{}\", but it cannot be referenced from this part of the \
+                         query.",
+                        relation.alias
+                    )),
+                    _ => match super::near::hint(None, &name, scope) {
+                        Some(hint) => error.hint(hint),
+                        None => error,
+                    },
+                }
+            }
+            [database, _, _, _] if folded(database) != catalog::DATABASE => {
+                let all: Vec<String> = parts.iter().map(folded).collect();
+                let message = format!("cross-database references are not implemented: {}", all.join("."));
+                SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            }
+            [_, _, _, _, _, ..] => {
+                let all: Vec<String> = parts.iter().map(folded).collect();
+                let message = format!("improper qualified name (too many dotted names): {}", all.join("."));
+                SqlError::new(SqlState::SYNTAX_ERROR, message)
+            }
+            [before @ .., name] if let Some(table) = before.last().filter(|_| self.sees(before, scope)) => {
+                let (table, name) = (folded(table), folded(name));
+                let error = no_column(format!("column {table}.{name} does not exist"));
+                match super::near::hint(Some(&table), &name, scope) {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }
+            }
+            _ => {
+                let table = folded(&parts[parts.len().saturating_sub(2)]);
+                self.no_relation(&table, scope)
+            }
+        }
+    }
+
+    /// `42P01`: a table that is not in FROM, or not seen from here.
+    pub(super) fn no_relation(&self, table: &str, scope: &Scope<'_>) -> SqlError {
+        for (_, relation) in all_relations(scope) {
+            let is_table = relation.table.as_ref().is_some_and(|own| own.name == table);
+            if relation.alias != table && !is_table {
+                continue;
+            }
+            let message = format!("invalid reference to FROM-clause entry for table \"{table}\"");
+            let error = SqlError::new(SqlState::UNDEFINED_TABLE, message);
+            if relation.alias != table && self.sees_relation(&relation.alias, scope) {
+                return error.hint(format!("Perhaps you meant to reference the table alias \"{}\".", relation.alias));
+            }
+            return error.hint(format!(
+                "There is an entry for table \"{}\", but it cannot be referenced from this part of the query.",
+                relation.alias
+            ));
+        }
+        let message = format!("missing FROM-clause entry for table \"{table}\"");
+        SqlError::new(SqlState::UNDEFINED_TABLE, message)
+    }
+
+    /// The error of a query in FROM which names what stands beside it, and is not LATERAL.
+    pub(super) fn aside(&self, error: SqlError, scope: &Scope<'_>) -> SqlError {
+        let quoted = |message: &str, before: &str, after: &str| {
+            message.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).map(str::to_owned)
+        };
+        let beside = |of: &dyn Fn(&&Relation) -> bool| scope.relations.iter().filter(|one| one.is_named).find(of);
+        if let Some(table) = quoted(error.message(), "missing FROM-clause entry for table \"", "\"")
+            && beside(&|one| one.alias == table).is_some()
+        {
+            let better = self.no_relation(&table, scope);
+            return error.position().into_iter().fold(better, SqlError::at);
+        }
+        if let Some(column) = quoted(error.message(), "column \"", "\" does not exist")
+            && let Some(relation) = beside(&|one| one.columns.iter().any(|own| own.name == column))
+        {
+            return error.hint(format!(
+                "There is a column named \"{column}\" in table \"{}\", but it cannot be referenced from this part of the \
+                 query.",
+                relation.alias
+            ));
+        }
+        error
+    }
+
+    /// Says whether these parts of a name, without the column's, are those of a relation that is seen.
+    fn sees(&self, parts: &[Ident], scope: &Scope<'_>) -> bool {
+        let qualifier = self.qualifier(&parts.iter().map(folded).collect::<Vec<_>>());
+        let is_it = |of: &Qualifier| all_relations(scope).any(|(scope, one)| of.is(one) && scope.sees(one));
+        qualifier.as_ref().is_some_and(is_it)
+    }
+
+    fn sees_relation(&self, alias: &str, scope: &Scope<'_>) -> bool {
+        all_relations(scope).any(|(scope, one)| one.is_named && one.alias == alias && scope.sees(one))
+    }
+
+    fn column_here(
+        &self,
+        parts: &[Ident],
+        qualifier: Option<&Qualifier>,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Option<(Expr, SqlType)>> {
+        let Some(name) = parts.last().map(folded) else { return Ok(None) };
+        let is_meant = |relation: &&Relation| {
+            scope.sees(relation) && qualifier.map_or(relation.is_open, |qualifier| qualifier.is(relation))
+        };
+        let mut found = None;
+        for relation in scope.relations.iter().filter(is_meant) {
+            for (column, value) in relation.columns.iter().zip(&relation.values) {
+                if column.name != name {
+                    continue;
+                }
+                if found.is_some() {
+                    let message = format!("column reference \"{name}\" is ambiguous");
+                    return Err(self.at(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message), &parts[0]));
+                }
+                if relation.reach == (Reach::Lateral { is_allowed: false }) {
+                    let message = format!("invalid reference to FROM-clause entry for table \"{}\"", relation.alias);
+                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
+                        .detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.");
+                    return Err(self.at(error, &parts[0]));
+                }
+                found = Some((value.clone(), column.kind));
+                if let (Some(table), [.., own]) = (&relation.table, parts) {
+                    self.note(own.span, || Noted::Column(table.oid, column.number));
+                }
+                if let (Some(oid), [.., qualifier, _]) = (relation.own, parts) {
+                    self.note(qualifier.span, || Noted::Relation(oid));
+                }
+            }
+        }
+        if found.is_none() && name == "tableoid" {
+            return Ok(scope.relations.iter().filter(is_meant).find_map(tableoid));
+        }
+        Ok(found)
+    }
+}
+
+/// Those of a scope and the ones around it, with the scope.
+fn all_relations<'s>(scope: &'s Scope<'s>) -> impl Iterator<Item = (&'s Scope<'s>, &'s Relation)> {
+    let mut at = Some(scope);
+    let scopes = std::iter::from_fn(move || {
+        let scope = at?;
+        at = scope.parent;
+        Some(scope)
+    });
+    scopes.flat_map(|scope| scope.relations.iter().map(move |relation| (scope, relation)))
+}
+
+/// A value of a row so many queries out.
+fn outward(mut value: Expr, level: usize) -> Expr {
+    if level == 0 {
+        return value;
+    }
+    // Renaming never fails.
+    let _ = crate::plan::rewrite(&mut value, 0, &mut |expr, depth| {
+        if let Expr::Column(column) = expr
+            && depth == 0
+        {
+            *expr = Expr::Outer { level, column: *column };
+            return Ok(true);
+        }
+        Ok(false)
+    });
+    value
+}

@@ -1,0 +1,445 @@
+//! Grouping: `GROUP BY` with its sets, and the expressions behind it.
+//!
+//! A query's expressions are bound over the rows of `FROM`, as if there were no grouping; then what is a group, or depends on
+//! one, is replaced by its column of the grouped row, and what is left over is an error.
+//!
+//! **Invariant:** a grouped row is the groups, the aggregates, then with grouping sets the number of the set; behind any row
+//! stand the window functions' values, then the sets'.
+
+use super::calls::{AGGREGATES, GROUPINGS, SETS, WINDOWS};
+use super::select::Values;
+use super::subquery::unnested;
+use super::{Binder, Clause, Scope, settled};
+use crate::plan::{Expr, PLACEHOLDERS, Typed, rewrite, slots_of};
+use catalog::TableInfo;
+use sqlparser::ast::{self, FunctionArg, FunctionArgExpr};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::pulse;
+use std::sync::Arc;
+use types::Kind;
+use types::datum::Datum;
+use types::ops::Context;
+
+/// What rows are grouped by.
+pub(super) struct Grouping {
+    pub(super) groups: Vec<(Expr, Kind)>,
+    /// With grouping sets, the items of the select list or of ORDER BY that GROUP BY names by position, by output name or as they
+    /// are, each with its group.
+    /// Such an item is NULL where its group is not in the set, even if it is a constant or equal to another group.
+    named: Vec<(usize, usize)>,
+    /// As in [`crate::plan::Plan::Aggregate`].
+    pub(super) sets: Option<Vec<Vec<usize>>>,
+    /// Tables whose primary key is among the groups, and where their columns begin.
+    determined: Vec<(usize, Arc<TableInfo>)>,
+}
+
+/// Where what was collected stands in the row.
+pub(super) struct Layout {
+    pub(super) aggregates: usize,
+    /// Where the number of the grouping set is.
+    pub(super) set: Option<usize>,
+    pub(super) windows: usize,
+    pub(super) sets: usize,
+    /// For each call of `grouping` its value in each grouping set.
+    pub(super) groupings: Vec<Vec<i32>>,
+}
+
+/// Units of work of an expression that is compared with others.
+const COMPARED: usize = 256;
+
+/// Tells if a condition on groups says the same of each of their rows: it has no aggregate, and no value of its own making.
+pub(super) fn is_of_rows(condition: &Expr) -> bool {
+    fn is_collected(expr: &Expr) -> bool {
+        matches!(expr, Expr::Column(column) if PLACEHOLDERS <= *column) || expr.parts().into_iter().any(is_collected)
+    }
+    !condition.has_query() && !condition.is_volatile() && !is_collected(condition)
+}
+
+/// More sets than these are refused, as by PostgreSQL.
+const SETS_MAX: usize = 4096;
+const CUBE_MAX: usize = 12;
+
+impl Binder<'_> {
+    /// The groups: each by its expression, its number in the select list, or its name there.
+    pub(super) fn group_by(&self, groups: &[ast::Expr], items: &mut Values, scope: &Scope<'_>) -> SqlResult<Grouping> {
+        let has_sets = groups
+            .iter()
+            .any(|group| matches!(group, ast::Expr::GroupingSets(_) | ast::Expr::Rollup(_) | ast::Expr::Cube(_)));
+        let mut grouping = Grouping { groups: Vec::new(), named: Vec::new(), sets: None, determined: Vec::new() };
+        let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
+        for group in groups {
+            pulse::tick(COMPARED)?;
+            if !has_sets {
+                let parts = if let ast::Expr::Tuple(parts) = group { parts } else { std::slice::from_ref(group) };
+                for part in parts {
+                    self.group(part, items, scope, &mut grouping)?;
+                }
+                continue;
+            }
+            let choices: Vec<Vec<usize>> = match group {
+                ast::Expr::GroupingSets(all) => {
+                    let lists = self.group_lists(all, items, scope, &mut grouping)?;
+                    check_sets(sets.len(), lists.len())?;
+                    lists
+                }
+                ast::Expr::Rollup(all) => {
+                    let lists = self.group_lists(all, items, scope, &mut grouping)?;
+                    check_sets(sets.len(), lists.len() + 1)?;
+                    rollup(&lists)?
+                }
+                ast::Expr::Cube(all) => {
+                    let lists = self.group_lists(all, items, scope, &mut grouping)?;
+                    if CUBE_MAX < lists.len() {
+                        let message = "CUBE is limited to 12 elements";
+                        return Err(SqlError::new(SqlState("54011"), message));
+                    }
+                    let count = lists.len();
+                    check_sets(sets.len(), 1 << count)?;
+                    let subset = |bits: usize| {
+                        let chosen = (0..count).filter(|at| bits >> (count - 1 - at) & 1 == 1);
+                        chosen.flat_map(|at| lists[at].clone()).collect()
+                    };
+                    (0..1_usize << count).rev().map(subset).collect()
+                }
+                ast::Expr::Tuple(parts) => {
+                    let parts = parts.iter().map(|part| self.group(part, items, scope, &mut grouping));
+                    vec![parts.collect::<SqlResult<_>>()?]
+                }
+                group => vec![vec![self.group(group, items, scope, &mut grouping)?]],
+            };
+            let mut both = Vec::with_capacity(sets.len() * choices.len());
+            for set in &sets {
+                for choice in &choices {
+                    pulse::tick(set.len() + choice.len())?;
+                    both.push([&set[..], choice].concat());
+                }
+            }
+            sets = both;
+        }
+        for set in &mut sets {
+            set.sort_unstable();
+            set.dedup();
+        }
+        // Only groups that are in every set say what a row is.
+        let in_all = |at: usize| !has_sets || sets.iter().all(|set| set.contains(&at));
+        let has_column = |slot: usize| {
+            let is_it = |(group, _): &(Expr, Kind)| matches!(group, Expr::Column(at) if *at == slot);
+            grouping.groups.iter().enumerate().any(|(at, group)| in_all(at) && is_it(group))
+        };
+        grouping.determined = scope
+            .relations
+            .iter()
+            .filter_map(|relation| {
+                let table = relation.table.as_ref()?;
+                let key = &table.primary_key()?.columns;
+                let is_there = key.iter().all(|column| has_column(relation.first + column));
+                is_there.then(|| (relation.first, Arc::clone(table)))
+            })
+            .collect();
+        let width = items.columns.len();
+        for (item, _) in grouping.named.iter().filter(|(item, _)| *item < width) {
+            self.settle(items, *item)?;
+        }
+        if has_sets {
+            grouping.sets = Some(sets);
+        } else {
+            grouping.named.clear();
+        }
+        Ok(grouping)
+    }
+
+    fn group_lists(
+        &self,
+        lists: &[Vec<ast::Expr>],
+        items: &Values,
+        scope: &Scope<'_>,
+        grouping: &mut Grouping,
+    ) -> SqlResult<Vec<Vec<usize>>> {
+        lists
+            .iter()
+            .map(|list| {
+                let mut set = Vec::new();
+                for part in list {
+                    match part {
+                        ast::Expr::Tuple(parts) => {
+                            for part in parts {
+                                set.push(self.group(part, items, scope, grouping)?);
+                            }
+                        }
+                        ast::Expr::GroupingSets(_) | ast::Expr::Rollup(_) | ast::Expr::Cube(_) => {
+                            return Err(SqlError::unsupported("nested grouping sets"));
+                        }
+                        part => set.push(self.group(part, items, scope, grouping)?),
+                    }
+                }
+                Ok(set)
+            })
+            .collect()
+    }
+
+    /// The number of a group, which is added if it is new.
+    fn group(&self, group: &ast::Expr, items: &Values, scope: &Scope<'_>, grouping: &mut Grouping) -> SqlResult<usize> {
+        self.group_somewhere(group, items, scope, grouping).map_err(|error| self.at_expr(error, group))
+    }
+
+    fn group_somewhere(
+        &self,
+        group: &ast::Expr,
+        items: &Values,
+        scope: &Scope<'_>,
+        grouping: &mut Grouping,
+    ) -> SqlResult<usize> {
+        // A column of this query goes before a name of the select list, which goes before columns further out.
+        let own = match unnested(group) {
+            ast::Expr::Identifier(ident) => match self.column(std::slice::from_ref(ident), scope) {
+                Ok(column) if matches!(column.expr, Expr::Column(_) | Expr::Coalesce(_) | Expr::Cast { .. }) => {
+                    Some(column)
+                }
+                Err(error) if error.state() == SqlState::AMBIGUOUS_COLUMN => return Err(error),
+                Ok(_) | Err(_) => None,
+            },
+            _ => None,
+        };
+        let are_same = |a: usize, b: usize| self.are_same(&items.all[a], &items.all[b], scope);
+        let (typed, named) = match own {
+            Some(column) => (column, None),
+            None => match self.output_column("GROUP BY", group, &items.columns, are_same)? {
+                Some(at) => (Typed::new(items.all[at].clone(), items.columns[at].kind), Some(at)),
+                None => (self.expr(group, scope)?, None),
+            },
+        };
+        if super::functions::has_aggregate(&typed.expr) {
+            let message = format!("aggregate functions are not allowed in {}", Clause::GroupBy.name());
+            return Err(SqlError::new(SqlState::GROUPING_ERROR, message));
+        }
+        if super::window::has_window(&typed.expr) {
+            let message = "window functions are not allowed in GROUP BY";
+            return Err(SqlError::new(SqlState("42P20"), message));
+        }
+        if super::sets::has_set(&typed.expr) {
+            return Err(SqlError::unsupported("GROUP BY of a set"));
+        }
+        let (written, kind) = (typed.kind, settled(typed.kind));
+        self.groupable(kind.kind)?;
+        let value = self.coerce(typed, kind, Context::Implicit)?.expr;
+        // An expression means the first equal item of the select list or of ORDER BY, as in PostgreSQL.
+        let is_it = |(at, item): (usize, &Expr)| {
+            items.columns.get(at).is_none_or(|info| info.kind == written) && self.are_same(item, &value, scope)
+        };
+        let named = named.or_else(|| items.all.iter().enumerate().position(is_it));
+        let known = match named {
+            Some(item) => grouping.named.iter().find(|(own, _)| *own == item).map(|(_, group)| *group),
+            None => grouping.groups.iter().position(|(group, _)| self.are_same(group, &value, scope)),
+        };
+        let at = known.unwrap_or_else(|| {
+            grouping.groups.push((value, kind.kind));
+            grouping.groups.len() - 1
+        });
+        if let (Some(item), None) = (named, known) {
+            grouping.named.push((item, at));
+        }
+        Ok(at)
+    }
+
+    /// An item of the select list over the grouped rows, as by [`Binder::regroup`].
+    pub(super) fn regroup_item(
+        &self,
+        item: usize,
+        expr: &mut Expr,
+        grouping: &mut Grouping,
+        scope: &Scope<'_>,
+    ) -> SqlResult<()> {
+        match grouping.named.iter().find(|(own, _)| *own == item) {
+            Some((_, group)) => {
+                *expr = Expr::Column(*group);
+                Ok(())
+            }
+            None => self.regroup(expr, grouping, scope),
+        }
+    }
+
+    /// An expression over the rows of `FROM` as one over the grouped rows; aggregates keep their places.
+    pub(super) fn regroup(&self, expr: &mut Expr, grouping: &mut Grouping, scope: &Scope<'_>) -> SqlResult<()> {
+        let has_sets = grouping.sets.is_some();
+        rewrite(expr, 0, &mut |expr, depth| {
+            let column = match expr {
+                Expr::Column(column) if depth == 0 => Some(*column),
+                Expr::Outer { level, column } if *level == depth => Some(*column),
+                _ => None,
+            };
+            let at = match column {
+                Some(column) if PLACEHOLDERS <= column => return Ok(true),
+                Some(column) => {
+                    let is_it = |(group, _): &(Expr, Kind)| matches!(group, Expr::Column(at) if *at == column);
+                    match grouping.groups.iter().position(is_it) {
+                        Some(at) => at,
+                        None => match grouping.determines(column) {
+                            Some(kind) => grouping.add(column, kind),
+                            None => return Err(self.not_grouped(column, depth, scope)),
+                        },
+                    }
+                }
+                // Constants and parameters stay; anything else may be a group as a whole.
+                None if depth == 0 && !matches!(expr, Expr::Constant(_) | Expr::Parameter(_)) => {
+                    match grouping.groups.iter().position(|(group, _)| self.are_same(group, expr, scope)) {
+                        // The same for all rows, it is a value of its own where the sets do not mean the whole item, as
+                        // PostgreSQL 15 has it.
+                        Some(_) if has_sets && expr.has_query() && slots_of(expr).is_empty() => return Ok(false),
+                        Some(at) => at,
+                        None => return Ok(false),
+                    }
+                }
+                None => return Ok(false),
+            };
+            *expr = if depth == 0 { Expr::Column(at) } else { Expr::Outer { level: depth, column: at } };
+            Ok(true)
+        })
+    }
+
+    fn not_grouped(&self, column: usize, depth: usize, scope: &Scope<'_>) -> SqlError {
+        let name = scope.name_of(column);
+        let message = if depth == 0 {
+            format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function")
+        } else {
+            format!("subquery uses ungrouped column \"{name}\" from outer query")
+        };
+        let error = SqlError::new(SqlState::GROUPING_ERROR, message);
+        let place = scope.uses.borrow().iter().find(|(used, _)| *used == column).map(|(_, place)| *place);
+        self.at_place(error, place.unwrap_or_default())
+    }
+
+    /// `grouping(...)`, whose value is known when the groups are.
+    pub(super) fn grouping_call(&self, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Typed> {
+        let mut arguments = Vec::new();
+        for arg in args {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) = arg else {
+                return Err(SqlError::unsupported("this argument of GROUPING"));
+            };
+            arguments.push(self.expr(arg, scope)?);
+        }
+        if 31 < arguments.len() {
+            let message = "GROUPING must have fewer than 32 arguments";
+            return Err(SqlError::new(SqlState("54023"), message));
+        }
+        if !scope.clause.get().allows_aggregates() {
+            let message = format!("grouping operations are not allowed in {}", scope.clause.get().name());
+            return Err(SqlError::new(SqlState::GROUPING_ERROR, message));
+        }
+        let mut calls = scope.calls.borrow_mut();
+        calls.groupings.push(arguments);
+        Ok(Typed::new(Expr::Column(GROUPINGS + calls.groupings.len() - 1), Kind::Int4))
+    }
+
+    /// The values of `grouping` in each grouping set.
+    pub(super) fn grouping_values(
+        &self,
+        calls: &[Vec<Typed>],
+        grouping: &Grouping,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Vec<Vec<i32>>> {
+        let wrong = |argument: &Typed| {
+            let message = "arguments to GROUPING must be grouping expressions of the associated query level";
+            self.at_place(SqlError::new(SqlState::GROUPING_ERROR, message), argument.place)
+        };
+        let all = [(0..grouping.groups.len()).collect::<Vec<_>>()];
+        let sets = grouping.sets.as_deref().unwrap_or(&all);
+        calls
+            .iter()
+            .map(|arguments| {
+                let find = |argument: &Expr| {
+                    grouping.groups.iter().position(|(group, _)| self.are_same(group, argument, scope))
+                };
+                let places = arguments.iter().map(|one| find(&one.expr).ok_or_else(|| wrong(one)));
+                let places = places.collect::<SqlResult<Vec<_>>>()?;
+                let bits =
+                    |set: &Vec<usize>| places.iter().fold(0, |bits, place| bits << 1 | i32::from(!set.contains(place)));
+                Ok(sets.iter().map(bits).collect())
+            })
+            .collect()
+    }
+}
+
+/// Checks the number of sets before they are made: each of these together with each of those.
+///
+/// # Errors
+/// `54001`
+fn check_sets(sets: usize, choices: usize) -> SqlResult<()> {
+    if sets.saturating_mul(choices) <= SETS_MAX {
+        return Ok(());
+    }
+    let message = "too many grouping sets present (maximum 4096)";
+    Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message))
+}
+
+/// The sets of ROLLUP: all lists, then one fewer each time. A group that is there already adds nothing to a set.
+fn rollup(lists: &[Vec<usize>]) -> SqlResult<Vec<Vec<usize>>> {
+    let mut set = Vec::new();
+    let mut sets = vec![Vec::new()];
+    for list in lists {
+        for group in list {
+            pulse::tick(1 + set.len())?;
+            if !set.contains(group) {
+                set.push(*group);
+            }
+        }
+        sets.push(set.clone());
+    }
+    sets.reverse();
+    Ok(sets)
+}
+
+impl Grouping {
+    /// The kind of a column that the groups determine.
+    fn determines(&self, column: usize) -> Option<Kind> {
+        self.determined.iter().find_map(|(first, table)| {
+            let column = table.columns.get(column.checked_sub(*first)?)?;
+            Some(column.kind.kind)
+        })
+    }
+
+    /// Such a column: one more group changes nothing.
+    fn add(&mut self, column: usize, kind: Kind) -> usize {
+        let at = self.groups.len();
+        self.groups.push((Expr::Column(column), kind));
+        self.sets.iter_mut().flatten().for_each(|set| set.push(at));
+        at
+    }
+}
+
+impl Layout {
+    /// Puts columns in the places of what was collected.
+    pub(super) fn place(&self, expr: &mut Expr) -> SqlResult<()> {
+        rewrite(expr, 0, &mut |expr, depth| {
+            let column = match expr {
+                Expr::Column(column) if depth == 0 => *column,
+                Expr::Outer { level, column } if *level == depth => *column,
+                _ => return Ok(false),
+            };
+            let at = |column: usize| {
+                if depth == 0 { Expr::Column(column) } else { Expr::Outer { level: depth, column } }
+            };
+            if GROUPINGS <= column {
+                *expr = self.grouping(column - GROUPINGS, &at);
+            } else if SETS <= column {
+                *expr = at(self.sets + column - SETS);
+            } else if WINDOWS <= column {
+                *expr = at(self.windows + column - WINDOWS);
+            } else if AGGREGATES <= column {
+                *expr = at(self.aggregates + column - AGGREGATES);
+            }
+            Ok(true)
+        })
+    }
+
+    fn grouping(&self, call: usize, at: &dyn Fn(usize) -> Expr) -> Expr {
+        let number = |value: i32| Expr::Constant(Datum::Int4(value));
+        let values = self.groupings.get(call).map_or(&[][..], Vec::as_slice);
+        let Some(set) = self.set else { return number(values.first().copied().unwrap_or(0)) };
+        let when = |(own, value): (usize, &i32)| {
+            let arguments = Box::new([at(set), number(own as i32)]);
+            (Expr::IsSame { kind: Kind::Int4, arguments }, number(*value))
+        };
+        let whens = values.iter().enumerate().map(when).collect();
+        Expr::Case { whens, otherwise: Box::new(number(0)) }
+    }
+}

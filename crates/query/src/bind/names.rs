@@ -1,0 +1,202 @@
+//! What names of relations stand for.
+//!
+//! **Invariant:** a name without a schema is the first one of the search path; one that is not there is `42P01`, or `3F000` if not even its
+//! schema is.
+
+use super::{Binder, Bound, Views};
+use crate::plan::ColumnInfo;
+use crate::plan::{Expr, Plan};
+use catalog::{DATABASE, Relation, TableInfo, ViewInfo};
+use sqlparser::ast;
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::sync::Arc;
+use types::datum::Datum;
+
+/// A name with its schema, if it says one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qualified {
+    pub schema: Option<String>,
+    pub name: String,
+}
+
+impl Binder<'_> {
+    /// Takes a name apart.
+    ///
+    /// # Errors
+    /// Another database's, too many parts.
+    pub fn qualified(&self, name: &ast::ObjectName) -> SqlResult<Qualified> {
+        for part in &name.0 {
+            if let ast::ObjectNamePart::Identifier(ident) = part {
+                syntax::parse::check_name(self.source.text, ident)?;
+            }
+        }
+        let mut parts = self.name_parts(name)?;
+        if parts.len() == 3 && parts[0] == DATABASE {
+            parts.remove(0);
+        }
+        match &mut parts[..] {
+            [name] => Ok(Qualified { schema: None, name: std::mem::take(name) }),
+            [schema, name] => Ok(Qualified { schema: Some(std::mem::take(schema)), name: std::mem::take(name) }),
+            parts if parts.len() == 3 => {
+                let message = format!("cross-database references are not implemented: \"{}\"", parts.join("."));
+                Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), name))
+            }
+            parts => {
+                let message = format!("improper qualified name (too many dotted names): {}", parts.join("."));
+                Err(self.at_name(SqlError::new(SqlState::SYNTAX_ERROR, message), name))
+            }
+        }
+    }
+
+    /// The relation of this name, if there is one.
+    pub fn find(&self, name: &Qualified) -> Option<&Relation> {
+        match &name.schema {
+            Some(schema) => self.catalog.relation_in(schema, &name.name),
+            None => self.catalog.relation(self.path, &name.name),
+        }
+    }
+
+    /// The system's table of this name, if that is what it stands for: the system's schema is searched first, unless the path
+    /// says otherwise.
+    pub fn system_table(&self, name: &Qualified) -> Option<Arc<catalog::SystemTable>> {
+        let find = |schema: &str| catalog::system::find(schema, &name.name, self.env.seen().map(Arc::as_ref));
+        if let Some(schema) = &name.schema {
+            return find(schema);
+        }
+        let implied = !self.path.iter().any(|schema| schema == types::PG_CATALOG);
+        if let Some(table) = implied.then(|| find(types::PG_CATALOG)).flatten() {
+            return Some(table);
+        }
+        for schema in self.path {
+            if self.catalog.relation_in(schema, &name.name).is_some() {
+                return None;
+            }
+            if let Some(table) = find(schema) {
+                return Some(table);
+            }
+        }
+        None
+    }
+
+    /// The relation of this name.
+    ///
+    /// # Errors
+    /// `42P01`, or `3F000` if not even the schema is there, both without a place, as commands tell of them.
+    pub fn relation_named(&self, name: &ast::ObjectName) -> SqlResult<&Relation> {
+        let found = self.relation_in_query(name);
+        let qualified = found.is_err().then(|| self.qualified(name)).transpose()?;
+        if let Some(Qualified { schema: Some(schema), .. }) = qualified
+            && self.catalog.schema(&schema).is_none()
+        {
+            let message = format!("schema \"{schema}\" does not exist");
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
+        }
+        found.map_err(SqlError::nowhere)
+    }
+
+    /// The relation of this name, as queries and changes of rows tell of it if it is not there.
+    ///
+    /// # Errors
+    /// `42P01`, with its place.
+    pub(crate) fn relation_in_query(&self, name: &ast::ObjectName) -> SqlResult<&Relation> {
+        let wanted = self.qualified(name)?;
+        if self.system_table(&wanted).is_some() {
+            let message = format!("permission denied: \"{}\" is a system catalog", wanted.name);
+            return Err(SqlError::new(SqlState("42501"), message));
+        }
+        let found = self.find(&wanted).ok_or_else(|| self.at_name(no_relation(&wanted), name))?;
+        if let Relation::Table(table) = found {
+            self.names(table);
+        }
+        Ok(found)
+    }
+
+    /// Whether a schema has such a relation, the system's included.
+    pub(super) fn relation_number(&self, schema: &str, name: &str) -> Option<u32> {
+        let system = || catalog::system::find(schema, name, self.env.seen().map(Arc::as_ref)).map(|table| table.oid);
+        self.catalog.relation_in(schema, name).map(Relation::oid).or_else(system)
+    }
+
+    /// One row of a table as names see it.
+    pub fn row_of(&self, name: &str, columns: Vec<ColumnInfo>) -> super::Relation {
+        super::Relation::new(name, columns, 0, None)
+    }
+
+    /// A view's query. Its names are looked up as they were when it was made.
+    ///
+    /// # Errors
+    /// `42P17`: the view is reached by its own query.
+    pub fn view(&self, view: &ViewInfo) -> SqlResult<Bound> {
+        let outer = match &self.views {
+            Views::Expanded(outer) => outer,
+            Views::Opaque => {
+                let column = |(at, (name, kind)): (usize, &(String, types::SqlType))| ColumnInfo {
+                    name: name.clone(),
+                    kind: *kind,
+                    table: view.oid,
+                    number: at as i16 + 1,
+                };
+                // Nobody runs it, but plans may be compared: it says which view this is.
+                let which = view.columns.iter().map(|_| Expr::Constant(Datum::Oid(view.oid))).collect();
+                let columns = view.columns.iter().enumerate().map(column).collect();
+                return Ok(Bound::new(Plan::Values(vec![which]), columns));
+            }
+        };
+        if outer.contains(&view.oid) {
+            let message = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
+            return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message).nowhere());
+        }
+        let inner = Binder::new(self.catalog, &view.path, &view.text, self.env, Vec::new());
+        let views = Views::Expanded(outer.iter().copied().chain([view.oid]).collect());
+        let inner = Binder { views, ..inner };
+        inner.may_pull.set(true);
+        let bound = inner.query(&view.query, None);
+        inner.take_tables().iter().for_each(|table| self.names(table));
+        let mut bound = bound?;
+        let height = inner.height.get() + 1;
+        statement::stack::check_queries(height)?;
+        self.height.set(self.height.get().max(height));
+        if bound.columns.len() != view.columns.len() {
+            let message = format!("view \"{}\" does not have the columns any more that it was made with", view.name);
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, message));
+        }
+        for ((at, column), (name, kind)) in bound.columns.iter_mut().enumerate().zip(&view.columns) {
+            column.name.clone_from(name);
+            column.kind = *kind;
+            (column.table, column.number) = (view.oid, at as i16 + 1);
+        }
+        Ok(bound)
+    }
+
+    /// The table of this name, to be changed or locked.
+    ///
+    /// # Errors
+    /// `42P01`; `42809` when it is no table.
+    pub fn table(&self, name: &ast::ObjectName) -> SqlResult<Arc<TableInfo>> {
+        a_table(self.relation_named(name)?)
+    }
+
+    /// The same, as statements that change rows tell of it.
+    pub(super) fn table_in_query(&self, name: &ast::ObjectName) -> SqlResult<Arc<TableInfo>> {
+        a_table(self.relation_in_query(name)?)
+    }
+}
+
+/// `42P01` for this name.
+pub fn no_relation(name: &Qualified) -> SqlError {
+    let full = match &name.schema {
+        Some(schema) => format!("{schema}.{}", name.name),
+        None => name.name.clone(),
+    };
+    SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{full}\" does not exist"))
+}
+
+fn a_table(relation: &Relation) -> SqlResult<Arc<TableInfo>> {
+    match relation {
+        Relation::Table(table) => Ok(Arc::clone(table)),
+        other => {
+            let message = format!("\"{}\" is not a table", other.name());
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+        }
+    }
+}

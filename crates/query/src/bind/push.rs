@@ -1,0 +1,267 @@
+//! Conditions on the columns of a subquery of `FROM` are asked within it, as PostgreSQL's `subquery_push_qual` does: what they
+//! exclude is not computed.
+//!
+//! **Invariant:** a condition goes only below what says the same of each row without the rows that it excludes: below a window
+//! only if it looks at nothing but the partition, below groups only if it looks at nothing but them, and never below a limit.
+
+use super::access::{self, Wanted};
+use super::from::{Group, Item, ItemSource, all_of, split};
+use crate::plan::{Access, Expr, Plan, SetOperation, Slots, Source, Step, is_same, rewrite, slots_of, visit};
+use statement::error::SqlResult;
+
+/// Asks of these conditions within the subqueries what looks at one of those alone.
+pub(super) fn push_down(group: &mut Group, conditions: &mut Vec<Expr>) {
+    for item in &mut group.items {
+        let Item { source, first, width, outer, needs: _ } = item;
+        let ItemSource::Query { plan, is_lateral: false } = source else { continue };
+        let (own, mut pushed) = (Slots::range(*first, *width), Vec::new());
+        let mut take = |conditions: &mut Vec<Expr>| {
+            conditions.retain(|condition| {
+                let slots = slots_of(condition);
+                let is_own = !slots.is_empty() && !slots.looks_out && slots.is_within(&own);
+                if !is_own || condition.has_query() || condition.is_volatile() {
+                    return true;
+                }
+                let mut within = condition.clone();
+                let is_taken = moved(&mut within, *first) && takes(plan, &within);
+                if is_taken {
+                    pushed.push(within);
+                }
+                !is_taken
+            });
+        };
+        match outer {
+            None => {
+                take(&mut group.conditions);
+                take(conditions);
+            }
+            Some(outer) => {
+                outer.on = std::mem::take(&mut outer.on).into_iter().flat_map(split).collect();
+                take(&mut outer.on);
+            }
+        }
+        push(plan, pushed, false);
+    }
+}
+
+/// Makes a condition on a row one on the columns that begin there.
+fn moved(condition: &mut Expr, first: usize) -> bool {
+    replaced(condition, &|column| column.checked_sub(first).map(Expr::Column))
+}
+
+/// Puts values in the places of columns. An expression without queries.
+fn replaced(expr: &mut Expr, value: &dyn Fn(usize) -> Option<Expr>) -> bool {
+    let mut is_whole = true;
+    let done: SqlResult<()> = rewrite(expr, 0, &mut |expr, _| {
+        let Expr::Column(column) = expr else { return Ok(false) };
+        match value(*column) {
+            Some(value) => *expr = value,
+            None => is_whole = false,
+        }
+        Ok(true)
+    });
+    done.is_ok() && is_whole
+}
+
+/// A condition on rows made of these values, asked of the rows that those are made of; nothing if it would compute one again that
+/// takes long, or that may be another.
+fn below(condition: &Expr, values: &[&Expr]) -> Option<Expr> {
+    let slots = slots_of(condition);
+    let is_plain = |(at, value): (usize, &&Expr)| !(slots.has(at) && (value.is_volatile() || value.has_query()));
+    let mut below = condition.clone();
+    let is_made = values.iter().enumerate().all(is_plain)
+        && replaced(&mut below, &|column| values.get(column).map(|value| (*value).clone()));
+    is_made.then_some(below)
+}
+
+/// Tells whether a condition on the rows of a plan can be asked within it.
+fn takes(plan: &Plan, condition: &Expr) -> bool {
+    match plan {
+        Plan::Project { input, columns } => {
+            if let Plan::Windows { input: _, calls } = &**input {
+                let slots = slots_of(condition);
+                let is_of_partitions = |(at, column): (usize, &Expr)| {
+                    // Of a query that is copied only one of the copies is the partition.
+                    let is_partition = |(value, _): &(Expr, _)| is_same(value, column, None);
+                    !slots.has(at) || calls.iter().all(|call| call.partition.iter().any(is_partition))
+                };
+                if !columns.iter().enumerate().all(is_of_partitions) {
+                    return false;
+                }
+            }
+            below(condition, &columns.iter().collect::<Vec<_>>()).is_some_and(|below| takes(input, &below))
+        }
+        // What it looks at is the partition.
+        Plan::Windows { input, calls: _ } | Plan::Sort { input, keys: _, is_given: _ } => takes(input, condition),
+        Plan::Distinct { input, kinds } => {
+            let is_of_values = !slots_of(condition).reaches(kinds.len());
+            is_of_values && matches!(**input, Plan::Project { .. }) && takes(input, condition)
+        }
+        Plan::Set { left, right, operation: SetOperation::Union | SetOperation::Intersect, all: _, kinds: _ } => {
+            takes(left, condition) && takes(right, condition)
+        }
+        Plan::Unit | Plan::Joins(_) | Plan::Filter { .. } | Plan::Aggregate { .. } => true,
+        // Fewer rows would be others, or more than one query reads them, or nothing is computed of them. PostgreSQL leaves EXCEPT
+        // alone, too.
+        Plan::Values(_)
+        | Plan::Sets { .. }
+        | Plan::Set { operation: SetOperation::Except, .. }
+        | Plan::DistinctOn { .. }
+        | Plan::Limit { .. }
+        | Plan::Ties { .. }
+        | Plan::Lock { .. }
+        | Plan::System(_)
+        | Plan::Shared { .. }
+        | Plan::Recursive(_)
+        | Plan::Working(_)
+        | Plan::Modified(_)
+        | Plan::Modifying { .. } => false,
+    }
+}
+
+/// Asks conditions within a plan that takes each of them. All at once: at each place they are put in order once, and an index is
+/// chosen by all of them. The rows may be wanted in the order in which an index gives them.
+fn push(plan: &mut Plan, conditions: Vec<Expr>, is_ordered: bool) {
+    if conditions.is_empty() {
+        return;
+    }
+    let here = match plan {
+        Plan::Project { input, columns } => {
+            let values: Vec<&Expr> = columns.iter().collect();
+            let (within, here) = moved_below(conditions, |condition| below(condition, &values));
+            push(input, within, is_ordered);
+            here
+        }
+        Plan::Windows { input, calls: _ } | Plan::Distinct { input, kinds: _ } => {
+            return push(input, conditions, is_ordered);
+        }
+        Plan::Sort { input, keys: _, is_given } => return push(input, conditions, is_ordered || *is_given),
+        Plan::Set { left, right, operation: SetOperation::Union | SetOperation::Intersect, all: _, kinds: _ } => {
+            push(left, conditions.clone(), is_ordered);
+            return push(right, conditions, is_ordered);
+        }
+        Plan::Aggregate { input, groups, sets: None, calls: _ } if !groups.is_empty() => {
+            let values: Vec<&Expr> = groups.iter().map(|(group, _)| group).collect();
+            let of_groups = |condition: &Expr| {
+                let is_of_groups = !slots_of(condition).reaches(values.len());
+                is_of_groups.then(|| below(condition, &values)).flatten().filter(|below| takes(input, below))
+            };
+            let (within, here) = moved_below(conditions, of_groups);
+            push(input, within, is_ordered);
+            here
+        }
+        Plan::Filter { input, condition: own } => {
+            let (within, here) = if let Plan::Aggregate { groups, .. } = &**input {
+                conditions.into_iter().partition(|condition| !slots_of(condition).reaches(groups.len()))
+            } else {
+                (Vec::new(), conditions)
+            };
+            push(input, within, is_ordered);
+            if !here.is_empty() {
+                let before = std::mem::replace(own, Expr::And(Vec::new()));
+                *own = Expr::And(cheapest_first(split(before).into_iter().chain(here).collect()));
+            }
+            return;
+        }
+        Plan::Joins(joins) => match (&mut joins.steps[..], is_ordered) {
+            ([step], false) => search(step, conditions),
+            _ => conditions,
+        },
+        // A filter above it is right for any plan.
+        _ => conditions,
+    };
+    if let Some(condition) = all_of(cheapest_first(here)) {
+        let input = Box::new(std::mem::replace(plan, Plan::Unit));
+        *plan = Plan::Filter { input, condition };
+    }
+}
+
+/// Conditions as they are asked further down, and those that are not.
+fn moved_below(conditions: Vec<Expr>, below: impl Fn(&Expr) -> Option<Expr>) -> (Vec<Expr>, Vec<Expr>) {
+    let (mut within, mut here) = (Vec::new(), Vec::new());
+    for condition in conditions {
+        match below(&condition) {
+            Some(below) => within.push(below),
+            None => here.push(condition),
+        }
+    }
+    (within, here)
+}
+
+/// Asks the conditions of the rows of one table, which an index may find by them. Returns them if it is something else.
+fn search(step: &mut Step, conditions: Vec<Expr>) -> Vec<Expr> {
+    let Step { source: Source::Table { table, access, .. }, is_outer: false, on, first, kept: None, .. } = step else {
+        return conditions;
+    };
+    let own = on.take().map(split).unwrap_or_default();
+    let all = cheapest_first(own.into_iter().chain(conditions.into_iter().flat_map(split)).collect());
+    if matches!(access, Access::All | Access::Index { .. }) {
+        let wanted = Wanted { table, first: *first, known: &Slots::default() };
+        *access = access::choose(&wanted, &all.iter().collect::<Vec<_>>()).0;
+    }
+    *on = all_of(all);
+    Vec::new()
+}
+
+/// Conditions in the order in which they are asked: as by PostgreSQL's `order_qual_clauses`, what computes less comes first.
+pub(super) fn cheapest_first(mut conditions: Vec<Expr>) -> Vec<Expr> {
+    const QUERY: usize = 1_000_000;
+    let cost = |condition: &Expr| {
+        let mut cost = 0;
+        #[cfg(test)]
+        tests::JUDGED.set(tests::JUDGED.get() + 1);
+        visit(condition, 0, &mut |part, depth| {
+            // In halves, as a list is gone through by half.
+            cost += match part {
+                _ if 0 < depth => 0,
+                Expr::Call { .. } | Expr::Cast { .. } | Expr::IsSame { .. } | Expr::Extreme { .. } => 2,
+                Expr::InList { list, .. } => list.len(),
+                Expr::Quantified { .. } => 10,
+                Expr::Scalar(_) | Expr::Exists(_) | Expr::InQuery { .. } | Expr::ArrayQuery(_) => QUERY,
+                _ => 0,
+            };
+        });
+        cost
+    };
+    conditions.sort_by_cached_key(cost);
+    conditions
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::bind::Binder;
+    use catalog::Catalog;
+    use std::cell::Cell;
+    use types::ops::NoSession;
+
+    thread_local! {
+        /// Conditions whose cost was computed.
+        pub(super) static JUDGED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Goal: the work is linear in the number of conditions. Method: how often one of them is judged.
+    #[test]
+    fn many_conditions_are_put_in_order_once() {
+        let catalog = Catalog::default().current();
+        for query in [
+            "select a, b from (values (1, 2)) t (a, b) offset 0",
+            "select a, count(*) b from (values (1, 2)) t (a, b) group by a",
+            "select a, b, rank() over (partition by a) from (values (1, 2)) t (a, b)",
+            "select distinct a, b from (values (1, 2)) t (a, b)",
+            "select a, b from (values (1, 2)) t (a, b) union select b, a from (values (1, 2)) t (a, b)",
+            "select x.a, y.b from (values (1)) x (a), (values (2)) y (b)",
+        ] {
+            let count = 200;
+            let conditions: Vec<String> = (0..count).map(|at| format!("a + {at} > {at}")).collect();
+            JUDGED.set(0);
+            let text = format!("select * from ({query}) q where {}", conditions.join(" and "));
+            let bound = statement::stack::bounded(|| {
+                let parsed = syntax::parse::parse(&text)?;
+                let sqlparser::ast::Statement::Query(tree) = &parsed[0].tree else { panic!("{text}") };
+                Binder::new(&catalog, &[], &text, &NoSession, Vec::new()).query(tree, None).map(drop)
+            });
+            bound.expect(query);
+            assert!((count..=4 * count).contains(&JUDGED.get()), "{query}: {} were judged", JUDGED.get());
+        }
+    }
+}

@@ -1,0 +1,624 @@
+//! `SELECT`.
+//!
+//! **Invariant:** the parts of a query are bound over the rows of `FROM`; then come grouping, sets, and the order, each in a
+//! plan above the one before.
+
+use super::calls::Calls;
+use super::from::{Group, all_of, joined_steps, split};
+use super::group::{Grouping, Layout};
+use super::pull::{Simple, is_volatile, pull_up};
+use super::query::{Tail, limited};
+use super::steps::put_in_order;
+use super::window::window_parts;
+use super::{Binder, Bound, Clause, Scope, settled};
+use crate::plan::ColumnInfo;
+use crate::plan::{
+    AggregateCall, Expr, Hold, Joins, Lock, Place, Plan, SetOperation, Slots, SortKey, Typed, WindowCall, slots_of,
+};
+use engine::{RowLock, TableLock, Wait};
+use sqlparser::ast::{self, Spanned};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
+use std::sync::Arc;
+use syntax::parse::rewrite::{NO_KEY_UPDATE, mark};
+use types::datum::Datum;
+use types::ops::Context;
+use types::{Kind, SqlType};
+
+/// What is computed of each row: the select list, and behind it what only the order wants.
+pub(super) struct Values {
+    pub(super) columns: Vec<ColumnInfo>,
+    pub(super) all: Vec<Expr>,
+}
+
+impl Values {
+    /// Where a value stands; it is added if it is not there.
+    fn place(&mut self, value: Expr, is_same: impl Fn(&Expr, &Expr) -> bool) -> usize {
+        self.all.iter().position(|own| is_same(own, &value)).unwrap_or_else(|| {
+            self.all.push(value);
+            self.all.len() - 1
+        })
+    }
+}
+
+impl Binder<'_> {
+    pub(super) fn select(&self, select: &ast::Select, tail: Tail<'_>, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
+        let ast::Select {
+            select_token: _,
+            optimizer_hints,
+            distinct,
+            select_modifiers,
+            top,
+            top_before_distinct: _,
+            projection,
+            exclude,
+            into,
+            from,
+            lateral_views,
+            prewhere,
+            selection,
+            connect_by,
+            group_by,
+            cluster_by,
+            distribute_by,
+            sort_by,
+            having,
+            named_window,
+            qualify,
+            window_before_qualify: _,
+            value_table_mode,
+            flavor,
+        } = select;
+        refuse!(
+            !optimizer_hints.is_empty() => "an optimizer hint", select_modifiers.is_some() => "a modifier of SELECT",
+            top.is_some() => "TOP", exclude.is_some() => "EXCLUDE", into.is_some() => "SELECT INTO",
+            !lateral_views.is_empty() => "LATERAL VIEW", prewhere.is_some() => "PREWHERE",
+            !connect_by.is_empty() => "CONNECT BY", !cluster_by.is_empty() => "CLUSTER BY",
+            !distribute_by.is_empty() => "DISTRIBUTE BY", !sort_by.is_empty() => "SORT BY",
+            qualify.is_some() => "QUALIFY",
+            value_table_mode.is_some() => "SELECT AS", *flavor != ast::SelectFlavor::Standard => "FROM before SELECT",
+        );
+        let ast::GroupByExpr::Expressions(groups, modifiers) = group_by else {
+            return Err(SqlError::unsupported("GROUP BY ALL"));
+        };
+        refuse!(!modifiers.is_empty() => "a modifier of GROUP BY");
+        let may_pull = self.may_pull.take();
+        let mut scope = Scope::inside(parent);
+        let mut tree = self.from(from, &mut scope)?;
+        self.check_windows(named_window)?;
+        scope.windows = named_window.clone();
+        let scope = scope;
+        let inside = |clause: Clause| scope.clause.set(clause);
+
+        inside(Clause::SelectList);
+        let (columns, all) = self.projection(projection, &scope)?.into_iter().unzip();
+        let mut values = Values { columns, all };
+        self.add_names(scope.relations.iter().map(|relation| &relation.alias));
+        self.add_names(values.columns.iter().map(|column| &column.name));
+        inside(Clause::Where);
+        let mut selection = match selection {
+            Some(selection) => {
+                let condition = self.expr(selection, &scope)?;
+                split(self.condition(condition, "WHERE")?)
+            }
+            None => Vec::new(),
+        };
+        inside(Clause::Having);
+        let mut having = match having {
+            Some(having) => {
+                let condition = self.expr(having, &scope)?;
+                Some(self.condition(condition, "HAVING")?)
+            }
+            None => None,
+        };
+        let is_distinct = matches!(distinct, Some(ast::Distinct::Distinct));
+        inside(Clause::OrderBy);
+        let mut keys = self.order(tail.order, &mut values, is_distinct, &scope)?;
+        inside(Clause::GroupBy);
+        let mut grouping = self.group_by(groups, &mut values, &scope)?;
+        inside(Clause::DistinctOn);
+        let on = match distinct {
+            Some(ast::Distinct::On(on)) => Some(self.distinct_on(on, &mut values, &mut keys, &scope)?),
+            None | Some(ast::Distinct::All | ast::Distinct::Distinct) => None,
+        };
+        inside(Clause::Other);
+
+        let calls = scope.calls.take();
+        let is_grouped = !groups.is_empty() || having.is_some() || !calls.aggregates.is_empty();
+        if !calls.aggregates.is_empty() && tree.has_working() {
+            let message = "aggregate functions are not allowed in a recursive query's recursive term";
+            let error = SqlError::new(SqlState("42P19"), message);
+            return Err(match calls.aggregates.first() {
+                Some((written, ..)) => self.at_name(error, &written.name),
+                None => error,
+            });
+        }
+        let locks = self.locks(tail.locks, &scope, &tree)?;
+        if let Some(clause) = tail.locks.first() {
+            let word = lock_word(clause);
+            let not_with = |what: &str| {
+                let message = format!("{word} is not allowed with {what}");
+                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+            };
+            if distinct.as_ref().is_some_and(|distinct| !matches!(distinct, ast::Distinct::All)) {
+                return not_with("DISTINCT clause");
+            }
+            if !groups.is_empty() {
+                return not_with("GROUP BY clause");
+            }
+            if having.is_some() {
+                return not_with("HAVING clause");
+            }
+            if is_grouped {
+                return not_with("aggregate functions");
+            }
+            if !calls.windows.is_empty() {
+                return not_with("window functions");
+            }
+            if !calls.sets.is_empty() {
+                return not_with("set-returning functions in the target list");
+            }
+        }
+        // Rows that have changed before they are locked are judged anew by all that made them rows of the result.
+        let (joins, condition) = match locks.is_empty() {
+            true => (Vec::new(), None),
+            false => (tree.outer_joins(), all_of(selection.iter().chain(&tree.conditions).cloned().collect())),
+        };
+
+        let Calls { aggregates, windows, mut sets, groupings } = calls;
+        let mut windows: Vec<WindowCall> = windows.into_iter().map(|(_, call, _)| call).collect();
+        let mut layout =
+            Layout { aggregates: 0, set: None, windows: scope.width, sets: scope.width, groupings: Vec::new() };
+        let mut aggregates: Vec<_> = aggregates.into_iter().map(|(_, call, _)| call).collect();
+        let of_rows = match grouping.sets {
+            None => having.iter().cloned().flat_map(split).filter(super::group::is_of_rows).collect(),
+            Some(_) => Vec::new(),
+        };
+        if is_grouped {
+            let more = sets.iter_mut().flat_map(|set| &mut set.arguments);
+            let more = more.chain(windows.iter_mut().flat_map(window_parts));
+            for (at, expr) in values.all.iter_mut().enumerate() {
+                self.regroup_item(at, expr, &mut grouping, &scope)?;
+            }
+            for expr in having.iter_mut().chain(more) {
+                self.regroup(expr, &mut grouping, &scope)?;
+            }
+            layout.groupings = self.grouping_values(&groupings, &grouping, &scope)?;
+            layout.aggregates = grouping.groups.len();
+            layout.windows = layout.aggregates + aggregates.len();
+            if grouping.sets.is_some() {
+                layout.set = Some(layout.windows);
+                layout.windows += 1;
+            }
+            layout.sets = layout.windows;
+        } else if !groupings.is_empty() {
+            let message = "arguments to GROUPING must be grouping expressions of the associated query level";
+            let place = groupings.iter().flatten().next().map_or(Place::NOWHERE, |first| first.place);
+            return Err(self.at_place(SqlError::new(SqlState::GROUPING_ERROR, message), place));
+        }
+        // What it excludes is not computed, so nothing in it fails.
+        selection.extend(of_rows);
+        let width = {
+            let mut over_row: Vec<&mut Expr> = selection.iter_mut().collect();
+            if is_grouped {
+                over_row.extend(grouping.groups.iter_mut().map(|(group, _)| group));
+            } else {
+                over_row.extend(&mut values.all);
+                over_row.extend(sets.iter_mut().flat_map(|set| &mut set.arguments));
+                over_row.extend(windows.iter_mut().flat_map(window_parts));
+            }
+            over_row.extend(aggregates.iter_mut().flat_map(super::functions::call_parts));
+            pull_up(&mut tree, &mut over_row, locks.is_empty())?.width(scope.width)
+        };
+        if !is_grouped {
+            layout.windows = width;
+        }
+        layout.sets = layout.windows + windows.len();
+        // References of subqueries in these to aggregates of this query, too.
+        let below = selection.iter_mut().chain(aggregates.iter_mut().flat_map(super::functions::call_parts));
+        let more = sets.iter_mut().flat_map(|set| &mut set.arguments).chain(windows.iter_mut().flat_map(window_parts));
+        for expr in values.all.iter_mut().chain(&mut having).chain(more).chain(below) {
+            layout.place(expr)?;
+        }
+
+        let is_plain = matches!(distinct, None | Some(ast::Distinct::All)) && tail.locks.is_empty() && keys.is_empty();
+        let is_whole = tail.limit.is_none() && tail.offset.is_none() && !tail.with_ties && !from.is_empty();
+        if may_pull
+            && is_plain
+            && is_whole
+            && !is_grouped
+            && windows.is_empty()
+            && sets.is_empty()
+            && !tree.has_working()
+            && !values.all.iter().chain(&selection).any(Expr::is_volatile)
+            && !is_volatile(&tree)
+        {
+            let Values { columns, all } = values;
+            let simple = Box::new(Simple { group: tree, conditions: selection, columns: all, width });
+            return Ok(Bound { simple: Some(simple), ..Bound::new(Plan::Unit, columns) });
+        }
+
+        // What is looked at of the rows of FROM.
+        let mut needed = Slots::default();
+        let mut need = |expr: &Expr| needed.add_all(&slots_of(expr));
+        if is_grouped {
+            grouping.groups.iter().for_each(|(group, _)| need(group));
+            aggregates.iter_mut().for_each(|call| super::functions::call_parts(call).for_each(|expr| need(expr)));
+        } else {
+            values.all.iter().chain(sets.iter().flat_map(|set| &set.arguments)).for_each(&mut need);
+            windows.iter_mut().flat_map(window_parts).for_each(|expr| need(expr));
+        }
+        let needed = locks.is_empty().then_some(&needed);
+        let mut plan = match from.is_empty() {
+            true => match all_of(selection) {
+                Some(condition) => Plan::Filter { input: Box::new(Plan::Unit), condition },
+                None => Plan::Unit,
+            },
+            false => Plan::Joins(joined_steps(tree, selection, needed)),
+        };
+        // What the keys are over the rows of FROM.
+        let at_source = |key: &SortKey| match key.value {
+            Expr::Column(at) => SortKey { value: values.all[at].clone(), ..key.clone() },
+            _ => key.clone(),
+        };
+        let source_keys: Vec<SortKey> = keys.iter().map(at_source).collect();
+        let is_given = match &mut plan {
+            Plan::Joins(joins) if !is_grouped && windows.is_empty() && sets.is_empty() && !keys.is_empty() => {
+                put_in_order(joins, &source_keys, tail.limit.is_some())
+            }
+            _ => false,
+        };
+        if is_grouped {
+            let Grouping { groups, sets, .. } = grouping;
+            if groups.is_empty()
+                && sets.is_none()
+                && let Plan::Joins(joins) = &plan
+                && let Some(ends) = ends_of(joins, &mut aggregates)
+            {
+                plan = ends;
+            }
+            plan = Plan::Aggregate { input: Box::new(plan), groups, sets, calls: aggregates };
+            if let Some(condition) = having {
+                plan = Plan::Filter { input: Box::new(plan), condition };
+            }
+        }
+        if !windows.is_empty() {
+            plan = Plan::Windows { input: Box::new(plan), calls: windows };
+        }
+        let waits = waits_for_order(&values, &keys, on.as_deref(), !tail.order.is_empty(), is_distinct, layout.sets);
+        if waits && locks.is_empty() {
+            let Values { mut columns, all } = values;
+            columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
+            plan = Plan::Sort { input: Box::new(plan), keys: source_keys, is_given: is_given && sets.is_empty() };
+            if let Some(on) = on {
+                let at_source = |(value, kind): (Expr, Kind)| match value {
+                    Expr::Column(at) => (all[at].clone(), kind),
+                    other => (other, kind),
+                };
+                plan = Plan::DistinctOn { input: Box::new(plan), values: on.into_iter().map(at_source).collect() };
+            }
+            if !sets.is_empty() {
+                plan = Plan::Sets { input: Box::new(plan), calls: sets };
+            }
+            let width = columns.len();
+            let has_extra = all.len() != width;
+            plan = limited(
+                Plan::Project { input: Box::new(plan), columns: all },
+                Tail { order: &[], locks: &[], ..tail },
+                keys,
+            );
+            if has_extra {
+                plan = Plan::Project { input: Box::new(plan), columns: (0..width).map(Expr::Column).collect() };
+            }
+            return Ok(Bound::new(plan, columns));
+        }
+        if !sets.is_empty() {
+            plan = Plan::Sets { input: Box::new(plan), calls: sets };
+        }
+        let Values { mut columns, all: mut values } = values;
+        if is_distinct {
+            columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
+        }
+        let width = columns.len();
+        if !locks.is_empty() {
+            // As in PostgreSQL, rows are locked after they were ordered, and before the limit.
+            let keys = source_keys;
+            if !keys.is_empty() {
+                plan = Plan::Sort { input: Box::new(plan), keys: keys.clone(), is_given };
+            }
+            for lock in &locks {
+                let is_hasty = lock.wait != Wait::Block;
+                let hold = if is_hasty { Hold::Hasty } else { Hold::Lock(TableLock::RowShare, Wait::Block) };
+                self.will_hold(&lock.table, hold);
+            }
+            plan = Plan::Lock { input: Box::new(plan), locks, joins, condition };
+            plan = limited(plan, Tail { order: &[], locks: &[], ..tail }, keys);
+            values.truncate(width);
+            return Ok(Bound::new(Plan::Project { input: Box::new(plan), columns: values }, columns));
+        }
+        let extra = values.len() != width;
+        plan = Plan::Project { input: Box::new(plan), columns: values };
+        if is_distinct {
+            let kind = |(at, column): (usize, &ColumnInfo)| {
+                let kind = self.groupable(settled(column.kind).kind);
+                kind.map_err(|error| self.at_place(error, self.item_start(projection, at)))
+            };
+            let kinds = columns.iter().enumerate().map(kind).collect::<SqlResult<_>>()?;
+            plan = Plan::Distinct { input: Box::new(plan), kinds };
+        }
+        if !keys.is_empty() {
+            plan = Plan::Sort { input: Box::new(plan), keys: keys.clone(), is_given };
+        }
+        if let Some(values) = on {
+            plan = Plan::DistinctOn { input: Box::new(plan), values };
+        }
+        plan = limited(plan, Tail { order: &[], locks: &[], ..tail }, keys);
+        if extra {
+            plan = Plan::Project { input: Box::new(plan), columns: (0..width).map(Expr::Column).collect() };
+        }
+        Ok(Bound::new(plan, columns))
+    }
+
+    /// The order: each key is a column of the result, by its number or name, or a value of its own.
+    fn order(
+        &self,
+        order: &[ast::OrderByExpr],
+        values: &mut Values,
+        is_distinct: bool,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(order.len());
+        let width = values.columns.len();
+        for ast::OrderByExpr { expr, options, with_fill } in order {
+            refuse!(with_fill.is_some() => "WITH FILL");
+            let are_same = |a, b| self.are_same(&values.all[a], &values.all[b], scope);
+            let at = self.output_column("ORDER BY", expr, &values.columns, are_same)?;
+            let (at, kind) = match at {
+                Some(at) => (at, self.settle(values, at)?),
+                None => {
+                    let value = self.expr(expr, scope)?;
+                    let kind = settled(value.kind);
+                    let value = self.coerce(value, kind, Context::Implicit)?;
+                    (values.place(value.expr, |a, b| self.are_same(a, b, scope)), kind)
+                }
+            };
+            if is_distinct && width <= at {
+                let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+                return Err(self.at_expr(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), expr));
+            }
+            let key = self.sort_key(Typed::new(Expr::Column(at), kind), options);
+            keys.push(key.map_err(|error| self.at_key(error, expr))?);
+        }
+        Ok(keys)
+    }
+
+    /// Type of an item by which rows are ordered or grouped: one of unknown type becomes a text (PostgreSQL's `addTargetToSortList`).
+    pub(super) fn settle(&self, values: &mut Values, at: usize) -> SqlResult<SqlType> {
+        let kind = settled(values.columns[at].kind);
+        if kind != values.columns[at].kind {
+            let item = Typed::new(values.all[at].clone(), values.columns[at].kind);
+            values.all[at] = self.coerce(item, kind, Context::Implicit)?.expr;
+            values.columns[at].kind = kind;
+        }
+        Ok(kind)
+    }
+
+    /// `DISTINCT ON`: its values begin the order.
+    fn distinct_on(
+        &self,
+        on: &[ast::Expr],
+        values: &mut Values,
+        keys: &mut Vec<SortKey>,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Vec<(Expr, Kind)>> {
+        let mut places = Vec::with_capacity(on.len());
+        let mut written = Vec::with_capacity(on.len());
+        for expr in on {
+            let are_same = |a, b| self.are_same(&values.all[a], &values.all[b], scope);
+            let at = self.output_column("DISTINCT ON", expr, &values.columns, are_same)?;
+            let (at, kind) = match at {
+                Some(at) => (at, self.settle(values, at)?),
+                None => {
+                    let value = self.expr(expr, scope)?;
+                    let kind = settled(value.kind);
+                    let value = self.coerce(value, kind, Context::Implicit)?.expr;
+                    (values.place(value, |a, b| self.are_same(a, b, scope)), kind)
+                }
+            };
+            self.groupable(kind.kind).map_err(|error| self.at_expr(error, expr))?;
+            if !places.iter().any(|(other, _)| *other == at) {
+                places.push((at, kind.kind));
+                written.push(expr);
+            }
+        }
+        // A key that comes again orders nothing.
+        let mut known = Vec::with_capacity(keys.len());
+        keys.retain(|key| {
+            let Expr::Column(at) = key.value else { return true };
+            let is_new = !known.contains(&at);
+            known.push(at);
+            is_new
+        });
+        let is_on = |key: &SortKey| matches!(key.value, Expr::Column(at) if places.iter().any(|(own, _)| *own == at));
+        let leading = keys.iter().take_while(|key| is_on(key)).count();
+        let is_there = |at: usize| keys.iter().any(|key| matches!(key.value, Expr::Column(own) if own == at));
+        let missing: Vec<_> = places.iter().filter(|(at, _)| !is_there(*at)).copied().collect();
+        if leading < keys.len() && (!missing.is_empty() || keys[leading..].iter().any(is_on)) {
+            let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+            let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message);
+            // It is about the one that comes too late, or else the one that does not come.
+            let late = keys[leading..].iter().find(|key| is_on(key)).and_then(|key| match key.value {
+                Expr::Column(at) => places.iter().position(|(own, _)| *own == at),
+                _ => None,
+            });
+            let at = late.or_else(|| places.iter().position(|(at, _)| !is_there(*at)));
+            return Err(at.map_or(error.clone(), |at| self.at_expr(error, written[at])));
+        }
+        for (at, kind) in missing {
+            keys.push(SortKey { value: Expr::Column(at), kind, descending: false, nulls_first: false });
+        }
+        Ok(places.into_iter().map(|(at, kind)| (Expr::Column(at), kind)).collect())
+    }
+
+    fn locks(&self, clauses: &[ast::LockClause], scope: &Scope<'_>, tree: &Group) -> SqlResult<Vec<Lock>> {
+        let mut locks: Vec<Lock> = Vec::new();
+        for clause in clauses {
+            let ast::LockClause { lock_type, of, nonblock } = clause;
+            let own = own_strength(clause);
+            let mode = match (lock_type, own) {
+                (_, Some(NO_KEY_UPDATE)) => RowLock::NoKeyUpdate,
+                (_, Some(_)) => RowLock::KeyShare,
+                (ast::LockType::Update, None) => RowLock::Update,
+                (ast::LockType::Share, None) => RowLock::Share,
+            };
+            let wait = match nonblock {
+                None => Wait::Block,
+                Some(ast::NonBlock::Nowait) => Wait::NoWait,
+                Some(ast::NonBlock::SkipLocked) => Wait::SkipLocked,
+            };
+            let mut of = of.as_ref().map(|name| self.name_parts(name)).transpose()?;
+            if own.is_some() {
+                of = of.map(|parts| parts[1..].to_vec()).filter(|parts| !parts.is_empty());
+            }
+            if let Some([_, _, ..]) = of.as_deref() {
+                let message = format!("{} must specify unqualified relation names", lock_word(clause));
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
+            let mut found = false;
+            for relation in &scope.relations {
+                let is_own =
+                    |(at, value): (usize, &Expr)| matches!(value, Expr::Column(own) if *own == relation.first + at);
+                let is_join = !relation.values.iter().enumerate().all(is_own);
+                if of.as_ref().is_some_and(|of| !relation.is_named || of.last() != Some(&relation.alias))
+                    || (of.is_none() && (is_join || tree.is_function(relation.first)))
+                {
+                    continue;
+                }
+                found = true;
+                let Some(table) = &relation.table else {
+                    if is_join {
+                        let message = format!("{} cannot be applied to a join", lock_word(clause));
+                        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                    }
+                    return Err(SqlError::unsupported("FOR UPDATE of a query in FROM"));
+                };
+                if tree.is_nullable(relation.first) {
+                    let message =
+                        format!("{} cannot be applied to the nullable side of an outer join", lock_word(clause));
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+                // The strongest counts, and of those who do not wait who fails.
+                match locks.iter_mut().find(|lock| lock.first == relation.first) {
+                    Some(lock) => {
+                        lock.mode = lock.mode.max(mode);
+                        lock.wait = match (lock.wait, wait) {
+                            (Wait::NoWait, _) | (_, Wait::NoWait) => Wait::NoWait,
+                            (Wait::SkipLocked, _) | (_, Wait::SkipLocked) => Wait::SkipLocked,
+                            (other, _) => other,
+                        };
+                    }
+                    None => locks.push(Lock { table: Arc::clone(table), first: relation.first, mode, wait }),
+                }
+            }
+            if !found && let Some(of) = of {
+                let message =
+                    format!("relation \"{}\" in {} clause not found in FROM clause", of.join("."), lock_word(clause));
+                let error = SqlError::new(SqlState::UNDEFINED_TABLE, message);
+                let name =
+                    clause.of.as_ref().and_then(|name| name.0.last()).map_or(Place::NOWHERE, |part| part.span().into());
+                return Err(self.at_place(error, name));
+            }
+        }
+        Ok(locks)
+    }
+}
+
+/// Says whether the select list is computed after the rows were ordered, and after `DISTINCT ON`, as PostgreSQL does
+/// (`make_sort_input_target`): with `ORDER BY`, if it has sets of which none is a key, or volatile values that are none. Those
+/// are then made for the rows that are left, in their order.
+fn waits_for_order(
+    values: &Values,
+    keys: &[SortKey],
+    on: Option<&[(Expr, Kind)]>,
+    is_ordered: bool,
+    is_distinct: bool,
+    first_set: usize,
+) -> bool {
+    // All columns are keys of a DISTINCT.
+    if !is_ordered || is_distinct || statement::plants::is_planted("srf_under_distinct_on") {
+        return false;
+    }
+    let on = on.unwrap_or_default();
+    let is_key = |at: usize| {
+        let mut all = keys.iter().map(|key| &key.value).chain(on.iter().map(|(value, _)| value));
+        all.any(|value| matches!(value, Expr::Column(own) if *own == at))
+    };
+    let makes_set = |expr: &Expr| slots_of(expr).reaches(first_set);
+    let (of_keys, others): (Vec<_>, Vec<_>) = values.all.iter().enumerate().partition(|(at, _)| is_key(*at));
+    if of_keys.iter().any(|(_, expr)| makes_set(expr) || expr.is_volatile()) {
+        return false;
+    }
+    others.iter().any(|(_, expr)| makes_set(expr) || expr.is_volatile())
+}
+
+/// For `min` and `max` of columns whose least and greatest values an index finds: the arguments in the rows that have them.
+/// The aggregates of these rows are those of all.
+fn ends_of(joins: &Joins, calls: &mut [AggregateCall]) -> Option<Plan> {
+    let mut rows: Option<Plan> = None;
+    let columns: Vec<Expr> = calls.iter().flat_map(|call| call.arguments.iter().cloned()).collect();
+    let kinds: Vec<Kind> = calls.iter().flat_map(|call| call.argument_kinds.iter().copied()).collect();
+    for call in &*calls {
+        let descending = match call.aggregate.name {
+            "min" => false,
+            "max" => true,
+            _ => return None,
+        };
+        let ([value @ Expr::Column(_)], [kind], None) = (&call.arguments[..], &call.argument_kinds[..], &call.filter)
+        else {
+            return None;
+        };
+        let key = SortKey { value: value.clone(), kind: *kind, descending, nulls_first: descending };
+        let mut joins = joins.clone();
+        if !put_in_order(&mut joins, std::slice::from_ref(&key), true) {
+            return None;
+        }
+        let input = Box::new(Plan::Joins(joins));
+        let condition = Expr::Not(Box::new(Expr::IsNull(Box::new(value.clone()))));
+        let input = Box::new(Plan::Filter { input, condition });
+        let input = Box::new(Plan::Sort { input, keys: vec![key], is_given: true });
+        let input = Box::new(Plan::Limit { input, limit: Some(Expr::Constant(Datum::Int8(1))), offset: None });
+        let one = Plan::Project { input, columns: columns.clone() };
+        rows = Some(match rows {
+            None => one,
+            Some(before) => Plan::Set {
+                operation: SetOperation::Union,
+                all: true,
+                kinds: kinds.clone(),
+                left: Box::new(before),
+                right: Box::new(one),
+            },
+        });
+    }
+    for (at, argument) in calls.iter_mut().flat_map(|call| &mut call.arguments).enumerate() {
+        *argument = Expr::Column(at);
+    }
+    rows
+}
+
+/// As it is written.
+pub(super) fn lock_word(clause: &ast::LockClause) -> &'static str {
+    match (own_strength(clause), &clause.lock_type) {
+        (Some(NO_KEY_UPDATE), _) => "FOR NO KEY UPDATE",
+        (Some(_), _) => "FOR KEY SHARE",
+        (None, ast::LockType::Update) => "FOR UPDATE",
+        (None, ast::LockType::Share) => "FOR SHARE",
+    }
+}
+
+/// The strength that the library does not know.
+fn own_strength(clause: &ast::LockClause) -> Option<&str> {
+    match clause.of.as_ref()?.0.first()? {
+        ast::ObjectNamePart::Identifier(ident) => mark(ident),
+        ast::ObjectNamePart::Function(_) => None,
+    }
+}

@@ -1,0 +1,387 @@
+//! Functions that return sets: in `FROM`, and in the select list.
+
+use super::calls::SETS;
+use super::from::{Group, ItemSource, item};
+use super::{Binder, Clause, Relation, Scope, column_info};
+use crate::plan::{Expr, SetCall, SetFunction, Slots, Typed, slots_of, visit};
+use sqlparser::ast::{self, FunctionArg};
+use statement::error::{SqlError, SqlResult, SqlState};
+use syntax::parse::folded;
+use types::datum::Datum;
+use types::interval::Interval;
+use types::numeric::Numeric;
+use types::ops::{self, Context};
+use types::{Kind, SqlType};
+
+/// Whether a name is one of a function that returns a set.
+pub(super) fn is_set(name: &str) -> bool {
+    matches!(
+        name,
+        "generate_series"
+            | "unnest"
+            | "generate_subscripts"
+            | "string_to_table"
+            | "pg_partition_ancestors"
+            | "pg_listening_channels"
+            | "json_array_elements"
+            | "json_array_elements_text"
+            | "json_object_keys"
+            | "regexp_split_to_table"
+            | "regexp_matches"
+    ) || !fields_of(name).is_empty()
+}
+
+/// The columns of a function whose rows have several.
+pub(super) fn fields_of(name: &str) -> &'static [&'static str] {
+    match name {
+        "json_each" | "json_each_text" => &["key", "value"],
+        "pg_options_to_table" => &["option_name", "option_value"],
+        "_pg_expandarray" => &["x", "n"],
+        _ => &[],
+    }
+}
+
+/// The column of a function whose only output has a name, which an alias of its rows does not change.
+fn output_of(name: &str) -> Option<&'static str> {
+    match name {
+        "json_array_elements" | "json_array_elements_text" => Some("value"),
+        "pg_partition_ancestors" => Some("relid"),
+        _ => None,
+    }
+}
+
+/// The name that a function's rows of several columns are called by, if it is such a call.
+pub(super) fn composite(expr: &ast::Expr) -> Option<(&ast::Function, &str)> {
+    match expr {
+        ast::Expr::Nested(inner) => composite(inner),
+        ast::Expr::Function(function) => match function.name.0.last() {
+            Some(ast::ObjectNamePart::Identifier(name)) if !fields_of(&name.value).is_empty() => {
+                Some((function, &name.value))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What a field of a composite value is called, as a column: no name of a client's has a NUL.
+pub(super) fn field_name(value: &str, field: &str) -> String {
+    format!("{value}\0{field}")
+}
+
+/// Whether a set stands in an expression.
+pub(super) fn has_set(expr: &Expr) -> bool {
+    let mut found = false;
+    visit(expr, 0, &mut |expr, _| {
+        found |= matches!(expr, Expr::Column(at) if SETS <= *at && *at < super::calls::GROUPINGS)
+    });
+    found
+}
+
+impl Binder<'_> {
+    /// Binds what may be evaluated or not, which no set can be.
+    ///
+    /// # Errors
+    /// `0A000` if a function in it returns a set.
+    pub(super) fn without_sets<T>(
+        &self,
+        what: &str,
+        scope: &Scope<'_>,
+        bind: impl FnOnce() -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        let before = scope.calls.borrow().sets.len();
+        let bound = bind()?;
+        if before < scope.calls.borrow().sets.len() {
+            let message = format!("set-returning functions are not allowed in {what}");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                .hint("You might be able to move the set-returning function into a LATERAL FROM item."));
+        }
+        Ok(bound)
+    }
+
+    /// A set in the select list.
+    pub(super) fn set_in_list(
+        &self,
+        name: &str,
+        args: &[FunctionArg],
+        written: &ast::ObjectName,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Typed> {
+        let not_here = |what: String| Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what), written));
+        match scope.clause.get() {
+            Clause::Aggregate => {
+                return not_here("aggregate function calls cannot contain set-returning function calls".to_owned());
+            }
+            clause if !clause.allows_sets() => {
+                return not_here(format!("set-returning functions are not allowed in {}", clause.name()));
+            }
+            _ => {}
+        }
+        let arguments = self.arguments(args, scope)?;
+        if arguments.iter().any(|argument| has_set(&argument.expr)) {
+            return Err(SqlError::unsupported("a set among the arguments of a function that returns a set"));
+        }
+        if !fields_of(name).is_empty() {
+            return Err(SqlError::unsupported(format_args!("a composite value of {name} here")));
+        }
+        let (call, kind) = self.set_call(name, arguments).map_err(|error| self.at_name(error, written))?;
+        let mut calls = scope.calls.borrow_mut();
+        // ORDER BY and DISTINCT ON name what the select list has computed.
+        let is_named = scope.clause.get() != Clause::SelectList && !call.arguments.iter().any(Expr::is_volatile);
+        let known = calls.sets.iter().position(|other| is_named && self.are_same_sets(other, &call, scope));
+        let at = known.unwrap_or(calls.sets.len());
+        if known.is_none() {
+            calls.sets.push(call);
+        }
+        Ok(Typed::new(Expr::Column(SETS + at), kind))
+    }
+
+    /// The columns of a composite value in the select list, side by side.
+    pub(super) fn composite_in_list(
+        &self,
+        function: &ast::Function,
+        name: &str,
+        scope: &Scope<'_>,
+    ) -> SqlResult<Vec<(&'static str, Typed)>> {
+        let ast::FunctionArguments::List(list) = &function.args else {
+            return Err(SqlError::unsupported("this call"));
+        };
+        if scope.clause.get() != Clause::SelectList {
+            return Err(SqlError::unsupported("a composite value outside of a select list"));
+        }
+        let arguments = self.arguments(&list.args, scope)?;
+        let found = self.composite_calls(name, arguments).map_err(|error| self.at_name(error, &function.name))?;
+        let mut calls = scope.calls.borrow_mut();
+        let value = |((call, kind), field): ((SetCall, SqlType), &&'static str)| {
+            calls.sets.push(call);
+            (*field, Typed::new(Expr::Column(SETS + calls.sets.len() - 1), kind))
+        };
+        Ok(found.into_iter().zip(fields_of(name)).map(value).collect())
+    }
+
+    /// A set for each column.
+    fn composite_calls(&self, name: &str, mut arguments: Vec<Typed>) -> SqlResult<Vec<(SetCall, SqlType)>> {
+        let of_items = |function: &str, arguments: Vec<Typed>, kind: Kind| {
+            let arguments = vec![self.call(function, arguments)?.expr];
+            Ok::<_, SqlError>((SetCall { function: SetFunction::Unnest, arguments }, SqlType::from(kind)))
+        };
+        if name == "pg_options_to_table" {
+            let names = of_items("[option names]", arguments.clone(), Kind::Text)?;
+            return Ok(vec![names, of_items("[option values]", arguments, Kind::Text)?]);
+        }
+        if name != "_pg_expandarray" {
+            let kind = if name == "json_each" { Kind::Json } else { Kind::Text };
+            let values = of_items(name, arguments.clone(), kind)?;
+            return Ok(vec![of_items("json_each_keys", arguments, Kind::Text)?, values]);
+        }
+        let [array] = &mut arguments[..] else {
+            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function {name} takes one argument")));
+        };
+        if super::vectors::array_of(array.kind.kind).is_some() {
+            let element = array.kind.kind.element().unwrap_or(Kind::Int2);
+            if let Some(kind) = element.array_of() {
+                array.kind = kind.into();
+            }
+        }
+        let one = Typed::new(Expr::Constant(Datum::Int4(1)), Kind::Int4);
+        let places = vec![array.clone(), one];
+        Ok(vec![self.set_call("unnest", arguments)?, self.set_call("generate_subscripts", places)?])
+    }
+
+    /// A function that returns a set, with its arguments as it wants them.
+    fn set_call(&self, name: &str, mut arguments: Vec<Typed>) -> SqlResult<(SetCall, SqlType)> {
+        let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
+        let no_such = || {
+            let names: Vec<String> = kinds.iter().map(|kind| kind.name()).collect();
+            let message = format!("function {name}({}) does not exist", names.join(", "));
+            SqlError::new(SqlState::UNDEFINED_FUNCTION, message).hint(
+                "No function matches the given name and argument types. You might need to add explicit type casts.",
+            )
+        };
+        let ambiguous = || {
+            let names: Vec<String> = kinds.iter().map(|kind| kind.name()).collect();
+            let message = format!("function {name}({}) is not unique", names.join(", "));
+            SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message)
+                .hint("Could not choose a best candidate function. You might need to add explicit type casts.")
+        };
+        let as_kinds = |arguments: Vec<Typed>, to: &[Kind]| {
+            arguments
+                .into_iter()
+                .zip(to)
+                .map(|(argument, to)| self.argument(argument, *to))
+                .collect::<SqlResult<Vec<_>>>()
+        };
+        let constant = |datum: Datum, kind: Kind| Typed::new(Expr::Constant(datum), kind);
+        match (name, &kinds[..]) {
+            ("generate_series", [from, to, step @ ..]) if step.len() <= 1 => {
+                let (kind, step_kind) = series_kind(*from, *to, step.first().copied()).ok_or_else(|| {
+                    if kinds.iter().all(|kind| *kind == Kind::Unknown) { ambiguous() } else { no_such() }
+                })?;
+                let (one, zero) = match step_kind {
+                    Kind::Int4 => (Datum::Int4(1), Datum::Int4(0)),
+                    Kind::Int8 => (Datum::Int8(1), Datum::Int8(0)),
+                    Kind::Numeric => (Datum::Numeric(Numeric::from(1_i64)), Datum::Numeric(Numeric::ZERO)),
+                    _ => (Datum::Null, Datum::Interval(Interval::default())),
+                };
+                if step.is_empty() {
+                    arguments.push(constant(one, step_kind));
+                }
+                let add = ops::resolve_operator("+", Some(kind), step_kind)?.operator.eval;
+                let function = SetFunction::Series { kind, step: step_kind, add, zero };
+                let arguments = as_kinds(arguments, &[kind, kind, step_kind])?;
+                Ok((SetCall { function, arguments }, kind.into()))
+            }
+            ("unnest", [Kind::Unknown]) => Err(ambiguous()),
+            ("unnest", [Kind::Array(element)]) => {
+                let kind = element.kind().into();
+                let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
+                Ok((SetCall { function: SetFunction::Unnest, arguments }, kind))
+            }
+            ("generate_subscripts", [array, _, reverse @ ..]) if reverse.len() <= 1 && array.element().is_some() => {
+                if reverse.is_empty() {
+                    arguments.push(constant(Datum::Bool(false), Kind::Bool));
+                }
+                let arguments = as_kinds(arguments, &[*array, Kind::Int4, Kind::Bool])?;
+                let first = if super::vectors::array_of(*array).is_some() { 0 } else { 1 };
+                Ok((SetCall { function: SetFunction::Subscripts { first }, arguments }, Kind::Int4.into()))
+            }
+            ("unnest", [vector]) if super::vectors::array_of(*vector).is_some() => {
+                let kind = vector.element().unwrap_or(*vector).into();
+                let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
+                Ok((SetCall { function: SetFunction::Unnest, arguments }, kind))
+            }
+            // Nobody listens, as LISTEN is refused.
+            ("pg_listening_channels", []) => {
+                let arguments = vec![Expr::Constant(Datum::Array(Box::default()))];
+                Ok((SetCall { function: SetFunction::Unnest, arguments }, Kind::Text.into()))
+            }
+            ("pg_partition_ancestors", [_]) => {
+                let all = vec![self.call(name, arguments)?.expr];
+                Ok((SetCall { function: SetFunction::Unnest, arguments: all }, Kind::Regclass.into()))
+            }
+            ("json_array_elements" | "json_array_elements_text" | "json_object_keys" | "regexp_split_to_table", _) => {
+                let kind = if name == "json_array_elements" { Kind::Json } else { Kind::Text };
+                let all = vec![self.call(name, arguments)?.expr];
+                Ok((SetCall { function: SetFunction::Unnest, arguments: all }, kind.into()))
+            }
+            ("regexp_matches", _) => {
+                let kind = Kind::Array(types::Element::Text);
+                let all = vec![self.call(name, arguments)?.expr];
+                Ok((SetCall { function: SetFunction::Unnest, arguments: all }, kind.into()))
+            }
+            ("string_to_table", [_, _, null @ ..]) if null.len() <= 1 => {
+                if null.is_empty() {
+                    arguments.push(constant(Datum::Null, Kind::Text));
+                }
+                let arguments = as_kinds(arguments, &[Kind::Text; 3])?;
+                Ok((SetCall { function: SetFunction::StringToTable, arguments }, Kind::Text.into()))
+            }
+            _ => Err(no_such()),
+        }
+    }
+
+    /// Functions in `FROM`: those that return sets, several arrays of `unnest` side by side, and any other as a set of one.
+    pub(super) fn functions_in_from(
+        &self,
+        name: &[String],
+        args: &[FunctionArg],
+        is_numbered: bool,
+        alias: &Option<ast::TableAlias>,
+        scope: &mut Scope<'_>,
+    ) -> SqlResult<Group> {
+        let name = match name {
+            [name] => name,
+            [schema, name] if schema == "pg_catalog" => name,
+            [schema, name] if schema == "information_schema" && name == "_pg_expandarray" => name,
+            [schema, own] => return Err(self.foreign_function(schema, own, args, scope)),
+            _ => return Err(SqlError::unsupported("this function in FROM")),
+        };
+        if let (Some(table), [], false) = (catalog::system::function_in_from(name), args, is_numbered) {
+            return self.system_in_from(&table, name, alias, scope);
+        }
+        let clause = scope.clause.replace(Clause::From);
+        scope.is_lateral.set(true);
+        let calls = self.calls_in_from(name, args, scope);
+        scope.is_lateral.set(false);
+        scope.clause.set(clause);
+        let calls = calls?;
+        let first = scope.width;
+        let own = match (output_of(name), alias, &calls[..]) {
+            (Some(output), ..) => output.to_owned(),
+            (None, Some(alias), [_]) => folded(&alias.name),
+            _ => name.clone(),
+        };
+        let mut columns: Vec<_> = calls.iter().map(|(_, kind)| column_info(&*own, *kind)).collect();
+        for (column, field) in columns.iter_mut().zip(fields_of(name)) {
+            (*field).clone_into(&mut column.name);
+        }
+        if is_numbered {
+            columns.push(column_info("ordinality", Kind::Int8.into()));
+        }
+        let width = columns.len();
+        let relation = self.relation(name, alias, columns, first, None)?;
+        scope.add(Relation { is_value: width == 1, ..relation }, width)?;
+        let calls: Vec<SetCall> = calls.into_iter().map(|(call, _)| call).collect();
+        let mut needs = Slots::default();
+        calls.iter().flat_map(|call| &call.arguments).for_each(|argument| needs.add_all(&slots_of(argument)));
+        Ok(item(ItemSource::Functions { calls, is_numbered }, first, width, needs))
+    }
+
+    fn calls_in_from(&self, name: &str, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Vec<(SetCall, SqlType)>> {
+        if !is_set(name) {
+            let function = ast::Function {
+                name: ast::ObjectName::from(vec![ast::Ident::new(name)]),
+                uses_odbc_syntax: false,
+                parameters: ast::FunctionArguments::None,
+                args: ast::FunctionArguments::List(ast::FunctionArgumentList {
+                    duplicate_treatment: None,
+                    args: args.to_vec(),
+                    clauses: Vec::new(),
+                }),
+                filter: None,
+                null_treatment: None,
+                over: None,
+                within_group: Vec::new(),
+            };
+            let value = self.function(&function, scope)?;
+            let kind = super::settled(value.kind);
+            let value = self.coerce(value, kind, Context::Implicit)?;
+            return Ok(vec![(SetCall { function: SetFunction::One, arguments: vec![value.expr] }, kind)]);
+        }
+        let arguments = self.arguments(args, scope)?;
+        if !fields_of(name).is_empty() {
+            return self.composite_calls(name, arguments);
+        }
+        if name == "unnest" && 1 < arguments.len() {
+            return arguments.into_iter().map(|argument| self.set_call(name, vec![argument])).collect();
+        }
+        Ok(vec![self.set_call(name, arguments)?])
+    }
+}
+
+/// The kinds in which a series is counted, and its step.
+fn series_kind(from: Kind, to: Kind, step: Option<Kind>) -> Option<(Kind, Kind)> {
+    let ends = [from, to];
+    let is_time = |kind: &Kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz);
+    if ends.iter().any(is_time) || step == Some(Kind::Interval) {
+        let fits = ends.iter().all(|kind| is_time(kind) || *kind == Kind::Unknown)
+            && matches!(step, Some(Kind::Interval | Kind::Unknown));
+        let is_plain = ends.contains(&Kind::Timestamp) && !ends.contains(&Kind::Timestamptz);
+        return fits.then_some((if is_plain { Kind::Timestamp } else { Kind::Timestamptz }, Kind::Interval));
+    }
+    let all: Vec<Kind> = ends.into_iter().chain(step).collect();
+    if all.iter().all(|kind| *kind == Kind::Unknown) {
+        return None;
+    }
+    let known = || all.iter().filter(|kind| **kind != Kind::Unknown);
+    let kind = if known().all(|kind| matches!(kind, Kind::Int2 | Kind::Int4)) {
+        Kind::Int4
+    } else if known().all(|kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8)) {
+        Kind::Int8
+    } else if known().all(|kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Numeric)) {
+        Kind::Numeric
+    } else {
+        return None;
+    };
+    Some((kind, kind))
+}

@@ -1,0 +1,125 @@
+//! Reading CSV.
+//!
+//! **Invariant:** quotes decide where a line ends; a field that was quoted is never null unless its column is forced to be.
+
+use super::read::{At, LineEnd, Mark, Next, OTHER_STYLE, Reader};
+use super::{Field, Fields, bad};
+use statement::error::SqlResult;
+use statement::pulse;
+
+impl Reader {
+    pub(super) fn csv(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut Fields) -> SqlResult<Next> {
+        let begin = *at;
+        if begin == data.len() {
+            return Ok(if is_all { Next::End } else { Next::More });
+        }
+        if data[begin..].starts_with(b"\\.") {
+            match self.mark_at(data, begin, is_all) {
+                Mark::More => return Ok(Next::More),
+                Mark::End => {
+                    self.has_ended = true;
+                    *at = data.len();
+                    return Ok(Next::End);
+                }
+                // Data, whose newline is an error of its own.
+                Mark::OtherStyle if self.line_end == LineEnd::Both && data.get(begin + 2) == Some(&b'\n') => {}
+                Mark::OtherStyle => {
+                    self.line_number += 1;
+                    return Err(bad(OTHER_STYLE));
+                }
+                Mark::None => {}
+            }
+        }
+        let mut here = begin;
+        // Line ends inside quotes count as lines.
+        let mut lines = 1;
+        // Bytes up to here have been counted as work.
+        let mut counted = begin;
+        loop {
+            let start = fields.made.len();
+            let from = here;
+            let (mut was_quoted, mut in_quote, mut is_plain) = (false, false, true);
+            // Behind a field: its delimiter, or the end of the line.
+            let behind = loop {
+                if counted + pulse::SLICE <= here {
+                    pulse::tick(here - counted)?;
+                    counted = here;
+                }
+                let Some(&byte) = data.get(here) else {
+                    if !is_all {
+                        return Ok(Next::More);
+                    }
+                    if in_quote {
+                        self.line_number += 1;
+                        fields.line = Some(begin..data.len());
+                        return Err(bad("unterminated CSV quoted field"));
+                    }
+                    break Some(0);
+                };
+                if in_quote {
+                    if byte == self.escape {
+                        match data.get(here + 1) {
+                            None if !is_all => return Ok(Next::More),
+                            Some(&next) if next == self.quote || next == self.escape => {
+                                fields.made.push(next);
+                                here += 2;
+                                continue;
+                            }
+                            _ => {}
+                        }
+                    }
+                    if byte == self.quote {
+                        in_quote = false;
+                    } else {
+                        // As PostgreSQL counts them: a newline only once it is known to end lines.
+                        let end = if self.line_end == LineEnd::Newline { b'\n' } else { b'\r' };
+                        lines += u64::from(byte == end);
+                        fields.made.push(byte);
+                    }
+                    here += 1;
+                    continue;
+                }
+                match byte {
+                    b'\n' | b'\r' => match self.line_end_at(data, here, is_all)? {
+                        At::More => return Ok(Next::More),
+                        At::End(bytes) => break Some(bytes),
+                        At::Data => {
+                            self.line_number += lines;
+                            let what = if byte == b'\n' { "newline" } else { "carriage return" };
+                            return Err(bad(format!("unquoted {what} found in data"))
+                                .hint(format!("Use quoted CSV field to represent {what}.")));
+                        }
+                    },
+                    byte if byte == self.delimiter => break None,
+                    byte if byte == self.quote => {
+                        (in_quote, was_quoted, is_plain) = (true, true, false);
+                        here += 1;
+                    }
+                    byte => {
+                        fields.made.push(byte);
+                        here += 1;
+                    }
+                }
+            };
+            let made = start..fields.made.len();
+            let field = if !was_quoted && fields.made[made.clone()] == *self.null {
+                Field::Null
+            } else if is_plain {
+                fields.made.truncate(start);
+                Field::Raw(from..here)
+            } else {
+                Field::Made(made)
+            };
+            fields.add(field, self.columns);
+            match behind {
+                None => here += 1,
+                Some(bytes) => {
+                    self.line_number += lines;
+                    fields.line = Some(begin..here);
+                    *at = here + bytes;
+                    return Ok(Next::Row);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The fields of one row, as its format has them.
+//!
+//! **Invariant:** a field's bytes stand in the data themselves, or, if they had to be changed, in memory beside them. Fields that
+//! no column takes are counted and not kept: a line of delimiters has as many as it has bytes.
+
+use std::ops::Range;
+
+/// One field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// NULL.
+    Null,
+    /// Bytes of the data.
+    Raw(Range<usize>),
+    /// Bytes that were made from them.
+    Made(Range<usize>),
+}
+
+/// A row's fields, and where it stands.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    /// Fields in order.
+    pub all: Vec<Field>,
+    /// Number of fields in the data, those that are not kept included.
+    pub found: usize,
+    /// What fields are made of.
+    pub made: Vec<u8>,
+    /// The row in the data, without its end; none while it is not known.
+    pub line: Option<Range<usize>>,
+}
+
+impl Fields {
+    /// Empties the row.
+    pub fn clear(&mut self) {
+        self.all.clear();
+        self.found = 0;
+        self.made.clear();
+        self.line = None;
+    }
+
+    /// Adds the next field of a row for so many columns.
+    pub fn add(&mut self, field: Field, columns: usize) {
+        self.found += 1;
+        // An empty line of a table without columns has one field, which is looked at.
+        if self.found <= columns.max(1) {
+            self.all.push(field);
+        } else if let Field::Made(range) = field {
+            self.made.truncate(range.start);
+        }
+    }
+
+    /// The bytes of a field, nothing if it is null or there is none.
+    pub fn bytes<'a>(&'a self, data: &'a [u8], at: usize) -> Option<&'a [u8]> {
+        match self.all.get(at)? {
+            Field::Null => None,
+            Field::Raw(range) => data.get(range.clone()),
+            Field::Made(range) => self.made.get(range.clone()),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! COPY's formats: bytes to fields, values to bytes, and what a statement says about them.
+//!
+//! **Invariant:** nothing here knows of tables or transactions. Data are read from pieces that are cut anywhere: a row is either
+//! read whole, or not yet.
+
+pub mod csv;
+pub mod fields;
+pub mod out;
+pub mod read;
+
+pub use fields::{Field, Fields};
+pub use read::{Next, Reader};
+pub use syntax::parse::copy_options::{Format, Options};
+
+use statement::error::{SqlError, SqlState};
+
+/// `22P04`: the data are not in the format.
+pub fn bad(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState("22P04"), message)
+}
+
+#[cfg(test)]
+mod tests;

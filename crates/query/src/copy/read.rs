@@ -1,0 +1,402 @@
+//! Reading rows: which format it is, the text format, the binary one.
+//!
+//! **Invariant:** a reader goes on behind a row only when the row was there as a whole; until then it has changed nothing.
+
+use super::{Field, Fields, bad};
+use statement::error::{SqlError, SqlResult};
+use statement::pulse;
+use std::ops::Range;
+use syntax::parse::copy_options::{Format, Options};
+use types::binary::utf8;
+
+/// How a reader went on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// There is a row.
+    Row,
+    /// The row is not there as a whole yet.
+    More,
+    /// That was all.
+    End,
+}
+
+/// What ends a line, as the first one shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineEnd {
+    Unknown,
+    Newline,
+    Return,
+    Both,
+}
+
+/// Reads rows of one COPY.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    pub(super) delimiter: u8,
+    pub(super) null: Box<[u8]>,
+    pub(super) quote: u8,
+    pub(super) escape: u8,
+    format: Format,
+    pub(super) line_end: LineEnd,
+    /// The line that the last row ended in, from 1.
+    pub line_number: u64,
+    /// How many a row has.
+    pub(super) columns: usize,
+    has_begun: bool,
+    pub(super) has_ended: bool,
+}
+
+/// What is at a place where a line may end.
+pub(super) enum At {
+    /// The end of a line of so many bytes.
+    End(usize),
+    /// A byte of the data.
+    Data,
+    /// It depends on what comes.
+    More,
+}
+
+/// What a `\.` at a place is.
+pub(super) enum Mark {
+    /// The end of the data.
+    End,
+    /// The end of the data, in a line that ends in another style than those before.
+    OtherStyle,
+    /// Not the end of the data.
+    None,
+    /// It depends on what comes.
+    More,
+}
+
+/// The error of [`Mark::OtherStyle`].
+pub(super) const OTHER_STYLE: &str = "end-of-copy marker does not match previous newline style";
+
+/// The binary format's first bytes.
+const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
+
+impl Reader {
+    /// Reader of rows with this many columns.
+    pub fn new(options: &Options, columns: usize) -> Reader {
+        Reader {
+            delimiter: options.delimiter,
+            null: options.null.as_bytes().into(),
+            quote: options.quote,
+            escape: options.escape,
+            format: options.format,
+            line_end: LineEnd::Unknown,
+            line_number: 0,
+            columns,
+            has_begun: false,
+            has_ended: false,
+        }
+    }
+
+    /// Whether it is still before the first row's line, in a format whose data have a head.
+    pub fn is_at_head(&self) -> bool {
+        self.format == Format::Binary && !self.has_begun
+    }
+
+    /// Reads the row that begins at `at`, and goes behind it. `is_all`: nothing comes behind the data.
+    pub fn next(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut Fields) -> SqlResult<Next> {
+        fields.clear();
+        if self.has_ended {
+            *at = data.len();
+            return Ok(Next::End);
+        }
+        match self.format {
+            Format::Text => self.text(data, at, is_all, fields),
+            Format::Csv => self.csv(data, at, is_all, fields),
+            Format::Binary => self.binary(data, at, is_all, fields),
+        }
+    }
+
+    /// What a `\n` or `\r` at this place is. The first one decides for all.
+    pub(super) fn line_end_at(&mut self, data: &[u8], at: usize, is_all: bool) -> SqlResult<At> {
+        let is_newline = data.get(at) == Some(&b'\n');
+        let next = data.get(at + 1);
+        if self.line_end == LineEnd::Unknown {
+            self.line_end = match (is_newline, next) {
+                (true, _) => LineEnd::Newline,
+                (false, Some(b'\n')) => LineEnd::Both,
+                (false, None) if !is_all => return Ok(At::More),
+                (false, _) => LineEnd::Return,
+            };
+        }
+        Ok(match (self.line_end, is_newline) {
+            (LineEnd::Newline, true) | (LineEnd::Return, false) => At::End(1),
+            (LineEnd::Both, false) => match next {
+                Some(b'\n') => At::End(2),
+                None if !is_all => At::More,
+                _ => At::Data,
+            },
+            _ => At::Data,
+        })
+    }
+
+    /// What the `\.` at this place is, by how its line ends.
+    pub(super) fn mark_at(&self, data: &[u8], at: usize, is_all: bool) -> Mark {
+        let mut behind = at + 2;
+        if self.line_end == LineEnd::Both {
+            match data.get(behind) {
+                None if !is_all => return Mark::More,
+                Some(b'\n') => return Mark::OtherStyle,
+                Some(b'\r') => behind += 1,
+                _ => return Mark::None,
+            }
+        }
+        match (data.get(behind), self.line_end) {
+            (None, _) if !is_all => Mark::More,
+            (Some(b'\n'), LineEnd::Return) | (Some(b'\r'), LineEnd::Newline | LineEnd::Both) => Mark::OtherStyle,
+            (Some(b'\n' | b'\r'), _) => Mark::End,
+            _ => Mark::None,
+        }
+    }
+
+    fn text(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut Fields) -> SqlResult<Next> {
+        let (begin, delimiter) = (*at, self.delimiter);
+        let (mut here, mut field, mut has_escape) = (begin, begin, false);
+        loop {
+            let Some(rest) = data.get(here..) else { return Ok(Next::More) };
+            let is_special = |byte: &u8| matches!(*byte, b'\n' | b'\r' | b'\\') || *byte == delimiter;
+            // No more than a slice between two looks at what ends the statement.
+            let slice = &rest[..rest.len().min(pulse::SLICE)];
+            let step = slice.iter().position(is_special);
+            pulse::tick(1 + step.unwrap_or(slice.len()))?;
+            if step.is_none() && slice.len() < rest.len() {
+                here += slice.len();
+                continue;
+            }
+            let Some(step) = step else {
+                if !is_all {
+                    return Ok(Next::More);
+                }
+                *at = data.len();
+                if begin == data.len() {
+                    return Ok(Next::End);
+                }
+                self.line_number += 1;
+                self.text_field(data, field..data.len(), has_escape, fields)?;
+                fields.line = Some(begin..data.len());
+                return Ok(Next::Row);
+            };
+            here += step;
+            match data[here] {
+                b'\\' => {
+                    let Some(next) = data.get(here + 1) else {
+                        if !is_all {
+                            return Ok(Next::More);
+                        }
+                        has_escape = true;
+                        here += 1;
+                        continue;
+                    };
+                    if *next == b'.' {
+                        return self.end_mark(data, begin, (here, field, has_escape), at, is_all, fields);
+                    }
+                    has_escape = true;
+                    here += 2;
+                }
+                b'\n' | b'\r' => match self.line_end_at(data, here, is_all)? {
+                    At::More => return Ok(Next::More),
+                    At::End(bytes) => {
+                        self.line_number += 1;
+                        self.text_field(data, field..here, has_escape, fields)?;
+                        fields.line = Some(begin..here);
+                        *at = here + bytes;
+                        return Ok(Next::Row);
+                    }
+                    At::Data => {
+                        self.line_number += 1;
+                        let is_newline = data[here] == b'\n';
+                        let (what, how) = if is_newline { ("newline", "\\n") } else { ("carriage return", "\\r") };
+                        return Err(bad(format!("literal {what} found in data"))
+                            .hint(format!("Use \"{how}\" to represent {what}.")));
+                    }
+                },
+                _ => {
+                    let read = self.text_field(data, field..here, has_escape, fields);
+                    read.inspect_err(|_| self.line_number += 1)?;
+                    here += 1;
+                    (field, has_escape) = (here, false);
+                }
+            }
+        }
+    }
+
+    /// `\.`: what is before it in the line is the last row, what is behind it is nothing.
+    fn end_mark(
+        &mut self,
+        data: &[u8],
+        begin: usize,
+        (here, field, has_escape): (usize, usize, bool),
+        at: &mut usize,
+        is_all: bool,
+        fields: &mut Fields,
+    ) -> SqlResult<Next> {
+        let corrupt = match self.mark_at(data, here, is_all) {
+            Mark::More => return Ok(Next::More),
+            Mark::End => None,
+            Mark::OtherStyle => Some(OTHER_STYLE),
+            Mark::None => Some("end-of-copy marker corrupt"),
+        };
+        if let Some(message) = corrupt {
+            self.line_number += 1;
+            return Err(bad(message));
+        }
+        self.has_ended = true;
+        if here == begin {
+            *at = data.len();
+            return Ok(Next::End);
+        }
+        self.line_number += 1;
+        self.text_field(data, field..here, has_escape, fields)?;
+        fields.line = Some(begin..here);
+        *at = here;
+        Ok(Next::Row)
+    }
+
+    fn text_field(&self, data: &[u8], range: Range<usize>, has_escape: bool, fields: &mut Fields) -> SqlResult<()> {
+        let raw = &data[range.clone()];
+        if raw == &*self.null {
+            fields.add(Field::Null, self.columns);
+            return Ok(());
+        }
+        if !has_escape {
+            fields.add(Field::Raw(range), self.columns);
+            return Ok(());
+        }
+        let start = fields.made.len();
+        pulse::tick(raw.len())?;
+        let out = &mut fields.made;
+        let mut bytes = raw.iter().copied().peekable();
+        while let Some(byte) = bytes.next() {
+            if byte != b'\\' {
+                out.push(byte);
+                continue;
+            }
+            let Some(next) = bytes.next() else {
+                out.push(b'\\');
+                break;
+            };
+            out.push(match next {
+                b'b' => 8,
+                b'f' => 12,
+                b'n' => b'\n',
+                b'r' => b'\r',
+                b't' => b'\t',
+                b'v' => 11,
+                b'0'..=b'7' => {
+                    let mut value = u32::from(next - b'0');
+                    for _ in 0..2 {
+                        let Some(digit) = bytes.next_if(|byte| (b'0'..=b'7').contains(byte)) else { break };
+                        value = value * 8 + u32::from(digit - b'0');
+                    }
+                    value as u8
+                }
+                b'x' if bytes.peek().is_some_and(u8::is_ascii_hexdigit) => {
+                    let mut value = 0;
+                    for _ in 0..2 {
+                        let Some(digit) = bytes.next_if(u8::is_ascii_hexdigit) else { break };
+                        value = value * 16 + (digit as char).to_digit(16).unwrap_or(0);
+                    }
+                    value as u8
+                }
+                other => other,
+            });
+        }
+        let made = start..fields.made.len();
+        utf8(&fields.made[made.clone()])?;
+        fields.add(Field::Made(made), self.columns);
+        Ok(())
+    }
+
+    fn binary(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut Fields) -> SqlResult<Next> {
+        let mut rest = Bytes { data, at: *at };
+        let missing = |what: SqlError| if is_all { Err(what) } else { Ok(Next::More) };
+        if !self.has_begun {
+            let Some(signature) = rest.take(SIGNATURE.len()) else {
+                return missing(bad("COPY file signature not recognized"));
+            };
+            if &data[signature] != SIGNATURE {
+                return Err(bad("COPY file signature not recognized"));
+            }
+            let Some(flags) = rest.i32() else { return missing(bad("invalid COPY file header (missing flags)")) };
+            if flags & (1 << 16) != 0 {
+                return Err(bad("invalid COPY file header (WITH OIDS)"));
+            }
+            if flags >> 16 != 0 {
+                return Err(bad("unrecognized critical flags in COPY file header"));
+            }
+            let Some(length) = rest.i32() else { return missing(bad("invalid COPY file header (missing length)")) };
+            let length = usize::try_from(length).map_err(|_| bad("invalid COPY file header (missing length)"))?;
+            if rest.take(length).is_none() {
+                return missing(bad("invalid COPY file header (wrong length)"));
+            }
+            self.has_begun = true;
+            *at = rest.at;
+        }
+        let Some(count) = rest.i16() else {
+            // PostgreSQL takes data that just stop before a row, or within its first two bytes, for all of it.
+            return Ok(if is_all { Next::End } else { Next::More });
+        };
+        if count == -1 {
+            self.line_number += 1;
+            if rest.at < data.len() {
+                return Err(bad("received copy data after EOF marker"));
+            }
+            self.has_ended = true;
+            *at = rest.at;
+            return Ok(Next::End);
+        }
+        let wrong = |reader: &mut Reader, error: SqlError| {
+            reader.line_number += 1;
+            Err(error)
+        };
+        if usize::try_from(count) != Ok(self.columns) {
+            let error = bad(format!("row field count is {count}, expected {}", self.columns));
+            return wrong(self, error);
+        }
+        let cut_off = |reader: &mut Reader| match is_all {
+            true => wrong(reader, bad("unexpected EOF in COPY data")),
+            false => Ok(Next::More),
+        };
+        for _ in 0..self.columns {
+            let Some(length) = rest.i32() else { return cut_off(self) };
+            if length == -1 {
+                fields.add(Field::Null, self.columns);
+                continue;
+            }
+            let Ok(length) = usize::try_from(length) else { return wrong(self, bad("invalid field size")) };
+            let Some(range) = rest.take(length) else { return cut_off(self) };
+            fields.add(Field::Raw(range), self.columns);
+        }
+        self.line_number += 1;
+        *at = rest.at;
+        Ok(Next::Row)
+    }
+}
+
+/// A way through bytes.
+struct Bytes<'d> {
+    data: &'d [u8],
+    at: usize,
+}
+
+impl Bytes<'_> {
+    fn take(&mut self, count: usize) -> Option<Range<usize>> {
+        let range = self.at..self.at.checked_add(count)?;
+        self.data.get(range.clone())?;
+        self.at = range.end;
+        Some(range)
+    }
+
+    fn i32(&mut self) -> Option<i32> {
+        let range = self.take(4)?;
+        Some(i32::from_be_bytes(self.data[range].try_into().ok()?))
+    }
+
+    fn i16(&mut self) -> Option<i16> {
+        let range = self.take(2)?;
+        Some(i16::from_be_bytes(self.data[range].try_into().ok()?))
+    }
+}

@@ -1,0 +1,709 @@
+//! Comparison of expressions, queries within them included.
+//!
+//! Numbers that each binding makes anew say nothing of their own: a query that is shared, or recursive, has another one in each
+//! copy of what was written. Two such queries are the same if they have one number, or if both were made since a given moment
+//! and say the same. What was made before is something that a name stands for, and the same only as itself.
+//!
+//! **Invariant:** no recursion: what is left to compare stands in a list. Two queries are compared once, however often they are
+//! named, and within one comparison the same one of one side is always the same one of the other.
+
+use super::{
+    Access, AggregateCall, Expr, Frame, FrameBound, FrameUnit, Full, JoinKey, Joins, Kept, KeyValue, Limit, List, Lock,
+    OuterJoin, Over, Plan, RangeSteps, Recursive, SetCall, SetFunction, Side, SortKey, Source, Step, WindowCall,
+    WindowFunction,
+};
+use statement::pulse;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::{mem, ptr};
+use types::Kind;
+use types::datum::Datum;
+use types::ops::Eval;
+
+/// Units of work of two parts that are compared.
+const NODE: usize = 8;
+/// Bytes of a constant that are compared within a unit.
+const BYTES: usize = 16;
+
+/// Which queries may be copies of one another.
+#[derive(Clone, Copy)]
+pub(crate) struct Copies<'p> {
+    /// Those whose numbers [`super::new_id`] has not given before this one.
+    pub since: u64,
+    /// Names that are written in them, by their numbers: with other names it is another query, as in PostgreSQL.
+    pub names: &'p HashMap<u64, u64>,
+}
+
+impl Copies<'_> {
+    fn may_be(self, left: u64, right: u64) -> bool {
+        self.since <= left && self.since <= right && self.names.get(&left) == self.names.get(&right)
+    }
+}
+
+/// Says whether two expressions say the same. Without `copies` a query is the same only as itself. Of what must end, nothing is.
+pub(crate) fn is_same(left: &Expr, right: &Expr, copies: Option<Copies<'_>>) -> bool {
+    compare(copies, |comparison| comparison.expr(left, right))
+}
+
+/// Says the same of two calls of functions that return sets.
+pub(crate) fn is_same_set(left: &SetCall, right: &SetCall, copies: Option<Copies<'_>>) -> bool {
+    compare(copies, |comparison| comparison.set_call(left, right))
+}
+
+/// Compares the outermost parts by `begin`, then what it has left to do.
+fn compare<'p>(copies: Option<Copies<'p>>, begin: impl FnOnce(&mut Comparison<'p>) -> bool) -> bool {
+    let mut comparison = Comparison { copies, todo: Vec::new(), partners: HashMap::new(), taken: HashSet::new() };
+    let mut is_same = pulse::walk(NODE).is_ok() && begin(&mut comparison);
+    while is_same && let Some(pair) = comparison.todo.pop() {
+        is_same = pulse::walk(NODE).is_ok()
+            && match pair {
+                Pair::Exprs(left, right) => comparison.expr(left, right),
+                Pair::Plans(left, right) => comparison.plan(left, right),
+                Pair::Steps(left, right) => comparison.step(left, right),
+            };
+    }
+    is_same
+}
+
+/// Two parts that are yet to be compared.
+enum Pair<'p> {
+    Exprs(&'p Expr, &'p Expr),
+    Plans(&'p Plan, &'p Plan),
+    Steps(&'p Step, &'p Step),
+}
+
+/// Two queries with numbers that meet.
+enum Met {
+    /// They may be the same, if they say so.
+    First,
+    Again,
+    Others,
+}
+
+/// See [`is_same`]. Each method tells two parts that differ; what is within them comes later.
+struct Comparison<'p> {
+    copies: Option<Copies<'p>>,
+    todo: Vec<Pair<'p>>,
+    /// Numbers of the right side by those of the left one.
+    partners: HashMap<u64, u64>,
+    /// Those of the right side.
+    taken: HashSet<u64>,
+}
+
+impl<'p> Comparison<'p> {
+    fn meet(&mut self, left: u64, right: u64) -> Met {
+        match self.partners.get(&left) {
+            Some(partner) if *partner == right => Met::Again,
+            Some(_) => Met::Others,
+            None if left != right && !self.copies.is_some_and(|copies| copies.may_be(left, right)) => Met::Others,
+            None if !self.taken.insert(right) => Met::Others,
+            None => {
+                self.partners.insert(left, right);
+                Met::First
+            }
+        }
+    }
+
+    fn later(&mut self, left: &'p Expr, right: &'p Expr) -> bool {
+        self.todo.push(Pair::Exprs(left, right));
+        true
+    }
+
+    fn query(&mut self, left: &'p Plan, right: &'p Plan) -> bool {
+        self.todo.push(Pair::Plans(left, right));
+        true
+    }
+
+    fn exprs(&mut self, left: &'p [Expr], right: &'p [Expr]) -> bool {
+        left.len() == right.len() && left.iter().zip(right).all(|(left, right)| self.later(left, right))
+    }
+
+    fn option(&mut self, left: Option<&'p Expr>, right: Option<&'p Expr>) -> bool {
+        match (left, right) {
+            (Some(left), Some(right)) => self.later(left, right),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    fn with_kinds(&mut self, left: &'p [(Expr, Kind)], right: &'p [(Expr, Kind)]) -> bool {
+        left.len() == right.len()
+            && left
+                .iter()
+                .zip(right)
+                .all(|((left, kind), (other, other_kind))| kind == other_kind && self.later(left, other))
+    }
+
+    fn expr(&mut self, left: &'p Expr, right: &'p Expr) -> bool {
+        match (left, right) {
+            (Expr::Constant(left), Expr::Constant(right)) => is_same_constant(left, right),
+            (Expr::Parameter(left), Expr::Parameter(right))
+            | (Expr::Column(left), Expr::Column(right))
+            | (Expr::Local(left), Expr::Local(right)) => left == right,
+            (Expr::Outer { level, column }, Expr::Outer { level: other_level, column: other_column }) => {
+                level == other_level && column == other_column
+            }
+            (
+                Expr::Call { eval, strict, operator, function, arguments },
+                Expr::Call {
+                    eval: other_eval,
+                    strict: other_strict,
+                    operator: other_operator,
+                    function: other_function,
+                    arguments: others,
+                },
+            ) => {
+                is_same_eval(*eval, *other_eval)
+                    && strict == other_strict
+                    && is_same_line(*operator, *other_operator)
+                    && is_same_line(*function, *other_function)
+                    && self.exprs(arguments, others)
+            }
+            (Expr::Cast { eval, to, argument }, Expr::Cast { eval: other_eval, to: other_to, argument: other }) => {
+                ptr::fn_addr_eq(*eval, *other_eval) && to == other_to && self.later(argument, other)
+            }
+            (Expr::And(left), Expr::And(right))
+            | (Expr::Or(left), Expr::Or(right))
+            | (Expr::Coalesce(left), Expr::Coalesce(right))
+            | (Expr::Array(left), Expr::Array(right)) => self.exprs(left, right),
+            (Expr::Not(left), Expr::Not(right)) | (Expr::IsNull(left), Expr::IsNull(right)) => self.later(left, right),
+            (Expr::IsBool(left, value), Expr::IsBool(right, other_value)) => {
+                value == other_value && self.later(left, right)
+            }
+            (Expr::IsSame { kind, arguments }, Expr::IsSame { kind: other_kind, arguments: others }) => {
+                kind == other_kind && self.exprs(&arguments[..], &others[..])
+            }
+            (Expr::Case { whens, otherwise }, Expr::Case { whens: other_whens, otherwise: other_otherwise }) => {
+                whens.len() == other_whens.len()
+                    && whens.iter().zip(other_whens).all(|((when, then), (other_when, other_then))| {
+                        self.later(when, other_when) && self.later(then, other_then)
+                    })
+                    && self.later(otherwise, other_otherwise)
+            }
+            (Expr::Let { values, body }, Expr::Let { values: others, body: other_body }) => {
+                self.exprs(values, others) && self.later(body, other_body)
+            }
+            (
+                Expr::Extreme { greatest, kind, arguments },
+                Expr::Extreme { greatest: other_greatest, kind: other_kind, arguments: others },
+            ) => greatest == other_greatest && kind == other_kind && self.exprs(arguments, others),
+            (Expr::Scalar(left), Expr::Scalar(right))
+            | (Expr::Exists(left), Expr::Exists(right))
+            | (Expr::ArrayQuery(left), Expr::ArrayQuery(right)) => self.query(left, right),
+            (
+                Expr::InQuery { kinds, arguments, query },
+                Expr::InQuery { kinds: other_kinds, arguments: others, query: other_query },
+            ) => kinds == other_kinds && self.exprs(arguments, others) && self.query(query, other_query),
+            (
+                Expr::InList { kind, argument, list, hashed: _ },
+                Expr::InList { kind: other_kind, argument: other, list: other_list, hashed: _ },
+            ) => kind == other_kind && self.later(argument, other) && self.exprs(list, other_list),
+            (
+                Expr::Quantified { all, arguments, over, condition, hashed: _ },
+                Expr::Quantified {
+                    all: other_all,
+                    arguments: others,
+                    over: other_over,
+                    condition: other_condition,
+                    hashed: _,
+                },
+            ) => {
+                let is_over_same = match (over, other_over) {
+                    (Over::Query(left), Over::Query(right)) => self.query(left, right),
+                    (Over::Array(left), Over::Array(right)) => self.later(left, right),
+                    (Over::Query(_), Over::Array(_)) | (Over::Array(_), Over::Query(_)) => false,
+                };
+                is_over_same
+                    && all == other_all
+                    && self.exprs(arguments, others)
+                    && self.later(condition, other_condition)
+            }
+            (Expr::Now { to }, Expr::Now { to: other_to }) => to == other_to,
+            (Expr::Sequence { call, arguments }, Expr::Sequence { call: other_call, arguments: others }) => {
+                call == other_call && self.exprs(arguments, others)
+            }
+            (Expr::Advisory { call, arguments }, Expr::Advisory { call: other_call, arguments: others }) => {
+                call == other_call && self.exprs(arguments, others)
+            }
+            (
+                Expr::Constant(_)
+                | Expr::Parameter(_)
+                | Expr::Column(_)
+                | Expr::Outer { .. }
+                | Expr::Call { .. }
+                | Expr::Cast { .. }
+                | Expr::And(_)
+                | Expr::Or(_)
+                | Expr::Not(_)
+                | Expr::IsNull(_)
+                | Expr::IsBool(..)
+                | Expr::IsSame { .. }
+                | Expr::Case { .. }
+                | Expr::Let { .. }
+                | Expr::Local(_)
+                | Expr::Coalesce(_)
+                | Expr::Extreme { .. }
+                | Expr::Scalar(_)
+                | Expr::Exists(_)
+                | Expr::InQuery { .. }
+                | Expr::InList { .. }
+                | Expr::Quantified { .. }
+                | Expr::Array(_)
+                | Expr::ArrayQuery(_)
+                | Expr::Now { .. }
+                | Expr::Sequence { .. }
+                | Expr::Advisory { .. },
+                _,
+            ) => false,
+        }
+    }
+
+    fn plan(&mut self, left: &'p Plan, right: &'p Plan) -> bool {
+        match (left, right) {
+            (Plan::Unit, Plan::Unit) => true,
+            (Plan::Values(left), Plan::Values(right)) => {
+                left.len() == right.len() && left.iter().zip(right).all(|(left, right)| self.exprs(left, right))
+            }
+            (
+                Plan::Joins(Joins { when, steps, width }),
+                Plan::Joins(Joins { when: other_when, steps: others, width: other_width }),
+            ) => width == other_width && self.option(when.as_ref(), other_when.as_ref()) && self.steps(steps, others),
+            (Plan::Filter { input, condition }, Plan::Filter { input: other, condition: other_condition }) => {
+                self.later(condition, other_condition) && self.query(input, other)
+            }
+            (Plan::Project { input, columns }, Plan::Project { input: other, columns: other_columns }) => {
+                self.exprs(columns, other_columns) && self.query(input, other)
+            }
+            (
+                Plan::Aggregate { input, groups, sets, calls },
+                Plan::Aggregate { input: other, groups: other_groups, sets: other_sets, calls: other_calls },
+            ) => {
+                sets == other_sets
+                    && self.with_kinds(groups, other_groups)
+                    && calls.len() == other_calls.len()
+                    && calls.iter().zip(other_calls).all(|(call, other)| self.aggregate(call, other))
+                    && self.query(input, other)
+            }
+            (Plan::Windows { input, calls }, Plan::Windows { input: other, calls: other_calls }) => {
+                calls.len() == other_calls.len()
+                    && calls.iter().zip(other_calls).all(|(call, other)| self.window(call, other))
+                    && self.query(input, other)
+            }
+            (Plan::Sets { input, calls }, Plan::Sets { input: other, calls: other_calls }) => {
+                self.set_calls(calls, other_calls) && self.query(input, other)
+            }
+            (
+                Plan::Sort { input, keys, is_given },
+                Plan::Sort { input: other, keys: other_keys, is_given: other_is_given },
+            ) => is_given == other_is_given && self.sort_keys(keys, other_keys) && self.query(input, other),
+            (Plan::Distinct { input, kinds }, Plan::Distinct { input: other, kinds: other_kinds }) => {
+                kinds == other_kinds && self.query(input, other)
+            }
+            (Plan::DistinctOn { input, values }, Plan::DistinctOn { input: other, values: other_values }) => {
+                self.with_kinds(values, other_values) && self.query(input, other)
+            }
+            (
+                Plan::Limit { input, limit, offset },
+                Plan::Limit { input: other, limit: other_limit, offset: other_offset },
+            ) => {
+                self.option(limit.as_ref(), other_limit.as_ref())
+                    && self.option(offset.as_ref(), other_offset.as_ref())
+                    && self.query(input, other)
+            }
+            (
+                Plan::Ties { input, keys, limit, offset },
+                Plan::Ties { input: other, keys: other_keys, limit: other_limit, offset: other_offset },
+            ) => {
+                self.sort_keys(keys, other_keys)
+                    && self.option(limit.as_ref(), other_limit.as_ref())
+                    && self.option(offset.as_ref(), other_offset.as_ref())
+                    && self.query(input, other)
+            }
+            (
+                Plan::Set { operation, all, kinds, left, right },
+                Plan::Set {
+                    operation: other_operation,
+                    all: other_all,
+                    kinds: other_kinds,
+                    left: other_left,
+                    right: other_right,
+                },
+            ) => {
+                operation == other_operation
+                    && all == other_all
+                    && kinds == other_kinds
+                    && self.query(left, other_left)
+                    && self.query(right, other_right)
+            }
+            (
+                Plan::Lock { input, locks, joins, condition },
+                Plan::Lock { input: other, locks: other_locks, joins: other_joins, condition: other_condition },
+            ) => {
+                locks.len() == other_locks.len()
+                    && locks.iter().zip(other_locks).all(|(lock, other)| is_same_lock(lock, other))
+                    && joins.len() == other_joins.len()
+                    && joins.iter().zip(other_joins).all(|(join, other)| {
+                        let OuterJoin { on, first, width } = join;
+                        *first == other.first && *width == other.width && self.option(on.as_ref(), other.on.as_ref())
+                    })
+                    && self.option(condition.as_ref(), other_condition.as_ref())
+                    && self.query(input, other)
+            }
+            (Plan::System(left), Plan::System(right)) => left.oid == right.oid,
+            (Plan::Shared { id, plan }, Plan::Shared { id: other_id, plan: other }) => {
+                match self.meet(*id, *other_id) {
+                    Met::First => id == other_id || self.query(plan, other),
+                    Met::Again => true,
+                    Met::Others => false,
+                }
+            }
+            (Plan::Recursive(left), Plan::Recursive(right)) => self.recursive(left, right),
+            (Plan::Working(left), Plan::Working(right)) => match self.partners.get(left) {
+                Some(partner) => partner == right,
+                None => left == right,
+            },
+            // A statement is run once, wherever it is named.
+            (Plan::Modified(left), Plan::Modified(right)) => Arc::ptr_eq(left, right),
+            (Plan::Modifying { modifies, input }, Plan::Modifying { modifies: others, input: other }) => {
+                modifies.len() == others.len()
+                    && modifies.iter().zip(others).all(|(one, other)| Arc::ptr_eq(one, other))
+                    && self.query(input, other)
+            }
+            (
+                Plan::Unit
+                | Plan::Values(_)
+                | Plan::Joins(_)
+                | Plan::Filter { .. }
+                | Plan::Project { .. }
+                | Plan::Aggregate { .. }
+                | Plan::Windows { .. }
+                | Plan::Sets { .. }
+                | Plan::Sort { .. }
+                | Plan::Distinct { .. }
+                | Plan::DistinctOn { .. }
+                | Plan::Limit { .. }
+                | Plan::Ties { .. }
+                | Plan::Set { .. }
+                | Plan::Lock { .. }
+                | Plan::System(_)
+                | Plan::Shared { .. }
+                | Plan::Recursive(_)
+                | Plan::Working(_)
+                | Plan::Modified(_)
+                | Plan::Modifying { .. },
+                _,
+            ) => false,
+        }
+    }
+
+    fn recursive(&mut self, left: &'p Recursive, right: &'p Recursive) -> bool {
+        let Recursive { id, all, kinds, first, step, references: _, looks_out } = left;
+        match self.meet(*id, right.id) {
+            // One that looks out may have been moved inward from where it was made.
+            Met::First if *id == right.id && !looks_out => true,
+            Met::First => {
+                *all == right.all
+                    && *kinds == right.kinds
+                    && *looks_out == right.looks_out
+                    && self.query(first, &right.first)
+                    && self.query(step, &right.step)
+            }
+            Met::Again => true,
+            Met::Others => false,
+        }
+    }
+
+    fn steps(&mut self, left: &'p [Step], right: &'p [Step]) -> bool {
+        self.todo.extend(left.iter().zip(right).map(|(left, right)| Pair::Steps(left, right)));
+        left.len() == right.len()
+    }
+
+    fn step(&mut self, left: &'p Step, right: &'p Step) -> bool {
+        let Step { source, is_outer, on, filter, first, width, kept } = left;
+        let is_kept_same = match (kept, &right.kept) {
+            (None, None) => true,
+            (Some(left), Some(right)) => {
+                let Kept { id: _, is_constant, condition, keys } = left;
+                *is_constant == right.is_constant
+                    && self.option(condition.as_ref(), right.condition.as_ref())
+                    && self.join_keys(keys, &right.keys)
+            }
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        is_kept_same
+            && *is_outer == right.is_outer
+            && *first == right.first
+            && *width == right.width
+            && self.option(on.as_ref(), right.on.as_ref())
+            && self.option(filter.as_ref(), right.filter.as_ref())
+            && self.source(source, &right.source)
+    }
+
+    fn source(&mut self, left: &'p Source, right: &'p Source) -> bool {
+        match (left, right) {
+            (
+                Source::Table { table, access, columns },
+                Source::Table { table: other, access: other_access, columns: other_columns },
+            ) => table.oid == other.oid && columns == other_columns && self.access(access, other_access),
+            (Source::Query { plan, is_lateral }, Source::Query { plan: other, is_lateral: other_is_lateral }) => {
+                is_lateral == other_is_lateral && self.query(plan, other)
+            }
+            (
+                Source::Functions { calls, is_numbered },
+                Source::Functions { calls: others, is_numbered: other_is_numbered },
+            ) => is_numbered == other_is_numbered && self.set_calls(calls, others),
+            (Source::Group(left), Source::Group(right)) => self.steps(left, right),
+            (Source::Full(full), Source::Full(other)) => {
+                let Full { left, right, on, keys } = &**full;
+                self.side(left, &other.left)
+                    && self.side(right, &other.right)
+                    && self.option(on.as_ref(), other.on.as_ref())
+                    && self.join_keys(keys, &other.keys)
+            }
+            (
+                Source::Table { .. }
+                | Source::Query { .. }
+                | Source::Functions { .. }
+                | Source::Group(_)
+                | Source::Full(_),
+                _,
+            ) => false,
+        }
+    }
+
+    fn side(&mut self, left: &'p Side, right: &'p Side) -> bool {
+        let Side { steps, first, width } = left;
+        *first == right.first && *width == right.width && self.steps(steps, &right.steps)
+    }
+
+    fn access(&mut self, left: &'p Access, right: &'p Access) -> bool {
+        match (left, right) {
+            (Access::All, Access::All) => true,
+            (
+                Access::Index { index, prefix, lower, upper, backward },
+                Access::Index {
+                    index: other_index,
+                    prefix: other_prefix,
+                    lower: other_lower,
+                    upper: other_upper,
+                    backward: other_backward,
+                },
+            ) => {
+                index == other_index
+                    && backward == other_backward
+                    && self.key_values(prefix, other_prefix)
+                    && self.limit(lower.as_deref(), other_lower.as_deref())
+                    && self.limit(upper.as_deref(), other_upper.as_deref())
+            }
+            (
+                Access::AnyOf { index, prefix, list },
+                Access::AnyOf { index: other_index, prefix: other_prefix, list: other_list },
+            ) => {
+                let is_list_same = match (list, other_list) {
+                    (List::Values(left), List::Values(right)) => self.key_values(left, right),
+                    (List::Array { array, kind }, List::Array { array: other, kind: other_kind }) => {
+                        kind == other_kind && self.later(array, other)
+                    }
+                    (List::Values(_), List::Array { .. }) | (List::Array { .. }, List::Values(_)) => false,
+                };
+                is_list_same && index == other_index && self.key_values(prefix, other_prefix)
+            }
+            (Access::All | Access::Index { .. } | Access::AnyOf { .. }, _) => false,
+        }
+    }
+
+    fn limit(&mut self, left: Option<&'p Limit>, right: Option<&'p Limit>) -> bool {
+        match (left, right) {
+            (Some(Limit { value, inclusive }), Some(right)) => {
+                *inclusive == right.inclusive && self.key_value(value, &right.value)
+            }
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    fn key_value(&mut self, left: &'p KeyValue, right: &'p KeyValue) -> bool {
+        let KeyValue { value, kind } = left;
+        *kind == right.kind && self.later(value, &right.value)
+    }
+
+    fn key_values(&mut self, left: &'p [KeyValue], right: &'p [KeyValue]) -> bool {
+        left.len() == right.len() && left.iter().zip(right).all(|(left, right)| self.key_value(left, right))
+    }
+
+    fn join_keys(&mut self, left: &'p [JoinKey], right: &'p [JoinKey]) -> bool {
+        left.len() == right.len()
+            && left.iter().zip(right).all(|(JoinKey { before, own, kind }, right)| {
+                *kind == right.kind && self.later(before, &right.before) && self.later(own, &right.own)
+            })
+    }
+
+    fn sort_keys(&mut self, left: &'p [SortKey], right: &'p [SortKey]) -> bool {
+        left.len() == right.len()
+            && left.iter().zip(right).all(|(SortKey { value, kind, descending, nulls_first }, right)| {
+                *kind == right.kind
+                    && *descending == right.descending
+                    && *nulls_first == right.nulls_first
+                    && self.later(value, &right.value)
+            })
+    }
+
+    fn set_call(&mut self, left: &'p SetCall, right: &'p SetCall) -> bool {
+        let SetCall { function, arguments } = left;
+        is_same_set_function(function, &right.function) && self.exprs(arguments, &right.arguments)
+    }
+
+    fn set_calls(&mut self, left: &'p [SetCall], right: &'p [SetCall]) -> bool {
+        left.len() == right.len() && left.iter().zip(right).all(|(left, right)| self.set_call(left, right))
+    }
+
+    fn aggregate(&mut self, left: &'p AggregateCall, right: &'p AggregateCall) -> bool {
+        let AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order, orders_arguments, filter } = left;
+        ptr::eq(*aggregate, right.aggregate)
+            && *argument_kinds == right.argument_kinds
+            && *is_distinct == right.is_distinct
+            && *orders_arguments == right.orders_arguments
+            && self.exprs(arguments, &right.arguments)
+            && self.sort_keys(order, &right.order)
+            && self.option(filter.as_ref(), right.filter.as_ref())
+    }
+
+    fn window(&mut self, left: &'p WindowCall, right: &'p WindowCall) -> bool {
+        let WindowCall { function, arguments, partition, order, frame } = left;
+        let is_function_same = match (function, &right.function) {
+            (WindowFunction::Aggregate(left), WindowFunction::Aggregate(right)) => self.aggregate(left, right),
+            (
+                WindowFunction::RowNumber
+                | WindowFunction::Rank
+                | WindowFunction::DenseRank
+                | WindowFunction::PercentRank
+                | WindowFunction::CumeDist
+                | WindowFunction::Ntile
+                | WindowFunction::Lag
+                | WindowFunction::Lead
+                | WindowFunction::FirstValue
+                | WindowFunction::LastValue
+                | WindowFunction::NthValue
+                | WindowFunction::Aggregate(_),
+                other,
+            ) => mem::discriminant(function) == mem::discriminant(other),
+        };
+        is_function_same
+            && self.exprs(arguments, &right.arguments)
+            && self.with_kinds(partition, &right.partition)
+            && self.sort_keys(order, &right.order)
+            && self.frame(frame, &right.frame)
+    }
+
+    fn frame(&mut self, left: &'p Frame, right: &'p Frame) -> bool {
+        let Frame { unit, start, end, exclude } = left;
+        is_same_unit(unit, &right.unit)
+            && *exclude == right.exclude
+            && self.bound(start, &right.start)
+            && self.bound(end, &right.end)
+    }
+
+    fn bound(&mut self, left: &'p FrameBound, right: &'p FrameBound) -> bool {
+        match (left, right) {
+            (FrameBound::Preceding(left), FrameBound::Preceding(right))
+            | (FrameBound::Following(left), FrameBound::Following(right)) => self.later(left, right),
+            (
+                FrameBound::UnboundedPreceding
+                | FrameBound::Preceding(_)
+                | FrameBound::CurrentRow
+                | FrameBound::Following(_)
+                | FrameBound::UnboundedFollowing,
+                other,
+            ) => mem::discriminant(left) == mem::discriminant(other),
+        }
+    }
+}
+
+/// Constants are told by how they are kept, not by what they are equal to: 1.0 and 1.00 show themselves as they are, as -0 and 0 do.
+pub fn is_same_constant(left: &Datum, right: &Datum) -> bool {
+    let _ = pulse::walk(left.text_bytes() / BYTES);
+    match (left, right) {
+        (Datum::Float4(left), Datum::Float4(right)) => left.to_bits() == right.to_bits(),
+        (Datum::Float8(left), Datum::Float8(right)) => left.to_bits() == right.to_bits(),
+        (Datum::Numeric(left), Datum::Numeric(right)) => left.scale() == right.scale() && left == right,
+        (Datum::Array(left), Datum::Array(right)) => {
+            let _ = pulse::walk(left.len());
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_same_constant(left, right))
+        }
+        (
+            Datum::Null
+            | Datum::Bool(_)
+            | Datum::Int2(_)
+            | Datum::Int4(_)
+            | Datum::Int8(_)
+            | Datum::Oid(_)
+            | Datum::Float4(_)
+            | Datum::Float8(_)
+            | Datum::Numeric(_)
+            | Datum::Text(_)
+            | Datum::Bytes(_)
+            | Datum::Date(_)
+            | Datum::Time(_)
+            | Datum::Timestamp(_)
+            | Datum::Interval(_)
+            | Datum::Uuid(_)
+            | Datum::Array(_),
+            _,
+        ) => left == right,
+    }
+}
+
+fn is_same_eval(left: Eval, right: Eval) -> bool {
+    match (left, right) {
+        (Eval::Plain(left), Eval::Plain(right)) => ptr::fn_addr_eq(left, right),
+        (Eval::InContext(left), Eval::InContext(right)) => ptr::fn_addr_eq(left, right),
+        (Eval::Plain(_), Eval::InContext(_)) | (Eval::InContext(_), Eval::Plain(_)) => false,
+    }
+}
+
+/// Lines of a table are told by where they stand.
+fn is_same_line<T>(left: Option<&'static T>, right: Option<&'static T>) -> bool {
+    left.map(ptr::from_ref) == right.map(ptr::from_ref)
+}
+
+fn is_same_lock(left: &Lock, right: &Lock) -> bool {
+    let Lock { table, first, mode, wait } = left;
+    table.oid == right.table.oid && *first == right.first && *mode == right.mode && *wait == right.wait
+}
+
+/// Says whether two sets are made in the same way, whatever of.
+fn is_same_set_function(left: &SetFunction, right: &SetFunction) -> bool {
+    match (left, right) {
+        (
+            SetFunction::Series { kind, step, add, zero },
+            SetFunction::Series { kind: other_kind, step: other_step, add: other_add, zero: other_zero },
+        ) => {
+            kind == other_kind
+                && step == other_step
+                && is_same_eval(*add, *other_add)
+                && is_same_constant(zero, other_zero)
+        }
+        (SetFunction::Subscripts { first }, SetFunction::Subscripts { first: other }) => first == other,
+        (
+            SetFunction::Series { .. }
+            | SetFunction::Unnest
+            | SetFunction::Subscripts { .. }
+            | SetFunction::StringToTable
+            | SetFunction::One,
+            other,
+        ) => mem::discriminant(left) == mem::discriminant(other),
+    }
+}
+
+fn is_same_unit(left: &FrameUnit, right: &FrameUnit) -> bool {
+    match (left, right) {
+        (FrameUnit::Range(Some(left)), FrameUnit::Range(Some(right))) => {
+            let RangeSteps { minus, plus, offset } = left;
+            is_same_eval(*minus, right.minus) && is_same_eval(*plus, right.plus) && *offset == right.offset
+        }
+        (FrameUnit::Range(left), FrameUnit::Range(right)) => left.is_none() && right.is_none(),
+        (FrameUnit::Rows | FrameUnit::Groups | FrameUnit::Range(_), other) => {
+            mem::discriminant(left) == mem::discriminant(other)
+        }
+    }
+}

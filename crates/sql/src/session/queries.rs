@@ -1,0 +1,548 @@
+//! Queries, and which path they take.
+//!
+//! **Invariant:** a query that changes nothing may be run twice, so one that grows too large on the row path is begun anew as
+//! analytics, and one that analytics cannot do, or in which it meets an error, is done by rows: there the first error is
+//! that of the first row. Nothing has been sent before a path is through. Whatever the path, a statement sees what its
+//! transaction sees: an open one lends its snapshot to analytics.
+
+use super::action::Action;
+use super::run::{Given, Needs, Ran};
+use super::{Bound, Outcome, Parked, Portal, Session, Statement, Step, Tag};
+use crate::analytics::{Analysis, AnalyticsPlan, Query, Start};
+use crate::exec::Spent;
+use catalog::settings;
+use engine::{Isolation, RowLock, Snapshot, Table};
+use query::plan::{self, Access, Expr, FrameBound, Joins, List, Over, Plan, SequenceCall, Source};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::pulse;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+use types::SqlType;
+use types::datum::Datum;
+
+/// A query that reads more rows of whole tables than this begins as analytics.
+const SCAN_ROWS_MAX: u64 = 10_000;
+/// A query that makes more rows than this goes over to analytics.
+const BUDGET_ROWS: u64 = 20_000;
+
+/// Where a query runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Path {
+    /// Row by row, to its end.
+    Row,
+    /// Row by row, as long as it is small.
+    Small,
+    /// As analytics, and by rows if that cannot.
+    Large,
+    /// As analytics or not at all.
+    Analytics,
+}
+
+/// What a query reads, as far as it decides about its path.
+#[derive(Default)]
+struct Reads {
+    /// Tables that are read as a whole.
+    scanned: Vec<Arc<Table>>,
+    /// Tables of which rows are found by an index.
+    found: Vec<Arc<Table>>,
+    /// It locks rows, takes numbers of sequences, or has other effects.
+    locks: bool,
+    /// What of that a read-only transaction may not do.
+    writes: Option<&'static str>,
+    /// Queries that were looked at: each once, however often it is named.
+    shared: HashSet<u64>,
+}
+
+/// What a prepared query remembers about its path.
+#[derive(Default)]
+pub(super) struct Known {
+    reads: OnceLock<Reads>,
+    plan: OnceLock<SqlResult<Arc<dyn AnalyticsPlan>>>,
+}
+
+impl Known {
+    fn reads(&self, plan: &Plan) -> &Reads {
+        self.reads.get_or_init(|| {
+            let mut reads = Reads::default();
+            reads.add(plan);
+            reads
+        })
+    }
+
+    /// Finds out what the query reads.
+    pub(super) fn read(&self, plan: &Plan) {
+        let _ = self.reads(plan);
+    }
+
+    /// Whether the query does more than read rows of tables: locks them, takes numbers of sequences, asks for the catalog.
+    pub(super) fn locks(&self, plan: &Plan) -> bool {
+        self.reads(plan).locks
+    }
+
+    /// What of the query a read-only transaction may not do, in PostgreSQL's words.
+    pub(super) fn writes(&self, plan: &Plan) -> Option<&'static str> {
+        self.reads(plan).writes
+    }
+}
+
+impl std::fmt::Debug for Known {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Known")
+    }
+}
+
+/// The analytics of a session, shared with whoever may cancel it. One that is left behind is cancelled.
+#[derive(Clone, Default)]
+pub(super) struct Current(Arc<Mutex<Option<Arc<Analysis>>>>);
+
+impl Current {
+    fn set(&self, analysis: Option<Arc<Analysis>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = analysis;
+    }
+
+    pub(super) fn get(&self) -> Option<Arc<Analysis>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn cancel(&self) {
+        if let Some(analysis) = self.get() {
+            analysis.cancel();
+        }
+    }
+}
+
+/// Cancels what its session has left behind.
+#[derive(Default)]
+pub(super) struct Own(pub(super) Current);
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl Session {
+    /// Runs a query, or goes on with the one that waits.
+    pub(super) fn query(&mut self, given: Given<'_>, plan: &Plan) -> SqlResult<Step> {
+        if let Some(analysis) = self.analysis.0.get() {
+            return match analysis.take() {
+                None => Ok(Step::Parked(Parked::Analysis(analysis))),
+                Some(result) => {
+                    self.analysis.0.set(None);
+                    // By rows it begins anew.
+                    self.running = None;
+                    match result {
+                        Err(error) if self.may_fall_back(&error) => self.by_rows(given, plan),
+                        result => {
+                            let answer = result?;
+                            if let Some(explaining) = &mut self.explaining {
+                                explaining.report = answer.report;
+                            }
+                            Ok(Step::Done(rows(answer.rows)))
+                        }
+                    }
+                }
+            };
+        }
+        match self.choose(given.statement, plan)? {
+            Path::Row => self.by_rows(given, plan),
+            Path::Small => self.by_few_rows(given, plan),
+            Path::Large => self.analyse_or_by_rows(given, plan, self.deadline),
+            Path::Analytics => self.analyse(given, plan, self.deadline),
+        }
+    }
+
+    /// What the setting says; `Small` stands for `auto`.
+    fn path(&self) -> Path {
+        match self.settings.path() {
+            settings::Path::Row => Path::Row,
+            settings::Path::Analytics => Path::Analytics,
+            settings::Path::Auto => Path::Small,
+        }
+    }
+
+    /// Whether it begins as analytics.
+    pub(super) fn goes_to_analytics(&self, statement: &Statement, plan: &Plan) -> SqlResult<bool> {
+        Ok(matches!(self.choose(statement, plan)?, Path::Large | Path::Analytics))
+    }
+
+    /// If it begins by rows, and goes over to analytics when it has made too many: how many.
+    pub(super) fn row_budget(&self, statement: &Statement, plan: &Plan) -> SqlResult<Option<u64>> {
+        Ok((self.choose(statement, plan)? == Path::Small).then_some(BUDGET_ROWS))
+    }
+
+    /// Whether a statement that analytics has refused so is done by rows.
+    pub(super) fn may_fall_back(&self, error: &SqlError) -> bool {
+        self.path() == Path::Small && falls_back(error)
+    }
+
+    /// Whether nobody can come to wait for this session while it runs the portal: a query outside of any transaction, that
+    /// takes no locks.
+    pub fn holds_nothing(&self, portal: &Portal) -> bool {
+        statement::stack::fitting(self.is_deep, || self.holds_no_lock(portal))
+    }
+
+    fn holds_no_lock(&self, portal: &Portal) -> bool {
+        let bound = portal.statement.bound();
+        let Action::Query(plan) = &*bound.action else { return false };
+        (!self.engine.is_open() || self.stay.is_moved_first) && !bound.known.reads(plan).locks
+    }
+
+    /// Tells whether the portal, once it runs, ends soon or can be parked as [`Parked::Elsewhere`].
+    pub fn can_move(&self, portal: &Portal) -> bool {
+        !matches!(*portal.statement.bound().action, Action::Define(_) | Action::Explain(_))
+    }
+
+    /// Whether the portal's query goes to analytics as soon as it is run.
+    pub fn is_large(&self, portal: &Portal) -> bool {
+        let bound = portal.statement.bound();
+        let Action::Query(plan) = &*bound.action else { return false };
+        statement::stack::fitting(self.is_deep, || self.goes_to_analytics(&portal.statement, plan)).unwrap_or(false)
+    }
+
+    fn choose(&self, statement: &Statement, plan: &Plan) -> SqlResult<Path> {
+        let wanted = self.path();
+        if wanted == Path::Row {
+            return Ok(Path::Row);
+        }
+        let known = statement.known();
+        let reads = known.reads(plan);
+        if wanted == Path::Analytics {
+            return if reads.locks {
+                Err(SqlError::unsupported("FOR UPDATE, sequences and the catalog as analytics"))
+            } else {
+                Ok(wanted)
+            };
+        }
+        let could = self.database.analytics.is_some() && !reads.locks;
+        if !could || matches!(known.plan.get(), Some(Err(_))) {
+            return Ok(Path::Row);
+        }
+        let rows: u64 = reads.scanned.iter().map(|table| table.rows_bound()).sum();
+        Ok(if SCAN_ROWS_MAX < rows { Path::Large } else { Path::Small })
+    }
+
+    /// Snapshot of the next statement, for others to read; nothing if the statement is to be bound anew. An open transaction lends its
+    /// own, and a SERIALIZABLE one remembers that it has read all of these tables.
+    fn snapshot(&mut self, bound: &Arc<Bound>, reads: &Reads) -> SqlResult<Option<Arc<Snapshot>>> {
+        self.open_implicit();
+        if !self.engine.is_open() && self.settings.isolation() == Isolation::ReadCommitted {
+            let snapshot = self.database.engine().try_snapshot()?;
+            // After the snapshot: see `run`.
+            let is_current = self.database.catalog.current_version() == bound.catalog;
+            return Ok(is_current.then_some(snapshot));
+        }
+        // It takes no time, and is no run of the statement.
+        let stays_until = self.stay.until.take();
+        let step = self.run_within(&[], Needs::of(bound), Spent::default, |run| {
+            for table in reads.scanned.iter().chain(&reads.found) {
+                run.txn.note_scan(table, &[])?;
+            }
+            Ok(run.txn.snapshot()?)
+        });
+        self.stay.until = stays_until;
+        match step? {
+            Ran::Done(snapshot) => Ok(Some(snapshot)),
+            Ran::Moved => Ok(None),
+            Ran::Parked(_) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a snapshot waits for nobody")),
+        }
+    }
+
+    /// By rows, to its end.
+    pub(super) fn by_rows(&mut self, given: Given<'_>, plan: &Plan) -> SqlResult<Step> {
+        let ran = self.run(given.values, Needs::of(given.bound), |run| run.collect(plan, None))?;
+        self.step_of(ran, given, |_, all| Ok(Step::Done(rows(all))))
+    }
+
+    /// As analytics; what those refuse, by rows.
+    fn analyse_or_by_rows(&mut self, given: Given<'_>, plan: &Plan, deadline: Option<Instant>) -> SqlResult<Step> {
+        match self.analyse(given, plan, deadline) {
+            Err(error) if falls_back(&error) => self.by_rows(given, plan),
+            step => step,
+        }
+    }
+
+    /// By rows as long as it is small, and else as analytics.
+    fn by_few_rows(&mut self, given: Given<'_>, plan: &Plan) -> SqlResult<Step> {
+        let spent = || Spent::within(BUDGET_ROWS);
+        let ran =
+            self.run_within(given.values, Needs::of(given.bound), spent, |run| run.collect_within_budget(plan))?;
+        self.step_of(ran, given, |session, all| match all {
+            Some(all) => Ok(Step::Done(rows(all))),
+            // It is not small any more, and to make it ready takes a while.
+            None if session.stay.until.is_some() && given.statement.known().plan.get().is_none() => {
+                Ok(Step::Parked(Parked::Elsewhere))
+            }
+            // In what is left of its time.
+            None => session.analyse_or_by_rows(given, plan, session.deadline),
+        })
+    }
+
+    /// The plan as analytics, made ready at the first use.
+    pub(super) fn analytics_plan(&self, statement: &Statement, plan: &Plan) -> SqlResult<Arc<dyn AnalyticsPlan>> {
+        let analytics = self.database.analytics.as_ref();
+        let prepare = || {
+            let bound = statement.bound();
+            let columns: Vec<SqlType> =
+                bound.columns.as_deref().unwrap_or(&[]).iter().map(|column| column.kind).collect();
+            let analytics = analytics.ok_or_else(|| SqlError::unsupported("analytics without workers"))?;
+            let (parameters, env) = (&statement.parameters[..], &self.env);
+            pulse::preparing(|| analytics.prepare(&Query { plan, parameters, columns: &columns, env }))
+        };
+        let (known, made) = (statement.known(), OnceLock::new());
+        match known.plan.get().unwrap_or_else(|| made.get_or_init(prepare)) {
+            // It is no property of the statement that it was ended.
+            Err(error) if matches!(error.state(), SqlState::QUERY_CANCELED | SqlState::OUT_OF_MEMORY) => {
+                Err(error.clone())
+            }
+            ready => known.plan.get_or_init(|| ready.clone()).clone(),
+        }
+    }
+
+    /// Input of a run of this transaction; nothing if the statement is to be bound anew.
+    pub(super) fn start_now(
+        &mut self,
+        statement: &Statement,
+        plan: &Plan,
+        values: &[Datum],
+        deadline: Option<Instant>,
+    ) -> SqlResult<Option<Start>> {
+        let statement_us = types::ops::context::clock_us();
+        let bound = statement.bound();
+        let Some(snapshot) = self.snapshot(&bound, bound.known.reads(plan))? else { return Ok(None) };
+        Ok(Some(Start {
+            snapshot,
+            parameters: values.to_vec(),
+            env: self.env_at(statement_us),
+            class: self.class(),
+            deadline,
+            analyze: self.explaining.is_some(),
+        }))
+    }
+
+    fn analyse(&mut self, given: Given<'_>, plan: &Plan, deadline: Option<Instant>) -> SqlResult<Step> {
+        let analysis = Arc::<Analysis>::default();
+        // A cancel finds it from now on, while the plan is made ready, too.
+        self.analysis.0.set(Some(Arc::clone(&analysis)));
+        let started = self.start_analysis(&analysis, given, plan, deadline);
+        match started {
+            Ok(true) => {}
+            Ok(false) => {
+                self.analysis.0.set(None);
+                return self.again(given);
+            }
+            Err(error) => {
+                self.analysis.0.set(None);
+                return Err(error);
+            }
+        }
+        self.running = Some(Arc::clone(given.bound));
+        Ok(Step::Parked(Parked::Analysis(analysis)))
+    }
+
+    /// False: it is to be bound anew.
+    fn start_analysis(
+        &mut self,
+        analysis: &Arc<Analysis>,
+        Given { statement, values, .. }: Given<'_>,
+        plan: &Plan,
+        deadline: Option<Instant>,
+    ) -> SqlResult<bool> {
+        let ready = self.analytics_plan(statement, plan)?;
+        match self.start_now(statement, plan, values, deadline)? {
+            Some(start) => analysis.start(&*ready, start).map(|()| true),
+            None => Ok(false),
+        }
+    }
+}
+
+pub(super) fn rows(rows: Vec<Box<[Datum]>>) -> Outcome {
+    let tag = Tag { words: "SELECT", rows: Some(rows.len() as u64) };
+    Outcome::Rows(rows, tag)
+}
+
+/// Whether the row path is asked when analytics says this: it cannot, or it has met an error, and which rows come to be
+/// computed at all differs between the two.
+fn falls_back(error: &SqlError) -> bool {
+    let state = error.state();
+    state == SqlState::FEATURE_NOT_SUPPORTED
+        || state == SqlState::STATEMENT_TOO_COMPLEX
+        || state == SqlState::CARDINALITY_VIOLATION
+        || state == SqlState::INTERNAL_ERROR
+        || state.0.starts_with("22")
+}
+
+impl Reads {
+    /// **Invariant:** every expression that the row path evaluates is looked at. One that is forgotten may have an effect, and a query
+    /// with effects must not be begun twice.
+    fn add(&mut self, plan: &Plan) {
+        let _ = pulse::walk(8);
+        match plan {
+            Plan::Unit => {}
+            Plan::Values(rows) => rows.iter().flatten().for_each(|value| self.add_expr(value)),
+            Plan::Joins(Joins { when, steps, width: _ }) => {
+                when.iter().for_each(|when| self.add_expr(when));
+                self.add_steps(steps);
+            }
+            Plan::Windows { input, calls } => {
+                self.add(input);
+                for plan::WindowCall { arguments, partition, order, function, frame } in calls {
+                    let values = partition.iter().map(|(value, _)| value).chain(order.iter().map(|key| &key.value));
+                    arguments.iter().chain(values).for_each(|part| self.add_expr(part));
+                    if let plan::WindowFunction::Aggregate(call) = function {
+                        self.add_aggregate(call);
+                    }
+                    for bound in [&frame.start, &frame.end] {
+                        match bound {
+                            FrameBound::Preceding(offset) | FrameBound::Following(offset) => self.add_expr(offset),
+                            FrameBound::UnboundedPreceding
+                            | FrameBound::CurrentRow
+                            | FrameBound::UnboundedFollowing => {}
+                        }
+                    }
+                }
+            }
+            Plan::Sets { input, calls } => {
+                self.add(input);
+                calls.iter().flat_map(|call| &call.arguments).for_each(|argument| self.add_expr(argument));
+            }
+            Plan::DistinctOn { input, values } => {
+                self.add(input);
+                values.iter().for_each(|(value, _)| self.add_expr(value));
+            }
+            Plan::Filter { input, condition } => {
+                self.add(input);
+                self.add_expr(condition);
+            }
+            Plan::Project { input, columns } => {
+                self.add(input);
+                columns.iter().for_each(|column| self.add_expr(column));
+            }
+            Plan::Aggregate { input, groups, sets: _, calls } => {
+                self.add(input);
+                groups.iter().for_each(|(group, _)| self.add_expr(group));
+                calls.iter().for_each(|call| self.add_aggregate(call));
+            }
+            Plan::Sort { input, keys, is_given: _ } => {
+                self.add(input);
+                keys.iter().for_each(|key| self.add_expr(&key.value));
+            }
+            Plan::Distinct { input, kinds: _ } => self.add(input),
+            Plan::Limit { input, limit, offset } => {
+                self.add(input);
+                limit.iter().chain(offset).for_each(|count| self.add_expr(count));
+            }
+            Plan::Ties { input, keys, limit, offset } => {
+                self.add(input);
+                let keys = keys.iter().map(|key| &key.value);
+                keys.chain(limit).chain(offset).for_each(|part| self.add_expr(part));
+            }
+            Plan::Set { left, right, operation: _, all: _, kinds: _ } => {
+                self.add(left);
+                self.add(right);
+            }
+            // Only rows know the catalog.
+            Plan::System(_) => self.locks = true,
+            Plan::Lock { locks, input: _, joins: _, condition: _ } => {
+                self.locks = true;
+                self.writes = locks.first().map(|lock| match lock.mode {
+                    RowLock::KeyShare => "SELECT FOR KEY SHARE",
+                    RowLock::Share => "SELECT FOR SHARE",
+                    RowLock::NoKeyUpdate => "SELECT FOR NO KEY UPDATE",
+                    RowLock::Update => "SELECT FOR UPDATE",
+                });
+            }
+            Plan::Modified(_) | Plan::Modifying { .. } => self.locks = true,
+            Plan::Shared { id, plan } => {
+                if self.shared.insert(*id) {
+                    self.add(plan);
+                }
+            }
+            Plan::Recursive(recursive) => {
+                if self.shared.insert(recursive.id) {
+                    self.add(&recursive.first);
+                    self.add(&recursive.step);
+                }
+            }
+            Plan::Working(_) => {}
+        }
+    }
+
+    fn add_aggregate(&mut self, call: &plan::AggregateCall) {
+        let keys = call.order.iter().map(|key| &key.value);
+        call.arguments.iter().chain(keys).chain(&call.filter).for_each(|part| self.add_expr(part));
+    }
+
+    fn add_keys(&mut self, keys: &[plan::JoinKey]) {
+        keys.iter().flat_map(|key| [&key.before, &key.own]).for_each(|value| self.add_expr(value));
+    }
+
+    fn add_access(&mut self, access: &Access) {
+        match access {
+            Access::All => {}
+            Access::Index { prefix, lower, upper, index: _, backward: _ } => {
+                let limits = [lower, upper].into_iter().flatten().map(|limit| &limit.value);
+                prefix.iter().chain(limits).for_each(|key| self.add_expr(&key.value));
+            }
+            Access::AnyOf { prefix, list, index: _ } => {
+                prefix.iter().for_each(|key| self.add_expr(&key.value));
+                match list {
+                    List::Values(values) => values.iter().for_each(|key| self.add_expr(&key.value)),
+                    List::Array { array, kind: _ } => self.add_expr(array),
+                }
+            }
+        }
+    }
+
+    fn add_steps(&mut self, steps: &[plan::Step]) {
+        for plan::Step { source, on, filter, kept, is_outer: _, first: _, width: _ } in steps {
+            on.iter().chain(filter).for_each(|condition| self.add_expr(condition));
+            if let Some(plan::Kept { condition, keys, id: _, is_constant: _ }) = kept {
+                condition.iter().for_each(|condition| self.add_expr(condition));
+                self.add_keys(keys);
+            }
+            match source {
+                Source::Table { table, access, columns: _ } => {
+                    let tables = if matches!(access, Access::All) { &mut self.scanned } else { &mut self.found };
+                    tables.push(Arc::clone(&table.table));
+                    self.add_access(access);
+                }
+                Source::Query { plan, is_lateral: _ } => self.add(plan),
+                Source::Functions { calls, is_numbered: _ } => {
+                    calls.iter().flat_map(|call| &call.arguments).for_each(|argument| self.add_expr(argument));
+                }
+                Source::Group(steps) => self.add_steps(steps),
+                Source::Full(full) => {
+                    self.add_steps(&full.left.steps);
+                    self.add_steps(&full.right.steps);
+                    full.on.iter().for_each(|on| self.add_expr(on));
+                    self.add_keys(&full.keys);
+                }
+            }
+        }
+    }
+
+    fn add_expr(&mut self, expr: &Expr) {
+        let _ = pulse::walk(8);
+        match expr {
+            Expr::Scalar(plan) | Expr::Exists(plan) | Expr::ArrayQuery(plan) => self.add(plan),
+            Expr::Quantified { over: Over::Query(plan), .. } => self.add(plan),
+            Expr::InQuery { query, .. } => self.add(query),
+            Expr::Call { function: Some(function), .. } if function.has_effects() => self.locks = true,
+            // Its transaction may not be another's, either.
+            Expr::Advisory { call: _, arguments: _ } => self.locks = true,
+            // May not be run twice.
+            Expr::Sequence { call, arguments: _ } => {
+                self.locks = true;
+                match call {
+                    SequenceCall::Next => self.writes = Some("nextval()"),
+                    SequenceCall::Set => self.writes = Some("setval()"),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        expr.parts().into_iter().for_each(|part| self.add_expr(part));
+    }
+}

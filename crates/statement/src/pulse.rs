@@ -1,0 +1,401 @@
+//! Pulse of long computations: whatever may take long asks here whether its statement is still wanted.
+//!
+//! Work is counted in units of about a nanosecond up to ten: a byte that is looked at, sixteen bytes that are copied, a call
+//! of a cheap function. When `UNITS` of them are done, the thread looks at the [`Watch`] of its statement, which knows of
+//! cancels, `statement_timeout`, and the end of the session. Then it also asks for room if it has taken much memory since it
+//! asked last, whatever for: so nothing that counts its work passes the limit by more than it takes in a millisecond.
+//!
+//! **Invariant:** between two looks lie at most `UNITS` units, and what one call of [`tick`] counts: about a millisecond.
+//! So a caller cuts what is long into slices (`slices`, [`SLICE`]) and counts each before it works on it.
+//!
+//! The counter and the watch belong to the thread. An urgent context, which runs on the stack of another, evaluates nothing of
+//! SQL and comes never here. Where a thread takes turns between statements, each turn is within its own [`during`].
+
+pub mod steps;
+
+use crate::error::{SqlError, SqlResult};
+use engine::memory::{self, SMALL_BYTES};
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// Knows whether a statement is still wanted.
+pub trait Watch: Send + Sync {
+    /// Looks.
+    ///
+    /// # Errors
+    /// Why the statement must end: `57014` and the like.
+    fn look(&self) -> SqlResult<()>;
+}
+
+/// Units of work between two looks.
+const UNITS: usize = 1 << 17;
+/// Bytes of a slice that is worked on byte by byte.
+pub const SLICE: usize = 1 << 16;
+/// Units of work of an item of a walk.
+pub const ITEM: usize = 8;
+/// Bytes that are copied within a unit.
+const COPIED: usize = 16;
+
+thread_local! {
+    static LEFT: Cell<usize> = const { Cell::new(UNITS) };
+    static WATCH: RefCell<Option<Arc<dyn Watch>>> = const { RefCell::new(None) };
+    /// What the thread had taken when it asked for room last.
+    static ASKED: Cell<isize> = const { Cell::new(0) };
+    /// What runs may take of the reserve.
+    static HAS_RESERVE: Cell<bool> = const { Cell::new(false) };
+    /// Bytes promised to the thread.
+    static PROMISED: Cell<usize> = const { Cell::new(0) };
+    /// A look has found that somebody ends the statement.
+    static HAS_ENDED: Cell<bool> = const { Cell::new(false) };
+    /// Of a [`preparing`] the end that a look has found, if any.
+    static PREPARING: RefCell<Option<Preparing>> = const { RefCell::new(None) };
+}
+
+#[derive(Default)]
+struct Preparing {
+    ended: Option<SqlError>,
+}
+
+/// Puts back the watch that was there before.
+struct Scope(Option<Arc<dyn Watch>>);
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        WATCH.set(self.0.take());
+    }
+}
+
+/// Calls `f`, whose work is watched by `watch`.
+pub fn during<R>(watch: Arc<dyn Watch>, f: impl FnOnce() -> R) -> R {
+    let _scope = Scope(WATCH.replace(Some(watch)));
+    HAS_ENDED.set(false);
+    f()
+}
+
+/// Tells whether a look has found that the statement must end that this thread is at, or was at last: it is cancelled, or out of time.
+/// One that there is no room for ends as well, but must not keep what it holds for a moment longer.
+pub fn has_ended() -> bool {
+    HAS_ENDED.get()
+}
+
+/// Calls `f`, which makes a plan and does nothing else. When a look has found that it must end, each later one finds the same at once.
+/// So a walk that has no error of its own may stop in the middle (`walk`): what it has come to is never used.
+///
+/// # Errors
+/// Those of `f`, and of [`look`].
+pub fn preparing<R>(f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
+    struct Before(Option<Preparing>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            let own = PREPARING.replace(self.0.take());
+            if own.is_some_and(|own| own.ended.is_some()) {
+                LEFT.set(UNITS);
+            }
+        }
+    }
+    let is_inner = PREPARING.with_borrow(Option::is_some);
+    let _before = (!is_inner).then(|| Before(PREPARING.replace(Some(Preparing::default()))));
+    let made = f();
+    // A walk that was stopped has led to any error.
+    match PREPARING.with_borrow(|own| own.as_ref().and_then(|own| own.ended.clone())) {
+        Some(ended) => Err(ended),
+        None => made,
+    }
+}
+
+/// Counts units of work of a walk through what is made while a statement is prepared. At other times walks are short, and nobody looks.
+///
+/// # Errors
+/// Those of [`Watch::look`]. The walk may leave them to whoever looks next.
+#[inline]
+pub fn walk(units: usize) -> SqlResult<()> {
+    match LEFT.get().checked_sub(units) {
+        Some(left) => {
+            LEFT.set(left);
+            Ok(())
+        }
+        None if PREPARING.with_borrow(Option::is_some) => look(),
+        None => Ok(()),
+    }
+}
+
+/// Items that a statement is prepared of, as tokens. When the statement must end they do, too: whoever looks next finds the same.
+pub fn walked<T>(items: &[T]) -> impl Iterator<Item = &T> {
+    items.iter().take_while(|_| walk(ITEM).is_ok())
+}
+
+/// The next look is after a whole share of work, whatever was done before; and what was taken before counts for nobody.
+pub fn restart() {
+    HAS_ENDED.set(false);
+    LEFT.set(UNITS);
+    ASKED.set(memory::thread_bytes());
+}
+
+/// Calls `f`, which gives memory back when it is done, and may take some of the reserve for that.
+pub fn with_reserve<R>(f: impl FnOnce() -> R) -> R {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            HAS_RESERVE.set(self.0);
+        }
+    }
+    let _before = Before(HAS_RESERVE.replace(true));
+    f()
+}
+
+/// Calls `f`, which is going to take about so many bytes for a while. Of others that want to do the same at this moment, none gets them.
+///
+/// # Errors
+/// Those of `f`, and `53200`: there is no room for them.
+pub fn with_room<R>(bytes: usize, f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
+    struct Before(usize);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            PROMISED.set(self.0);
+        }
+    }
+    if bytes <= SMALL_BYTES || HAS_RESERVE.get() {
+        return f();
+    }
+    let promise = memory::promise(bytes).ok_or_else(SqlError::no_room)?;
+    let _before = Before(PROMISED.replace(PROMISED.get() + promise.bytes()));
+    f()
+}
+
+/// Asks for room if this thread has taken much since it asked last.
+///
+/// # Errors
+/// `53200`: the process holds as much as it may.
+pub fn room() -> SqlResult<()> {
+    let (now, asked) = (memory::thread_bytes(), ASKED.get());
+    if now < asked {
+        // It has given back.
+        ASKED.set(now);
+    } else if asked.saturating_add(SMALL_BYTES as isize) < now {
+        ASKED.set(now);
+        return check_room(0);
+    }
+    Ok(())
+}
+
+/// Asks for room for `more` bytes.
+///
+/// # Errors
+/// `53200`: there is none.
+pub fn check_room(more: usize) -> SqlResult<()> {
+    let has_room = match HAS_RESERVE.get() {
+        true => memory::has_reserve(more),
+        false => memory::has_room_beside(PROMISED.get(), more),
+    };
+    if has_room { Ok(()) } else { Err(SqlError::no_room()) }
+}
+
+/// Counts units of work that are about to be done.
+///
+/// # Errors
+/// Those of [`Watch::look`].
+#[inline]
+pub fn tick(units: usize) -> SqlResult<()> {
+    match LEFT.get().checked_sub(units) {
+        Some(left) => {
+            LEFT.set(left);
+            Ok(())
+        }
+        None => look(),
+    }
+}
+
+/// Counts bytes that are about to be copied.
+///
+/// # Errors
+/// Those of [`Watch::look`].
+#[inline]
+pub fn copies(bytes: usize) -> SqlResult<()> {
+    tick(1 + bytes / COPIED)
+}
+
+/// Copy of a text.
+///
+/// # Errors
+/// Those of [`Watch::look`].
+pub fn copied(text: &str) -> SqlResult<String> {
+    let mut copy = String::with_capacity(text.len());
+    for slice in slices(text) {
+        copies(slice.len())?;
+        copy.push_str(slice);
+    }
+    Ok(copy)
+}
+
+/// Looks now.
+///
+/// # Errors
+/// Those of [`Watch::look`], and `53200`: the process holds as much as it may.
+#[cold]
+pub fn look() -> SqlResult<()> {
+    steps::look();
+    if let Some(ended) = PREPARING.with_borrow(|own| own.as_ref().and_then(|own| own.ended.clone())) {
+        return Err(ended);
+    }
+    LEFT.set(UNITS);
+    let has_room = room();
+    let is_full = has_room.is_err();
+    let looked = has_room.and_then(|()| WATCH.with_borrow(|watch| watch.as_ref().map_or(Ok(()), |watch| watch.look())));
+    if let Err(error) = &looked {
+        HAS_ENDED.set(!is_full);
+        PREPARING.with_borrow_mut(|own| {
+            if let Some(own) = own {
+                own.ended = Some(error.clone());
+                LEFT.set(0);
+            }
+        });
+    }
+    looked
+}
+
+/// Slices of a text, none longer than [`SLICE`] and none cutting a character.
+pub fn slices(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (slice, after) = rest.split_at(rest.floor_char_boundary(SLICE));
+        rest = after;
+        Some(slice)
+    })
+}
+
+/// Rows that are sorted without a look.
+const RUN: usize = 1 << 10;
+
+/// Sorts as [`slice::sort_by`]: what is equal stays in its order. Short runs are sorted, and merged two by two.
+///
+/// # Errors
+/// Those of [`look`]; the order is undefined then, and nothing is lost.
+pub fn sort_by<T>(all: &mut Vec<T>, mut by: impl FnMut(&T, &T) -> Ordering) -> SqlResult<()> {
+    if all.len() <= RUN {
+        all.sort_by(by);
+        return tick(all.len());
+    }
+    // The merged rows, and the two runs that they are made of.
+    let scratch = size_of_val(all.as_slice()).saturating_mul(2);
+    if SMALL_BYTES < scratch {
+        check_room(scratch)?;
+    }
+    for run in all.chunks_mut(RUN) {
+        tick(run.len() * 16)?;
+        run.sort_by(&mut by);
+    }
+    let mut width = RUN;
+    while width < all.len() {
+        let mut merged = Vec::with_capacity(all.len());
+        let mut rest = std::mem::take(all).into_iter();
+        let mut is_stopped = Ok(());
+        while 0 < rest.len() {
+            // The runs are taken out: what is left of one is as cheap to pass on as to keep.
+            let left: Vec<T> = rest.by_ref().take(width).collect();
+            let right: Vec<T> = rest.by_ref().take(width).collect();
+            let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+            while let (Some(first), Some(second)) = (left.peek(), right.peek()) {
+                is_stopped = tick(8);
+                if is_stopped.is_err() {
+                    break;
+                }
+                let is_right = by(second, first).is_lt();
+                merged.extend(if is_right { right.next() } else { left.next() });
+            }
+            merged.extend(left);
+            merged.extend(right);
+            if is_stopped.is_err() {
+                merged.extend(rest.by_ref());
+            }
+        }
+        *all = merged;
+        is_stopped?;
+        width *= 2;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::SqlError;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    /// Ends the statement at the look after so many.
+    struct After(AtomicUsize);
+
+    impl Watch for After {
+        fn look(&self) -> SqlResult<()> {
+            let left = self.0.load(Relaxed);
+            self.0.store(left.saturating_sub(1), Relaxed);
+            if left == 0 { Err(SqlError::cancelled("user request")) } else { Ok(()) }
+        }
+    }
+
+    fn after(looks: usize) -> Arc<dyn Watch> {
+        Arc::new(After(AtomicUsize::new(looks)))
+    }
+
+    #[test]
+    fn work_is_looked_at_whatever_its_pieces_are() {
+        for piece in [1, 1000, UNITS, 10 * UNITS] {
+            let worked = during(after(3), || (0..=5 * UNITS / piece + 5).try_for_each(|_| tick(piece)));
+            assert!(worked.is_err(), "{piece}");
+        }
+        let (outer, inner) = (after(0), after(usize::MAX));
+        during(Arc::clone(&outer), || {
+            assert!(during(inner, look).is_ok());
+            assert!(look().is_err());
+        });
+        assert!(look().is_ok());
+    }
+
+    #[test]
+    fn a_preparation_that_must_end_is_not_used() {
+        let (made, walked) = during(after(0), || {
+            let mut walked = 0;
+            let made = preparing(|| {
+                while walk(1000).is_ok() {
+                    walked += 1;
+                }
+                // What stops here says so to nobody.
+                assert!(walk(1).is_err() && tick(1).is_err());
+                Ok(walked)
+            });
+            (made, walked)
+        });
+        assert!(made.is_err() && walked <= UNITS / 1000, "{walked}");
+        assert!((0..=UNITS / 1000).all(|_| tick(1000).is_ok()), "it has ended");
+        during(after(0), || {
+            assert!((0..10).all(|_| walk(UNITS).is_ok()), "nothing is prepared");
+            assert!(tick(UNITS + 1).is_err());
+        });
+    }
+
+    #[test]
+    fn slices_are_the_text() {
+        let text = "añ€😀".repeat(SLICE / 4);
+        assert_eq!(slices(&text).collect::<String>(), text);
+        assert!(slices(&text).all(|slice| !slice.is_empty() && slice.len() <= SLICE));
+    }
+
+    #[test]
+    fn a_sort_is_stable_and_can_be_stopped() {
+        for count in [0, 1, RUN, RUN + 1, 5 * RUN + 3, 64 * RUN] {
+            let mut all: Vec<(u64, usize)> =
+                (0..count).map(|at| ((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56, at)).collect();
+            let mut expected = all.clone();
+            expected.sort_by_key(|(key, _)| *key);
+            sort_by(&mut all, |(a, _), (b, _)| a.cmp(b)).expect("nobody stops it");
+            assert!(all == expected, "{count} are not in order");
+        }
+        let mut all: Vec<usize> = (0..200 * RUN).rev().collect();
+        assert!(during(after(0), || sort_by(&mut all, Ord::cmp)).is_err());
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..200 * RUN), "some are lost");
+    }
+}

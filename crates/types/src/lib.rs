@@ -1,0 +1,28 @@
+//! Values of PostgreSQL's types: how they are written, compared, cast and computed with.
+
+mod abbreviations;
+pub mod binary;
+pub mod calendar;
+pub mod datetime;
+pub mod datum;
+pub mod forms;
+pub mod interval;
+mod interval_text;
+mod kind;
+pub mod modifier;
+pub mod names;
+pub mod naming;
+pub mod numeric;
+pub mod ops;
+pub mod pseudo;
+pub mod regex;
+pub mod regtype;
+
+#[cfg(test)]
+mod tests;
+pub mod text;
+mod tokens;
+pub mod zone;
+
+pub use datum::Datum;
+pub use kind::{Element, Kind, PG_CATALOG, SqlType};

@@ -1,0 +1,518 @@
+//! Aggregates: a state machine each, fed row by row.
+//!
+//! **Invariant:** all but `count(*)` skip rows whose first argument is NULL, here and not in the caller.
+
+use super::build::{self, BytesBuilder, ITEMS_MAX, TextBuilder, too_many_items};
+use super::casts::Cast;
+use super::get::{boolean, bytes, float, impossible, int, interval, mistyped, numeric, out_of_range, text};
+use super::ordered;
+use super::resolve::{self, can_coerce};
+use super::statistics::{Moments, Pairs, Relation, Spread, Squares};
+use super::{Context, compare, find_cast};
+use crate::Kind;
+use crate::datum::Datum;
+use crate::interval::Interval;
+use crate::numeric::Numeric;
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::plants::is_planted;
+use statement::pulse;
+use std::sync::LazyLock;
+
+/// A line of the table of aggregates.
+#[derive(Debug)]
+pub struct Aggregate {
+    /// Its name.
+    pub name: &'static str,
+    /// Types of its arguments; none for `count(*)`. [`Kind::Void`] stands for any type, given as it is.
+    pub arguments: &'static [Kind],
+    /// The result's type.
+    pub result: Kind,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    CountAll,
+    Count,
+    Sum,
+    Average,
+    Min,
+    Max,
+    And,
+    Or,
+    Strings,
+    Array,
+    /// JSON's values, a line for each.
+    Json {
+        lines: bool,
+    },
+    JsonMembers,
+    /// Of values in their order: see `ordered`.
+    Ordered(ordered::Ordered),
+    Bytes,
+    Bits(Bits),
+    Spread(Spread),
+    Relation(Relation),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Bits {
+    And,
+    Or,
+    Xor,
+}
+
+/// `json_agg` of arrays and rows, which stand on lines of their own.
+pub const JSON_ROWS: &str = "json_agg\0rows";
+
+/// An aggregate, and the casts of its arguments.
+#[derive(Clone, Debug)]
+pub struct ResolvedAggregate {
+    /// The aggregate.
+    pub aggregate: &'static Aggregate,
+    /// One per argument.
+    pub casts: Vec<Option<&'static Cast>>,
+}
+
+/// An aggregate under way.
+#[derive(Clone, Debug)]
+pub struct Accumulator {
+    aggregate: &'static Aggregate,
+    rows: i64,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Empty,
+    /// Of integers: 2^64 of them fit.
+    Integer(i128),
+    Numeric(Numeric),
+    Float4(f32),
+    Float8(f64),
+    Interval(Interval),
+    Value(Datum),
+    Text(TextBuilder),
+    Items(Vec<Datum>),
+    /// Values in their order, and the aggregate's own argument.
+    Ordered(Vec<Datum>, Datum),
+    Bytes(BytesBuilder),
+    Moments(Moments),
+    Squares(Box<Squares>),
+    Pairs(Pairs),
+}
+
+impl Aggregate {
+    /// Begins one.
+    pub fn start(&'static self) -> Accumulator {
+        Accumulator { aggregate: self, rows: 0, state: State::Empty }
+    }
+}
+
+/// Whether an aggregate wants its values in an order: `WITHIN GROUP`.
+pub fn is_ordered_set(name: &str) -> bool {
+    matches!(name, "percentile_cont" | "percentile_disc" | "mode")
+}
+
+/// Units of work of a row.
+const ROW: usize = 8;
+
+/// Whether a null counts.
+fn takes_null(what: What) -> bool {
+    matches!(what, What::Array | What::Json { .. } | What::JsonMembers)
+}
+
+/// The sum of floats; PostgreSQL refuses one that became infinite.
+fn float_sum(a: f64, b: f64) -> SqlResult<f64> {
+    super::arithmetic::checked_float(a + b, a.is_infinite() || b.is_infinite(), true)
+}
+
+impl Accumulator {
+    /// Takes one row's arguments.
+    ///
+    /// # Errors
+    /// A sum out of range.
+    pub fn add(&mut self, args: &[Datum]) -> SqlResult<()> {
+        pulse::tick(ROW)?;
+        let what = self.aggregate.what;
+        if what == What::CountAll {
+            self.rows += 1;
+            return Ok(());
+        }
+        if let What::Relation(_) = what {
+            return self.pair(args);
+        }
+        let Some(value) = args.first().filter(|value| takes_null(what) || !value.is_null()) else { return Ok(()) };
+        self.rows += 1;
+        match what {
+            What::CountAll | What::Count => {}
+            What::Sum | What::Average => self.sum(value)?,
+            What::Min | What::Max => {
+                let kind = self.aggregate.arguments[0];
+                let replaces = match &self.state {
+                    State::Value(best) => {
+                        let order = compare(value, best, kind);
+                        // Of equal values that look different the last one stays, of padded texts the first, as in PostgreSQL.
+                        let is_equal = order.is_eq() && kind != Kind::Bpchar;
+                        is_equal || if what == What::Min { order.is_lt() } else { order.is_gt() }
+                    }
+                    _ => true,
+                };
+                if replaces {
+                    self.state = State::Value(value.clone());
+                }
+            }
+            What::And | What::Or => {
+                let value = boolean(value)?;
+                self.state = State::Value(Datum::Bool(match (&self.state, what) {
+                    (State::Value(Datum::Bool(before)), What::And) => *before && value,
+                    (State::Value(Datum::Bool(before)), _) => *before || value,
+                    _ => value,
+                }));
+            }
+            What::Strings => {
+                let delimiter = args.get(1).filter(|delimiter| !delimiter.is_null()).map_or(Ok(""), text)?;
+                self.grow("", delimiter, &[text(value)?])?;
+            }
+            What::Bits(bits) => self.bits(bits, value)?,
+            What::Spread(_) => self.spread(value)?,
+            What::Relation(_) => {}
+            What::Json { lines } => {
+                let value = if value.is_null() { "null" } else { text(value)? };
+                self.grow("[", if lines { ", \n " } else { ", " }, &[value])?;
+            }
+            What::Ordered(_) => match &mut self.state {
+                State::Ordered(values, _) => values.push(value.clone()),
+                state => *state = State::Ordered(vec![value.clone()], args.get(1).cloned().unwrap_or_default()),
+            },
+            What::JsonMembers => {
+                if value.is_null() {
+                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "field name must not be null"));
+                }
+                let own = args.get(1).filter(|own| !own.is_null()).map_or(Ok("null"), text)?;
+                self.grow("{ ", ", ", &[text(value)?, " : ", own])?;
+            }
+            What::Bytes => match &mut self.state {
+                State::Bytes(all) => {
+                    if let Some(delimiter) = args.get(1).filter(|delimiter| !delimiter.is_null()) {
+                        all.push_slice(bytes(delimiter)?)?;
+                    }
+                    all.push_slice(bytes(value)?)?;
+                }
+                state => {
+                    let mut all = BytesBuilder::default();
+                    all.push_slice(bytes(value)?)?;
+                    *state = State::Bytes(all);
+                }
+            },
+            What::Array => match &mut self.state {
+                State::Items(items) if items.len() == ITEMS_MAX => return Err(too_many_items()),
+                State::Items(items) => items.push(value.clone()),
+                state => *state = State::Items(vec![value.clone()]),
+            },
+        }
+        Ok(())
+    }
+
+    /// Appends to the text, of a first row behind `first`, of another behind `between`.
+    fn grow(&mut self, first: &str, between: &str, parts: &[&str]) -> SqlResult<()> {
+        let mut new = TextBuilder::default();
+        let (all, begin) = match &mut self.state {
+            State::Text(all) => (all, between),
+            _ => (&mut new, first),
+        };
+        all.push_str(begin)?;
+        parts.iter().try_for_each(|part| all.push_str(part))?;
+        if !matches!(self.state, State::Text(_)) {
+            self.state = State::Text(new);
+        }
+        Ok(())
+    }
+
+    /// Both variables of a row; a row that lacks one does not count.
+    fn pair(&mut self, args: &[Datum]) -> SqlResult<()> {
+        let [y, x, ..] = args else { return Ok(()) };
+        if y.is_null() || x.is_null() {
+            return Ok(());
+        }
+        let mut pairs = if let State::Pairs(pairs) = self.state { pairs } else { Pairs::default() };
+        pairs.add(float(y)?, float(x)?)?;
+        self.state = State::Pairs(pairs);
+        Ok(())
+    }
+
+    fn spread(&mut self, value: &Datum) -> SqlResult<()> {
+        if matches!(value, Datum::Float4(_) | Datum::Float8(_)) {
+            let mut moments = if let State::Moments(moments) = self.state { moments } else { Moments::default() };
+            moments.add(float(value)?)?;
+            self.state = State::Moments(moments);
+            return Ok(());
+        }
+        if !matches!(self.state, State::Squares(_)) {
+            self.state = State::Squares(Box::default());
+        }
+        if let State::Squares(squares) = &mut self.state { squares.add(numeric(value)?.as_ref()) } else { Ok(()) }
+    }
+
+    fn bits(&mut self, bits: Bits, value: &Datum) -> SqlResult<()> {
+        let State::Value(before) = &self.state else {
+            self.state = State::Value(value.clone());
+            return Ok(());
+        };
+        let (a, b) = (int(before)?, int(value)?);
+        let all = match bits {
+            Bits::And => a & b,
+            Bits::Or => a | b,
+            Bits::Xor => a ^ b,
+        };
+        self.state = State::Value(match value {
+            Datum::Int2(_) => Datum::Int2(all as i16),
+            Datum::Int4(_) => Datum::Int4(all as i32),
+            Datum::Int8(_) => Datum::Int8(all),
+            other => return Err(mistyped(other)),
+        });
+        Ok(())
+    }
+
+    fn sum(&mut self, value: &Datum) -> SqlResult<()> {
+        // avg(float4) sums in float8.
+        let wide = self.aggregate.what == What::Average;
+        match (&mut self.state, value) {
+            (State::Integer(sum), _) => *sum += i128::from(int(value)?),
+            (State::Numeric(sum), _) => *sum = sum.add(numeric(value)?.as_ref())?,
+            (State::Float4(sum), _) => *sum = float_sum_narrow(*sum, float(value)? as f32)?,
+            (State::Float8(sum), _) => *sum = float_sum(*sum, float(value)?)?,
+            (State::Interval(sum), _) => *sum = sum.plus(interval(value)?)?,
+            (state, Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_)) => {
+                *state = State::Integer(i128::from(int(value)?))
+            }
+            (state, Datum::Numeric(first)) => *state = State::Numeric(first.clone()),
+            (state, Datum::Float4(first)) if !wide => *state = State::Float4(*first),
+            (state, Datum::Float4(_) | Datum::Float8(_)) => *state = State::Float8(float(value)?),
+            (state, Datum::Interval(first)) => *state = State::Interval(*first),
+            (_, other) => return Err(mistyped(other)),
+        }
+        Ok(())
+    }
+
+    /// Its result.
+    ///
+    /// # Errors
+    /// A sum out of range.
+    pub fn finish(self) -> SqlResult<Datum> {
+        let (what, rows) = (self.aggregate.what, self.rows);
+        if matches!(what, What::CountAll | What::Count) {
+            return Ok(Datum::Int8(rows));
+        }
+        let average = what == What::Average;
+        Ok(match self.state {
+            State::Empty if what == What::Relation(Relation::Count) => Datum::Int8(0),
+            State::Moments(moments) => match what {
+                What::Spread(spread) => moments.finish(spread),
+                _ => return Err(impossible("moments of another aggregate")),
+            },
+            State::Squares(squares) => match what {
+                What::Spread(spread) => squares.finish(spread)?,
+                _ => return Err(impossible("moments of another aggregate")),
+            },
+            State::Pairs(pairs) => match what {
+                What::Relation(relation) => pairs.finish(relation),
+                _ => return Err(impossible("pairs of another aggregate")),
+            },
+            State::Bytes(all) => all.finish(),
+            State::Empty => Datum::Null,
+            State::Integer(sum) if average => Datum::Numeric(Numeric::from(sum).div(&Numeric::from(rows))?),
+            State::Integer(sum) if self.aggregate.result == Kind::Numeric => Datum::Numeric(Numeric::from(sum)),
+            State::Integer(sum) => Datum::Int8(i64::try_from(sum).map_err(|_| out_of_range("bigint"))?),
+            State::Numeric(sum) if average => Datum::Numeric(sum.div(&Numeric::from(rows))?),
+            State::Numeric(sum) => Datum::Numeric(sum),
+            State::Float4(sum) => Datum::Float4(sum),
+            // PostgreSQL begins an average with zero, and a sum with the first value.
+            State::Float8(sum) if average => Datum::Float8((0.0 + sum) / rows as f64),
+            State::Float8(sum) => Datum::Float8(sum),
+            State::Interval(sum) if average => Datum::Interval(sum.scaled(|part| part / rows as f64)?),
+            State::Interval(sum) => Datum::Interval(sum),
+            State::Value(value) => value,
+            State::Ordered(values, own) => match what {
+                What::Ordered(ordered) => ordered::finish(ordered, &values, &own, self.aggregate.arguments[0])?,
+                _ => return Err(impossible("ordered values of another aggregate")),
+            },
+            State::Text(mut all) => {
+                all.push_str(match what {
+                    What::Json { .. } => "]",
+                    What::JsonMembers => " }",
+                    _ => "",
+                })?;
+                all.finish()
+            }
+            State::Items(items) => build::array(items)?,
+        })
+    }
+}
+
+fn float_sum_narrow(a: f32, b: f32) -> SqlResult<f32> {
+    let sum = a + b;
+    super::arithmetic::checked_float(f64::from(sum), a.is_infinite() || b.is_infinite(), true)?;
+    Ok(sum)
+}
+
+static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
+    use Kind::{Bool, Float4, Float8, Int2, Int4, Int8, Interval as Span, Numeric as Exact, Text};
+    const FRACTIONS: Kind = Kind::Array(crate::Element::Float8);
+    let line = |name, arguments, result, what| Aggregate { name, arguments, result, what };
+    let mut all = vec![
+        line("count", &[], Int8, What::CountAll),
+        line("count", &[Kind::Void], Int8, What::Count),
+        line("sum", &[Int2], Int8, What::Sum),
+        line("sum", &[Int4], Int8, What::Sum),
+        line("sum", &[Int8], Exact, What::Sum),
+        line("sum", &[Exact], Exact, What::Sum),
+        line("sum", &[Float4], Float4, What::Sum),
+        line("sum", &[Float8], Float8, What::Sum),
+        line("sum", &[Span], Span, What::Sum),
+        line("avg", &[Int2], Exact, What::Average),
+        line("avg", &[Int4], Exact, What::Average),
+        line("avg", &[Int8], Exact, What::Average),
+        line("avg", &[Exact], Exact, What::Average),
+        line("avg", &[Float4], Float8, What::Average),
+        line("avg", &[Float8], Float8, What::Average),
+        line("avg", &[Span], Span, What::Average),
+        line("bool_and", &[Bool], Bool, What::And),
+        line("every", &[Bool], Bool, What::And),
+        line("bool_or", &[Bool], Bool, What::Or),
+        line("string_agg", &[Text, Text], Text, What::Strings),
+        // They are given JSON's texts.
+        line("json_agg", &[Text], Kind::Json, What::Json { lines: false }),
+        line(JSON_ROWS, &[Text], Kind::Json, What::Json { lines: true }),
+        line("json_object_agg", &[Text, Text], Kind::Json, What::JsonMembers),
+        line("string_agg", &[Kind::Bytea, Kind::Bytea], Kind::Bytea, What::Bytes),
+    ];
+    let continuous = What::Ordered(ordered::Ordered::Continuous);
+    all.extend([
+        line("percentile_cont", &[Float8, Float8], Float8, continuous),
+        line("percentile_cont", &[Span, Float8], Span, continuous),
+        line("percentile_cont", &[Float8, FRACTIONS], FRACTIONS, continuous),
+        line("percentile_cont", &[Span, FRACTIONS], Kind::Array(crate::Element::Interval), continuous),
+    ]);
+    for (name, sample, root) in [
+        ("variance", true, false),
+        ("var_samp", true, false),
+        ("var_pop", false, false),
+        ("stddev", true, true),
+        ("stddev_samp", true, true),
+        ("stddev_pop", false, true),
+    ] {
+        let spread = What::Spread(Spread { sample, root });
+        for (kind, own) in [
+            (Int2, &[Int2]),
+            (Int4, &[Int4]),
+            (Int8, &[Int8]),
+            (Exact, &[Exact]),
+            (Float4, &[Float4]),
+            (Float8, &[Float8]),
+        ] {
+            let result = if matches!(kind, Float4 | Float8) { Float8 } else { Exact };
+            all.push(line(name, own, result, spread));
+        }
+    }
+    for (name, relation) in [
+        ("regr_count", Relation::Count),
+        ("regr_sxx", Relation::Sxx),
+        ("regr_syy", Relation::Syy),
+        ("regr_sxy", Relation::Sxy),
+        ("regr_avgx", Relation::AverageX),
+        ("regr_avgy", Relation::AverageY),
+        ("regr_r2", Relation::R2),
+        ("regr_slope", Relation::Slope),
+        ("regr_intercept", Relation::Intercept),
+        ("covar_pop", Relation::CovariancePopulation),
+        ("covar_samp", Relation::CovarianceSample),
+        ("corr", Relation::Correlation),
+    ] {
+        let result = if relation == Relation::Count { Int8 } else { Float8 };
+        all.push(line(name, &[Float8, Float8], result, What::Relation(relation)));
+    }
+    for (name, bits) in [("bit_and", Bits::And), ("bit_or", Bits::Or), ("bit_xor", Bits::Xor)] {
+        for (kind, own) in [(Int2, &[Int2]), (Int4, &[Int4]), (Int8, &[Int8])] {
+            all.push(line(name, own, kind, What::Bits(bits)));
+        }
+    }
+    // PostgreSQL has no min and max of bool, bytea and uuid.
+    let comparable = |kind: &Kind| {
+        compare::is_comparable(*kind)
+            && !matches!(
+                kind,
+                Bool | Kind::Bytea
+                    | Kind::Uuid
+                    | Kind::Varchar
+                    | Kind::Name
+                    | Kind::InternalChar
+                    | Kind::Unknown
+                    | Kind::Regclass
+                    | Kind::Regtype
+                    | Kind::Regproc
+                    | Kind::Regnamespace
+                    | Kind::Regrole
+                    | Kind::Int2Vector
+                    | Kind::OidVector
+            )
+    };
+    for kind in Kind::all() {
+        let own: &'static [Kind] = Box::leak(Box::new([kind]));
+        if comparable(&kind) {
+            all.push(line("min", own, kind, What::Min));
+            all.push(line("max", own, kind, What::Max));
+        }
+        // Those of any type with an order are announced as what they are given: `varchar`, not `text`.
+        let is_any = compare::is_comparable(kind)
+            && !matches!(kind, Kind::Unknown | Kind::Void | Kind::Int2Vector | Kind::OidVector)
+            && !(kind == Kind::Varchar && is_planted("mode_of_varchar_is_text"));
+        if is_any {
+            all.push(line("mode", own, kind, What::Ordered(ordered::Ordered::Mode)));
+            let discrete = What::Ordered(ordered::Ordered::Discrete);
+            all.push(line("percentile_disc", Box::leak(Box::new([kind, Float8])), kind, discrete));
+            if let Some(array) = kind.array_of() {
+                all.push(line("percentile_disc", Box::leak(Box::new([kind, FRACTIONS])), array, discrete));
+            }
+        }
+        if let Some(array) = kind.array_of() {
+            all.push(line("array_agg", own, array, What::Array));
+        }
+    }
+    all
+});
+
+/// The aggregate that is meant by a name, in lower case, with arguments of these kinds; none if no aggregate has the name.
+///
+/// # Errors
+/// `42883`, `42725`. `0A000` for an array of arrays.
+pub fn resolve_aggregate(name: &str, arguments: &[Kind]) -> SqlResult<Option<ResolvedAggregate>> {
+    let named: Vec<&'static Aggregate> = TABLE.iter().filter(|line| line.name == name).collect();
+    if named.is_empty() {
+        return Ok(None);
+    }
+    let exact = named.iter().copied().find(|line| line.arguments == arguments);
+    let found = match exact {
+        Some(found) => found,
+        None if name == "array_agg" && matches!(arguments, [Kind::Array(_)]) => {
+            return Err(SqlError::unsupported("an array of more than one dimension"));
+        }
+        None => {
+            let candidates: Vec<Vec<Kind>> = named.iter().map(|line| line.arguments.to_vec()).collect();
+            let fits = |declared: &Vec<Kind>| {
+                declared.len() == arguments.len()
+                    && arguments.iter().zip(declared).all(|(from, to)| can_coerce(*from, *to))
+            };
+            let is_ambiguous = candidates.iter().any(fits);
+            let chosen = resolve::select_candidate(arguments, candidates)
+                .ok_or_else(|| resolve::function_error(name, arguments, is_ambiguous))?;
+            let line = named.into_iter().find(|line| line.arguments == chosen);
+            line.ok_or_else(|| resolve::function_error(name, arguments, false))?
+        }
+    };
+    let casts = arguments
+        .iter()
+        .zip(found.arguments)
+        .map(|(from, to)| if *to == Kind::Void { None } else { find_cast(*from, *to, Context::Implicit) });
+    Ok(Some(ResolvedAggregate { aggregate: found, casts: casts.collect() }))
+}

@@ -1,0 +1,175 @@
+//! `to_char`, `to_number`, `to_date`, `to_timestamp`: values by a template.
+//!
+//! **Invariant:** a template is taken apart as PostgreSQL's `formatting.c` does it, longest keyword first; what is no keyword stands
+//! for itself.
+
+mod dates;
+mod numbers;
+mod roman;
+mod scan;
+
+use super::get::{float, int, interval, numeric, text};
+use super::{Function, function, function_in};
+use crate::Kind;
+use crate::datum::Datum;
+use statement::error::SqlResult;
+use statement::pulse;
+
+/// A part of a template.
+#[derive(Clone, Debug, PartialEq)]
+enum Node {
+    /// What is written or read of the value.
+    Field(Field),
+    /// A space, or of dates a sign that is neither letter nor digit.
+    Separator(char),
+    Letter(char),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Field {
+    /// As it is written in the template.
+    name: &'static str,
+    /// `FM`: without blanks and zeros in front.
+    fill: bool,
+    /// `TM`: names without blanks.
+    translated: bool,
+    ordinal: Option<Ordinal>,
+}
+
+/// `TH` or `th` behind a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ordinal {
+    Upper,
+    Lower,
+}
+
+/// Work of one node of a template when it is written or read, in units of [`pulse::tick`].
+const NODE: usize = 64;
+
+/// Takes a template apart.
+///
+/// # Errors
+/// Those of [`pulse::look`]: a template may be as long as any text.
+fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> SqlResult<Vec<Node>> {
+    let mut nodes = Vec::new();
+    let mut rest = template;
+    while !rest.is_empty() {
+        // Each keyword is compared with what is there.
+        pulse::tick(2 * keywords.len())?;
+        let (mut fill, mut translated) = (false, false);
+        if is_date {
+            let prefix = rest.get(..2).unwrap_or("");
+            match prefix {
+                "FM" | "fm" => fill = true,
+                "TM" | "tm" => translated = true,
+                _ => {}
+            }
+            if fill || translated {
+                rest = &rest[2..];
+            }
+        }
+        if let Some(name) = keywords.iter().filter(|name| rest.starts_with(**name)).max_by_key(|name| name.len()) {
+            rest = &rest[name.len()..];
+            let mut ordinal = None;
+            if is_date {
+                ordinal = match rest.get(..2) {
+                    Some("TH") => Some(Ordinal::Upper),
+                    Some("th") => Some(Ordinal::Lower),
+                    _ => None,
+                };
+                if ordinal.is_some() || matches!(rest.get(..2), Some("SP" | "sp")) {
+                    rest = &rest[2..];
+                }
+            }
+            nodes.push(Node::Field(Field { name, fill, translated, ordinal }));
+            continue;
+        }
+        let mut letters = rest.chars();
+        let Some(mut letter) = letters.next() else { break };
+        if letter == '"' {
+            while let Some(mut quoted) = letters.next() {
+                pulse::tick(4)?;
+                if quoted == '"' {
+                    break;
+                }
+                if quoted == '\\' {
+                    let escaped = letters.clone().next();
+                    if let Some(escaped) = escaped {
+                        letters.next();
+                        quoted = escaped;
+                    }
+                }
+                nodes.push(Node::Letter(quoted));
+            }
+            rest = letters.as_str();
+            continue;
+        }
+        // A backslash is one but before a quote.
+        if letter == '\\' && letters.as_str().starts_with('"') {
+            letters.next();
+            letter = '"';
+        }
+        rest = letters.as_str();
+        let is_separator = letter.is_ascii_whitespace() || letter == '\u{b}' || (is_date && is_sign(letter));
+        nodes.push(if is_separator { Node::Separator(letter) } else { Node::Letter(letter) });
+    }
+    Ok(nodes)
+}
+
+/// What may stand between fields.
+fn is_sign(letter: char) -> bool {
+    letter.is_ascii_graphic() && !letter.is_ascii_alphanumeric()
+}
+
+/// The letters behind a number that make it an ordinal.
+fn ordinal(digits: &str, case: Ordinal) -> &'static str {
+    let last = digits.as_bytes().last().copied();
+    let before = digits.len().checked_sub(2).and_then(|at| digits.as_bytes().get(at)).copied();
+    let (upper, lower) = match last {
+        _ if before == Some(b'1') => ("TH", "th"),
+        Some(b'1') => ("ST", "st"),
+        Some(b'2') => ("ND", "nd"),
+        Some(b'3') => ("RD", "rd"),
+        _ => ("TH", "th"),
+    };
+    match case {
+        Ordinal::Upper => upper,
+        Ordinal::Lower => lower,
+    }
+}
+
+pub(super) fn functions() -> Vec<Function> {
+    use Kind::{Date, Float4, Float8, Int4, Int8, Numeric, Text, Timestamp, Timestamptz};
+    const TEXT: Kind = Kind::Text;
+    vec![
+        function("to_char", &[Timestamp, TEXT], Text, |a| {
+            Ok(dates::moment_to_char(int(&a[0])?, None, text(&a[1])?)?.map_or(Datum::Null, Datum::text))
+        }),
+        function_in("to_char", &[Timestamptz, TEXT], Text, |a, env| {
+            let micros = int(&a[0])?;
+            let made = dates::moment_to_char(micros, Some(env.forms()), text(&a[1])?)?;
+            Ok(made.map_or(Datum::Null, Datum::text))
+        }),
+        function("to_char", &[Kind::Interval, TEXT], Text, |a| {
+            Ok(dates::interval_to_char(interval(&a[0])?, text(&a[1])?)?.map_or(Datum::Null, Datum::text))
+        }),
+        function("to_char", &[Int4, TEXT], Text, |a| numbers::to_char(numbers::Given::Int(int(&a[0])?), text(&a[1])?)),
+        function("to_char", &[Int8, TEXT], Text, |a| {
+            numbers::to_char(numbers::Given::Exact(numeric(&a[0])?.as_ref()), text(&a[1])?)
+        }),
+        function("to_char", &[Numeric, TEXT], Text, |a| {
+            numbers::to_char(numbers::Given::Exact(numeric(&a[0])?.as_ref()), text(&a[1])?)
+        }),
+        function("to_char", &[Float4, TEXT], Text, |a| {
+            numbers::to_char(numbers::Given::Float(float(&a[0])?, 6), text(&a[1])?)
+        }),
+        function("to_char", &[Float8, TEXT], Text, |a| {
+            numbers::to_char(numbers::Given::Float(float(&a[0])?, 15), text(&a[1])?)
+        }),
+        function("to_number", &[TEXT, TEXT], Numeric, |a| numbers::to_number(text(&a[0])?, text(&a[1])?)),
+        function_in("to_timestamp", &[TEXT, TEXT], Timestamptz, |a, env| {
+            scan::to_timestamp(text(&a[0])?, text(&a[1])?, env.forms()).map(Datum::Timestamp)
+        }),
+        function("to_date", &[TEXT, TEXT], Date, |a| scan::to_date(text(&a[0])?, text(&a[1])?).map(Datum::Date)),
+    ]
+}

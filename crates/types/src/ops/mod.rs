@@ -1,0 +1,220 @@
+//! The one table of operators, functions, casts and aggregates, and PostgreSQL's rules to choose among them.
+//!
+//! **Invariant:** an `eval` is given values of exactly the kinds that its line declares; [`resolve_operator`] and
+//! [`resolve_function`] name the casts that see to it. A line that is strict never sees NULL: the caller answers NULL
+//! itself.
+
+pub mod aggregates;
+mod arithmetic;
+pub mod arrays;
+pub mod build;
+pub mod bytes;
+pub mod casts;
+pub mod compare;
+pub mod context;
+mod datetime;
+mod fields;
+mod formatting;
+pub mod get;
+pub mod json;
+pub mod like;
+mod math;
+mod moments;
+mod no_session;
+mod ordered;
+mod polymorphic;
+mod regexp;
+mod resolve;
+mod session;
+mod statistics;
+mod strings;
+#[cfg(test)]
+mod tests;
+mod text_functions;
+mod trigonometry;
+
+pub use aggregates::{Accumulator, Aggregate, ResolvedAggregate, resolve_aggregate};
+pub use casts::{Cast, Context, find_cast};
+pub use compare::{compare, is_comparable, is_same};
+pub use context::{CallContext, Eval, Plain};
+pub use get::{impossible, mistyped};
+pub use no_session::NoSession;
+pub use resolve::{
+    ResolvedFunction, ResolvedOperator, can_coerce, common_kind, is_function, resolve_function, resolve_operator,
+};
+pub use resolve::{common_kind_of, function_error};
+pub use session::said;
+
+use crate::Kind;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// A line of the table of operators.
+#[derive(Debug)]
+pub struct Operator {
+    /// As it is written; LIKE is `~~`, ILIKE `~~*`.
+    pub name: &'static str,
+    /// None for a prefix operator.
+    pub left: Option<Kind>,
+    /// The right operand's type.
+    pub right: Kind,
+    /// The result's type.
+    pub result: Kind,
+    /// NULL if any operand is. Only `||` of arrays is not: NULL is an element, or no array.
+    pub strict: bool,
+    /// Is given the left operand, if there is one, and the right.
+    pub eval: Eval,
+}
+
+/// A line of the table of functions.
+#[derive(Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: &'static str,
+    /// Types of its arguments. [`Kind::Void`] stands for any type, given as its text.
+    pub arguments: &'static [Kind],
+    /// The last argument may be repeated.
+    pub variadic: bool,
+    /// The result's type.
+    pub result: Kind,
+    /// NULL if any argument is.
+    pub strict: bool,
+    /// May differ between two calls.
+    pub volatile: bool,
+    /// Is given, behind its arguments, the numbers of their types.
+    pub told_types: bool,
+    /// What computes it.
+    pub eval: Eval,
+}
+
+impl Function {
+    /// Says whether a call does more than answer: a query with one may not be begun twice.
+    pub fn has_effects(&self) -> bool {
+        const ANSWERS: [&str; 7] = [
+            "clock_timestamp",
+            "timeofday",
+            "random",
+            "gen_random_uuid",
+            "pg_blocking_pids",
+            "pg_isolation_test_session_is_blocked",
+            "pg_safe_snapshot_blocking_pids",
+        ];
+        self.volatile && !ANSWERS.contains(&self.name)
+    }
+}
+
+const fn operator(name: &'static str, left: Kind, right: Kind, result: Kind, eval: Plain) -> Operator {
+    Operator { name, left: Some(left), right, result, strict: true, eval: Eval::Plain(eval) }
+}
+
+const fn prefix(name: &'static str, right: Kind, result: Kind, eval: Plain) -> Operator {
+    Operator { name, left: None, right, result, strict: true, eval: Eval::Plain(eval) }
+}
+
+const fn function(name: &'static str, arguments: &'static [Kind], result: Kind, eval: Plain) -> Function {
+    Function {
+        name,
+        arguments,
+        variadic: false,
+        result,
+        strict: true,
+        volatile: false,
+        told_types: false,
+        eval: Eval::Plain(eval),
+    }
+}
+
+/// As [`operator`], for one that depends on the session's state.
+const fn operator_in(name: &'static str, left: Kind, right: Kind, result: Kind, eval: context::InContext) -> Operator {
+    Operator { name, left: Some(left), right, result, strict: true, eval: Eval::InContext(eval) }
+}
+
+/// As [`function`], for one that depends on the session's state.
+const fn function_in(
+    name: &'static str,
+    arguments: &'static [Kind],
+    result: Kind,
+    eval: context::InContext,
+) -> Function {
+    Function {
+        name,
+        arguments,
+        variadic: false,
+        result,
+        strict: true,
+        volatile: false,
+        told_types: false,
+        eval: Eval::InContext(eval),
+    }
+}
+
+/// As [`function_in`], for lines that other modules of the crate add.
+pub const fn line_in(
+    name: &'static str,
+    arguments: &'static [Kind],
+    result: Kind,
+    eval: context::InContext,
+) -> Function {
+    function_in(name, arguments, result, eval)
+}
+
+fn by_name<T>(lines: Vec<T>, name: impl Fn(&T) -> &'static str) -> HashMap<&'static str, Vec<&'static T>> {
+    let mut table: HashMap<_, Vec<_>> = HashMap::new();
+    for line in Box::leak(lines.into_boxed_slice()).iter() {
+        table.entry(name(line)).or_default().push(line);
+    }
+    table
+}
+
+/// Operators by name. Made at the first use, which is a statement's analysis: no urgent context comes here first.
+static OPERATORS: LazyLock<HashMap<&'static str, Vec<&'static Operator>>> = LazyLock::new(|| {
+    let operators = [
+        arithmetic::operators(),
+        compare::operators(),
+        datetime::operators(),
+        like::operators(),
+        regexp::operators(),
+        arrays::operators(),
+        math::operators(),
+        strings::operators(),
+        json::operators(),
+    ];
+    by_name(operators.into_iter().flatten().collect(), |line| line.name)
+});
+
+/// Operators of a name.
+pub fn operators_named(name: &str) -> &'static [&'static Operator] {
+    OPERATORS.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// Functions by name: those of values, and those that an upper layer adds.
+#[derive(Debug)]
+pub struct FunctionTable(HashMap<&'static str, Vec<&'static Function>>);
+
+impl FunctionTable {
+    /// Makes a table of the functions of values and of `more`, which come first. A process makes one: its lines stay for ever.
+    pub fn with(more: Vec<Function>) -> FunctionTable {
+        let functions = [
+            more,
+            session::functions(),
+            regexp::functions(),
+            arrays::functions(),
+            text_functions::functions(),
+            bytes::functions(),
+            moments::functions(),
+            trigonometry::functions(),
+            math::functions(),
+            strings::functions(),
+            like::functions(),
+            fields::functions(),
+            formatting::functions(),
+            json::functions(),
+        ];
+        FunctionTable(by_name(functions.into_iter().flatten().collect(), |line| line.name))
+    }
+
+    /// Functions of a name.
+    pub fn named(&self, name: &str) -> &[&'static Function] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+}

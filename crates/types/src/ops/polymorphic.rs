@@ -1,0 +1,152 @@
+//! Functions whose declared types depend on each other: `array_append(anycompatiblearray, anycompatible)` and the like.
+//!
+//! **Invariant:** a line here becomes an ordinary [`Function`] once the types are known, made once for each list of types.
+
+use super::resolve::can_coerce;
+use super::{Eval, Function, arrays, common_kind, text_functions};
+use crate::Kind;
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+/// A type that is not one, or is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Pseudo {
+    /// Just this one.
+    Is(Kind),
+    /// Any, as it is; an unknown one as text, or as it is, too.
+    Any,
+    Raw,
+    /// Any, as its text.
+    Shown,
+    /// `anyarray`, `anyelement`: exactly these.
+    Array,
+    Element,
+    /// `anycompatiblearray`, `anycompatible`: with casts.
+    Arrays,
+    Compatible,
+}
+
+/// A line of the table.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) name: &'static str,
+    pub(super) arguments: &'static [Pseudo],
+    /// The last argument may be repeated, or left out.
+    pub(super) variadic: bool,
+    pub(super) result: Pseudo,
+    pub(super) strict: bool,
+    pub(super) told_types: bool,
+    pub(super) eval: Eval,
+}
+
+static TABLE: LazyLock<HashMap<&'static str, Vec<Line>>> = LazyLock::new(|| {
+    let mut table: HashMap<_, Vec<Line>> = HashMap::new();
+    for line in arrays::lines().into_iter().chain(text_functions::lines()) {
+        table.entry(line.name).or_default().push(line);
+    }
+    table
+});
+
+/// Functions that were made of lines: by name, place and types.
+type Made = HashMap<(&'static str, usize, Vec<Kind>), &'static Function>;
+static MADE: LazyLock<Mutex<Made>> = LazyLock::new(Mutex::default);
+
+/// Whether a function of this name is here.
+pub(super) fn is_function(name: &str) -> bool {
+    TABLE.contains_key(name)
+}
+
+/// The types of a line's arguments and result, if arguments of these kinds fit.
+fn fitted(line: &Line, given: &[Kind]) -> Option<(Vec<Kind>, Kind)> {
+    let mut declared = line.arguments.to_vec();
+    if line.variadic {
+        let last = declared.pop()?;
+        if given.len() < declared.len() {
+            return None;
+        }
+        declared.resize(given.len(), last);
+    }
+    if declared.len() != given.len() {
+        return None;
+    }
+    let pairs = || declared.iter().copied().zip(given.iter().copied());
+    // The one element type of anyarray and anyelement.
+    let mut exact: Option<Kind> = None;
+    for (pseudo, kind) in pairs().filter(|(_, kind)| *kind != Kind::Unknown) {
+        let element = match pseudo {
+            Pseudo::Array => kind.element()?,
+            Pseudo::Element => kind,
+            _ => continue,
+        };
+        if exact.is_some_and(|exact| exact != element) {
+            return None;
+        }
+        exact = Some(element);
+    }
+    let mut all = Vec::new();
+    for (pseudo, kind) in pairs() {
+        match pseudo {
+            Pseudo::Arrays if kind == Kind::Unknown => {}
+            Pseudo::Arrays => all.push(kind.element()?),
+            Pseudo::Compatible => all.push(kind),
+            _ => {}
+        }
+    }
+    let common = common_kind(&all, "").ok()?;
+    let concrete = |pseudo: Pseudo, kind: Option<Kind>| match pseudo {
+        Pseudo::Is(kind) => Some(kind),
+        Pseudo::Any => kind.map(|kind| if kind == Kind::Unknown { Kind::Text } else { kind }),
+        Pseudo::Raw => kind,
+        Pseudo::Shown => Some(Kind::Void),
+        Pseudo::Array => exact?.array_of(),
+        Pseudo::Element => exact,
+        Pseudo::Arrays => common.array_of(),
+        Pseudo::Compatible => Some(common),
+    };
+    let arguments = pairs().map(|(pseudo, kind)| concrete(pseudo, Some(kind))).collect::<Option<Vec<_>>>()?;
+    if !given.iter().zip(&arguments).all(|(from, to)| can_coerce(*from, *to)) {
+        return None;
+    }
+    Some((arguments, concrete(line.result, None)?))
+}
+
+/// The function that is meant by a name with arguments of these kinds, if a line fits.
+///
+/// # Errors
+/// `42804` where nothing says which type is meant.
+pub(super) fn resolve(name: &str, given: &[Kind]) -> SqlResult<Option<&'static Function>> {
+    let Some(lines) = TABLE.get(name) else { return Ok(None) };
+    for (at, line) in lines.iter().enumerate() {
+        let Some((arguments, result)) = fitted(line, given) else { continue };
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let function = made.entry((line.name, at, arguments)).or_insert_with_key(|(_, _, arguments)| {
+            Box::leak(Box::new(Function {
+                name: line.name,
+                arguments: Box::leak(arguments.clone().into_boxed_slice()),
+                variadic: false,
+                result,
+                strict: line.strict,
+                volatile: false,
+                told_types: line.told_types,
+                eval: line.eval,
+            }))
+        });
+        return Ok(Some(*function));
+    }
+    let is_open = |line: &Line| {
+        line.arguments.len() == given.len()
+            && line.arguments.iter().any(|pseudo| matches!(pseudo, Pseudo::Array | Pseudo::Element))
+            && line.arguments.iter().zip(given).all(|(pseudo, kind)| match pseudo {
+                Pseudo::Array | Pseudo::Element => *kind == Kind::Unknown,
+                Pseudo::Is(to) => can_coerce(*kind, *to),
+                _ => true,
+            })
+    };
+    if lines.iter().any(is_open) {
+        let message = "could not determine polymorphic type because input has type unknown";
+        // PostgreSQL gives no place here.
+        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).nowhere());
+    }
+    Ok(None)
+}

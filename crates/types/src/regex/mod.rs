@@ -1,0 +1,170 @@
+//! Regular expressions as PostgreSQL has them (its AREs): leftmost, then longest or shortest as the expression prefers, and
+//! subexpressions likewise, those that begin earlier first. No crate does that: others take the first alternative that fits.
+//!
+//! **Invariant:** what is compiled here matches as PostgreSQL's `regexec` under `lc_ctype = C` does: only ASCII letters have two
+//! cases and are letters at all. Back references are refused.
+
+mod parse;
+mod program;
+mod tree;
+
+pub(crate) use parse::set_option;
+
+use program::Program;
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+use tree::Tree;
+
+/// How an expression is meant, beside its text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// Letters of both cases are equal.
+    pub ignore_case: bool,
+    /// `.` and `[^x]` do not match a line's end.
+    pub lines_part: bool,
+    /// `^` and `$` match at lines.
+    pub lines_anchor: bool,
+    /// Blanks and comments are left out.
+    pub expanded: bool,
+    /// All characters are ordinary.
+    pub literal: bool,
+}
+
+/// Where a match or a subexpression lies, in characters.
+pub type Span = (usize, usize);
+
+/// A compiled expression.
+#[derive(Debug)]
+pub struct Regex {
+    programs: Vec<Program>,
+    tree: Tree,
+    /// Capturing parentheses.
+    pub groups: usize,
+}
+
+/// `2201B`, in the words of PostgreSQL's compiler.
+pub fn invalid(what: &str) -> SqlError {
+    SqlError::new(SqlState("2201B"), format!("invalid regular expression: {what}"))
+}
+
+type Cache = HashMap<(String, Options), Arc<Regex>>;
+static CACHE: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
+/// Expressions that are kept.
+const CACHED_MAX: usize = 256;
+
+impl Regex {
+    /// The expression, compiled now or earlier.
+    ///
+    /// # Errors
+    /// `2201B`; `0A000` for back references and other flavours.
+    pub fn new(pattern: &str, options: Options) -> SqlResult<Arc<Regex>> {
+        let key = (pattern.to_owned(), options);
+        // Who has the lock may be a context that is paused under this one: nobody waits for it.
+        if let Ok(cache) = CACHE.try_lock()
+            && let Some(found) = cache.get(&key)
+        {
+            return Ok(Arc::clone(found));
+        }
+        let compiled = Arc::new(Regex::compile(pattern, options)?);
+        if let Ok(mut cache) = CACHE.try_lock() {
+            if cache.len() >= CACHED_MAX {
+                cache.clear();
+            }
+            cache.insert(key, Arc::clone(&compiled));
+        }
+        Ok(compiled)
+    }
+
+    fn compile(pattern: &str, options: Options) -> SqlResult<Regex> {
+        let (expression, groups) = parse::parse(pattern, options)?;
+        let mut programs = Vec::new();
+        let tree = Tree::of(&expression, &mut programs)?;
+        Ok(Regex { programs, tree, groups })
+    }
+
+    /// Whether it matches anywhere.
+    ///
+    /// # Errors
+    /// `57014`
+    pub fn is_match(&self, text: &[char]) -> SqlResult<bool> {
+        self.program().is_anywhere(text, 0)
+    }
+
+    fn program(&self) -> &Program {
+        &self.programs[self.tree.program]
+    }
+
+    /// The first match that begins at this character or later.
+    ///
+    /// # Errors
+    /// `57014`
+    pub fn find(&self, text: &[char], from: usize) -> SqlResult<Option<Span>> {
+        if text.len() < from || !self.program().is_anywhere(text, from)? {
+            return Ok(None);
+        }
+        for begin in from..=text.len() {
+            if let Some(end) = self.program().end(text, begin, text.len(), self.tree.shorter)? {
+                return Ok(Some((begin, end)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// As [`Regex::find`], with the subexpressions behind the match.
+    ///
+    /// # Errors
+    /// `57014`
+    pub fn captures(&self, text: &[char], from: usize) -> SqlResult<Option<Vec<Option<Span>>>> {
+        let Some((begin, end)) = self.find(text, from)? else { return Ok(None) };
+        let mut spans = vec![None; self.groups + 1];
+        spans[0] = Some((begin, end));
+        if self.groups > 0 {
+            self.tree.dissect(&self.programs, text, (begin, end), &mut spans)?;
+        }
+        Ok(Some(spans))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(pattern: &str, text: &str) -> Option<Vec<Option<String>>> {
+        let text: Vec<char> = text.chars().collect();
+        let regex = Regex::new(pattern, Options::default()).expect("an expression");
+        let spans = regex.captures(&text, 0).expect("nobody stops it")?;
+        Some(spans.into_iter().map(|span| span.map(|(a, b)| text[a..b].iter().collect())).collect())
+    }
+
+    #[test]
+    fn the_longest_match_wins() {
+        for (pattern, text, expected) in [
+            ("foo|foobar", "xfoobarx", &["foobar"][..]),
+            ("(a|ab)(c|bcd)(d*)", "abcd", &["abcd", "ab", "c", "d"]),
+            ("a.*?c", "abcabc", &["abc"]),
+            ("x*", "aaa", &[""]),
+            ("(?:x|y)+?$", "xyxy", &["xyxy"]),
+            ("^(l*){1,1}(.*)(f*)$", "llmmmfff", &["llmmmfff", "ll", "mmmfff", ""]),
+            ("^(l*){1,1}?(.*)(f*)$", "llmmmfff", &["llmmmfff", "", "llmmmfff", ""]),
+            ("^(l*){1,1}?(.*){1,1}?(f*)$", "llmmmfff", &["llmmmfff", "", "llmmm", "fff"]),
+            ("^(l*?){1,1}(.*)(f*)$", "llmmmfff", &["llmmmfff", "ll", "mmmfff", ""]),
+            ("^(l*?){1,1}?(.*){1,1}?(f*)$", "llmmmfff", &["llmmmfff", "", "llmmm", "fff"]),
+        ] {
+            let expected = expected.iter().map(|part| Some((*part).to_owned())).collect();
+            assert_eq!(found(pattern, text), Some(expected), "{pattern}");
+        }
+        assert_eq!(found("^b", "ab"), None);
+    }
+
+    #[test]
+    fn nothing_is_too_large_for_the_machine() {
+        let huge = "(((a{255}){255}){255}){255}";
+        assert_eq!(Regex::compile(huge, Options::default()).expect_err("too complex").state().0, "2201B");
+        let deep = format!("{}a{}", "(".repeat(100_000), ")".repeat(100_000));
+        assert!(Regex::compile(&deep, Options::default()).is_err());
+        let text: Vec<char> = "a".repeat(3000).chars().collect();
+        let slow = Regex::compile("(a*)*b", Options::default()).expect("an expression");
+        assert!(!slow.is_match(&text).expect("nobody stops it"));
+    }
+}

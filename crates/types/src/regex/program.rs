@@ -1,0 +1,272 @@
+//! Matching: all ways through an expression at once, character by character.
+//!
+//! **Invariant:** time is at most the product of the text's and the program's lengths, whatever they are (look-arounds apart).
+
+use super::invalid;
+use super::parse::{Assertion, Atom, Expression, Piece, Set};
+use statement::error::SqlResult;
+use statement::pulse;
+
+#[derive(Debug)]
+enum Step {
+    Set(Set),
+    Assertion(Assertion),
+    Look {
+        ahead: bool,
+        negated: bool,
+        inner: Program,
+    },
+    /// On both ways; the other one begins there.
+    Split(usize),
+    Jump(usize),
+    Match,
+}
+
+/// An expression, or a part of one, ready to run.
+#[derive(Debug)]
+pub(super) struct Program(Vec<Step>);
+
+/// Units of work of a step.
+const STEP: usize = 4;
+/// Steps of a whole expression.
+const STEPS_MAX: usize = 50_000;
+
+fn is_word(c: Option<&char>) -> bool {
+    c.is_some_and(|c| c.is_ascii_alphanumeric() || *c == '_')
+}
+
+impl Assertion {
+    fn holds(self, text: &[char], at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        let after = text.get(at);
+        match self {
+            Assertion::Start => at == 0,
+            Assertion::End => at == text.len(),
+            Assertion::LineStart => before.is_none_or(|c| *c == '\n'),
+            Assertion::LineEnd => after.is_none_or(|c| *c == '\n'),
+            Assertion::WordStart => !is_word(before) && is_word(after),
+            Assertion::WordEnd => is_word(before) && !is_word(after),
+            Assertion::WordEdge => is_word(before) != is_word(after),
+            Assertion::NoWordEdge => is_word(before) == is_word(after),
+        }
+    }
+}
+
+/// Steps that the ways have reached, each once.
+struct Ways {
+    steps: Vec<usize>,
+    /// At which round a step was reached last.
+    reached: Vec<usize>,
+    round: usize,
+}
+
+impl Ways {
+    fn new(len: usize) -> Ways {
+        Ways { steps: Vec::new(), reached: vec![0; len], round: 0 }
+    }
+
+    fn clear(&mut self) {
+        self.steps.clear();
+        self.round += 1;
+    }
+}
+
+impl Program {
+    /// For one expression.
+    pub(super) fn of(expression: &Expression) -> SqlResult<Program> {
+        let mut program = Program(Vec::new());
+        program.expression(expression)?;
+        program.0.push(Step::Match);
+        Ok(program)
+    }
+
+    /// For pieces one after another.
+    pub(super) fn of_pieces(pieces: &[Piece]) -> SqlResult<Program> {
+        let mut program = Program(Vec::new());
+        for piece in pieces {
+            program.piece(piece)?;
+        }
+        program.0.push(Step::Match);
+        Ok(program)
+    }
+
+    fn push(&mut self, step: Step) -> SqlResult<usize> {
+        if self.0.len() >= STEPS_MAX {
+            return Err(invalid("regular expression is too complex"));
+        }
+        self.0.push(step);
+        Ok(self.0.len() - 1)
+    }
+
+    fn expression(&mut self, Expression(branches): &Expression) -> SqlResult<()> {
+        let mut ends = Vec::new();
+        for (index, branch) in branches.iter().enumerate() {
+            let is_last = index + 1 == branches.len();
+            let split = if is_last { None } else { Some(self.push(Step::Split(0))?) };
+            for piece in branch {
+                self.piece(piece)?;
+            }
+            if let Some(split) = split {
+                ends.push(self.push(Step::Jump(0))?);
+                self.0[split] = Step::Split(self.0.len());
+            }
+        }
+        let end = self.0.len();
+        ends.into_iter().for_each(|at| self.0[at] = Step::Jump(end));
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: &Piece) -> SqlResult<()> {
+        for _ in 0..piece.least {
+            self.atom(&piece.atom)?;
+        }
+        match piece.most {
+            None => {
+                let split = self.push(Step::Split(0))?;
+                self.atom(&piece.atom)?;
+                self.push(Step::Jump(split))?;
+                self.0[split] = Step::Split(self.0.len());
+            }
+            Some(most) => {
+                let mut splits = Vec::new();
+                for _ in piece.least..most {
+                    splits.push(self.push(Step::Split(0))?);
+                    self.atom(&piece.atom)?;
+                }
+                let end = self.0.len();
+                splits.into_iter().for_each(|at| self.0[at] = Step::Split(end));
+            }
+        }
+        Ok(())
+    }
+
+    fn atom(&mut self, atom: &Atom) -> SqlResult<()> {
+        match atom {
+            Atom::Set(set) => self.push(Step::Set(set.clone())).map(drop),
+            Atom::Assertion(assertion) => self.push(Step::Assertion(*assertion)).map(drop),
+            Atom::Look { ahead, negated, inner } => {
+                let inner = Program::of(inner)?;
+                self.push(Step::Look { ahead: *ahead, negated: *negated, inner }).map(drop)
+            }
+            Atom::Group(_, inner) => self.expression(inner),
+        }
+    }
+
+    /// Adds a step and all that it leads to without a character. Says whether the end is among them.
+    fn add(&self, ways: &mut Ways, stack: &mut Vec<usize>, first: usize, text: &[char], at: usize) -> SqlResult<bool> {
+        let mut is_end = false;
+        stack.push(first);
+        while let Some(step) = stack.pop() {
+            pulse::tick(STEP)?;
+            if std::mem::replace(&mut ways.reached[step], ways.round) == ways.round {
+                continue;
+            }
+            match &self.0[step] {
+                Step::Set(_) => ways.steps.push(step),
+                Step::Match => is_end = true,
+                Step::Jump(to) => stack.push(*to),
+                Step::Split(to) => stack.extend([*to, step + 1]),
+                Step::Assertion(assertion) if assertion.holds(text, at) => stack.push(step + 1),
+                Step::Assertion(_) => {}
+                Step::Look { ahead, negated, inner } => {
+                    let holds = if *ahead {
+                        inner.end(text, at, text.len(), true)?.is_some()
+                    } else {
+                        inner.ends_at(text, at)?
+                    };
+                    if holds != *negated {
+                        stack.push(step + 1);
+                    }
+                }
+            }
+        }
+        Ok(is_end)
+    }
+
+    /// Runs from `begin` on, at most to `limit`; tells each end of a match, in order, until `told` has enough. With
+    /// `anywhere`, a match may begin later, too.
+    fn run(
+        &self,
+        text: &[char],
+        begin: usize,
+        limit: usize,
+        anywhere: bool,
+        mut told: impl FnMut(usize) -> bool,
+    ) -> SqlResult<()> {
+        // The ways take memory, which is cleared.
+        pulse::tick(self.0.len())?;
+        let mut now = Ways::new(self.0.len());
+        let mut next = Ways::new(self.0.len());
+        let mut stack = Vec::new();
+        now.clear();
+        let mut is_end = self.add(&mut now, &mut stack, 0, text, begin)?;
+        for at in begin..=limit {
+            if is_end && told(at) {
+                return Ok(());
+            }
+            if at == limit || (now.steps.is_empty() && !anywhere) {
+                return Ok(());
+            }
+            pulse::tick(STEP * (1 + now.steps.len()))?;
+            next.clear();
+            is_end = false;
+            for step in &now.steps {
+                if let Step::Set(set) = &self.0[*step]
+                    && set.has(text[at])
+                {
+                    is_end |= self.add(&mut next, &mut stack, step + 1, text, at + 1)?;
+                }
+            }
+            if anywhere {
+                is_end |= self.add(&mut next, &mut stack, 0, text, at + 1)?;
+            }
+            std::mem::swap(&mut now, &mut next);
+        }
+        Ok(())
+    }
+
+    /// Whether it matches from this character on or later.
+    pub(super) fn is_anywhere(&self, text: &[char], from: usize) -> SqlResult<bool> {
+        let mut found = false;
+        self.run(text, from, text.len(), true, |_| {
+            found = true;
+            true
+        })?;
+        Ok(found)
+    }
+
+    /// The last end of a match that begins here, or the first.
+    pub(super) fn end(&self, text: &[char], begin: usize, limit: usize, first: bool) -> SqlResult<Option<usize>> {
+        let mut end = None;
+        self.run(text, begin, limit, false, |at| {
+            end = Some(at);
+            first
+        })?;
+        Ok(end)
+    }
+
+    /// All ends of matches that begin here.
+    pub(super) fn ends(&self, text: &[char], begin: usize, limit: usize) -> SqlResult<Vec<usize>> {
+        let mut ends = Vec::new();
+        self.run(text, begin, limit, false, |at| {
+            ends.push(at);
+            false
+        })?;
+        Ok(ends)
+    }
+
+    /// Whether exactly this part matches.
+    pub(super) fn fits(&self, text: &[char], begin: usize, end: usize) -> SqlResult<bool> {
+        Ok(self.end(text, begin, end, false)? == Some(end))
+    }
+
+    /// Whether a match ends here, wherever it begins.
+    fn ends_at(&self, text: &[char], end: usize) -> SqlResult<bool> {
+        for begin in 0..=end {
+            if self.fits(text, begin, end)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,319 @@
+//! Subexpressions: how a match is cut among the parts of its expression.
+//!
+//! **Invariant:** the cuts are those of PostgreSQL's `cdissect`. It depends on how its compiler makes a tree of an expression
+//! (simple atoms side by side are one part; `x{m,n}` with a capture in it is `x{m-1,n-1}` and `x`), so that is done here alike.
+
+use super::Span;
+use super::parse::{Atom, Expression, Piece};
+use super::program::Program;
+use statement::error::{SqlError, SqlResult};
+
+/// A part, with the program that matches it as a whole.
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub(super) program: usize,
+    /// It wants as little as possible.
+    pub(super) shorter: bool,
+    shape: Shape,
+}
+
+#[derive(Debug)]
+enum Shape {
+    /// Nothing in it captures.
+    Plain,
+    Capture(usize, Box<Tree>),
+    Concat(Box<Tree>, Box<Tree>),
+    Alternatives(Vec<Tree>),
+    /// Of no matches up to so many.
+    Repeat {
+        inner: Box<Tree>,
+        most: Option<u32>,
+    },
+}
+
+impl Expression {
+    fn captures(&self) -> bool {
+        self.0.iter().flatten().any(Piece::captures)
+    }
+
+    /// Whether it wants little, if it wants anything.
+    fn shorter(&self) -> Option<bool> {
+        match &self.0[..] {
+            [branch] => shorter(branch),
+            _ => Some(false),
+        }
+    }
+}
+
+impl Piece {
+    fn captures(&self) -> bool {
+        match &self.atom {
+            Atom::Group(number, inner) => number.is_some() || inner.captures(),
+            Atom::Set(_) | Atom::Assertion(_) | Atom::Look { .. } => false,
+        }
+    }
+
+    fn shorter(&self) -> Option<bool> {
+        self.shorter.or_else(|| match &self.atom {
+            Atom::Group(_, inner) => inner.shorter(),
+            Atom::Set(_) | Atom::Assertion(_) | Atom::Look { .. } => None,
+        })
+    }
+}
+
+/// What the quantifiers of a part want: much, little, or within one of its parts both.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Wishes {
+    longer: bool,
+    shorter: bool,
+    mixed: bool,
+}
+
+impl Wishes {
+    fn and(self, other: Wishes) -> Wishes {
+        let (longer, shorter) = (self.longer || other.longer, self.shorter || other.shorter);
+        Wishes { longer, shorter, mixed: self.mixed || other.mixed || (longer && shorter) }
+    }
+}
+
+impl Piece {
+    /// The quantifier's own wish.
+    fn own_wish(&self) -> Wishes {
+        Wishes { longer: self.shorter == Some(false), shorter: self.shorter == Some(true), mixed: false }
+    }
+
+    fn wishes(&self) -> Wishes {
+        self.own_wish().and(self.atom.wishes())
+    }
+
+    /// A quantifier that changes nothing: once, and wanting what the atom wants, if either wants anything.
+    fn is_vacuous(&self) -> bool {
+        let inner = self.atom.wishes();
+        (self.least, self.most) == (1, Some(1))
+            && (self.shorter.is_none() || inner == Wishes::default() || inner == self.own_wish())
+    }
+}
+
+impl Atom {
+    fn wishes(&self) -> Wishes {
+        let Atom::Group(_, Expression(branches)) = self else { return Wishes::default() };
+        let all = branches.iter().map(|branch| branch.iter().map(Piece::wishes).fold(Wishes::default(), Wishes::and));
+        match branches.len() {
+            1 => all.fold(Wishes::default(), Wishes::and),
+            _ => Wishes { longer: true, shorter: false, mixed: all.into_iter().any(|wishes| wishes.mixed) },
+        }
+    }
+}
+
+fn shorter(pieces: &[Piece]) -> Option<bool> {
+    pieces.iter().find_map(Piece::shorter)
+}
+
+struct Builder<'p>(&'p mut Vec<Program>);
+
+impl Builder<'_> {
+    fn node(&mut self, program: Program, shorter: Option<bool>, shape: Shape) -> Tree {
+        self.0.push(program);
+        Tree { program: self.0.len() - 1, shorter: shorter == Some(true), shape }
+    }
+
+    fn expression(&mut self, expression: &Expression) -> SqlResult<Tree> {
+        let shape = match &expression.0[..] {
+            _ if !expression.captures() => Shape::Plain,
+            [branch] => return self.branch(branch),
+            branches => {
+                Shape::Alternatives(branches.iter().map(|branch| self.branch(branch)).collect::<SqlResult<_>>()?)
+            }
+        };
+        Ok(self.node(Program::of(expression)?, expression.shorter(), shape))
+    }
+
+    fn branch(&mut self, pieces: &[Piece]) -> SqlResult<Tree> {
+        if !pieces.iter().any(Piece::captures) {
+            return Ok(self.node(Program::of_pieces(pieces)?, shorter(pieces), Shape::Plain));
+        }
+        // Simple atoms of one wish are one part.
+        let mut wish = None;
+        let simple = pieces.iter().position(|piece| {
+            let own = piece.shorter();
+            let clashes = wish.is_some() && own.is_some() && own != wish;
+            wish = wish.or(own);
+            clashes || piece.captures() || piece.wishes().mixed
+        });
+        let simple = simple.unwrap_or(0);
+        let whole = Program::of_pieces(pieces)?;
+        let (first, rest) = if simple > 0 {
+            let (first, rest) = pieces.split_at(simple);
+            (self.node(Program::of_pieces(first)?, shorter(first), Shape::Plain), rest)
+        } else {
+            let Some((first, rest)) = pieces.split_first() else {
+                return Ok(self.node(whole, None, Shape::Plain));
+            };
+            let first = self.piece(first)?;
+            if rest.is_empty() {
+                return Ok(first);
+            }
+            (first, rest)
+        };
+        let rest = self.branch(rest)?;
+        Ok(self.node(whole, shorter(pieces), Shape::Concat(Box::new(first), Box::new(rest))))
+    }
+
+    fn atom(&mut self, atom: &Atom) -> SqlResult<Tree> {
+        match atom {
+            Atom::Group(None, inner) => self.expression(inner),
+            Atom::Group(Some(number), inner) => {
+                let tree = self.expression(inner)?;
+                Ok(self.node(Program::of(inner)?, inner.shorter(), Shape::Capture(*number, Box::new(tree))))
+            }
+            simple => {
+                let piece = Piece { atom: simple.clone(), least: 1, most: Some(1), shorter: None };
+                Ok(self.node(Program::of_pieces(&[piece])?, None, Shape::Plain))
+            }
+        }
+    }
+
+    fn piece(&mut self, piece: &Piece) -> SqlResult<Tree> {
+        let whole = Program::of_pieces(std::slice::from_ref(piece))?;
+        if !piece.captures() || piece.most == Some(0) {
+            return Ok(self.node(whole, piece.shorter(), Shape::Plain));
+        }
+        if piece.is_vacuous() {
+            return self.atom(&piece.atom);
+        }
+        let inner = self.atom(&piece.atom)?;
+        let shape = if piece.least > 0 {
+            let most = piece.most.map(|most| most - 1);
+            let before = Piece { least: piece.least - 1, most, ..piece.clone() };
+            let program = Program::of_pieces(&[before])?;
+            let before = self.node(program, piece.shorter(), Shape::Plain);
+            Shape::Concat(Box::new(before), Box::new(inner))
+        } else {
+            Shape::Repeat { inner: Box::new(inner), most: piece.most }
+        };
+        Ok(self.node(whole, piece.shorter(), shape))
+    }
+}
+
+impl Tree {
+    /// The tree of an expression; its programs are added to `programs`.
+    pub(super) fn of(expression: &Expression, programs: &mut Vec<Program>) -> SqlResult<Tree> {
+        Builder(programs).expression(expression)
+    }
+
+    fn clear(&self, spans: &mut [Option<Span>]) {
+        match &self.shape {
+            Shape::Plain => {}
+            Shape::Capture(number, inner) => {
+                spans[*number] = None;
+                inner.clear(spans);
+            }
+            Shape::Concat(first, rest) => {
+                first.clear(spans);
+                rest.clear(spans);
+            }
+            Shape::Alternatives(all) => all.iter().for_each(|one| one.clear(spans)),
+            Shape::Repeat { inner, .. } => inner.clear(spans),
+        }
+    }
+
+    /// Cuts a part of the text that the tree's program matches. Says whether it can be cut so.
+    pub(super) fn dissect(
+        &self,
+        programs: &[Program],
+        text: &[char],
+        (begin, end): Span,
+        spans: &mut [Option<Span>],
+    ) -> SqlResult<bool> {
+        Ok(match &self.shape {
+            Shape::Plain => true,
+            Shape::Capture(number, inner) => {
+                let fits = inner.dissect(programs, text, (begin, end), spans)?;
+                if fits {
+                    spans[*number] = Some((begin, end));
+                }
+                fits
+            }
+            Shape::Concat(first, rest) => {
+                let mut middles = programs[first.program].ends(text, begin, end)?;
+                if !first.shorter {
+                    middles.reverse();
+                }
+                for middle in middles {
+                    if !programs[rest.program].fits(text, middle, end)? {
+                        continue;
+                    }
+                    if first.dissect(programs, text, (begin, middle), spans)?
+                        && rest.dissect(programs, text, (middle, end), spans)?
+                    {
+                        return Ok(true);
+                    }
+                    first.clear(spans);
+                    rest.clear(spans);
+                }
+                false
+            }
+            Shape::Alternatives(all) => {
+                for one in all {
+                    if programs[one.program].fits(text, begin, end)?
+                        && one.dissect(programs, text, (begin, end), spans)?
+                    {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Shape::Repeat { inner, most } => {
+                if begin == end {
+                    // One empty match rather than none, if it is not to be as short as can be.
+                    if !inner.shorter && programs[inner.program].fits(text, begin, begin)? {
+                        inner.dissect(programs, text, (begin, end), spans)?;
+                    }
+                    return Ok(true);
+                }
+                Tree::repeat(inner, *most, programs, text, (begin, end), spans)?
+            }
+        })
+    }
+
+    /// Cuts a part that is not empty into matches of `inner`, none of them empty, each as long, or short, as can be.
+    fn repeat(
+        inner: &Tree,
+        most: Option<u32>,
+        programs: &[Program],
+        text: &[char],
+        (begin, end): Span,
+        spans: &mut [Option<Span>],
+    ) -> SqlResult<bool> {
+        let most = most.map_or(usize::MAX, |most| most as usize).min(end - begin).max(1);
+        // Ends that are still to be tried, of each match so far.
+        let choices = |from: usize| {
+            let mut ends = programs[inner.program].ends(text, from, end)?;
+            ends.retain(|end| *end != from);
+            // The one to be tried first stands last.
+            if inner.shorter {
+                ends.reverse();
+            }
+            Ok::<_, SqlError>(ends)
+        };
+        let mut open = vec![(begin, choices(begin)?)];
+        while let Some((from, left)) = open.last_mut() {
+            let from = *from;
+            let Some(to) = left.pop() else {
+                open.pop();
+                continue;
+            };
+            if to != end {
+                if open.len() < most {
+                    open.push((to, choices(to)?));
+                }
+                continue;
+            }
+            inner.clear(spans);
+            if inner.dissect(programs, text, (from, to), spans)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
