@@ -7,23 +7,26 @@
 //! time, and none is lost. (PostgreSQL lets transactions define different things side by side; here the second waits.
 //! Nobody who only reads or writes rows waits for it.) A table's description that is out of date is *retired* before the
 //! locks of those who changed it are released: whoever has waited to write to the table finds that out under the lock.
+//!
+//! # Layers
+//!
+//! - definitions: `relation`, `storage`, `provider`
+//! - states: `state`, `catalog`, `publication`
+//! - statements: `seen`, `context`, `system`
 
 mod catalog;
 mod context;
-pub mod priority;
 mod provider;
 mod publication;
 mod relation;
-pub mod roles;
 mod seen;
-pub mod settings;
 mod state;
 pub mod storage;
 pub mod system;
 
 pub use catalog::{Catalog, DATABASE, FIRST_OID, ORDER, OWNER, PUBLIC};
 pub use context::SessionContext;
-pub use provider::{Lines, ProvidedTable, Provider, Signal};
+pub use provider::Provider;
 pub use publication::Publication;
 pub use relation::{
     Check, ColumnDef, Constraint, ConstraintKind, Counted, DefaultExpr, ForeignAction, ForeignKey, Identity, IndexInfo,

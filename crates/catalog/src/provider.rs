@@ -2,29 +2,9 @@
 //!
 //! **Invariant:** asked whenever such a table is read; it must not block.
 
-use types::Kind;
-use types::datum::Datum;
-
-/// Rows, each as its columns by name; columns that are not named are null.
-pub type Lines = Vec<Vec<(&'static str, Datum)>>;
-
-/// A table of the schema `overtake`.
-#[derive(Clone, Debug)]
-pub struct ProvidedTable {
-    /// Its name.
-    pub name: String,
-    /// Its columns.
-    pub columns: Vec<(String, Kind)>,
-}
-
-/// What one session may do to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
-    /// Its statement ends.
-    Cancel,
-    /// It ends itself.
-    Terminate,
-}
+use statement::outcome::Signal;
+use types::table::Lines;
+use types::table::ProvidedTable;
 
 /// See the module.
 pub trait Provider: Send + Sync + std::fmt::Debug {

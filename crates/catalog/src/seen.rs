@@ -3,7 +3,7 @@
 //! **Invariant:** it is the catalog, the search path and the server by which the statement was bound, or is about to be.
 
 use super::{Provider, State};
-use crate::roles::Roles;
+use settings::roles::Roles;
 use std::fmt;
 use std::sync::Arc;
 

@@ -4,9 +4,10 @@
 //! those that are never null. Those of `overtake` come from the server
 //! ([`super::Provider`]). Module `system` above makes the rows when a table is read.
 
-use super::{ProvidedTable, Seen, Sequence};
+use super::{Seen, Sequence};
 use std::sync::{Arc, LazyLock};
 use types::PG_CATALOG;
+use types::table::ProvidedTable;
 use types::{Element, Kind};
 
 /// `information_schema`

@@ -15,9 +15,9 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
+use query::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
+use query::explain::Node;
 use query::plan::Plan;
-use sql::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
-use sql::explain::Node;
 use stage::Class;
 use statement::{SqlError, SqlResult, SqlState};
 use std::io;
@@ -87,7 +87,7 @@ impl Inner {
         start: &Start,
         runtime: &Grant,
     ) -> SqlResult<(Arc<dyn ExecutionPlan>, SessionState)> {
-        let logical = lower(plan, columns, &start.parameters, &start.env, &Tables::OfEngine)?;
+        let logical = lower(plan, columns, &start.parameters, &start.context, &Tables::OfEngine)?;
         let session = session_of(&self.session, runtime.partitions);
         let operators = operators(logical, &session, &start.snapshot).await.map_err(planning)?;
         Ok((operators, session))
@@ -116,7 +116,7 @@ impl Analytics for SqlAnalytics {
     fn prepare(&self, query: &Query<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
         // What is refused is refused whatever the parameters are.
         let nulls = vec![Datum::Null; query.parameters.len()];
-        lower(query.plan, query.columns, &nulls, query.env, &Tables::OfEngine)?;
+        lower(query.plan, query.columns, &nulls, query.context, &Tables::OfEngine)?;
         let (plan, columns) = (Arc::new(query.plan.clone()), query.columns.into());
         Ok(Arc::new(Ready { inner: Arc::clone(&self.0), plan, columns }))
     }
@@ -226,7 +226,7 @@ impl Run {
         let Some(runtime) = lane.runtime.upgrade() else { return self.end(Err(sql_error_of(Error::Stopped))) };
         let (grant, hook) = (Grant::of(&runtime), Arc::clone(&lane.hook));
         let (snapshot, ends) = (Arc::clone(&work.start.snapshot), Told { run: Arc::clone(&self), _room: room });
-        let session = Some(Arc::clone(&work.start.env.holdings));
+        let session = Some(Arc::clone(&work.start.holdings));
         let running = runtime.run_work(snapshot, hook, session, ends, |context| answer(work, grant, context));
         let running = self.running.get_or_init(|| running);
         if self.is_over.load(SeqCst) {

@@ -20,7 +20,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 use engine::{Engine, Snapshot, Table};
-use sql::analytics::Query;
+use query::analytics::Query;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -114,8 +114,8 @@ impl Database {
             self.catalog.adopt(&self.engine().tables()).map_err(Error::refused)?;
         }
         let bound = self.catalog.query_alone(text).map_err(Error::refused)?;
-        let Query { plan, parameters: _, columns, env } = bound.query();
-        let logical = lower(plan, columns, &[], env, &self.tables).map_err(Error::refused)?;
+        let Query { plan, parameters: _, columns, context } = bound.query();
+        let logical = lower(plan, columns, &[], context, &self.tables).map_err(Error::refused)?;
         let is_ordered_by_run = matches!(self.tables, Tables::OfEngine);
         let logical =
             if is_ordered_by_run { logical } else { self.session.optimize(&logical).map_err(Error::statement)? };

@@ -6,7 +6,7 @@ use crate::barriers::SealedExec;
 use crate::functions::defined::readable;
 use crate::safepoint::SafepointExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
-use sql::explain::{Actual, Node, Value};
+use query::explain::{Actual, Node, Value};
 
 /// The operators of a plan; `was_run`: with what they did.
 pub(crate) fn node(plan: &dyn ExecutionPlan, was_run: bool) -> Node {

@@ -4,8 +4,8 @@
 
 use crate::{BatchHook, Door, Job, Lane, Room, Runtime, RuntimeConfig, WorkerHooks};
 use sched::{Finish, Scheduler, Settings};
-use sql::observe::{SchedulerRow, Scheduling};
 use stage::Class;
+use stage::observe::{SchedulerRow, Scheduling};
 use std::sync::{Arc, Weak};
 
 /// Failure to start [`Workers`].

@@ -17,10 +17,14 @@ use host::refusal::Refusal;
 use host::say::say;
 use host::stop::Stop;
 use preempt::os;
+use proxy::{Upstream, UpstreamOptions, Url};
 use purge::{Heaps, MemoryLimits, Purging};
-use server::upstream::{Upstream, UpstreamOptions, Url};
-use server::{Config, Dispatch, Door, DoorOptions, OptionError, Server, Views, options};
-use sql::session::{Database, Defaults, Source};
+use server::{Config, Dispatch, Door, DoorOptions, Server};
+use sessions::Views;
+use settings::sources;
+use settings::sources::OptionError;
+use settings::{Defaults, Source};
+use sql::session::Database;
 use starvation::Watch;
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -96,14 +100,14 @@ impl Arguments {
         let mut settings = Defaults::default();
         let variables =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        for unknown in options::read_environment(variables, &mut settings)? {
+        for unknown in sources::read_environment(variables, &mut settings)? {
             tracing::warn!("{unknown}");
         }
         let flag = |settings: &mut Defaults, name: &str, value: &dyn Display| {
-            options::read_flag(&format!("{name}={value}"), settings)
+            sources::read_flag(&format!("{name}={value}"), settings)
         };
         if let Some(file) = &self.config {
-            options::read_file(file, &mut settings)?;
+            sources::read_file(file, &mut settings)?;
             flag(&mut settings, "config_file", &file.display())?;
         }
         if let Some((_, port)) = self.listen.first() {
@@ -121,7 +125,7 @@ impl Arguments {
             flag(&mut settings, "overtake.metrics", address)?;
         }
         for assignment in &self.set {
-            options::read_flag(assignment, &mut settings)?;
+            sources::read_flag(assignment, &mut settings)?;
         }
         Ok(settings)
     }
@@ -166,7 +170,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let is_default = settings.source("listen_addresses") == Source::Default;
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
     let engine = Engine::new(EngineConfig::in_memory());
-    engine.set_lock_config(server::lock_config(engine.lock_config(), &settings));
+    engine.set_lock_config(sessions::lock_config(engine.lock_config(), &settings));
     let views = Views::new(config.stats.clone(), engine.clone());
     views.let_in_by(config.door.clone());
     config.more_metrics = {
@@ -192,7 +196,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let network_begun = Arc::clone(&config.network_begun);
     let (door, gate) = (config.door.clone(), config.door.clone());
     let reloaded = database.clone();
-    let server = Server::bind(config, database).map_err(|error| {
+    let server = Server::bind(config, sessions::Sessions(database)).map_err(|error| {
         let how = if is_default { "choose another by --listen" } else { "choose another" };
         Refusal::new(format!("cannot listen {error}; {how}"))
     })?;
@@ -224,7 +228,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
 
 /// Reads the settings again. Settings that cannot be used leave all as it was; the log says what came of it.
 fn reload(database: &Database, door: &Door, arguments: &Arguments) {
-    match server::reload(database, door, || arguments.settings()) {
+    match sessions::reload(database, door, || arguments.settings()) {
         Ok(changed) => tracing::info!(changed = %changed.join(", "), "SIGHUP: the settings were read again"),
         Err(error) => tracing::error!(%error, "SIGHUP: the settings stay as they were: they cannot be read again"),
     }

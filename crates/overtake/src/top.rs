@@ -35,7 +35,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let target = Target::new(arguments.url.as_deref(), |name| std::env::var(name).ok());
     // As psql does without a file of those who vouch.
-    let tls = server::tls::client::unverified().context("encryption")?;
+    let tls = wire::tls::client::unverified().context("encryption")?;
     let options = Options {
         target: target.map_err(|error| Refusal::new(error.to_string()))?.encrypted_by(tls),
         interval: Duration::from_secs_f64(arguments.interval),

@@ -91,7 +91,7 @@ impl Attempts {
     }
 
     /// A password of this role was wrong. Gives how long the answer is to wait.
-    pub(crate) fn failed(&self, from: Option<IpAddr>, role: &str, now: Instant) -> Duration {
+    pub fn failed(&self, from: Option<IpAddr>, role: &str, now: Instant) -> Duration {
         let delay = self.with(from, now, |attempt| {
             if PERIOD < now.saturating_duration_since(attempt.failed) {
                 attempt.failures = 0;
@@ -120,12 +120,12 @@ impl Attempts {
 
     /// A client of this address was turned away, and that is to be logged. Nothing if it is one line too many; else how many were
     /// left out before.
-    pub(crate) fn line(&self, from: Option<IpAddr>, now: Instant) -> Option<u64> {
+    pub fn line(&self, from: Option<IpAddr>, now: Instant) -> Option<u64> {
         self.with(from, now, |attempt| attempt.turned_away.one(LINES, now))
     }
 
     /// The same of a session that has begun. One that is not logged has no line at its end.
-    pub(crate) fn session(&self, from: Option<IpAddr>, now: Instant) -> Option<u64> {
+    pub fn session(&self, from: Option<IpAddr>, now: Instant) -> Option<u64> {
         self.with(from, now, |attempt| attempt.sessions.one(SESSIONS, now))
     }
 }

@@ -6,14 +6,14 @@ use crate::door::Door;
 use crate::network::Begun;
 use crate::rules::Rule;
 use crate::stats::Stats;
-use crate::tls::Tls;
 use crate::workers::{Dispatch, Workers};
-use catalog::roles::Roles;
+use settings::roles::Roles;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::tls::Tls;
 
 /// See [`Server::bind`](crate::Server::bind).
 #[derive(Clone)]

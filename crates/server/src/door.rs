@@ -11,6 +11,7 @@ mod away;
 mod history;
 mod hot;
 mod keeper;
+pub mod lines;
 mod marks;
 mod options;
 mod reload;
@@ -23,19 +24,18 @@ mod verdict;
 mod view;
 mod waits;
 
-pub(crate) use away::TurnedAway;
+pub use away::TurnedAway;
 pub use history::Moment;
 pub use hot::HotRules;
-pub(crate) use marks::{Hot, Marks};
+pub use marks::{Hot, Marks};
 pub use options::{DoorOptions, Mode};
-pub(crate) use resources::{Resource, Row, Sample, Source};
-pub(crate) use rooms::{Place, Room};
-pub(crate) use slot::Slot;
-pub(crate) use stalls::Stalls;
+pub use resources::{Resource, Row, Sample, Source};
+pub use rooms::{Place, Room};
+pub use slot::Slot;
+pub use stalls::Stalls;
 pub use verdict::Verdict;
 pub use view::DoorView;
 
-use crate::backend::Cancel;
 use crate::stats::Stats;
 use away::{refusal, timed_out};
 use gate::control::Controller;
@@ -54,18 +54,19 @@ use std::task::{Poll, Waker};
 use std::time::Instant;
 use tokio::sync::Notify;
 use waits::{Waiting, Waits};
+use wire::Cancel;
 
 /// What is known of a transaction at the door.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct About {
+pub struct About {
     /// How important it is.
-    pub(crate) class: Class,
+    pub class: Class,
     /// Its first statement with the literals left out, as a number; none if that is not known.
-    pub(crate) fingerprint: Option<u64>,
+    pub fingerprint: Option<u64>,
     /// What it will meet others at, as a number; none if it will not, or that is not known.
-    pub(crate) hot_key: Option<u64>,
+    pub hot_key: Option<u64>,
     /// Whose it is; who has several at once may wait for itself. 0: nobody's in particular.
-    pub(crate) owner: u64,
+    pub owner: u64,
 }
 
 /// Lets transactions in. All clones are one door.
@@ -184,7 +185,7 @@ impl Door {
     }
 
     /// This door, which grants connections with slots; if it is always open, one that only grants connections.
-    pub(crate) fn granting(&self) -> Door {
+    pub fn granting(&self) -> Door {
         let without_limit = || {
             let mut options = DoorOptions::default();
             (options.gate.lend_after, options.gate.stall_patience) = (None, None);
@@ -204,12 +205,12 @@ impl Door {
     }
 
     /// Whether anybody may have to wait for a slot.
-    pub(crate) fn is_there(&self) -> bool {
+    pub fn is_there(&self) -> bool {
         self.gate().is_some()
     }
 
     /// What it is to be told of a transaction that begins with this text.
-    pub(crate) fn marks(&self, text: &[u8]) -> Marks {
+    pub fn marks(&self, text: &[u8]) -> Marks {
         let Some(shared) = self.gate() else { return Marks::default() };
         if !shared.asks.load(Relaxed) {
             return Marks { fingerprint: None, hot: marks::tagged(text) };
@@ -218,7 +219,7 @@ impl Door {
     }
 
     /// Marks of an earlier number may be others now.
-    pub(crate) fn generation(&self) -> u32 {
+    pub fn generation(&self) -> u32 {
         self.0.as_ref().map_or(0, |shared| shared.generation.load(Acquire))
     }
 
@@ -226,7 +227,7 @@ impl Door {
     ///
     /// # Errors
     /// It is turned away, by bounds that were set.
-    pub(crate) async fn enter(&self, about: About, now: Instant) -> Result<Slot, TurnedAway> {
+    pub async fn enter(&self, about: About, now: Instant) -> Result<Slot, TurnedAway> {
         self.enter_for(about, None, now).await
     }
 
@@ -234,12 +235,7 @@ impl Door {
     ///
     /// # Errors
     /// It is turned away, by bounds that were set.
-    pub(crate) async fn enter_for(
-        &self,
-        about: About,
-        room: Option<&Arc<Room>>,
-        now: Instant,
-    ) -> Result<Slot, TurnedAway> {
+    pub async fn enter_for(&self, about: About, room: Option<&Arc<Room>>, now: Instant) -> Result<Slot, TurnedAway> {
         let (class, room) = (about.class, room.map(Arc::clone));
         let Some(shared) = &self.0 else { return Ok(Slot { inside: None, room, class, is_idle: false }) };
         let arrival = Arrival {
@@ -266,7 +262,7 @@ impl Door {
     }
 
     /// Looks after time, and controls the limit. For ever.
-    pub(crate) async fn watch(&self) {
+    pub async fn watch(&self) {
         let Some(shared) = self.gate() else { return std::future::pending().await };
         tokio::join!(shared.keep_time(), shared.control(), shared.keep_history());
     }

@@ -5,19 +5,20 @@
 //!
 //! **Invariant:** a client that has not proved who it is reaches nothing behind this trait but the question for its role.
 
-use crate::backend::{Backend, Backends, Cancel};
-use crate::conn::Conn;
 use crate::door::Door;
+use crate::network::Below;
 use crate::rules::Method;
-use crate::scram::Keys;
-use crate::session::{Limits, Session};
 use crate::stats::{Seen, Stats};
-use crate::wake::Waiter;
-use catalog::roles::{Role, Roles};
-use sql::session::Connect;
+use crate::workers::{Dispatch, Workers};
+use settings::Connect;
+use settings::roles::{Role, Roles};
 use statement::SqlResult;
 use std::borrow::Cow;
 use std::sync::Arc;
+use wire::Cancel;
+use wire::conn::Conn;
+use wire::scram::Keys;
+use wire::wake::Waiter;
 
 /// Opens what a client is served by. Cloned for each connection.
 pub trait Front: Clone + Send + Sync + 'static {
@@ -76,30 +77,29 @@ pub trait Opened: Send + 'static {
 
 /// What a session has around it.
 pub struct Site {
-    pub(crate) limits: Limits,
-    pub(crate) waiter: Arc<Waiter>,
-    pub(crate) stats: Arc<Stats>,
-    pub(crate) seen: Arc<Seen>,
+    /// Limits of the session.
+    pub limits: Limits,
+    /// Waiter of the session.
+    pub waiter: Arc<Waiter>,
+    /// Statistics of the server.
+    pub stats: Arc<Stats>,
+    /// Entry of the session in the statistics.
+    pub seen: Arc<Seen>,
 }
 
-impl<D: Backends> Front for D {
-    type Opened = D::Backend;
-
-    async fn open(&self, connect: Connect, _: &Role, _: Option<Keys>) -> SqlResult<D::Backend> {
-        self.connect(connect)
-    }
-}
-
-impl<B: Backend> Opened for B {
-    fn canceller(&self) -> Arc<dyn Cancel> {
-        Backend::canceller(self)
-    }
-
-    fn take_reports(&mut self) -> Vec<(Cow<'static, str>, String)> {
-        Backend::take_reports(self).into_iter().map(|(name, value)| (name.into(), value)).collect()
-    }
-
-    async fn serve(self, conn: Conn, site: Site) {
-        Session::new(conn, self, site.waiter, site.limits, (site.stats, site.seen)).serve().await;
-    }
+/// What one session may ask for.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of a message.
+    pub message_max: usize,
+    /// Bytes of prepared statements and portals.
+    pub memory_max: usize,
+    /// Where its statements run.
+    pub dispatch: Dispatch,
+    /// Threads for statements that run elsewhere.
+    pub workers: Arc<Workers>,
+    /// Threads below the others, for queries that are known to be long.
+    pub below: Arc<Below>,
+    /// Who is let in when.
+    pub door: Door,
 }

@@ -5,15 +5,13 @@
 
 use crate::attempts::Attempts;
 use crate::config::Config;
-use crate::conn::{Ending, Io};
 use crate::front::{Front, Opened};
 use crate::network::{Below, Network};
 use crate::registry::Registry;
 use crate::rules::Origin;
-use crate::scram;
+use crate::shared::Shared;
 use crate::startup::{self, Begun};
 use crate::strangers::Strangers;
-use crate::wake::Bells;
 use crate::workers::{Workers, processors};
 use socket2::SockRef;
 use std::fs;
@@ -28,6 +26,9 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
+use wire::conn::{Ending, Io};
+use wire::scram;
+use wire::wake::Bells;
 
 /// Between two attempts to accept when there are no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -37,20 +38,6 @@ const BACKLOG: i32 = 4096;
 
 /// Time that aborted sessions have to go.
 const ABORT_TIME: Duration = Duration::from_millis(500);
-
-/// What all connections share.
-pub(crate) struct Shared<D> {
-    pub(crate) config: Config,
-    pub(crate) front: D,
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) bells: Arc<Bells>,
-    pub(crate) workers: Arc<Workers>,
-    pub(crate) below: Arc<Below>,
-    /// Failed logins by address.
-    pub(crate) attempts: Attempts,
-    /// Makes up salts for users who do not exist.
-    pub(crate) mock_secret: [u8; 32],
-}
 
 /// A server that has its addresses, and is about to accept.
 pub struct Server<D> {

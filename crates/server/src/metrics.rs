@@ -7,7 +7,7 @@ use crate::door::{Door, DoorView, Mode};
 use crate::front::Front;
 use crate::stats::Stats;
 use gate::{ClassView, Times};
-use sql::observe::Observe;
+use stage::observe::Observe;
 use std::fmt::Write;
 use std::net::TcpListener as StdTcpListener;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ type Doors = Vec<(Arc<str>, Door)>;
 type More = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Answers for ever.
-pub(crate) async fn serve(listener: StdTcpListener, stats: Arc<Stats>, doors: Doors, front: impl Front, more: More) {
+pub async fn serve(listener: StdTcpListener, stats: Arc<Stats>, doors: Doors, front: impl Front, more: More) {
     let listener = match listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "the metrics cannot be served"),
@@ -109,7 +109,7 @@ fn text(stats: &Stats) -> String {
 }
 
 /// One family of values, by labels.
-pub(crate) fn family(out: &mut String, (name, kind, help): (&str, &str, &str), values: &[(String, f64)]) {
+pub fn family(out: &mut String, (name, kind, help): (&str, &str, &str), values: &[(String, f64)]) {
     if values.is_empty() {
         return;
     }

@@ -24,10 +24,10 @@ pub(crate) const STACK_BYTES: usize = 8 << 20;
 const END_TIME: Duration = Duration::from_secs(1);
 
 /// First step of each thread, in its runtime.
-pub(crate) type Begun = Arc<dyn Fn() + Send + Sync>;
+pub type Begun = Arc<dyn Fn() + Send + Sync>;
 
 /// The threads. They end with it, and with them all sessions that are still there.
-pub(crate) struct Network(Vec<Reader>);
+pub struct Network(Vec<Reader>);
 
 struct Reader {
     runtime: Handle,
@@ -41,13 +41,14 @@ struct Reader {
 }
 
 impl Network {
-    pub(crate) fn start(count: usize, begun: &Begun, lent: &Begun) -> io::Result<Network> {
+    /// Starts `count` threads.
+    pub fn start(count: usize, begun: &Begun, lent: &Begun) -> io::Result<Network> {
         let start = |at| Reader::start(at, Arc::clone(begun), Arc::clone(lent));
         (0..count.max(1)).map(start).collect::<io::Result<_>>().map(Network)
     }
 
     /// The thread with the fewest sessions, and a place there.
-    pub(crate) fn place(&self) -> (&Handle, Arc<()>) {
+    pub fn place(&self) -> (&Handle, Arc<()>) {
         let fewest = self.0.iter().min_by_key(|reader| Arc::strong_count(&reader.place));
         let reader = fewest.expect("there is one thread at least");
         (&reader.runtime, Arc::clone(&reader.place))
@@ -97,7 +98,7 @@ impl Drop for Reader {
 ///
 /// **Invariant:** a thread is below the others only while it has a job, so that the next one begins soon, and only until somebody
 /// [lifts](Lift::lift) that job: what is to end does not wait for a processor that others keep.
-pub(crate) struct Below {
+pub struct Below {
     runtime: Option<Runtime>,
     begun: Begun,
 }
@@ -110,14 +111,14 @@ impl std::fmt::Debug for Below {
 
 impl Below {
     /// `begun` puts its thread below the others.
-    pub(crate) fn start(begun: &Begun) -> io::Result<Below> {
+    pub fn start(begun: &Begun) -> io::Result<Below> {
         let mut builder = Builder::new_current_thread();
         builder.thread_name("below").thread_stack_size(STACK_BYTES);
         Ok(Below { runtime: Some(builder.build()?), begun: Arc::clone(begun) })
     }
 
     /// Runs it there, or as any other work when `lift` says so. Nothing if it panicked.
-    pub(crate) async fn run<R: Send + 'static>(
+    pub async fn run<R: Send + 'static>(
         &self,
         lift: &Arc<Lift>,
         job: impl FnOnce() -> R + Send + 'static,
@@ -136,7 +137,7 @@ impl Below {
 /// **Invariant:** a thread below the others never keeps one above them waiting: [`Lift::lift`] takes the lock only if it is free.
 /// The thread that has it then is either about to look at `is_wanted` or at the end of the job.
 #[derive(Debug, Default)]
-pub(crate) struct Lift {
+pub struct Lift {
     /// The thread that is at the job.
     thread: Mutex<Option<i32>>,
     is_wanted: AtomicBool,
@@ -165,7 +166,7 @@ impl Lift {
     }
 
     /// The job must end: it is not kept from a processor any more. Where the system does not allow that, it goes on as it is.
-    pub(crate) fn lift(&self) {
+    pub fn lift(&self) {
         self.is_wanted.store(true, Ordering::SeqCst);
         let thread = match self.thread.try_lock() {
             Ok(thread) => thread,

@@ -3,13 +3,13 @@
 //! **Invariant:** a session is here exactly as long as its [`Place`]. Only who has proved who it is has one, and only who knows a session's
 //! secret can cancel it.
 
-use crate::backend::Cancel;
-use crate::errors;
-use crate::scram;
 use statement::SqlError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use wire::Cancel;
+use wire::errors;
+use wire::scram;
 
 pub(crate) struct Registry {
     places_max: usize,
@@ -19,8 +19,10 @@ pub(crate) struct Registry {
 
 /// Kinds of clients. Later ones have places when there are none left for earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Standing {
+pub enum Standing {
+    /// Role without the right to reserved places.
     Ordinary,
+    /// Superuser, for whom some places are reserved.
     Superuser,
     /// A superuser in the front's own administration database.
     Administrator,
@@ -37,14 +39,16 @@ struct Entry {
 }
 
 /// The place of one session.
-pub(crate) struct Place {
+pub struct Place {
     registry: Arc<Registry>,
-    pub(crate) pid: i32,
-    pub(crate) secret: i32,
+    /// Number by which clients cancel the session.
+    pub pid: i32,
+    /// Secret of cancel requests.
+    pub secret: i32,
 }
 
 impl Registry {
-    pub(crate) fn new(places_max: usize) -> Arc<Registry> {
+    pub fn new(places_max: usize) -> Arc<Registry> {
         Arc::new(Registry { places_max, next_pid: AtomicI32::new(1), places: Mutex::default() })
     }
 
@@ -56,12 +60,7 @@ impl Registry {
     ///
     /// # Errors
     /// `53300`: there is none.
-    pub(crate) fn enter(
-        self: &Arc<Registry>,
-        user: &str,
-        standing: Standing,
-        most: Option<usize>,
-    ) -> Result<Place, SqlError> {
+    pub fn enter(self: &Arc<Registry>, user: &str, standing: Standing, most: Option<usize>) -> Result<Place, SqlError> {
         let secret = i32::from_be_bytes(scram::random().map_err(|_| errors::too_many())?);
         let mut places = self.places();
         let beyond = |standings: usize| self.places_max.saturating_add(standings * RESERVED) <= places.len();
@@ -88,7 +87,7 @@ impl Registry {
     }
 
     /// Cancels what a session is doing, if it exists and that is its secret. Ready when the cancel has come there.
-    pub(crate) async fn cancel(&self, pid: i32, secret: i32) {
+    pub async fn cancel(&self, pid: i32, secret: i32) {
         let cancel = match self.places().get(&pid) {
             Some(entry) if entry.secret == secret => entry.cancel.clone(),
             _ => None,

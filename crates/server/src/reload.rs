@@ -1,24 +1,29 @@
-//! Reload of the settings of a server with an engine of its own.
+//! Settings that change while a server runs.
 //!
-//! **Invariant:** all that was read counts, or nothing of it. A setting that needs a restart keeps its value, and the log
-//! says so.
+//! **Invariant:** a setting that needs a restart keeps its value, and the log says so.
 
-use crate::door::{Door, DoorOptions};
-use crate::options::OptionError;
-use crate::upstream::is_changeable;
-use engine::{LockConfig, LockPriority};
-use sql::session::{Database, Defaults, Setting, Source};
+use settings::{Defaults, Setting, Source};
 
-/// Configuration of locks with what the settings say of it.
-pub fn lock_config(config: LockConfig, settings: &Defaults) -> LockConfig {
-    let name = settings.get("overtake.lock_priority");
-    let priority = LockPriority::ALL.into_iter().find(|priority| priority.name() == name);
-    LockConfig { priority: priority.unwrap_or(config.priority), ..config }
+/// Whether a setting's new value counts without a new start.
+pub fn is_changeable(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "overtake.priority_rules",
+        "overtake.query_wait_timeout",
+        "overtake.target",
+        "overtake.upstream_auth_query",
+        "overtake.upstream_idle",
+        "overtake.upstream_lifetime",
+        "overtake.upstream_pool",
+        "overtake.upstream_prepare",
+        "overtake.upstream_reset",
+    ];
+    let is_of_gate = name.starts_with("overtake.mpl") || name.starts_with("overtake.gate_");
+    NAMES.contains(&name) || (is_of_gate && name != "overtake.mpl_processors")
 }
 
 /// Names of the settings `before` whose values are others in `now` and may change. The log names those that may not; they get
 /// their values back.
-pub(crate) fn changed<'d>(
+pub fn changed<'d>(
     before: impl Iterator<Item = Setting<'d>>,
     now: &mut Defaults,
     may_change: impl Fn(&Setting<'_>) -> bool,
@@ -39,69 +44,4 @@ pub(crate) fn changed<'d>(
         }
     }
     names
-}
-
-/// Reads the settings again and applies them to the gate and to sessions. Returns the names of changed settings.
-///
-/// # Errors
-/// Settings that cannot be read or applied; all stay as they were.
-pub fn reload(
-    database: &Database,
-    door: &Door,
-    read: impl FnOnce() -> Result<Defaults, OptionError>,
-) -> Result<Vec<&'static str>, OptionError> {
-    let before = database.defaults();
-    let mut settings = read()?;
-    let names = changed(before.all(), &mut settings, |setting| {
-        !setting.is_of_server || setting.name == "overtake.lock_priority" || is_changeable(setting.name)
-    });
-    let options = DoorOptions::from_settings(&settings, "off", true)?;
-    let locks = lock_config(database.engine().lock_config(), &settings);
-    let sessions = database
-        .prepare_reload(settings)
-        .map_err(|error| OptionError::of("overtake.priority_rules", error.message().to_owned()))?;
-    let is_possible =
-        door.change(&options).map_err(|error| OptionError::of("overtake.gate_classes", error.to_string()))?;
-    if !is_possible {
-        let why = "the gate cannot be switched on or off without restarting the server";
-        return Err(OptionError::of("overtake.mpl", why.to_owned()));
-    }
-    database.engine().set_lock_config(locks);
-    sessions.apply();
-    Ok(names)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::options::read_flag;
-    use engine::{Engine, EngineConfig};
-
-    fn with(flags: &[&str]) -> Defaults {
-        let mut settings = Defaults::default();
-        for flag in flags {
-            read_flag(flag, &mut settings).expect("a setting");
-        }
-        settings
-    }
-
-    #[test]
-    fn a_reload_changes_what_may_change_and_all_or_nothing() {
-        let database = Database::new(Engine::new(EngineConfig::in_memory()))
-            .with_defaults(with(&["overtake.mpl=4", "statement_timeout=1s"]))
-            .expect("settings");
-        let options = DoorOptions::from_settings(&database.defaults(), "off", true).expect("options");
-        let door = Door::new(&options).expect("a gate");
-        let read = with(&["overtake.mpl=7", "overtake.lock_priority=pow", "statement_timeout=2s", "port=7000"]);
-        let changed = reload(&database, &door, || Ok(read)).expect("a reload");
-        assert_eq!(changed, ["overtake.lock_priority", "overtake.mpl", "statement_timeout"]);
-        let now = database.defaults();
-        assert_eq!((now.get("overtake.mpl"), now.get("statement_timeout"), now.get("port")), ("7", "2s", "5432"));
-        assert_eq!(database.engine().lock_config().priority, LockPriority::Pow);
-        for wrong in ["overtake.mpl=off", "overtake.priority_rules=nonsense"] {
-            let read = with(&[wrong, "statement_timeout=3s"]);
-            reload(&database, &door, || Ok(read)).expect_err(wrong);
-            assert_eq!(database.defaults().get("statement_timeout"), "2s", "{wrong}");
-        }
-    }
 }

@@ -3,23 +3,17 @@
 //! **Invariant:** before a client has proved who it is, it costs one task, one small buffer and a bounded time, touches
 //! nothing of the database, and takes no place of a session.
 
-use crate::backend::Cancel;
-use crate::conn::{Conn, Ending, Gone, Io, Reread};
-use crate::errors;
-use crate::frame::Fields;
+use crate::front::Limits;
 use crate::front::{Front, Opened, Site};
-use crate::listen::Shared;
 use crate::registry::{Place, Standing};
 use crate::rules::{Method, Origin};
-use crate::scram::{self, Binding, Exchange, Failure, Keys, Verifier};
-use crate::session::{Limits, Stop};
+use crate::shared::Shared;
 use crate::stats::Seen;
 use crate::strangers::Stranger;
-use crate::tls;
 use bytes::{Buf, Bytes};
-use catalog::roles::Role;
 use pgwire::messages::startup::Authentication;
-use sql::session::Connect;
+use settings::Connect;
+use settings::roles::Role;
 use statement::{SqlError, SqlState};
 use std::io;
 use std::mem;
@@ -29,6 +23,14 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
+use wire::Cancel;
+use wire::Stop;
+use wire::conn::{Conn, Ending, Io, Reread};
+use wire::errors;
+use wire::frame::Fields;
+use wire::scram::{self, Binding, Exchange, Failure, Keys, Verifier};
+use wire::tls;
+use wire::wait::Gone;
 
 /// PostgreSQL's bound on packets of clients that nobody knows yet.
 const PACKET_MAX: usize = 10_000;
@@ -43,16 +45,16 @@ const CANCEL_REQUEST: i32 = 80_877_102;
 /// What the start-up packet says.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wish {
-    pub(crate) minor: i32,
-    pub(crate) user: String,
-    pub(crate) database: String,
-    pub(crate) settings: Vec<(String, String)>,
+    pub minor: i32,
+    pub user: String,
+    pub database: String,
+    pub settings: Vec<(String, String)>,
     /// Options of the protocol, none of which is known here.
-    pub(crate) unknown: Vec<String>,
+    pub unknown: Vec<String>,
 }
 
 /// A session that has begun, about to be served where its thread is.
-pub(crate) struct Begun<O: Opened> {
+pub struct Begun<O: Opened> {
     conn: Conn,
     opened: O,
     site: Site,
@@ -62,7 +64,7 @@ pub(crate) struct Begun<O: Opened> {
 
 impl<O: Opened> Begun<O> {
     /// Serves it to its end, in the runtime of the caller.
-    pub(crate) async fn serve(self) {
+    pub async fn serve(self) {
         let Begun { conn, opened, site, place, is_logged } = self;
         let seen = Arc::clone(&site.seen);
         let begun = Instant::now();
@@ -507,7 +509,7 @@ async fn prove(conn: &mut Conn, user: &str, verifier: Verifier, end_point: Optio
         Failure::Unsupported(what) => SqlError::unsupported(what),
         Failure::Random => SqlError::new(SqlState::INTERNAL_ERROR, "could not generate random nonce"),
     };
-    let text = |bytes: &[u8]| crate::frame::utf8(bytes).map(str::to_owned);
+    let text = |bytes: &[u8]| wire::frame::utf8(bytes).map(str::to_owned);
     let mechanisms: &[&str] =
         if end_point.is_some() { &[scram::MECHANISM_PLUS, scram::MECHANISM] } else { &[scram::MECHANISM] };
     let names = mechanisms.iter().map(|&name| name.to_owned()).collect();

@@ -3,19 +3,18 @@
 //! **Invariant:** a statement costs a few relaxed additions; nobody who looks holds up one who runs. Memory is bounded: past
 //! a number of different statements, the rest count as one.
 
-use crate::backend::Cancel;
-use crate::conn::Gone;
-use catalog::Signal;
-use sql::observe::{ActivityRow, Observe, StageRow, StatementRow, Times, normalised};
-use sql::session::TransactionStatus;
 use stage::Class;
+use stage::observe::{ActivityRow, Observe, StageRow, StatementRow, Times};
+use statement::outcome::Signal;
+use statement::outcome::TransactionStatus;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
+use syntax::normalised;
+use wire::End;
+use wire::wait::Gone;
 
 /// Different statements that are kept apart.
 const STATEMENTS_MAX: usize = 2_000;
@@ -26,7 +25,7 @@ const OTHERS: &str = "<others>";
 
 /// A part of a statement's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub enum Stage {
     /// Waiting at the door.
     Gate,
     /// Parsing and binding.
@@ -88,7 +87,7 @@ fn bound(bucket: usize) -> u64 {
 }
 
 impl Spread {
-    pub(crate) fn add(&self, time: Duration) {
+    pub fn add(&self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if let Some(count) = self.counts.get(bucket(ns)) {
             count.fetch_add(1, Relaxed);
@@ -123,7 +122,7 @@ impl Spread {
 
 /// One statement, its literals left out.
 #[derive(Debug, Default)]
-pub(crate) struct Totals {
+pub struct Totals {
     times: Spread,
     count: AtomicU64,
     /// Those that ran for long.
@@ -143,83 +142,28 @@ const LONG_SELDOM: u64 = 64;
 
 impl Totals {
     /// Whether it is known to run shortly. One that ended by an error, a cancel for instance, says nothing of that.
-    pub(crate) fn is_short(&self) -> bool {
+    pub fn is_short(&self) -> bool {
         let (count, long) = (self.count.load(Relaxed), self.long.load(Relaxed));
         let count = count.saturating_sub(self.errors.load(Relaxed));
         0 < count && long * LONG_SELDOM <= count
     }
 
     /// Whether nothing is known of it.
-    pub(crate) fn is_new(&self) -> bool {
+    pub fn is_new(&self) -> bool {
         self.count.load(Relaxed) == 0
     }
 
     /// Whether it is known to take long until its rows are there, whoever computes them.
-    pub(crate) fn is_long(&self) -> bool {
+    pub fn is_long(&self) -> bool {
         let count = self.count.load(Relaxed);
         let all_ns = self.run_ns.load(Relaxed) + self.wait_ns.load(Relaxed);
         0 < count && LONG.as_nanos() as u64 * count < all_ns
     }
 }
 
-/// How a session is ended from elsewhere.
-#[derive(Default)]
-pub(crate) struct End {
-    cancel: OnceLock<Arc<dyn Cancel>>,
-    is_ended: AtomicBool,
-    told: Notify,
-    /// Those who wait for something that the session's own cancel does not reach.
-    cancelled: Notify,
-}
-
-impl std::fmt::Debug for End {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("End")
-    }
-}
-
-impl End {
-    /// The session has begun.
-    pub(crate) fn set_cancel(&self, cancel: Arc<dyn Cancel>) {
-        // A session has one.
-        let _ = self.cancel.set(cancel);
-    }
-
-    pub(crate) fn is_ended(&self) -> bool {
-        self.is_ended.load(SeqCst)
-    }
-
-    /// Ready when somebody ends it.
-    pub(crate) async fn ended(&self) {
-        while !self.is_ended() {
-            self.told.notified().await;
-        }
-    }
-
-    /// Ready at the next cancel.
-    pub(crate) fn cancelled(&self) -> Notified<'_> {
-        self.cancelled.notified()
-    }
-
-    /// Somebody cancels what the session is doing.
-    pub(crate) fn tell_cancelled(&self) {
-        self.cancelled.notify_waiters();
-    }
-
-    fn signal(&self, signal: Signal) {
-        if signal == Signal::Terminate {
-            self.is_ended.store(true, SeqCst);
-            self.told.notify_one();
-        }
-        if let Some(cancel) = self.cancel.get() {
-            cancel.cancel();
-        }
-    }
-}
-
 /// One session.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub struct Seen {
     pid: i32,
     user: String,
     database: String,
@@ -227,7 +171,7 @@ pub(crate) struct Seen {
     session_start: Instant,
     session_start_us: i64,
     /// How others end it, or its statement.
-    pub(crate) end: Arc<End>,
+    pub end: Arc<End>,
     query_start_us: AtomicI64,
     state: AtomicU8,
     /// Statements that have begun.
@@ -252,10 +196,10 @@ const ACTIVE: u8 = 1;
 const WAITING: u8 = 2;
 const ANALYTICS: u8 = 5;
 /// State of a statement whose rows analytics compute. The views show it as active, or as starved.
-pub(crate) const ANALYTICS_STATE: &str = "analytics";
+pub const ANALYTICS_STATE: &str = "analytics";
 const BELOW: u8 = 6;
 /// State of a long statement by rows, on a thread below others. The views show it as active, or as starved.
-pub(crate) const BELOW_STATE: &str = "below";
+pub const BELOW_STATE: &str = "below";
 
 fn now_us() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -267,7 +211,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Seen {
-    pub(crate) fn new(pid: i32, user: &str, database: &str, client: Option<String>) -> Seen {
+    /// Entry of a session that begins now.
+    pub fn new(pid: i32, user: &str, database: &str, client: Option<String>) -> Seen {
         let seen = Seen {
             pid,
             user: user.to_owned(),
@@ -288,28 +233,33 @@ impl Seen {
         seen
     }
 
-    pub(crate) fn user(&self) -> &str {
+    /// Name of the role.
+    pub fn user(&self) -> &str {
         &self.user
     }
 
-    pub(crate) fn database(&self) -> &str {
+    /// Name of the database.
+    pub fn database(&self) -> &str {
         &self.database
     }
 
     /// Tells those apart who may have several sessions at once. Never 0.
-    pub(crate) fn owner(&self) -> u64 {
+    pub fn owner(&self) -> u64 {
         self.owner.load(Relaxed)
     }
 
-    pub(crate) fn client(&self) -> Option<&str> {
+    /// Address of the client; `None` for the unix socket.
+    pub fn client(&self) -> Option<&str> {
         self.client.as_deref()
     }
 
-    pub(crate) fn pid(&self) -> i32 {
+    /// Number of the session.
+    pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    pub(crate) fn set_application(&self, name: &str) {
+    /// Sets `application_name`.
+    pub fn set_application(&self, name: &str) {
         name.clone_into(&mut lock(&self.texts).application);
         let mut hasher = DefaultHasher::new();
         (&self.client, &self.user, &self.database, name).hash(&mut hasher);
@@ -317,7 +267,7 @@ impl Seen {
     }
 
     /// A statement begins, perhaps the one that was prepared just before.
-    pub(crate) fn begin(&self, text: &Arc<str>, class: Class, now: Instant) {
+    pub fn begin(&self, text: &Arc<str>, class: Class, now: Instant) {
         self.show(text, class, now);
         if !self.is_announced.swap(false, SeqCst) {
             self.begun.fetch_add(1, SeqCst);
@@ -325,7 +275,7 @@ impl Seen {
     }
 
     /// A statement is prepared that takes a while. A cancel from now on is meant for it, whatever it is at.
-    pub(crate) fn announce(&self, text: &Arc<str>, class: Class, now: Instant) {
+    pub fn announce(&self, text: &Arc<str>, class: Class, now: Instant) {
         self.show(text, class, now);
         if !self.is_announced.swap(true, SeqCst) {
             self.begun.fetch_add(1, SeqCst);
@@ -333,13 +283,13 @@ impl Seen {
     }
 
     /// A transaction of this class begins with a statement that runs elsewhere: to cancel it is for who runs it.
-    pub(crate) fn show(&self, text: &Arc<str>, class: Class, now: Instant) {
+    pub fn show(&self, text: &Arc<str>, class: Class, now: Instant) {
         self.class.store(class as u8, Relaxed);
         self.show_next(text, now);
     }
 
     /// Another statement of it begins.
-    pub(crate) fn show_next(&self, text: &Arc<str>, now: Instant) {
+    pub fn show_next(&self, text: &Arc<str>, now: Instant) {
         lock(&self.texts).query.clone_from(text);
         let since = now.saturating_duration_since(self.session_start).as_micros();
         self.query_start_us.store(self.session_start_us + i64::try_from(since).unwrap_or(0), Relaxed);
@@ -347,32 +297,33 @@ impl Seen {
     }
 
     /// Tells the statement under way here from others; nothing if there is none.
-    pub(crate) fn under_way(&self) -> Option<u64> {
+    pub fn under_way(&self) -> Option<u64> {
         let begun = self.begun.load(SeqCst);
         (0 < begun && matches!(self.state.load(Relaxed), ACTIVE | WAITING | ANALYTICS | BELOW)).then_some(begun)
     }
 
-    pub(crate) fn set_waiting(&self, waits: bool) {
+    /// The statement waits, or goes on.
+    pub fn set_waiting(&self, waits: bool) {
         self.state.store(if waits { WAITING } else { ACTIVE }, Relaxed);
     }
 
     /// The statement under way waits for rows that analytics compute.
-    pub(crate) fn set_analysed(&self) {
+    pub fn set_analysed(&self) {
         self.state.store(ANALYTICS, Relaxed);
     }
 
     /// What the session does goes on on a thread below others. Returns the state to [`Seen::restore`].
-    pub(crate) fn set_below(&self, is_below: bool) -> u8 {
+    pub fn set_below(&self, is_below: bool) -> u8 {
         if is_below { self.state.swap(BELOW, Relaxed) } else { self.state.load(Relaxed) }
     }
 
     /// It is as it was before [`Seen::set_below`].
-    pub(crate) fn restore(&self, state: u8) {
+    pub fn restore(&self, state: u8) {
         self.state.store(state, Relaxed);
     }
 
     /// It is the client's turn.
-    pub(crate) fn rest(&self, status: TransactionStatus) {
+    pub fn rest(&self, status: TransactionStatus) {
         self.is_announced.store(false, SeqCst);
         self.state.store(
             match status {
@@ -387,17 +338,22 @@ impl Seen {
 
 /// What one statement has taken, so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spent {
-    pub(crate) gate: Duration,
-    pub(crate) parse: Duration,
-    pub(crate) run: Duration,
-    pub(crate) wait: Duration,
+pub struct Spent {
+    /// Wait for admission.
+    pub gate: Duration,
+    /// Preparation.
+    pub parse: Duration,
+    /// Execution, without waits.
+    pub run: Duration,
+    /// Waits for locks and analytics.
+    pub wait: Duration,
     /// Of a statement that was committed while it was counted; the stage has it already.
-    pub(crate) commit: Duration,
+    pub commit: Duration,
 }
 
 impl Spent {
-    pub(crate) fn all(&self) -> Duration {
+    /// Sum of all stages.
+    pub fn all(&self) -> Duration {
         self.gate + self.parse + self.run + self.wait + self.commit
     }
 }
@@ -408,18 +364,23 @@ pub struct Stats {
     sessions: Mutex<HashMap<i32, Arc<Seen>>>,
     statements: Mutex<HashMap<Arc<str>, Arc<Totals>>>,
     stages: [[Spread; Stage::ALL.len()]; 3],
-    pub(crate) connections: AtomicU64,
-    pub(crate) turned_away: AtomicU64,
-    pub(crate) errors: AtomicU64,
-    pub(crate) cancels: AtomicU64,
+    /// Sessions since the start.
+    pub connections: AtomicU64,
+    /// Clients that were turned away.
+    pub turned_away: AtomicU64,
+    /// Errors that clients were told.
+    pub errors: AtomicU64,
+    /// Cancel requests.
+    pub cancels: AtomicU64,
     /// Statements that were run again because a more important transaction had aborted them.
-    pub(crate) run_again: AtomicU64,
+    pub run_again: AtomicU64,
     /// Clients that were disconnected as they took nothing.
-    pub(crate) unread: AtomicU64,
+    pub unread: AtomicU64,
 }
 
 impl Stats {
-    pub(crate) fn enter(&self, seen: Seen) -> Arc<Seen> {
+    /// Enters a session.
+    pub fn enter(&self, seen: Seen) -> Arc<Seen> {
         let seen = Arc::new(seen);
         lock(&self.sessions).insert(seen.pid, Arc::clone(&seen));
         self.connections.fetch_add(1, Relaxed);
@@ -427,7 +388,7 @@ impl Stats {
     }
 
     /// A session ends for this reason: one that is the client's, who reads nothing, has nobody to be told but the log.
-    pub(crate) fn note_unread(&self, seen: &Seen, gone: Gone) {
+    pub fn note_unread(&self, seen: &Seen, gone: Gone) {
         if let Gone::Unread(time) = gone {
             self.unread.fetch_add(1, Relaxed);
             let ms = time.as_millis() as u64;
@@ -435,17 +396,18 @@ impl Stats {
         }
     }
 
-    pub(crate) fn leave(&self, seen: &Seen) {
+    /// Removes a session.
+    pub fn leave(&self, seen: &Seen) {
         lock(&self.sessions).remove(&seen.pid);
     }
 
     /// The role of the session of this number.
-    pub(crate) fn role_of(&self, pid: i32) -> Option<String> {
+    pub fn role_of(&self, pid: i32) -> Option<String> {
         lock(&self.sessions).get(&pid).map(|seen| seen.user.clone())
     }
 
     /// Cancels what a session is doing, or ends it. Says whether there was one.
-    pub(crate) fn signal(&self, pid: i32, signal: Signal) -> bool {
+    pub fn signal(&self, pid: i32, signal: Signal) -> bool {
         let end = lock(&self.sessions).get(&pid).map(|seen| Arc::clone(&seen.end));
         if let Some(end) = &end {
             end.signal(signal);
@@ -454,7 +416,7 @@ impl Stats {
     }
 
     /// Where a statement is counted.
-    pub(crate) fn statement(&self, text: &str) -> Arc<Totals> {
+    pub fn statement(&self, text: &str) -> Arc<Totals> {
         let mut text = normalised(text);
         let mut statements = lock(&self.statements);
         if let Some(totals) = statements.get(&*text) {
@@ -467,14 +429,15 @@ impl Stats {
         Arc::clone(statements.entry(text.into()).or_default())
     }
 
-    pub(crate) fn stage(&self, class: Class, stage: Stage, time: Duration) {
+    /// Adds the time of one stage.
+    pub fn stage(&self, class: Class, stage: Stage, time: Duration) {
         if let Some(spread) = self.stages.get(class as usize).and_then(|stages| stages.get(stage as usize)) {
             spread.add(time);
         }
     }
 
     /// A statement has ended.
-    pub(crate) fn count(&self, totals: &Totals, class: Class, spent: &Spent, rows: Option<u64>) {
+    pub fn count(&self, totals: &Totals, class: Class, spent: &Spent, rows: Option<u64>) {
         totals.times.add(spent.all());
         totals.count.fetch_add(1, Relaxed);
         if LONG < spent.run {

@@ -38,7 +38,7 @@ pub(crate) struct Stranger {
 }
 
 impl Strangers {
-    pub(crate) fn new(most: usize) -> Arc<Strangers> {
+    pub fn new(most: usize) -> Arc<Strangers> {
         Arc::new(Strangers { most, all: Mutex::default() })
     }
 
@@ -47,7 +47,7 @@ impl Strangers {
     }
 
     /// One more comes. None, if there are too many, and all have come just now.
-    pub(crate) fn enter(self: &Arc<Strangers>, now: Instant) -> Option<Stranger> {
+    pub fn enter(self: &Arc<Strangers>, now: Instant) -> Option<Stranger> {
         let mut all = self.all();
         if self.most <= all.entries.len() {
             let oldest = all.entries.front().filter(|oldest| TIME <= now.saturating_duration_since(oldest.since))?;
@@ -64,7 +64,7 @@ impl Strangers {
 
 impl Stranger {
     /// Notified when it is to give way to others.
-    pub(crate) fn way(&self) -> Arc<Notify> {
+    pub fn way(&self) -> Arc<Notify> {
         Arc::clone(&self.way)
     }
 }

@@ -25,7 +25,7 @@ pub enum Dispatch {
 type Job = Box<dyn FnOnce() + Send>;
 
 /// How many processors there are for this process.
-pub(crate) fn processors() -> usize {
+pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
@@ -97,11 +97,7 @@ impl Workers {
     }
 
     /// Runs it on one of the threads. Nothing if it panicked.
-    pub(crate) async fn run<R: Send + 'static>(
-        &self,
-        class: Class,
-        job: impl FnOnce() -> R + Send + 'static,
-    ) -> Option<R> {
+    pub async fn run<R: Send + 'static>(&self, class: Class, job: impl FnOnce() -> R + Send + 'static) -> Option<R> {
         let (done, result) = oneshot::channel();
         {
             let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);

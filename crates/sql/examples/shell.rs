@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a tool")]
 
 use engine::{Engine, EngineConfig};
-use sql::session::{Connect, Database, Outcome, Step};
+use settings::Connect;
+use sql::session::{Database, Outcome, Step};
 use types::text;
 
 fn main() {

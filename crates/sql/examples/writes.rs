@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "an example")]
 
 use engine::{Engine, EngineConfig};
-use sql::session::{Connect, CopyPart, Database, Session, Step};
+use settings::Connect;
+use sql::session::{CopyPart, Database, Session, Step};
 use std::fmt::Write;
 use std::time::Instant;
 use types::Datum;

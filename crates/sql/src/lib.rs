@@ -7,12 +7,10 @@
 //!
 //! Bottom up; a module uses its own layer and those above it in this list.
 //!
-//! - execution: `exec`, `explain`, `ddl`, `system`, `session`, `analytics`, `observe`
+//! - execution: `exec`, `explain`, `ddl`, `system`, `session`
 
-pub mod analytics;
 mod ddl;
 mod exec;
-pub mod explain;
-pub mod observe;
+mod explain;
 pub mod session;
 pub mod system;

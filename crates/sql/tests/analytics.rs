@@ -6,9 +6,9 @@
 mod support;
 
 use engine::{Engine, EngineConfig, Table};
+use query::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
+use query::explain::Node;
 use query::plan::{Plan, Source};
-use sql::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
-use sql::explain::Node;
 use sql::session::{Canceller, Database, Session, Step};
 use statement::{SqlError, SqlResult, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

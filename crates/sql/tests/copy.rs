@@ -4,7 +4,8 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
-use sql::session::{Connect, CopyPart, Database, Session, Step};
+use settings::Connect;
+use sql::session::{CopyPart, Database, Session, Step};
 use statement::{SqlError, SqlResult};
 use std::io::Write;
 use std::process::{Command, Stdio};

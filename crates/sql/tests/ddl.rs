@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use engine::{Engine, EngineConfig};
-use sql::session::{Connect, Database, Outcome, Portal, Session, Step};
+use settings::Connect;
+use sql::session::{Database, Outcome, Portal, Session, Step};
 use statement::{SqlError, SqlResult};
 use types::Datum;
 

@@ -4,7 +4,8 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
-use sql::session::{Connect, Database, Outcome, Session, Step};
+use settings::Connect;
+use sql::session::{Database, Outcome, Session, Step};
 use statement::SqlResult;
 use statement::pulse::steps::longest;
 use std::sync::mpsc::channel;

@@ -8,7 +8,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
-use sql::session::{Connect, Database, Outcome, Portal, Session, Step, Unbound};
+use settings::Connect;
+use sql::session::{Database, Outcome, Portal, Session, Step, Unbound};
 use std::collections::BTreeMap;
 use types::forms::Forms;
 use types::text;

@@ -12,7 +12,8 @@ mod generated;
 mod written;
 
 use engine::{Engine, EngineConfig};
-use sql::session::{Connect, Database, Outcome, Session, Step};
+use settings::Connect;
+use sql::session::{Database, Outcome, Session, Step};
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
 use statement::{SqlError, SqlResult};
 use types::SqlType;

@@ -3,7 +3,8 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
-use sql::session::{Connect, Database, Outcome, Session, Step};
+use settings::Connect;
+use sql::session::{Database, Outcome, Session, Step};
 use statement::SqlResult;
 use types::Datum;
 use types::Kind;

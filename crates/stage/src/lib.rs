@@ -9,6 +9,7 @@
 mod class;
 mod clock;
 mod histogram;
+pub mod observe;
 
 pub use class::Class;
 pub use clock::{Clock, Stage, Stamps};

@@ -2,13 +2,14 @@
 //!
 //! # Layers
 //!
+//! - outcomes: `outcome`, `holdings`, `plants`
 //! - errors: `error`, `pulse`, `refuse`
-//! - limits: `stack`, `planning`, `bulk`, `holdings`
-//! - tests: `plants`
+//! - limits: `planning`, `bulk`, `stack`
 
 pub mod bulk;
 pub mod error;
 pub mod holdings;
+pub mod outcome;
 pub mod planning;
 pub mod plants;
 pub mod pulse;

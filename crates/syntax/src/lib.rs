@@ -2,13 +2,17 @@
 //!
 //! # Layers
 //!
-//! - words: `names`, `tags`, `fingerprint`
-//! - trees: `tree`, `parse`, `overriding`, `place`
+//! - words: `names`, `tags`, `fingerprint`, `normalised`
+//! - trees: `tree`, `parse`, `overriding`
+//! - positions: `place`
 
 pub mod fingerprint;
 pub mod names;
+mod normalised;
 pub mod overriding;
 pub mod parse;
 pub mod place;
 pub mod tags;
 pub mod tree;
+
+pub use normalised::normalised;

@@ -20,10 +20,12 @@ pub mod relations;
 pub mod rewrite;
 mod role_words;
 pub mod sequences;
+mod set_value;
 mod typos;
 
 use crate::tags::Tags;
 use grammar::Grammar;
+pub use set_value::set_value;
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};

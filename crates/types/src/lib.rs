@@ -1,4 +1,11 @@
 //! Values of PostgreSQL's types: how they are written, compared, cast and computed with.
+//!
+//! # Layers
+//!
+//! - kinds and parts: `kind`, `abbreviations`, `calendar`, `tokens`, `regex`, `pseudo`, `zone`, `names`, `naming`
+//! - forms: `regtype`, `forms`, `datetime`, `interval`, `interval_text`
+//! - values: `datum`, `numeric`, `modifier`, `binary`, `text`, `ops`
+//! - tables: `table`
 
 mod abbreviations;
 pub mod binary;
@@ -18,6 +25,7 @@ pub mod pseudo;
 pub mod regex;
 pub mod regtype;
 
+pub mod table;
 #[cfg(test)]
 mod tests;
 pub mod text;

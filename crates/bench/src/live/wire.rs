@@ -12,8 +12,13 @@ use demo::facts::{Policy, Psql};
 use host::refusal::Refusal;
 use olap::SqlAnalytics;
 use olap::scheduling;
-use server::{Config, OptionError, Server, Views, Workers, options};
-use sql::session::{Database, Defaults};
+use server::{Config, Server, Workers};
+use sessions::Sessions;
+use sessions::Views;
+use settings::Defaults;
+use settings::sources;
+use settings::sources::OptionError;
+use sql::session::Database;
 use stage::Class;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -115,11 +120,16 @@ impl Drop for Wire {
 }
 
 /// The server of one instance.
-fn serve(address: SocketAddr, data: &Data, door: &Door, workers: &Arc<Workers>) -> anyhow::Result<Server<Database>> {
+fn serve(
+    address: SocketAddr,
+    data: &Data,
+    door: &Door,
+    workers: &Arc<Workers>,
+) -> anyhow::Result<Server<Sessions<Database>>> {
     let mut settings = Defaults::default();
     let options = || -> Result<(Defaults, Config), OptionError> {
-        options::read_flag(&format!("listen_addresses={}", address.ip()), &mut settings)?;
-        options::read_flag(&format!("port={}", address.port()), &mut settings)?;
+        sources::read_flag(&format!("listen_addresses={}", address.ip()), &mut settings)?;
+        sources::read_flag(&format!("port={}", address.port()), &mut settings)?;
         let config = Config::from_settings(&settings)?;
         Ok((settings, config))
     };
@@ -135,5 +145,5 @@ fn serve(address: SocketAddr, data: &Data, door: &Door, workers: &Arc<Workers>) 
     views.schedule_by(scheduling([(Class::Low, door.workers())]));
     let database = data.catalog().clone().with_provider(views).with_defaults(settings)?;
     let database = database.with_analytics(analytics.context("the thread of deadlines")?);
-    Server::bind(config, database).context("a server for psql")
+    Server::bind(config, Sessions(database)).context("a server for psql")
 }

@@ -16,11 +16,11 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, GroupsAccumulator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
-use sql::session::Env;
 use std::fmt::{self, Debug};
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
+use types::ops::CallContext;
 
 /// Data that computes a value of each row.
 pub(crate) trait Scalar: Debug + Send + Sync + 'static {
@@ -58,19 +58,19 @@ pub(crate) trait Grouped: Debug + Send + Sync + 'static {
 
 /// Settings, zone and clock of the statement, part of a function's identity by their address: a statement has one.
 #[derive(Clone)]
-pub(crate) struct Session(Arc<Env>);
+pub(crate) struct Session(Arc<dyn CallContext>);
 
 impl Session {
-    pub(crate) fn of(env: &Arc<Env>) -> Session {
-        Session(Arc::clone(env))
+    pub(crate) fn of(context: &Arc<dyn CallContext>) -> Session {
+        Session(Arc::clone(context))
     }
 }
 
 impl Deref for Session {
-    type Target = Env;
+    type Target = dyn CallContext;
 
-    fn deref(&self) -> &Env {
-        &self.0
+    fn deref(&self) -> &(dyn CallContext + 'static) {
+        &*self.0
     }
 }
 

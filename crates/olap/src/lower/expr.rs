@@ -51,18 +51,18 @@ impl Lowering<'_> {
                     values.push(value);
                 }
                 let is_null = *strict && values.iter().any(Datum::is_null);
-                Some(if is_null { Datum::Null } else { eval.call(&values, &**self.env)? })
+                Some(if is_null { Datum::Null } else { eval.call(&values, &**self.context)? })
             }
             Expr::Cast { eval, to, argument } => match self.computed(argument)? {
                 None => None,
                 Some(Datum::Null) => Some(Datum::Null),
-                Some(value) => Some(eval(&value, *to, &**self.env)?),
+                Some(value) => Some(eval(&value, *to, &**self.context)?),
             },
             Expr::Array(items) => {
                 let items = items.iter().map(|item| self.computed(item)).collect::<SqlResult<Option<Vec<_>>>>()?;
                 items.map(|items| Datum::Array(items.into()))
             }
-            Expr::Now { to } => Some(types::ops::context::now(&**self.env, *to)?),
+            Expr::Now { to } => Some(types::ops::context::now(&**self.context, *to)?),
             _ => None,
         })
     }
@@ -232,7 +232,7 @@ impl Lowering<'_> {
         if *strict && frame.iter().flatten().any(Datum::is_null) {
             return self.constant(Datum::Null);
         }
-        let body = Body::Call { eval: *eval, frame, session: Session::of(self.env) };
+        let body = Body::Call { eval: *eval, frame, session: Session::of(self.context) };
         self.by_rows(name, values, Repr::of_kind(result)?, *strict, body)
     }
 
@@ -301,7 +301,7 @@ impl Lowering<'_> {
         if let Some((expr, repr)) = native {
             return Ok(Value { expr, repr, constant: None, scale: argument.scale });
         }
-        let body = Body::Cast { eval, to, session: Session::of(self.env) };
+        let body = Body::Cast { eval, to, session: Session::of(self.context) };
         self.by_rows("cast", vec![argument], Repr::of_kind(to.kind)?, true, body)
     }
 
@@ -309,7 +309,7 @@ impl Lowering<'_> {
     /// are constants.
     fn keeps_blanks(&self, to: SqlType, eval: query::plan::CastEval) -> bool {
         let probe = Datum::text("a ");
-        eval(&probe, to, &**self.env).is_ok_and(|same| same == probe)
+        eval(&probe, to, &**self.context).is_ok_and(|same| same == probe)
     }
 
     fn extreme(&self, greatest: bool, kind: Kind, arguments: &[Expr], row: &Row<'_>) -> SqlResult<Value> {
@@ -377,7 +377,7 @@ impl Lowering<'_> {
         if is_list && ITEMS_MAX < items.len() {
             return Err(SqlError::unsupported("so long an array of another type as analytics"));
         }
-        let body = Body::AnyItem { all, eval: *eval, strict: *strict, items, session: Session::of(self.env) };
+        let body = Body::AnyItem { all, eval: *eval, strict: *strict, items, session: Session::of(self.context) };
         self.by_rows(if all { "all" } else { "any" }, vec![argument], Repr::Bool, false, body)
     }
 

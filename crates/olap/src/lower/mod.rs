@@ -25,12 +25,12 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
 use query::plan::{Expr, Plan};
-use sql::session::Env;
 use statement::pulse;
 use statement::{SqlError, SqlResult};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
+use types::ops::CallContext;
 use types::{Datum, SqlType};
 
 /// Greatest number of conditions side by side, of a whole query: a chain of twice as many is too deep for its stack.
@@ -55,10 +55,10 @@ pub(crate) fn lower(
     plan: &Plan,
     columns: &[SqlType],
     parameters: &[Datum],
-    env: &Arc<Env>,
+    context: &Arc<dyn CallContext>,
     tables: &Tables,
 ) -> SqlResult<LogicalPlan> {
-    let lowering = Lowering::new(parameters, env, tables);
+    let lowering = Lowering::new(parameters, context, tables);
     let lowered = lowering.plan(plan, None)?;
     let answer = columns.iter().enumerate().map(|(at, kind)| {
         let place = lowered.place(at)?;
@@ -84,7 +84,7 @@ fn answer_column(place: &Place, kind: SqlType) -> (Df, Repr) {
 /// What a lowering knows.
 struct Lowering<'a> {
     parameters: &'a [Datum],
-    env: &'a Arc<Env>,
+    context: &'a Arc<dyn CallContext>,
     tables: &'a Tables,
     /// Of the names that are made.
     next: Cell<u64>,
@@ -185,10 +185,10 @@ impl Drop for Level<'_> {
 }
 
 impl<'a> Lowering<'a> {
-    fn new(parameters: &'a [Datum], env: &'a Arc<Env>, tables: &'a Tables) -> Lowering<'a> {
+    fn new(parameters: &'a [Datum], context: &'a Arc<dyn CallContext>, tables: &'a Tables) -> Lowering<'a> {
         Lowering {
             parameters,
-            env,
+            context,
             tables,
             next: Cell::new(0),
             shared: RefCell::default(),

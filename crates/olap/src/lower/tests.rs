@@ -10,12 +10,13 @@ use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::collect;
 use engine::{Engine, EngineConfig};
+use query::analytics::{Analytics, AnalyticsPlan, Query};
 use query::plan::{self, Expr, Plan};
-use sql::analytics::{Analytics, AnalyticsPlan, Query};
-use sql::session::Env;
-use sql::session::{Connect, Session};
+use settings::Connect;
+use sql::session::Session;
 use statement::{SqlError, SqlResult};
 use std::sync::{Arc, Mutex};
+use types::ops::{CallContext, NoSession};
 use types::{Datum, SqlType};
 use types::{forms::Forms, text};
 
@@ -132,13 +133,13 @@ impl Table {
 
 struct Bench {
     database: Database,
-    env: Arc<Env>,
+    context: Arc<dyn CallContext>,
 }
 
 impl Bench {
     /// Both rows of the expressions over the table.
     fn run(&self, table: &Table, exprs: &[(&Expr, SqlType)]) -> SqlResult<Vec<Vec<String>>> {
-        let lowering = Lowering::new(&[], &self.env, &Tables::OfEngine);
+        let lowering = Lowering::new(&[], &self.context, &Tables::OfEngine);
         let (plan, places) = table.plan();
         let row = Row { places: &places, outer: None };
         let values = exprs.iter().map(|(expr, _)| lowering.stored(expr, &row)).collect::<SqlResult<Vec<_>>>()?;
@@ -173,7 +174,7 @@ fn arrays_compute_what_postgres_computes() {
     let engine = Engine::new(EngineConfig::in_memory());
     // Without safepoints, which look for the run that they are in.
     let database = Database::of_memory_tables(engine.clone(), &engine.snapshot(), 1).expect("a database");
-    let bench = Bench { database, env: Arc::new(Env::default()) };
+    let bench = Bench { database, context: Arc::new(NoSession) };
     let cases = cases();
     assert!(10_000 < cases.len(), "only {} cases were bound", cases.len());
     let (mut right, mut refused, mut wrong) = (0, 0, Vec::new());

@@ -2,7 +2,6 @@
 
 use super::announce;
 use anyhow::Context;
-use catalog::Lines;
 use console::{Row, Shutdown, Source};
 use host::refusal::Refusal;
 use serde_json::Value;
@@ -11,6 +10,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use types::Datum;
+use types::table::Lines;
 
 /// Ends with this object.
 pub struct Console {

@@ -9,8 +9,8 @@
 
 use preempt::os::{self, RunDelay};
 use sched::Scheduler;
-use sql::observe::{SchedulerRow, Scheduling};
 use stage::Class;
+use stage::observe::{SchedulerRow, Scheduling};
 use std::cell::Cell;
 use std::fs::File;
 use std::io;

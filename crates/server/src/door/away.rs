@@ -5,10 +5,11 @@ use statement::{SqlError, SqlState};
 
 /// Why a transaction was turned away; what the client is told besides.
 #[derive(Debug)]
-pub(crate) struct TurnedAway {
-    pub(crate) error: SqlError,
+pub struct TurnedAway {
+    /// Error for the client.
+    pub error: SqlError,
     /// Class, place and expected wait.
-    pub(crate) notice: Option<SqlError>,
+    pub notice: Option<SqlError>,
 }
 
 impl From<SqlError> for TurnedAway {

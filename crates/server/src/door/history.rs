@@ -96,7 +96,7 @@ impl History {
 
 impl Door {
     /// Seconds since it was made, if there is a gate: what [`Moment::at`] counts from.
-    pub(crate) fn seconds(&self) -> Option<f64> {
+    pub fn seconds(&self) -> Option<f64> {
         self.gate().map(|shared| shared.began.elapsed().as_secs_f64())
     }
 

@@ -81,12 +81,13 @@ impl HotRules {
         Ok(HotRules(rules))
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// True without any rule.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// What a statement of this fingerprint meets others at.
-    pub(crate) fn of(&self, fingerprint: u64, text: &[u8]) -> Hot {
+    pub fn of(&self, fingerprint: u64, text: &[u8]) -> Hot {
         let Some(place) = self.0.get(&fingerprint) else { return Hot::Unknown };
         let mut hot = Hot::Unknown;
         fingerprint::walk(text, |value, literal| {

@@ -5,23 +5,26 @@
 //! its transactions.
 
 use super::hot::HotRules;
-use crate::frame::Bind;
 use syntax::fingerprint::{self, Literal};
 use syntax::tags::Tags;
+use wire::frame::Bind;
 
 /// The tag by which a statement names what it meets others at.
 const TAG: &str = "hot_key";
 
 /// Of one statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marks {
-    pub(crate) fingerprint: Option<u64>,
-    pub(crate) hot: Hot,
+pub struct Marks {
+    /// Fingerprint of the statement, if it is needed.
+    pub fingerprint: Option<u64>,
+    /// Key at which the transaction meets others.
+    pub hot: Hot,
 }
 
 /// What a statement meets others at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Hot {
+pub enum Hot {
+    /// No key is known.
     #[default]
     Unknown,
     /// It says so itself.
@@ -29,7 +32,12 @@ pub(crate) enum Hot {
     /// A rule does, and the value stands in its text.
     Key(u64),
     /// The same, and it is the value of this parameter, from 1.
-    Parameter { name: u64, number: usize },
+    Parameter {
+        /// Hash of the rule's name.
+        name: u64,
+        /// Number of the parameter, from 1.
+        number: usize,
+    },
 }
 
 /// What is to be found out about statements.
@@ -37,7 +45,7 @@ pub(crate) enum Hot {
 pub(crate) struct Asked {
     /// Whether a class goes by expected length.
     pub(crate) fingerprints: bool,
-    pub(crate) hot: HotRules,
+    pub hot: HotRules,
 }
 
 impl Asked {
@@ -46,7 +54,7 @@ impl Asked {
     }
 
     /// The marks of a text.
-    pub(crate) fn marks(&self, text: &[u8]) -> Marks {
+    pub fn marks(&self, text: &[u8]) -> Marks {
         if self.is_nothing() {
             return Marks { fingerprint: None, hot: tagged(text) };
         }
@@ -74,7 +82,7 @@ pub(crate) fn tagged(text: &[u8]) -> Hot {
 
 impl Hot {
     /// The key, as far as it does not hang on a parameter; `session` is what the session says.
-    pub(crate) fn key(self, session: Option<u64>) -> Option<u64> {
+    pub fn key(self, session: Option<u64>) -> Option<u64> {
         match self {
             Hot::Tag(key) => Some(key),
             Hot::Key(key) => session.or(Some(key)),
@@ -83,11 +91,11 @@ impl Hot {
     }
 
     /// With the values of this `Bind`.
-    pub(crate) fn bound(self, bind: &Bind<'_>) -> Hot {
+    pub fn bound(self, bind: &Bind<'_>) -> Hot {
         let Hot::Parameter { name, number } = self else { return self };
         let value = number.checked_sub(1).and_then(|at| bind.values.iter().nth(at)).flatten();
         let Some(value) = value else { return Hot::Unknown };
-        let format = match bind.formats.len() {
+        let format = match bind.formats.count() {
             0 => 0,
             1 => bind.formats.iter().next().unwrap_or(0),
             _ => bind.formats.iter().nth(number - 1).unwrap_or(0),

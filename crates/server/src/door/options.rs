@@ -5,11 +5,11 @@
 use super::hot::HotRules;
 use super::marks::Asked;
 use super::resources::Demands;
-use crate::options::OptionError;
 use gate::control::{ControlSettings, Goal};
 use gate::model::Network;
 use gate::{ClassSettings, Most, Order, Reaction, Runaway, Settings};
-use sql::session::Defaults;
+use settings::Defaults;
+use settings::sources::OptionError;
 use std::time::Duration;
 
 /// What the gate does.
@@ -254,7 +254,7 @@ fn time(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::read_flag;
+    use settings::sources::read_flag;
 
     fn options(flags: &[&str]) -> Result<DoorOptions, OptionError> {
         let mut settings = Defaults::default();

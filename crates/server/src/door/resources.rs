@@ -9,30 +9,34 @@ use super::{Door, Shared};
 use crate::stats::Stats;
 use gate::control::{ControlSettings, Controller};
 use gate::model::{Network, Station};
-use sql::observe::{Observe, StageRow};
+use stage::observe::{Observe, StageRow};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What a transaction that is inside can be at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Resource {
+pub enum Resource {
     /// It runs, or would if a processor were free.
     Processor,
     /// It waits for a lock, of rows or of the server's own.
     Lock,
+    /// It waits for a disk.
     Io,
     /// It waits for its changes to be safe.
     Log,
     /// It waits for its client.
     Client,
+    /// It waits for something else.
     Other,
 }
 
 impl Resource {
-    pub(crate) const ALL: [Resource; 6] =
+    /// All resources, in the order of the views.
+    pub const ALL: [Resource; 6] =
         [Resource::Processor, Resource::Lock, Resource::Io, Resource::Log, Resource::Client, Resource::Other];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// Name in views.
+    pub fn name(self) -> &'static str {
         match self {
             Resource::Processor => "processor",
             Resource::Lock => "lock",
@@ -51,12 +55,15 @@ impl Resource {
 
 /// Where stations and demands of the model come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// Nothing is known: two stations that are needed equally.
     #[default]
     Assumed,
+    /// Settings give them.
     Configured,
+    /// The stage clock of this server measures them.
     StageClock,
+    /// Wait events of the server behind the gate tell them.
     WaitEvents,
 }
 
@@ -66,7 +73,8 @@ impl Source {
         if control.model.is_some() { Source::Configured } else { Source::Assumed }
     }
 
-    pub(crate) fn name(self) -> &'static str {
+    /// Name in views.
+    pub fn name(self) -> &'static str {
         match self {
             Source::Assumed => "assumed",
             Source::Configured => "configured",
@@ -78,18 +86,18 @@ impl Source {
 
 /// What was seen at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Sample {
+pub struct Sample {
     /// How many transactions were at each resource.
-    pub(crate) at: [u32; Resource::ALL.len()],
+    pub at: [u32; Resource::ALL.len()],
     /// Seconds of processors that server processes have had since the last one, if they can be seen.
-    pub(crate) used: Option<f64>,
+    pub used: Option<f64>,
     /// The share of this host's processors that was busy since then.
-    pub(crate) host_busy: Option<f64>,
+    pub host_busy: Option<f64>,
 }
 
 /// What was seen lately.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Resources {
+pub struct Resources {
     /// Seconds of transactions at each.
     at: [f64; Resource::ALL.len()],
     /// Seconds of servers of each station that worked.
@@ -110,35 +118,40 @@ pub(crate) struct Resources {
 
 /// One resource, as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Row {
-    pub(crate) resource: Resource,
+pub struct Row {
+    /// Resource.
+    pub resource: Resource,
     /// Of the time that transactions are inside.
-    pub(crate) share: f64,
+    pub share: f64,
     /// Seconds of transactions that were at it, as the share counts them.
-    pub(crate) seconds: f64,
-    pub(crate) dominates: bool,
+    pub seconds: f64,
+    /// True if transactions spend most of their time at it.
+    pub dominates: bool,
     /// The share of its servers that works.
-    pub(crate) busy: Option<f64>,
-    pub(crate) host_busy: Option<f64>,
+    pub busy: Option<f64>,
+    /// Share of the machine's processors that work, for whomever.
+    pub host_busy: Option<f64>,
     /// Seconds of it that a transaction needs.
-    pub(crate) demand: Option<f64>,
-    pub(crate) samples: u64,
-    pub(crate) source: Source,
+    pub demand: Option<f64>,
+    /// Number of samples.
+    pub samples: u64,
+    /// Source of the figures.
+    pub source: Source,
 }
 
 /// What one transaction needs, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Demands {
-    pub(crate) processor: f64,
-    pub(crate) io: f64,
-    pub(crate) log: f64,
+    pub processor: f64,
+    pub io: f64,
+    pub log: f64,
     /// Its client's time between its statements.
-    pub(crate) think: f64,
+    pub think: f64,
 }
 
 impl Demands {
     /// Stations of one server but for the processors; waits for locks are no station: they are what a limit shortens.
-    pub(crate) fn network(&self, processors: u32) -> Result<Network, gate::model::Error> {
+    pub fn network(&self, processors: u32) -> Result<Network, gate::model::Error> {
         let stations = [(self.processor, processors), (self.io, 1), (self.log, 1)];
         let stations = stations.map(|(demand, servers)| Station::queue(demand, servers));
         Network::new(stations.to_vec(), self.think)
@@ -156,7 +169,7 @@ const DONE_MIN: f64 = 50.0;
 impl Resources {
     /// Adds what was seen so long after the last sample; `done` have ended up to now, of which a database with so many
     /// processors has done.
-    pub(crate) fn record(&mut self, passed: Duration, sample: &Sample, done: u64, processors: u32) {
+    pub fn record(&mut self, passed: Duration, sample: &Sample, done: u64, processors: u32) {
         if GAP < passed {
             // Nobody has looked, and one moment does not stand for so long.
             self.last_done = Some(done);
@@ -212,7 +225,7 @@ impl Resources {
     }
 
     /// What a transaction needs: what is done of it over how many do it (the utilisation law).
-    pub(crate) fn demands(&self) -> Option<Demands> {
+    pub fn demands(&self) -> Option<Demands> {
         if !self.is_enough() {
             return None;
         }
@@ -222,7 +235,7 @@ impl Resources {
         Some(Demands { processor: of(Resource::Processor), io: of(Resource::Io), log: of(Resource::Log), think })
     }
 
-    pub(crate) fn rows(&self, processors: u32) -> Vec<Row> {
+    pub fn rows(&self, processors: u32) -> Vec<Row> {
         let all: f64 = self.at.iter().sum();
         let demands = self.demands();
         let rows = Resource::ALL.into_iter().enumerate().map(|(index, resource)| {
@@ -323,7 +336,7 @@ impl Shared {
 
 impl Door {
     /// Transactions run on our own engine: its stages say what they spend their time on.
-    pub(crate) fn clocked_by(&self, stats: &Arc<Stats>) {
+    pub fn clocked_by(&self, stats: &Arc<Stats>) {
         if let Some(shared) = self.gate() {
             // The first one counts.
             let _ = shared.clock.set(Arc::clone(stats));
@@ -331,14 +344,14 @@ impl Door {
     }
 
     /// The database may use so many processors, as its host says.
-    pub(crate) fn know_processors(&self, processors: u32) {
+    pub fn know_processors(&self, processors: u32) {
         if let Some(shared) = self.gate().filter(|shared| !shared.has_processors) {
             shared.with(|state, now| state.gate.know_processors(now, processors));
         }
     }
 
     /// What was seen so long after the last sample.
-    pub(crate) fn record(&self, passed: Duration, sample: &Sample) {
+    pub fn record(&self, passed: Duration, sample: &Sample) {
         if let Some(shared) = self.gate() {
             let (done, processors) = shared.done();
             shared.resources().record(passed, sample, done, processors);
@@ -346,12 +359,12 @@ impl Door {
     }
 
     /// What transactions spend their time on; nothing, if there is no gate.
-    pub(crate) fn resources(&self) -> Vec<Row> {
+    pub fn resources(&self) -> Vec<Row> {
         self.gate().map_or_else(Vec::new, |shared| shared.rows())
     }
 
     /// The one of the database's that they spend most of it on.
-    pub(crate) fn dominating(&self) -> Option<Resource> {
+    pub fn dominating(&self) -> Option<Resource> {
         self.resources().into_iter().find(|row| row.dominates).map(|row| row.resource)
     }
 

@@ -13,13 +13,13 @@ use std::fmt;
 use std::sync::Arc;
 
 /// See the module.
-pub(crate) struct Room {
+pub struct Room {
     shared: Arc<Shared>,
     pub(super) pool: PoolId,
 }
 
 /// A place in a room that no transaction has. Dropping it gives it back.
-pub(crate) struct Place(Arc<Room>);
+pub struct Place(Arc<Room>);
 
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,7 +29,7 @@ impl fmt::Debug for Place {
 
 impl Door {
     /// A room with so many places; nothing, if there is no gate.
-    pub(crate) fn room(&self, size: usize) -> Option<Arc<Room>> {
+    pub fn room(&self, size: usize) -> Option<Arc<Room>> {
         let shared = self.0.as_ref()?;
         let pool = shared.with(|state, _| state.gate.open_pool(size));
         Some(Arc::new(Room { shared: Arc::clone(shared), pool }))
@@ -38,27 +38,27 @@ impl Door {
 
 impl Room {
     /// It has so many places from now on. Nobody loses one.
-    pub(crate) fn resize(&self, size: usize) {
+    pub fn resize(&self, size: usize) {
         self.shared.with(|state, now| state.gate.resize_pool(now, self.pool, size));
     }
 
     /// The server has no room for more than so many connections, as was seen; none: that is over.
-    pub(crate) fn bound(&self, ceiling: Option<usize>) {
+    pub fn bound(&self, ceiling: Option<usize>) {
         self.shared.with(|state, now| state.gate.bound_pool(now, self.pool, ceiling));
     }
 
     /// Whether all places are taken.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.shared.lock().gate.is_pool_shut(self.pool)
     }
 
     /// How many wait for a place, because there is none.
-    pub(crate) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.shared.lock().gate.waiting_for_pool(self.pool)
     }
 
     /// Waits for a place without a slot, for what is no transaction. It goes before all others.
-    pub(crate) async fn place(self: &Arc<Room>) -> Place {
+    pub async fn place(self: &Arc<Room>) -> Place {
         let class = self.shared.classes[Class::High as usize];
         let (ticket, entrance) = self.shared.with(|state, now| {
             let (ticket, entrance) = state.gate.ask(now, class, self.pool);
@@ -93,7 +93,7 @@ impl Drop for Place {
 
 impl Slot {
     /// Its place is not the transaction's any more, if it has one.
-    pub(crate) fn keep(&mut self) -> Option<Place> {
+    pub fn keep(&mut self) -> Option<Place> {
         let (shared, ticket) = self.inside.as_ref()?;
         let room = self.room.take()?;
         shared.with(|state, _| state.gate.keep(*ticket))?;
@@ -104,7 +104,7 @@ impl Slot {
     ///
     /// # Errors
     /// It is turned away, by bounds that were set.
-    pub(crate) async fn wait_again(&mut self, ceiling: usize) -> Result<(), TurnedAway> {
+    pub async fn wait_again(&mut self, ceiling: usize) -> Result<(), TurnedAway> {
         let (Some((shared, ticket)), Some(room)) = (&self.inside, &self.room) else { return Ok(()) };
         shared.with(|state, now| {
             state.waiting.insert(*ticket);

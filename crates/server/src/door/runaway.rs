@@ -71,7 +71,7 @@ impl State {
 
 impl Slot {
     /// Why its statement was cancelled, if the gate has done that.
-    pub(crate) fn runaway(&self) -> Option<SqlError> {
+    pub fn runaway(&self) -> Option<SqlError> {
         let (shared, ticket): &(Arc<Shared>, Ticket) = self.inside.as_ref()?;
         shared.with(|state, _| state.told(*ticket))
     }

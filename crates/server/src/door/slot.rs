@@ -3,16 +3,16 @@
 //! **Invariant:** whoever has one is known to the gate, and leaves it once, by ending or by dropping it.
 
 use super::{Room, Shared, TurnedAway};
-use crate::backend::Cancel;
 use gate::{Ending, Entrance, Ticket};
 use stage::Class;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
+use wire::Cancel;
 
 /// A place inside. Dropping it is leaving.
-pub(crate) struct Slot {
+pub struct Slot {
     pub(super) inside: Option<(Arc<Shared>, Ticket)>,
     /// Where it has a place, too. Behind the ticket: it is left before the room may go.
     pub(super) room: Option<Arc<Room>>,
@@ -28,12 +28,12 @@ impl fmt::Debug for Slot {
 
 impl Slot {
     /// The transaction waits for its client, who has all its answers.
-    pub(crate) fn idle(&mut self) {
+    pub fn idle(&mut self) {
         self.rest(true);
     }
 
     /// The transaction waits for its client, who takes nothing of the answer to a statement that goes on.
-    pub(crate) fn unread(&mut self) {
+    pub fn unread(&mut self) {
         self.rest(false);
     }
 
@@ -52,7 +52,7 @@ impl Slot {
     }
 
     /// Its client has spoken again, or reads again: waits for a slot, if its own was lent.
-    pub(crate) async fn active(&mut self) {
+    pub async fn active(&mut self) {
         let Some((shared, ticket)) = &self.inside else { return };
         if !self.is_idle {
             return;
@@ -72,7 +72,7 @@ impl Slot {
     }
 
     /// The transaction is of another class from now on.
-    pub(crate) fn reclass(&mut self, class: Class) {
+    pub fn reclass(&mut self, class: Class) {
         if let Some((shared, ticket)) = &self.inside
             && std::mem::replace(&mut self.class, class) != class
         {
@@ -82,7 +82,7 @@ impl Slot {
     }
 
     /// If it may have to be cancelled or to give way because it runs for too long, this is how.
-    pub(crate) fn cancel_by(&self, cancel: impl FnOnce() -> Arc<dyn Cancel>) {
+    pub fn cancel_by(&self, cancel: impl FnOnce() -> Arc<dyn Cancel>) {
         if let Some((shared, ticket)) = &self.inside
             && shared.bounds_runaways.load(Relaxed)
         {
@@ -92,14 +92,14 @@ impl Slot {
     }
 
     /// Whether it waits for a lock.
-    pub(crate) fn stall(&self, is_stalled: bool) {
+    pub fn stall(&self, is_stalled: bool) {
         if let Some((shared, ticket)) = &self.inside {
             shared.with(|state, now| state.gate.stall(now, *ticket, is_stalled));
         }
     }
 
     /// It has done what it was for.
-    pub(crate) fn done(mut self, now: Instant) {
+    pub fn done(mut self, now: Instant) {
         self.leave(now, Ending::Done);
     }
 

@@ -9,23 +9,23 @@ use std::time::Duration;
 
 /// What was seen of those who are inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stalls {
+pub struct Stalls {
     /// Whether each of them waits for a lock.
-    pub(crate) waits: Vec<(Ticket, bool)>,
+    pub waits: Vec<(Ticket, bool)>,
     /// Those that sit idle while somebody waits for a lock of theirs.
-    pub(crate) blockers: Vec<Ticket>,
+    pub blockers: Vec<Ticket>,
 }
 
 impl Door {
     /// Whether somebody looks, and can see.
-    pub(crate) fn know_stalls(&self, knows: bool) {
+    pub fn know_stalls(&self, knows: bool) {
         if let Some(shared) = self.gate() {
             shared.lock().gate.know_stalls(knows);
         }
     }
 
     /// This is how it is.
-    pub(crate) fn stalls(&self, seen: &Stalls) {
+    pub fn stalls(&self, seen: &Stalls) {
         if let Some(shared) = self.gate() {
             shared.with(|state, now| {
                 seen.waits.iter().for_each(|&(ticket, waits)| state.gate.stall(now, ticket, waits));
@@ -35,7 +35,7 @@ impl Door {
     }
 
     /// Whether anybody is inside; whether, besides, somebody waits and nobody has got on for so long.
-    pub(crate) fn is_busy(&self, patience: Duration) -> (bool, bool) {
+    pub fn is_busy(&self, patience: Duration) -> (bool, bool) {
         let Some(shared) = self.gate() else { return (false, false) };
         let then = shared.began.elapsed().checked_sub(patience);
         let state = shared.lock();
@@ -44,7 +44,7 @@ impl Door {
     }
 
     /// Whether the limit is being looked for.
-    pub(crate) fn is_searching(&self) -> bool {
+    pub fn is_searching(&self) -> bool {
         let Some(shared) = self.gate() else { return false };
         let state = shared.lock();
         state.mode == Mode::Auto && state.controller.phase() == Phase::Searching
@@ -53,7 +53,7 @@ impl Door {
 
 impl Slot {
     /// The number of its transaction at the gate.
-    pub(crate) fn ticket(&self) -> Option<Ticket> {
+    pub fn ticket(&self) -> Option<Ticket> {
         self.inside.as_ref().map(|(_, ticket)| *ticket)
     }
 }

@@ -3,9 +3,9 @@
 //! **Invariant:** whoever looks copies under the lock and computes after it: models take long, and transactions come and go.
 
 use super::{Door, Mode};
-use catalog::Lines;
 use gate::control::{Controller, Forecast, Move, Phase};
 use gate::{Observation, View};
+use types::table::Lines;
 
 /// What there is to see.
 #[derive(Clone, Debug)]
@@ -46,12 +46,12 @@ impl Door {
     /// The rows of a view of the schema `overtake` that is about the gate, for those who show it without SQL: each value with its
     /// column's name. The forecast takes a while.
     pub fn lines(&self, view: &str) -> Lines {
-        crate::views::gate::lines(self, view)
+        super::lines::lines(self, view)
     }
 
     /// Those of `overtake.mpl_history` of the last so many seconds.
     pub fn history_lines(&self, seconds: f64) -> Lines {
-        crate::views::gate::history(self, seconds)
+        super::lines::history(self, seconds)
     }
 
     /// What other limits would do; nothing, if there is no gate, too little was seen, or they would do what the model does not know:

@@ -20,6 +20,7 @@ mod passes;
 mod renames;
 mod retype;
 mod rewrite;
+pub(crate) mod role;
 mod sequence;
 mod table;
 mod uses;

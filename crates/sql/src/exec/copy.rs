@@ -387,7 +387,7 @@ impl Run<'_> {
         let mut total = 0;
         let mut each = |row: &[Datum]| {
             // A value's text, and the buffer that it is put into when it grows.
-            let size = super::bytes_of(row);
+            let size = query::rows::bytes_of(row);
             if SMALL_BYTES < size {
                 SqlError::check_room(3 * size)?;
             }

@@ -24,10 +24,11 @@ mod write;
 use crate::session::Env;
 use catalog::{State, TableInfo};
 use engine::Txn;
-use engine::memory::{SMALL_BYTES, block_bytes};
+use engine::memory::SMALL_BYTES;
 pub(crate) use memo::Memo;
 pub(crate) use probe::Probe;
 use query::plan::{Expr, Hold, Plan, SetOperation};
+use query::rows::{BYTES_MAX, bytes_of, too_much};
 use statement::bulk::Bulk;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::holdings::{RunHoldings, Use};
@@ -102,40 +103,6 @@ pub(crate) fn moves(error: &SqlError) -> bool {
 const ROWS_PER_LOOK: u64 = 1024;
 /// Units of work of a look at another row, or at a key.
 const DEED: usize = 64;
-/// Bytes that a statement may keep: its result, what it sorts, what it groups.
-pub(crate) const BYTES_MAX: usize = 1 << 30;
-
-/// What a row takes, as the allocator counts it.
-pub(crate) fn bytes_of(row: &[Datum]) -> usize {
-    let beside = |value: &Datum| match value {
-        Datum::Text(text) => block_bytes(text.len()),
-        Datum::Bytes(bytes) => block_bytes(bytes.len()),
-        Datum::Array(items) => bytes_of(items),
-        Datum::Numeric(number) => number.bytes_beside(),
-        Datum::Null
-        | Datum::Bool(_)
-        | Datum::Int2(_)
-        | Datum::Int4(_)
-        | Datum::Int8(_)
-        | Datum::Oid(_)
-        | Datum::Float4(_)
-        | Datum::Float8(_)
-        | Datum::Date(_)
-        | Datum::Time(_)
-        | Datum::Timestamp(_)
-        | Datum::Interval(_)
-        | Datum::Uuid(_) => 0,
-    };
-    block_bytes(size_of_val(row)) + row.iter().map(beside).sum::<usize>()
-}
-
-/// A statement keeps more than [`BYTES_MAX`].
-pub(crate) fn too_much() -> SqlError {
-    SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-        .detail("The rows that the statement returns, sorts or groups take more than 1 GiB.")
-        .hint("Use LIMIT, or a narrower condition.")
-}
-
 /// A row, and those of the enclosing queries.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<'r> {

@@ -218,8 +218,9 @@ const TOP_MAX: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {
-    use crate::session::{Connect, Database, Outcome, Step};
+    use crate::session::{Database, Outcome, Step};
     use engine::{Engine, EngineConfig};
+    use settings::Connect;
     use statement::holdings::{Use, of_sessions};
     use types::datum::Datum;
 

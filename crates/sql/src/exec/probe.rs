@@ -3,8 +3,8 @@
 //! **Invariant:** a run without a probe pays one comparison for each operator that it begins. Operators are known by their
 //! places in memory, so a probe belongs to one bound statement.
 
-use crate::explain::Actual;
 use query::change::Modify;
+use query::explain::Actual;
 use query::plan::{Plan, Step};
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -3,12 +3,12 @@
 //! **Invariant:** every operator of the plan is there, those of queries inside expressions included. When the statement must end,
 //! the walk stops where it is, and whoever has begun it by [`pulse::preparing`] learns of it.
 
-use super::{Actual, Fact, Node, Told, Value};
 use crate::exec::Probe;
 use crate::session::Env;
 use crate::system::deparse::{Shown, shown};
 use catalog::{Seen, TableInfo};
 use query::change::{Assignments, Change, Modify, NewValue};
+use query::explain::{Actual, Fact, Node, Told, Value};
 use query::plan::{
     Access, AggregateCall, Expr, Joins, Kept, KeyValue, Limit, List, Over, Plan, SetFunction, SetOperation, SortKey,
     Source, Step, WindowFunction,

@@ -1,6 +1,6 @@
 //! Plans as text and as JSON, in PostgreSQL's forms.
 
-use super::{Actual, Fact, Node, Told, Value};
+use query::explain::{Actual, Fact, Node, Told, Value};
 use statement::pulse::{self, ITEM};
 use std::fmt::Write;
 use syntax::parse::explain_options::Options;

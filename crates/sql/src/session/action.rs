@@ -1,16 +1,16 @@
 //! What a statement does, once its names and types are settled.
 
+use crate::ddl::role;
 use crate::session::cursors::{Declare, Fetch};
 use crate::session::explain::Explain;
 use crate::session::prepared::Execute;
-use catalog::roles::change::RoleChange;
-use catalog::settings;
 use catalog::{Relation, TableInfo};
 use engine::{TableLock, Wait};
 use query::bind::{Binder, Bound, CopyFrom, CopyTo, Written, column_info};
 use query::change::Modify;
 use query::plan::ColumnInfo;
 use query::plan::{Hold, Plan};
+use settings::roles::change::RoleChange;
 use sqlparser::ast::{self, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
@@ -120,8 +120,8 @@ pub(crate) fn of_statement(binder: &Binder<'_>, statement: &Statement) -> SqlRes
         Statement::Insert(insert) => written(binder, binder.insert(insert)?),
         Statement::Update(update) => written(binder, binder.update(update)?),
         Statement::Delete(delete) => written(binder, binder.delete(delete)?),
-        Statement::CreateRole(create) => (Action::Role(RoleChange::create(create)?), None),
-        Statement::AlterRole { name, operation } => (Action::Role(RoleChange::alter(name, operation)?), None),
+        Statement::CreateRole(create) => (Action::Role(role::create(create)?), None),
+        Statement::AlterRole { name, operation } => (Action::Role(role::alter(name, operation)?), None),
         Statement::Drop {
             object_type: ast::ObjectType::Role,
             if_exists,
@@ -131,7 +131,7 @@ pub(crate) fn of_statement(binder: &Binder<'_>, statement: &Statement) -> SqlRes
             purge: false,
             temporary: false,
             table: None,
-        } => (Action::Role(RoleChange::drop(names, *if_exists)?), None),
+        } => (Action::Role(role::drop(names, *if_exists)?), None),
         definition if crate::ddl::is_definition(definition) => (Action::Define(Box::new(definition.clone())), None),
         Statement::Prepare { name, data_types, statement } => {
             let (name, types) = (folded(name), data_types.clone());
@@ -292,13 +292,13 @@ fn set(binder: &Binder<'_>, set: &Set) -> SqlResult<Action> {
             };
             let is_default = matches!(value, ast::Expr::Identifier(ident)
                 if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"));
-            let value = if is_default { None } else { Some(settings::written(value)?) };
+            let value = if is_default { None } else { Some(syntax::parse::set_value(value)?) };
             Ok(Action::Set { name, value, is_local })
         }
         Set::SetTimeZone { local, value } => {
             let value = match value {
                 ast::Expr::Interval(interval) => binder.zone_interval(interval)?,
-                value => settings::written(value)?,
+                value => syntax::parse::set_value(value)?,
             };
             Ok(Action::Set { name: "timezone".to_owned(), value: Some(value), is_local: *local })
         }
@@ -338,7 +338,7 @@ fn show(name: &str) -> (Action, Option<Vec<ColumnInfo>>) {
         }
         "time.zone" => (Action::Show("timezone".to_owned()), Some(vec![text("TimeZone")])),
         name => {
-            let title = catalog::settings::title(name).unwrap_or(name);
+            let title = settings::title(name).unwrap_or(name);
             (Action::Show(name.to_owned()), Some(vec![text(title)]))
         }
     }

@@ -3,16 +3,17 @@
 //! **Invariant:** it only reads, has no parameters, and was bound with the settings that sessions of the database's owner begin
 //! with; the clock that it sees stands at its binding.
 
-use super::{Connect, Database};
-use crate::analytics::Query;
-use crate::session::Env;
+use super::Database;
 use crate::session::action::Action;
 use catalog::{DATABASE, OWNER};
+use query::analytics::Query;
 use query::plan::ColumnInfo;
 use query::plan::Plan;
+use settings::Connect;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use types::SqlType;
+use types::ops::CallContext;
 use types::ops::context::clock_us;
 
 /// See the module.
@@ -21,13 +22,13 @@ pub struct QueryAlone {
     plan: Plan,
     columns: Vec<ColumnInfo>,
     kinds: Vec<SqlType>,
-    env: Arc<Env>,
+    context: Arc<dyn CallContext>,
 }
 
 impl QueryAlone {
     /// What it does, for whoever runs such plans.
     pub fn query(&self) -> Query<'_> {
-        Query { plan: &self.plan, parameters: &[], columns: &self.kinds, env: &self.env }
+        Query { plan: &self.plan, parameters: &[], columns: &self.kinds, context: &self.context }
     }
 
     /// Columns of its rows.
@@ -56,7 +57,7 @@ impl Database {
             return Err(SqlError::unsupported("a query by itself that does more than read rows"));
         }
         let kinds = columns.iter().map(|column| column.kind).collect();
-        let env = session.env_at(clock_us());
-        Ok(QueryAlone { plan: (**plan).clone(), columns: columns.to_vec(), kinds, env })
+        let context: Arc<dyn CallContext> = session.env_at(clock_us());
+        Ok(QueryAlone { plan: (**plan).clone(), columns: columns.to_vec(), kinds, context })
     }
 }

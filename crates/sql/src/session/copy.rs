@@ -4,7 +4,7 @@
 //! inserted belongs to the transaction; a COPY that fails, fails it.
 
 use super::run::{Given, Needs, Ran};
-use super::{Action, Outcome, Parked, Session, Step, Tag};
+use super::{Action, Outcome, Parked, Session, Step};
 use crate::exec::Event;
 use crate::exec::copy::{CopyState, Sent};
 use engine::memory::SMALL_BYTES;
@@ -12,6 +12,8 @@ use query::bind::{CopyFrom, CopyTo};
 use query::copy::Format;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::holdings::{SessionHoldings, Use};
+use statement::outcome::CopyShape;
+use statement::outcome::Tag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::time::Instant;
@@ -20,15 +22,6 @@ use std::time::Instant;
 const PIECE_BYTES: usize = 1 << 16;
 /// A row that is longer would not fit into a table.
 const ROW_BYTES_MAX: usize = 128 << 20;
-
-/// How the data of a COPY look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CopyShape {
-    /// The binary format; text and CSV else.
-    pub is_binary: bool,
-    /// How many columns a row has.
-    pub columns: usize,
-}
 
 /// How far a COPY has come.
 #[derive(Debug)]

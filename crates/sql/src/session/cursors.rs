@@ -5,11 +5,12 @@
 //! taken then.
 
 use super::names::{Cursor, bytes_of_rows};
-use super::{Outcome, Session, Statement, Step, Tag};
-use catalog::settings::value::bytes;
+use super::{Outcome, Session, Statement, Step};
 use query::plan::ColumnInfo;
+use settings::value::bytes;
 use sqlparser::ast;
 use statement::error::{SqlError, SqlResult, SqlState};
+use statement::outcome::Tag;
 use std::sync::Arc;
 use syntax::parse::{cursors, folded};
 use types::datum::Datum;

@@ -6,7 +6,7 @@
 
 use super::action::{self, Action};
 use super::run::{Needs, Ran};
-use super::{Bound, Outcome, Session, Statement, Step, Tag, read_only};
+use super::{Bound, Outcome, Session, Statement, Step, read_only};
 use crate::ddl::{Ddl, Made, asks_again, verb};
 use crate::system::SeenNames;
 use catalog::{Catalog, ORDER, Relation, Seen, Sequence, State, TableInfo};
@@ -16,6 +16,7 @@ use query::plan::ColumnInfo;
 use query::plan::TableUse;
 use sqlparser::ast;
 use statement::error::{SqlError, SqlResult, SqlState};
+use statement::outcome::Tag;
 use statement::pulse;
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
@@ -166,7 +167,7 @@ impl Session {
         let user = self.settings.show("session_authorization")?;
         let setting = self.settings.show("search_path")?;
         // What the setting takes is a list.
-        let names = catalog::settings::names_of(setting).unwrap_or_default().into_iter();
+        let names = settings::names_of(setting).unwrap_or_default().into_iter();
         let path: Vec<String> = names.map(|name| if name == "$user" { user.to_owned() } else { name }).collect();
         if *path != *self.path {
             self.path = path.into();

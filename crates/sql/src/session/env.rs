@@ -4,10 +4,11 @@
 
 use super::names::Names;
 use super::naps::Naps;
-use catalog::settings::{Settings, VERSION};
-use catalog::{DATABASE, Seen, SessionContext, Signal};
+use catalog::{DATABASE, Seen, SessionContext};
+use settings::{Settings, VERSION};
 use statement::error::SqlResult;
 use statement::holdings::SessionHoldings;
+use statement::outcome::Signal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use types::forms::Forms;
 use types::ops::context::clock_us;

@@ -3,15 +3,17 @@
 //! **Invariant:** what is explained takes the path that it would take without; ANALYZE runs it, effects and all, and drops its
 //! rows.
 
-use super::{Bound, Outcome, Session, Statement, Step, Tag};
-use crate::analytics::Report;
+use super::{Bound, Outcome, Session, Statement, Step};
 use crate::exec::Probe;
-use crate::explain::{Explainer, Fact, Node, Told, Value, Whole, json, text};
+use crate::explain::{Explainer, Whole, json, text};
 use crate::session::action::Action;
+use query::analytics::Report;
 use query::bind::column_info;
+use query::explain::{Fact, Node, Told, Value};
 use query::plan::ColumnInfo;
 use query::plan::Plan;
 use statement::error::{SqlError, SqlResult, SqlState};
+use statement::outcome::Tag;
 use statement::pulse;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

@@ -2,11 +2,12 @@
 //! count rows, for `pg_class.reltuples`.
 
 use super::run::{Given, Needs};
-use super::{Block, Outcome, Session, Step, Tag};
+use super::{Block, Outcome, Session, Step};
 use catalog::TableInfo;
 use engine::{TableLock, Txn};
 use query::plan::{Hold, TableUse};
 use statement::error::{SqlError, SqlResult, SqlState};
+use statement::outcome::Tag;
 
 /// Most row ids that are looked at to count a table's rows. Of a larger table the number is an estimate.
 const SAMPLE_IDS: u64 = 1 << 14;

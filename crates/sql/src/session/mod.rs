@@ -7,6 +7,7 @@ mod action;
 mod adopt;
 mod alone;
 mod analyse;
+mod analysis;
 mod copy;
 pub(crate) mod cursors;
 mod define;
@@ -25,16 +26,11 @@ mod transaction;
 mod unbound;
 mod wire;
 
-use crate::analytics::Analytics;
 use crate::exec::{Advised, Numbers};
 use action::Action;
 pub use alone::QueryAlone;
-use catalog::roles::Roles;
-use catalog::roles::change::Changed;
-use catalog::settings::Settings;
-pub use catalog::settings::{Defaults, Setting, SettingRow, Source};
 use catalog::{Catalog, Seen, TableInfo};
-pub use copy::{CopyPart, CopyShape};
+pub use copy::CopyPart;
 pub(crate) use define::with_kept;
 use define::{Pinned, Work};
 use engine::{Engine, SessionOptions};
@@ -43,20 +39,25 @@ use names::Names;
 pub use names::{Renamed, bytes_of_rows};
 pub use naps::Nap;
 pub use parked::{Parked, Step};
+use query::analytics::Analytics;
 use query::plan::{ColumnInfo, Plan, TableUse};
 use run::{Given, Needs};
 use server::{LiveSettings, ServerSettings};
+use settings::Connect;
+use settings::Settings;
+use settings::roles::Roles;
+use settings::roles::change::Changed;
 use sqlparser::ast;
 use stage::Class;
 use statement::bulk::Leavings;
 use statement::error::{SqlError, SqlResult, SqlState};
+use statement::outcome::Tag;
 use statement::planning::Planning;
 use statement::pulse::Watch;
 use statement::stack;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
-pub use syntax::parse::Part;
 use syntax::tree::Tree;
 use types::SqlType;
 use types::datum::Datum;
@@ -72,30 +73,6 @@ pub struct Database {
     provider: Option<Arc<dyn catalog::Provider>>,
     server: Arc<LiveSettings>,
     roles: Arc<Roles>,
-}
-
-/// Who connects, and with what wishes.
-#[derive(Clone, Debug, Default)]
-pub struct Connect {
-    /// The role.
-    pub user: String,
-    /// The database.
-    pub database: String,
-    /// Settings of the start-up packet, `application_name` among them, and those of its `options`.
-    pub settings: Vec<(String, String)>,
-    /// The number by which the client knows this session.
-    pub backend_pid: u32,
-}
-
-/// What `ReadyForQuery` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransactionStatus {
-    /// None is open.
-    Idle,
-    /// One is open.
-    Open,
-    /// One is open, and a statement of it has failed.
-    Failed,
 }
 
 /// A statement, analysed. It can be bound again and again, by this session only.
@@ -246,15 +223,6 @@ pub enum Outcome {
     Rows(Vec<Box<[Datum]>>, Tag),
     /// No rows.
     Done(Tag),
-}
-
-/// A command tag.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tag {
-    /// `SELECT`, `INSERT 0`, `CREATE TABLE`.
-    pub words: &'static str,
-    /// How many rows, for those that say so.
-    pub rows: Option<u64>,
 }
 
 /// What is open.
@@ -633,13 +601,13 @@ impl Session {
             Action::SetCharacteristics(modes) => {
                 self.open_implicit();
                 for (own, value) in modes {
-                    self.set_setting(catalog::settings::default_of(own), Some(value), false)?;
+                    self.set_setting(settings::default_of(own), Some(value), false)?;
                 }
                 done("SET")
             }
             Action::Set { name, value, is_local } => {
                 if let Some(value) = value
-                    && let Some(name) = catalog::settings::of_transaction(name)
+                    && let Some(name) = settings::of_transaction(name)
                 {
                     self.open_implicit();
                     self.set_modes(&[(name, value.as_str())])?;

@@ -4,8 +4,8 @@
 //! **Invariant:** whoever keeps a copy is told which names stand for something else since it asked.
 
 use super::{Portal, Session, Statement};
-use crate::exec::bytes_of;
 use crate::session::action::Action;
+use query::rows::bytes_of;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -259,8 +259,9 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{Connect, Database, Outcome, Step};
+    use crate::session::{Database, Outcome, Step};
     use engine::{Engine, EngineConfig};
+    use settings::Connect;
     use types::datum::Datum;
 
     fn session() -> Session {

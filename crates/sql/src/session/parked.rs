@@ -1,9 +1,10 @@
 //! How far a statement is: done, or waiting for something.
 
+use super::Outcome;
+use super::analysis::Analysis;
 use super::naps::Nap;
-use super::{CopyShape, Outcome};
-use crate::analytics::Analysis;
 use engine::{Ticket, Wake};
+use statement::outcome::CopyShape;
 use std::sync::Arc;
 use std::time::Instant;
 

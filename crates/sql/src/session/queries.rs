@@ -6,20 +6,22 @@
 //! transaction sees: an open one lends its snapshot to analytics.
 
 use super::action::Action;
+use super::analysis::Analysis;
 use super::run::{Given, Needs, Ran};
-use super::{Bound, Outcome, Parked, Portal, Session, Statement, Step, Tag};
-use crate::analytics::{Analysis, AnalyticsPlan, Query, Start};
+use super::{Bound, Outcome, Parked, Portal, Session, Statement, Step};
 use crate::exec::Spent;
-use catalog::settings;
 use engine::{Isolation, RowLock, Snapshot, Table};
+use query::analytics::{AnalyticsPlan, Query, Start};
 use query::plan::{self, Access, Expr, FrameBound, Joins, List, Over, Plan, SequenceCall, Source};
 use statement::error::{SqlError, SqlResult, SqlState};
+use statement::outcome::Tag;
 use statement::pulse;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use types::SqlType;
 use types::datum::Datum;
+use types::ops::CallContext;
 
 /// A query that reads more rows of whole tables than this begins as analytics.
 const SCAN_ROWS_MAX: u64 = 10_000;
@@ -287,8 +289,9 @@ impl Session {
             let columns: Vec<SqlType> =
                 bound.columns.as_deref().unwrap_or(&[]).iter().map(|column| column.kind).collect();
             let analytics = analytics.ok_or_else(|| SqlError::unsupported("analytics without workers"))?;
-            let (parameters, env) = (&statement.parameters[..], &self.env);
-            pulse::preparing(|| analytics.prepare(&Query { plan, parameters, columns: &columns, env }))
+            let parameters = &statement.parameters[..];
+            let context: Arc<dyn CallContext> = Arc::clone(&self.env) as _;
+            pulse::preparing(|| analytics.prepare(&Query { plan, parameters, columns: &columns, context: &context }))
         };
         let (known, made) = (statement.known(), OnceLock::new());
         match known.plan.get().unwrap_or_else(|| made.get_or_init(prepare)) {
@@ -314,7 +317,8 @@ impl Session {
         Ok(Some(Start {
             snapshot,
             parameters: values.to_vec(),
-            env: self.env_at(statement_us),
+            context: self.env_at(statement_us),
+            holdings: Arc::clone(&self.env.holdings),
             class: self.class(),
             deadline,
             analyze: self.explaining.is_some(),

@@ -2,8 +2,9 @@
 //!
 //! **Invariant:** a session changes to reloaded settings between transactions only, and what it has set by itself stays.
 
-use super::{Block, Database, Defaults, Session};
-use catalog::priority::Rules;
+use super::{Block, Database, Session};
+use settings::Defaults;
+use settings::priority::Rules;
 use statement::error::SqlResult;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -4,11 +4,12 @@
 
 use super::action::Action;
 use super::define::{Pinned, Work};
-use super::{Block, Portal, Savepoint, Session, TransactionStatus};
-use catalog::roles::change::Decided;
+use super::{Block, Portal, Savepoint, Session};
 use engine::Begin;
+use settings::roles::change::Decided;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::holdings::Use;
+use statement::outcome::TransactionStatus;
 use std::sync::Arc;
 use types::ops::context::clock_us;
 

@@ -5,10 +5,10 @@
 
 use super::server::ServerSettings;
 use super::{Block, Database, Portal, Session, queries};
-use catalog::priority;
-use catalog::roles::Roles;
-use catalog::roles::change::{Changed, RoleChange};
-use catalog::settings::{SettingRow, Settings, Source};
+use settings::priority;
+use settings::roles::Roles;
+use settings::roles::change::{Changed, RoleChange};
+use settings::{SettingRow, Settings, Source};
 use stage::Class;
 use statement::bulk::Leavings;
 use statement::error::{SqlError, SqlResult, SqlState};

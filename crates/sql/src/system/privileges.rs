@@ -1,6 +1,6 @@
 //! Who may do what: `has_table_privilege` and its like.
 //!
-//! Privileges that can be granted do not exist yet ([`catalog::roles`]): every role may do everything with what somebody has made.
+//! Privileges that can be granted do not exist yet ([`settings::roles`]): every role may do everything with what somebody has made.
 //! Only the system's own tables are kept from others than superusers, and only superusers and owners may grant.
 //!
 //! **Invariant:** objects, roles and privileges that do not exist are errors, as in PostgreSQL; numbers of none are NULL.

@@ -3,8 +3,8 @@
 //! **Invariant:** every name that owns something has a role, so numbers of owners can be looked up.
 
 use super::{Rows, Source, array, int, oid, or_null, text, yes};
-use catalog::roles::{Role, SettingList};
 use catalog::{DATABASE, Seen};
+use settings::roles::{Role, SettingList};
 use statement::error::SqlResult;
 use types::datum::Datum;
 

@@ -3,8 +3,8 @@
 //! **Invariant:** only a superuser ends what a superuser does, and only the role itself, or a superuser, what a role does.
 
 use super::functions::{integer, line, seen, session};
-use catalog::Signal;
 use statement::error::{SqlError, SqlResult, SqlState};
+use statement::outcome::Signal;
 use types::Kind;
 use types::datum::Datum;
 use types::ops::{CallContext, Function};

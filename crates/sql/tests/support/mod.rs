@@ -1,6 +1,7 @@
 //! A session, and statements in it.
 
-use sql::session::{Connect, Database, Outcome, Session, Step};
+use settings::Connect;
+use sql::session::{Database, Outcome, Session, Step};
 use statement::SqlResult;
 use types::Datum;
 

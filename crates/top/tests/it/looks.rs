@@ -1,9 +1,11 @@
 //! What is seen of a gate before our own engine, and by the administration database before an upstream.
 
 use engine::{Engine, EngineConfig};
-use server::upstream::{Upstream, UpstreamOptions};
-use server::{Config, Door, DoorOptions, Mode, Rule, Server, Views};
-use sql::session::{Database, Defaults};
+use proxy::{Upstream, UpstreamOptions};
+use server::{Config, Door, DoorOptions, Mode, Rule, Server};
+use sessions::Views;
+use settings::Defaults;
+use sql::session::Database;
 use std::cell::RefCell;
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
@@ -42,7 +44,7 @@ fn engine_with(listen: &str, mode: Mode, change: impl FnOnce(&mut Config)) -> Se
     views.let_in_by(config.door.clone());
     let database = Database::new(engine).with_defaults(Defaults::default()).unwrap().with_provider(views);
     config.roles = database.roles().clone();
-    let server = Server::bind(config, database).unwrap();
+    let server = Server::bind(config, sessions::Sessions(database)).unwrap();
     let address = server.addresses().unwrap()[0];
     runtime.spawn(server.run(std::future::pending()));
     Served { runtime, address }
@@ -174,7 +176,7 @@ pub fn who_is_no_gate_is_told() {
     let database = Database::new(Engine::new(EngineConfig::in_memory()));
     let mut config = config("127.0.0.1:0", Door::default());
     config.roles = database.roles().clone();
-    let server = Server::bind(config, database).unwrap();
+    let server = Server::bind(config, sessions::Sessions(database)).unwrap();
     let address = server.addresses().unwrap()[0];
     runtime.spawn(server.run(std::future::pending()));
     let served = Served { runtime, address };
@@ -187,15 +189,13 @@ pub fn who_is_no_gate_is_told() {
 
 /// A server that lets nobody in without encryption, and one that has none.
 pub fn a_connection_is_encrypted_if_it_can_be() {
-    let [certificate, key] = [
-        &include_bytes!("../../../server/tests/it/tls/cert.pem")[..],
-        include_bytes!("../../../server/tests/it/tls/key.pem"),
-    ];
+    let [certificate, key] =
+        [&include_bytes!("../../../wire/tests/tls/cert.pem")[..], include_bytes!("../../../wire/tests/tls/key.pem")];
     let served = engine_with("127.0.0.1:0", Mode::Fixed, |config| {
-        config.tls = Some(server::tls::from_pem(certificate, key).unwrap());
+        config.tls = Some(wire::tls::from_pem(certificate, key).unwrap());
         config.rules = Rule::parse_all("hostssl all all all trust").unwrap();
     });
-    let tls = server::tls::client::unverified().unwrap();
+    let tls = wire::tls::client::unverified().unwrap();
     let connected = |served: &Served, target: Target| served.runtime.block_on(Client::connect(&target)).map(drop);
     assert!(connected(&served, served.target().encrypted_by(tls.clone())).is_ok());
     assert!(matches!(connected(&served, served.target()), Err(Error::Connect { .. })));

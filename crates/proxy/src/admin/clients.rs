@@ -1,0 +1,48 @@
+//! `SHOW CLIENTS`.
+
+use super::table::{SOCKET, Table, ZERO, count, moment, pointer, text};
+use crate::Shared;
+use server::stats::Stats;
+use stage::observe::{ActivityRow, Observe};
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How long somebody has waited at the door or for a connection, in microseconds; 0 for who does not.
+pub(super) fn waited_us(row: &ActivityRow) -> usize {
+    if row.state != "waiting" {
+        return 0;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+    usize::try_from(now - row.query_start_us).unwrap_or(0)
+}
+
+pub(super) fn table(shared: &Shared, stats: &Stats) -> Table {
+    let sights = shared.all_pools().into_iter().flat_map(|pool| pool.sights());
+    let servers: HashMap<i32, i32> = sights.filter_map(|sight| Some((sight.client()?, sight.pid))).collect();
+    let line = |row: ActivityRow| {
+        let link = servers.get(&row.pid).map_or_else(String::new, |&server| pointer('S', server));
+        let waited = waited_us(&row);
+        vec![
+            ("type", text("C")),
+            ("user", text(&row.user)),
+            ("database", text(&row.database)),
+            ("state", text(if row.state == "waiting" { "waiting" } else { "active" })),
+            ("addr", text(row.client.as_deref().unwrap_or("unix"))),
+            ("port", ZERO),
+            ("local_addr", text("")),
+            ("local_port", ZERO),
+            ("connect_time", moment(row.session_start_us)),
+            ("request_time", moment(row.query_start_us)),
+            ("wait", count(waited / 1_000_000)),
+            ("wait_us", count(waited % 1_000_000)),
+            ("close_needed", ZERO),
+            ("ptr", text(&pointer('C', row.pid))),
+            ("link", text(&link)),
+            ("remote_pid", ZERO),
+            ("tls", text("")),
+            ("application_name", text(&row.application)),
+        ]
+    };
+    Table::new(&SOCKET, stats.activity().into_iter().map(line).collect())
+}

@@ -1,0 +1,117 @@
+//! PAUSE, RESUME, RECONNECT, RELOAD.
+//!
+//! **Invariant:** a PAUSE that is not awaited to its end (the client goes, or cancels) is undone.
+
+use super::Session;
+use crate::clients::database::Database;
+use crate::{Pool, Shared};
+use statement::{SqlError, SqlState};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use wire::Stop;
+
+fn wrong_state(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState("55000"), message)
+}
+
+/// What a PAUSE has changed; dropping it undoes that.
+struct Pausing<'s> {
+    shared: &'s Shared,
+    databases: Vec<Arc<Database>>,
+    is_of_all: bool,
+    is_done: bool,
+}
+
+impl Drop for Pausing<'_> {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        if self.is_of_all {
+            self.shared.is_paused.store(false, SeqCst);
+        }
+        for database in &self.databases {
+            database.set_paused(false);
+        }
+    }
+}
+
+impl Session {
+    /// Waits until no transaction is under way; none begins meanwhile.
+    pub(super) async fn pause(&mut self, name: Option<&str>) -> Result<(), Stop> {
+        let shared = Arc::clone(&self.shared);
+        let mut pausing = shared.begin_pause(name)?;
+        let databases = pausing.databases.clone();
+        let settled = async move {
+            for database in &databases {
+                if !database.settled().await {
+                    return false;
+                }
+            }
+            true
+        };
+        self.site.seen.set_waiting(true);
+        let end = Arc::clone(&self.site.seen.end);
+        if !self.conn.before_door(settled, &end, None).await? {
+            pausing.is_done = true;
+            return Err(wrong_state("RESUME came before all transactions had ended").into());
+        }
+        pausing.is_done = true;
+        // The servers may be restarted.
+        shared.pools_of(name)?.iter().for_each(|pool| pool.close_all_idle());
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Pools of this database, or all.
+    fn pools_of(&self, name: Option<&str>) -> Result<Vec<Arc<Pool>>, SqlError> {
+        let mut pools = self.all_pools();
+        if let Some(name) = name {
+            pools.retain(|pool| *pool.name == *name);
+            if pools.is_empty() {
+                return Err(SqlError::new(SqlState("3D000"), format!("no such database: {name}")));
+            }
+        }
+        Ok(pools)
+    }
+
+    fn begin_pause(&self, name: Option<&str>) -> Result<Pausing<'_>, SqlError> {
+        if name.is_none() && self.is_paused.swap(true, SeqCst) {
+            return Err(wrong_state("already suspended/paused"));
+        }
+        // A pool that comes later sees the word that was given before.
+        let pools = self.pools_of(name)?;
+        let paused = pools.iter().filter(|pool| pool.database.set_paused(true));
+        let databases: Vec<Arc<Database>> = paused.map(|pool| Arc::clone(&pool.database)).collect();
+        match name {
+            Some(name) if databases.is_empty() => Err(wrong_state(format!("database {name} is already paused"))),
+            _ => Ok(Pausing { shared: self, databases, is_of_all: name.is_none(), is_done: false }),
+        }
+    }
+
+    pub(super) fn resume(&self, name: Option<&str>) -> Result<(), SqlError> {
+        let was_paused = name.is_none() && self.is_paused.swap(false, SeqCst);
+        let resumed = self.pools_of(name)?.iter().filter(|pool| pool.database.set_paused(false)).count();
+        match name {
+            None if !was_paused && resumed == 0 => Err(wrong_state("pooler is not paused/suspended")),
+            Some(name) if resumed == 0 => Err(wrong_state(format!("database {name} is not paused"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Connections that there are serve no further transaction.
+    pub(super) fn reconnect(&self, name: Option<&str>) -> Result<(), SqlError> {
+        self.pools_of(name)?.iter().for_each(|pool| pool.reconnect());
+        Ok(())
+    }
+
+    /// What the servers have said of logins is forgotten.
+    pub(crate) fn forget_logins(&self) {
+        self.roles.forget();
+        for pool in self.all_pools() {
+            pool.consent.forget();
+            pool.forget_welcomes();
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `SHOW GATE`, `GATE HISTOGRAM`, `MPL`, `MPL LOG`, `MPL HISTORY`, `FORECAST`, `VERDICT`, `RESOURCES`: the views of the schema `overtake`, for
+//! each server.
+
+use super::table::{Table, text};
+use crate::servers::nodes::Nodes;
+use server::door::Door;
+use server::door::lines as gate;
+use types::Kind;
+use types::table::{Lines, ProvidedTable};
+
+/// The view of this name; the forecast takes a while.
+pub(super) fn table(nodes: &Nodes, name: &'static str) -> Table {
+    each(nodes, name, |door| gate::lines(door, name))
+}
+
+/// What the gates did in the last so many seconds, or ever.
+pub(super) fn history(nodes: &Nodes, seconds: Option<u32>) -> Table {
+    each(nodes, "mpl_history", |door| gate::history(door, seconds.map_or(f64::INFINITY, f64::from)))
+}
+
+/// The view of this name with the lines that each server's door has for it.
+fn each(nodes: &Nodes, name: &str, lines_of: impl Fn(&Door) -> Lines) -> Table {
+    let none = || ProvidedTable { name: name.to_owned(), columns: Vec::new() };
+    let mut view = gate::tables().into_iter().find(|table| table.name == name).unwrap_or_else(none);
+    view.columns.push(("server".to_owned(), Kind::Text));
+    let lines = nodes.all().iter().flat_map(|node| {
+        let lines = lines_of(&node.door).into_iter();
+        lines.map(|mut line| {
+            line.push(("server", text(&node.name)));
+            line
+        })
+    });
+    Table::of_view(view, lines.collect())
+}

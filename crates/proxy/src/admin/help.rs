@@ -1,0 +1,55 @@
+//! `SHOW HELP`, `SHOW VERSION`, and what RELOAD has done.
+
+use super::table::{Table, text};
+use settings::sources::OptionError;
+use statement::{SqlError, SqlState};
+use types::Kind::Text;
+
+const USAGE: &str = "
+	SHOW HELP|CONFIG|DATABASES|POOLS|POOLS BY SERVER|CLIENTS|SERVERS|USERS|LISTS|VERSION
+	SHOW STATS|STATS_TOTALS|TOTALS
+	SHOW GATE|GATE HISTOGRAM|MPL|MPL LOG|FORECAST|VERDICT|RESOURCES|UPSTREAM
+	SHOW MPL HISTORY [<seconds>]
+	RELOAD
+	PAUSE [<db>]
+	RESUME [<db>]
+	RECONNECT [<db>]
+	ACCEPT '<host>:<port>'";
+
+fn notice(message: &str) -> SqlError {
+    SqlError::new(SqlState("00000"), message)
+}
+
+pub(super) fn help() -> SqlError {
+    notice("Console usage").detail(USAGE)
+}
+
+pub(super) fn version() -> Table {
+    let version = concat!("Overtake ", env!("CARGO_PKG_VERSION"));
+    Table::new(&[("version", Text)], vec![vec![("version", text(version))]])
+}
+
+/// `changed` are the settings that have other values now; none: they come from nowhere that could be read again.
+pub(super) fn reloaded(changed: Option<Vec<&'static str>>) -> SqlError {
+    let detail = match changed.as_deref() {
+        None => "The settings were not read: they come from no file.".to_owned(),
+        Some([]) => "No setting that can be changed has another value.".to_owned(),
+        Some(names) => format!("Other values now: {}.", names.join(", ")),
+    };
+    notice("passwords and settings of logins are asked of the servers again")
+        .detail(detail)
+        .hint("Rules of hba_file and certificates are read at the start only. RECONNECT replaces server connections.")
+}
+
+/// `latest` is the latest timeline that was seen.
+pub(super) fn accepted(server: &str, timeline: u32, latest: u32) -> SqlError {
+    let said = notice(&format!("{server} is the primary now, on timeline {timeline}"));
+    if latest <= timeline {
+        return said;
+    }
+    said.detail(format!("Timeline {latest} is set aside, with what was committed on it."))
+}
+
+pub(super) fn unreadable(error: &OptionError) -> SqlError {
+    SqlError::new(SqlState("F0000"), error.to_string()).detail("All settings stay as they were.")
+}

@@ -1,0 +1,44 @@
+//! `SHOW LISTS` and `SHOW USERS`: how many there are of everything, and who.
+//!
+//! PgBouncer's pools of free objects and its cache of names have no like here: those counts are 0.
+
+use super::pools;
+use super::table::{Table, ZERO, count, text};
+use crate::Shared;
+use server::stats::Stats;
+use stage::observe::Observe;
+use std::collections::BTreeSet;
+use types::Datum;
+use types::Kind::{Int4, Text};
+
+/// Those who have a pool or a session, with the administration's.
+fn users(shared: &Shared, stats: &Stats) -> BTreeSet<String> {
+    let of_pools = shared.all_pools().into_iter().map(|pool| pool.user.to_string());
+    of_pools.chain(stats.activity().into_iter().map(|row| row.user)).collect()
+}
+
+pub(super) fn lists(shared: &Shared, stats: &Stats) -> Table {
+    let pools = shared.all_pools();
+    let lines = [
+        ("databases", count(shared.all_databases().len())),
+        ("users", count(users(shared, stats).len())),
+        ("pools", count(pools::how_many(shared, stats))),
+        ("free_clients", ZERO),
+        ("used_clients", count(stats.activity().len())),
+        ("login_clients", ZERO),
+        ("free_servers", ZERO),
+        ("used_servers", count(pools.iter().map(|pool| pool.sights().len()).sum())),
+        ("dns_names", ZERO),
+        ("dns_zones", ZERO),
+        ("dns_queries", ZERO),
+        ("dns_pending", ZERO),
+    ];
+    let line = |(name, items): (&str, Datum)| vec![("list", text(name)), ("items", items)];
+    Table::new(&[("list", Text), ("items", Int4)], lines.into_iter().map(line).collect())
+}
+
+/// No user has a pool mode of its own: that is empty.
+pub(super) fn of_users(shared: &Shared, stats: &Stats) -> Table {
+    let line = |name: String| vec![("name", text(&name)), ("pool_mode", Datum::Null)];
+    Table::new(&[("name", Text), ("pool_mode", Text)], users(shared, stats).into_iter().map(line).collect())
+}

@@ -1,0 +1,47 @@
+//! `SHOW SERVERS`.
+
+use super::table::{SOCKET, Table, ZERO, moment, pointer, text};
+use crate::servers::url::Host;
+use crate::{Pool, Shared, Sight};
+use std::sync::Arc;
+use types::Datum;
+
+/// Where a server is, as PgBouncer names it.
+pub(crate) fn place(host: &Host) -> (&str, Datum) {
+    match host {
+        Host::Tcp(name, port) => (name, Datum::Int4((*port).into())),
+        Host::Unix(path) => {
+            let port = path.extension().and_then(|port| port.to_str()?.parse().ok());
+            ("unix", Datum::Int4(port.unwrap_or(0)))
+        }
+    }
+}
+
+pub(super) fn table(shared: &Shared) -> Table {
+    let line = |pool: &Pool, sight: &Sight| {
+        let (address, port) = place(&sight.host);
+        let client = sight.client();
+        vec![
+            ("type", text("S")),
+            ("user", text(&pool.user)),
+            ("database", text(&pool.name)),
+            ("state", text(if client.is_some() { "active" } else { "idle" })),
+            ("addr", text(address)),
+            ("port", port),
+            ("local_addr", text("")),
+            ("local_port", ZERO),
+            ("connect_time", moment(sight.born_us)),
+            ("request_time", moment(sight.request_us())),
+            ("wait", ZERO),
+            ("wait_us", ZERO),
+            ("close_needed", ZERO),
+            ("ptr", text(&pointer('S', sight.pid))),
+            ("link", text(&client.map_or_else(String::new, |client| pointer('C', client)))),
+            ("remote_pid", Datum::Int4(sight.pid)),
+            ("tls", text("")),
+            ("application_name", text("")),
+        ]
+    };
+    let of_pool = |pool: Arc<Pool>| pool.sights().iter().map(|sight| line(&pool, sight)).collect::<Vec<_>>();
+    Table::new(&SOCKET, shared.all_pools().into_iter().flat_map(of_pool).collect())
+}

@@ -1,0 +1,470 @@
+//! From the server to the client.
+//!
+//! **Invariant:** what passes, passes unchanged and in order. Answers to what the front has asked itself do not pass; nor do
+//! reports of settings that are no news to the client.
+
+use crate::clients::cancelled::in_place_of;
+use crate::clients::expect::{Expect, Means, Own, Reply};
+use crate::clients::link::{Event, Hold, Link, Takes};
+use crate::clients::priority::Served;
+use crate::clients::talk::Talk;
+use crate::servers::params::Params;
+use crate::servers::server_conn::error_of;
+use crate::statements::message;
+use crate::statements::shared::names_one;
+use bytes::{Buf, BytesMut};
+use statement::outcome::TransactionStatus;
+use std::mem;
+use std::sync::Arc;
+use wire::frame::HEAD;
+
+impl Link {
+    /// Takes what is in the inbox.
+    pub(crate) fn backward(&mut self, talk: &mut Talk) -> Result<(), Event> {
+        let mut inbox = mem::take(&mut self.taken.server.inbox);
+        let mut done = 0;
+        let result = self.messages(talk, &inbox, &mut done);
+        // What follows is still to be read, whatever becomes of the client.
+        inbox.advance(done);
+        self.taken.server.inbox = inbox;
+        result
+    }
+
+    /// Goes through the messages; `done` is how many bytes of them are.
+    fn messages(&mut self, talk: &mut Talk, inbox: &BytesMut, done: &mut usize) -> Result<(), Event> {
+        // What stands between `from` and `at` passes.
+        let (mut from, mut at) = (0, 0);
+        loop {
+            if 0 < self.server_rest {
+                let count = self.server_rest.min(inbox.len() - at);
+                self.server_rest -= count;
+                at += count;
+                if 0 < self.server_rest {
+                    break;
+                }
+            }
+            let Some((kind, length)) = message::head(&inbox[at..]).ok_or(Event::ServerGone)? else { break };
+            let reply = Reply::of(kind);
+            let is_there = length <= inbox.len() - at;
+            // Rows pass as they come, unless they are for the front; and so do notices and all else that nobody here looks at, where
+            // the front cannot say anything of its own meanwhile.
+            let is_bulk = (matches!(reply, Reply::Row | Reply::CopyData)
+                || reply == Reply::Other && !self.expects.is_empty())
+                && !matches!(self.expects.front(), Some(Expect::Check { .. } | Expect::Prelude))
+                && self.showing().is_none();
+            if is_bulk {
+                self.server_rest = length;
+                continue;
+            }
+            if !is_there {
+                break;
+            }
+            let body = &inbox[at + HEAD..at + length];
+            let whole = &inbox[at..at + length];
+            if reply == Reply::Error && self.concerns_nobody() {
+                // The server ends, and the client has nothing there: it gets another connection, as if this had come in the pool.
+                self.taken.server.ends();
+                talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                at += length;
+                from = at;
+                continue;
+            }
+            let mut fate = Fate::Passes;
+            let mut unexpected = None;
+            if reply == Reply::Error && message::field(body, b'C') == Some("08P01") {
+                unexpected = self.unexpected(talk, body);
+            }
+            // Whatever comes of it, the server has looked at it.
+            match (reply, self.expects.front()) {
+                (Reply::Ready, Some(&Expect::Query(message))) | (Reply::Closed, Some(&Expect::Close { message })) => {
+                    talk.client.names.confirm(message);
+                }
+                _ => {}
+            }
+            let is_refusal = matches!(self.expects.front(), Some(Expect::Refusal));
+            // Which ends what was executed before it without a `Sync`.
+            let is_query = matches!(self.expects.front(), Some(Expect::Query(_) | Expect::Function));
+            let mut dropped = Vec::new();
+            let means = self.expects.answered(reply, &mut |expect| dropped.push(expect));
+            let Ok(means) = means else {
+                tracing::error!(kind = %char::from(kind), expected = ?self.expects.front(), "a server's message answers nothing");
+                talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                return Err(Event::ServerGone);
+            };
+            match means {
+                Means::Pass => match reply {
+                    Reply::Parameter => fate = self.parameter(talk, body),
+                    Reply::Row => fate = self.shown(talk),
+                    Reply::CopyIn => {
+                        self.is_open_batch |= self.expects.owes_sync();
+                        // It runs: all before it has been looked at, and it does not wait for what the client says next.
+                        if let Some(&(Expect::Query(message) | Expect::Execute(message))) = self.expects.front() {
+                            talk.client.names.confirm(message);
+                        }
+                    }
+                    Reply::Error => {
+                        *done = at + length;
+                        // A statement has come or gone without a word, by a function for instance: all are looked for anew.
+                        if !is_refusal && is_about_one(body) {
+                            self.taken.server.prepared.doubt_all();
+                        }
+                        fate = self.error(talk, body)?;
+                        if let (Fate::Passes, Some(named)) = (&fate, unexpected) {
+                            fate = Fate::Becomes(named);
+                        }
+                    }
+                    _ => {}
+                },
+                Means::Swallow => {
+                    fate = Fate::Stays;
+                    if reply == Reply::Ready {
+                        self.status = body.first().copied().unwrap_or(b'E');
+                    }
+                    if matches!(reply, Reply::Executed | Reply::Ready) {
+                        self.can_be_cancelled(talk);
+                    }
+                }
+                Means::Parsed { statement, message } => {
+                    self.taken.server.prepared.is_there(statement);
+                    match message {
+                        0 => fate = Fate::Stays,
+                        message => talk.client.names.confirm(message),
+                    }
+                }
+                Means::Evicted(statement) => {
+                    self.taken.server.prepared.is_gone(statement);
+                    fate = Fate::Stays;
+                }
+                Means::Executed(number) => fate = self.executed(talk, number, whole),
+                Means::Ready => {
+                    self.is_open_batch &= !is_query || !self.expects.is_empty();
+                    self.status = body.first().copied().unwrap_or(b'E');
+                    self.ready(talk);
+                }
+                Means::Resolved { skips } => {
+                    fate = Fate::Stays;
+                    self.is_open_batch = skips;
+                    self.status = body.first().copied().unwrap_or(b'E');
+                    self.ready(talk);
+                }
+                Means::PreludeDone => {
+                    self.has_settings = true;
+                    if mem::take(&mut self.is_careful) {
+                        self.open_block(talk);
+                    }
+                    self.params = Arc::clone(&self.taken.server.params);
+                    self.can_be_cancelled(talk);
+                    let params = &mut self.taken.server.params;
+                    Params::tell(params, &mut talk.client.told, &mut talk.conn.replies.out);
+                    fate = Fate::Stays;
+                }
+                Means::OfCheck => fate = self.of_check(talk, reply, body),
+            }
+            self.drop_all(talk, dropped);
+            if fate != Fate::Passes {
+                talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                from = at + length;
+            }
+            if let Fate::Becomes(bytes) = fate {
+                talk.conn.replies.out.extend_from_slice(&bytes);
+            }
+            at += length;
+            if matches!(self.expects.front(), Some(Expect::Own(_))) {
+                talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                from = at;
+                self.answer_own(talk);
+            }
+        }
+        talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+        if self.client_rest == 0 {
+            self.expects.put_barrier(&mut self.taken.server.out);
+        }
+        if self.expects.is_empty() && !self.is_open_batch && self.status != b'I' {
+            self.rest();
+        }
+        *done = at;
+        Ok(())
+    }
+
+    /// An error may say that a COPY has met a message that it has not expected. Where that was the front's, in place of the client's
+    /// that waits in the input, it is to name the client's.
+    fn unexpected(&mut self, talk: &mut Talk, body: &[u8]) -> Option<Box<[u8]>> {
+        const OF_PROBE: &[u8] = b"0x51";
+        let kind = talk.conn.input.first().copied().filter(|_| self.expects.has_probed())?;
+        let mut named = BytesMut::new();
+        message::put(&mut named, b'E', |out| out.extend_from_slice(body));
+        let at = named.windows(OF_PROBE.len()).position(|window| window == OF_PROBE)?;
+        named[at..at + OF_PROBE.len()].copy_from_slice(format!("0x{kind:02X}").as_bytes());
+        if self.taken.server.goes_on_after_unexpected()
+            && let Some((_, length)) = message::head(&talk.conn.input).flatten()
+        {
+            self.expects.was_unexpected();
+            talk.conn.input.advance(length);
+        }
+        Some(named.to_vec().into())
+    }
+
+    /// What the front has sent for the client is done: a cancel would not hit it any more.
+    fn can_be_cancelled(&self, talk: &Talk) {
+        if !self.expects.has_begin() {
+            talk.client.reach.works(&self.taken.server.line);
+        }
+    }
+
+    /// Whether nothing is under way, and nothing of the session is on the connection.
+    fn concerns_nobody(&self) -> bool {
+        let is_idle = self.status == b'I' && self.expects.is_empty() && !self.is_open_batch;
+        is_idle && self.hold == Hold::Free && !self.is_touched && !self.has_failed_check
+    }
+
+    fn error(&mut self, talk: &Talk, body: &[u8]) -> Result<Fate, Event> {
+        match self.expects.front() {
+            Some(Expect::Prelude) if self.has_deadline && is_cancelled(body) => return Err(Event::Again),
+            Some(Expect::Prelude | Expect::Begin) => return Err(Event::Refused(error_of(body))),
+            _ => {}
+        }
+        self.has_failed = true;
+        self.has_batch_failed = true;
+        self.outcome.has_failed();
+        // A transaction that only reads says so, too: the server is asked.
+        if message::field(body, b'C') == Some("25006") {
+            talk.client.pool.nodes.suspect(&self.taken.node);
+        }
+        // A table is another than when a statement was prepared, and the client may not know that it was.
+        if message::field(body, b'R') == Some("RevalidateCachedQuery") {
+            self.taken.server.prepared.doubt_all();
+            talk.client.shared.statements.renew();
+        }
+        // The connection's last words are the server's own.
+        self.is_told |= matches!(message::field(body, b'V'), Some("FATAL" | "PANIC"));
+        if let Some(told) = self.turn.as_ref().and_then(|turn| turn.runaway(body)) {
+            return Ok(Fate::Becomes(told));
+        }
+        if let Some(refused) = talk.client.said_of_unknown(body) {
+            return Ok(Fate::Becomes(in_place_of(body, &refused)));
+        }
+        // A statement has the name that the client gave it.
+        Ok(talk.client.names.named_in(body).map_or(Fate::Passes, |body| {
+            let mut out = BytesMut::new();
+            message::put(&mut out, b'E', |out| out.extend_from_slice(&body));
+            Fate::Becomes(out.to_vec().into())
+        }))
+    }
+
+    fn parameter(&mut self, talk: &mut Talk, body: &[u8]) -> Fate {
+        let server = &mut self.taken.server;
+        server.note(body);
+        if matches!(self.expects.front(), Some(Expect::Prelude)) {
+            return Fate::Stays;
+        }
+        let Some((name, rest)) = message::text(body) else { return Fate::Passes };
+        let value = message::text(rest).map_or(&b""[..], |(value, _)| value);
+        let (name, value) = (crate::text_of(name), crate::text_of(value));
+        let is_news = Params::note(&mut talk.client.told, name, value);
+        if is_news && name == "application_name" {
+            talk.client.rename(value);
+            talk.seen.set_application(value);
+        }
+        if is_news { Fate::Passes } else { Fate::Stays }
+    }
+
+    /// The setting whose value the server has nothing to say about, if the next row has it.
+    fn showing(&self) -> Option<&Arc<str>> {
+        let Some(Expect::Execute(number)) = self.expects.front() else { return None };
+        let at = self.sets.binary_search_by_key(number, |&(own, _)| own).ok()?;
+        match &self.sets.get(at)?.1 {
+            Served::Show(name) => Some(name),
+            Served::Set(_) => None,
+        }
+    }
+
+    /// A row of the front's, in place of the server's.
+    fn shown(&self, talk: &Talk) -> Fate {
+        let Some(name) = self.showing() else { return Fate::Passes };
+        let value = talk.client.shown(name);
+        let mut out = BytesMut::new();
+        message::put(&mut out, b'D', |out| {
+            out.extend_from_slice(&[0, 1]);
+            // No setting is as long as that.
+            out.extend_from_slice(&(value.len() as u32).to_be_bytes());
+            out.extend_from_slice(value.as_bytes());
+        });
+        Fate::Becomes(out.to_vec().into())
+    }
+
+    /// What a command's tag says beyond the command.
+    fn executed(&mut self, talk: &mut Talk, number: u64, message: &[u8]) -> Fate {
+        if message.first() != Some(&b'C') {
+            return Fate::Passes;
+        }
+        if self.takes_statements != Takes::Nothing {
+            // Whatever its tag is.
+            self.taken.server.prepared.doubt_all();
+        }
+        // Those before it are not executed any more.
+        self.sets.drain(..self.sets.partition_point(|&(own, _)| own < number));
+        if self.sets.front().is_some_and(|&(own, _)| own == number)
+            && let Some((_, served)) = self.sets.pop_front()
+        {
+            match served {
+                // Its value is one, or it would not stand there; the batch may still fail.
+                Served::Set(set) => drop(talk.client.set(set, true)),
+                Served::Show(_) => return Fate::Becomes(Box::from(&b"C\0\0\0\x09SHOW\0"[..])),
+            }
+        }
+        match &message[HEAD..] {
+            b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => talk.client.names.clear_before(number),
+            // Of a savepoint or of all: how the transaction stands then says it.
+            b"ROLLBACK\0" => self.has_rolled_back = true,
+            _ => {}
+        }
+        Fate::Passes
+    }
+
+    fn ready(&mut self, talk: &mut Talk) {
+        if self.expects.is_empty() {
+            if self.taken.server.out.is_empty() {
+                self.taken.server.has_read_all();
+            }
+            self.outcome.settled(self.status != b'I');
+            talk.client.names.settle();
+        }
+        let is_undone = mem::take(&mut self.has_batch_failed) | mem::take(&mut self.has_rolled_back);
+        if self.status == b'I' {
+            // What was bound since then is there, or will be.
+            if self.expects.is_empty() && !self.is_open_batch {
+                self.portals.forget();
+            }
+            if is_undone {
+                talk.client.priority.undo();
+            }
+            talk.client.priority.settle();
+        }
+        if self.expects.is_empty() {
+            self.sets.clear();
+            if self.status == b'I' && self.is_skewed && !self.is_touched {
+                self.settings_are_known();
+            }
+        }
+        // What was asked meanwhile is under way.
+        if self.expects.is_empty() {
+            talk.seen.rest(self.transaction());
+        }
+    }
+
+    fn transaction(&self) -> TransactionStatus {
+        match self.status {
+            b'I' => TransactionStatus::Idle,
+            b'T' => TransactionStatus::Open,
+            _ => TransactionStatus::Failed,
+        }
+    }
+
+    fn of_check(&mut self, talk: &mut Talk, reply: Reply, body: &[u8]) -> Fate {
+        if let Some(found) = &mut self.check {
+            match reply {
+                Reply::Row => {
+                    let is_utf8 = self.taken.server.params.is_utf8();
+                    let row = message::row(body).unwrap_or_default();
+                    found.row(row, &talk.client.pool.user, is_utf8, |name| talk.client.may_be_empty(name));
+                }
+                Reply::Error => (found.failed, found.is_cancelled) = (true, is_cancelled(body)),
+                _ => {}
+            }
+        }
+        if reply == Reply::Ready {
+            self.status = body.first().copied().unwrap_or(b'E');
+            self.end_check(talk);
+        }
+        Fate::Stays
+    }
+
+    fn drop_all(&mut self, talk: &mut Talk, dropped: Vec<Expect>) {
+        let names = &mut talk.client.names;
+        // What came last is undone first. The first has failed, the server ignores the others.
+        for (at, expect) in dropped.into_iter().enumerate().rev() {
+            let message = match expect {
+                Expect::Parse { statement, message } => {
+                    if statement == 0 {
+                        // Nobody can say which unnamed statement there is now.
+                        self.taken.server.unnamed = (0, 0);
+                    } else {
+                        self.taken.server.prepared.has_failed(statement);
+                    }
+                    message
+                }
+                Expect::Evicted(statement) => {
+                    self.taken.server.prepared.stays(statement);
+                    0
+                }
+                Expect::Own(Own::Parsed(message) | Own::Closed(message))
+                | Expect::Close { message }
+                | Expect::Query(message) => message,
+                Expect::Bind
+                | Expect::Parameters
+                | Expect::Columns
+                | Expect::Execute(_)
+                | Expect::CopyEnd
+                | Expect::Sync
+                | Expect::Function
+                | Expect::Settle
+                | Expect::Own(Own::Done(_))
+                | Expect::Refusal
+                | Expect::Prelude
+                | Expect::Begin
+                | Expect::BeginFailed
+                | Expect::Check { .. }
+                | Expect::Barrier { .. }
+                | Expect::BarrierSync { .. } => 0,
+            };
+            if message != 0 {
+                names.take_back(message, at == 0);
+            }
+        }
+    }
+
+    /// Gives answers of the front's own whose turn it is.
+    pub(crate) fn answer_own(&mut self, talk: &mut Talk) {
+        let replies = &mut talk.conn.replies;
+        while let Some(own) = self.expects.take_own() {
+            self.holds_answers = !matches!(own, Own::Done(_)) && (self.holds_answers || replies.out.is_empty());
+            match own {
+                Own::Parsed(message) => {
+                    talk.client.names.confirm(message);
+                    replies.parse_complete();
+                }
+                Own::Closed(message) => {
+                    talk.client.names.confirm(message);
+                    replies.close_complete();
+                }
+                Own::Done(answer) => {
+                    answer.write(replies);
+                    let status = self.transaction();
+                    replies.ready(status);
+                    if self.expects.is_empty() {
+                        talk.seen.rest(status);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether an error says that a statement was cancelled, or took too long.
+fn is_cancelled(body: &[u8]) -> bool {
+    message::field(body, b'C') == Some("57014")
+}
+
+/// Whether an error says of one of the front's statements that there is none, or one already.
+fn is_about_one(body: &[u8]) -> bool {
+    matches!(message::field(body, b'C'), Some("26000" | "42P05"))
+        && message::field(body, b'M').is_some_and(|text| names_one(text.as_bytes()))
+}
+
+/// What becomes of a message.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    Passes,
+    Stays,
+    Becomes(Box<[u8]>),
+}

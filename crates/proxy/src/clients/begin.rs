@@ -1,0 +1,152 @@
+//! What a transaction is, by the message that begins it: its class, and what the door is told besides.
+//!
+//! **Invariant:** what a named statement says is found out once for each client and kept until the client's application or the
+//! settings are others.
+
+use crate::clients::block::{self, Bare};
+use crate::clients::client::Client;
+use crate::clients::priority;
+use crate::statements::message;
+use server::door::{About, Hot, Marks};
+use stage::Class;
+use statement::SqlError;
+use wire::frame::{Bind, HEAD};
+
+/// What is known of a statement.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    /// By a hint or a rule.
+    class: Option<Class>,
+    /// By a hint that asks for more than its client may have.
+    is_denied: bool,
+    marks: Marks,
+    /// How often what it hangs on has changed before.
+    by: u64,
+}
+
+impl Known {
+    /// With the first statement behind a BEGIN: what that BEGIN says itself goes first.
+    fn and(self, first: Known) -> Known {
+        let hot = if matches!(self.marks.hot, Hot::Unknown) { first.marks.hot } else { self.marks.hot };
+        let is_denied = if self.class.is_some() { self.is_denied } else { first.is_denied };
+        Known { class: self.class.or(first.class), is_denied, marks: Marks { hot, ..first.marks }, by: first.by }
+    }
+}
+
+/// The text behind the name in the body of a `Parse`.
+fn text_of(body: &[u8]) -> &[u8] {
+    message::text(body).map_or(body, |(text, _)| text)
+}
+
+fn is_begin(text: &[u8]) -> bool {
+    block::bare(text) == Some(Bare::Begin)
+}
+
+impl Client {
+    /// A transaction that begins with the first message of this input, or has begun with a BEGIN of which this is known.
+    ///
+    /// # Errors
+    /// `42501`: it asks for a class that its client may not have.
+    pub(crate) fn about(&mut self, begun: Known, input: &[u8], owner: u64) -> Result<About, SqlError> {
+        let (known, bind) = self.first_known(begun, input);
+        if let Some(class) = known.class.filter(|_| known.is_denied) {
+            return Err(priority::denied_hint(class, self.priority.max()));
+        }
+        let Marks { fingerprint, mut hot } = known.marks;
+        if matches!(hot, Hot::Parameter { .. }) {
+            // Whose values have not come yet meets nobody.
+            hot = bind.and_then(|body| Bind::read(body).ok()).map_or(Hot::Unknown, |bind| hot.bound(&bind));
+        }
+        let class = known.class.unwrap_or_else(|| self.priority.class());
+        Ok(About { class, fingerprint, hot_key: hot.key(self.priority.hot_key()), owner })
+    }
+
+    /// What is known of a transaction by the first statement in the input that does something, as far as it has come, and that
+    /// one's `Bind`.
+    fn first_known<'a>(&mut self, mut begun: Known, mut input: &'a [u8]) -> (Known, Option<&'a [u8]>) {
+        let mut has_begun = false;
+        while let Some(Some((kind, length))) = message::head(input)
+            && let Some(body) = input.get(HEAD..length)
+        {
+            let (known, bind, is_begin) = match (kind, message::text(body)) {
+                (b'Q', Some((text, _))) => (self.known(text), None, is_begin(text)),
+                (b'P', Some((_, rest))) => {
+                    let text = text_of(rest);
+                    (self.known(text), bind_in(&input[length..]), is_begin(text))
+                }
+                (b'B', Some((_, rest))) => {
+                    let name = message::text(rest).map_or(&b""[..], |(name, _)| name);
+                    let is_begun = has_begun && name.is_empty();
+                    let is_begin = is_begun || self.names.bare(name).is_some_and(|(bare, _)| bare == Bare::Begin);
+                    (if is_begun { Known::default() } else { self.known_by_name(name) }, Some(body), is_begin)
+                }
+                (b'D' | b'E' | b'S' | b'H', _) if has_begun => (Known::default(), None, true),
+                _ => break,
+            };
+            if !is_begin {
+                return (begun.and(known), bind);
+            }
+            (begun, has_begun) = (begun.and(known), true);
+            input = &input[length..];
+        }
+        (begun, None)
+    }
+
+    /// What a BEGIN says by its comments.
+    pub(crate) fn known_of_begin(&self, text: &[u8]) -> Known {
+        if text.contains(&b'/') { self.known(text) } else { Known::default() }
+    }
+
+    fn known(&self, text: &[u8]) -> Known {
+        let rules = &self.rules;
+        let by_rule = || {
+            let text = std::str::from_utf8(text).ok().filter(|_| rules.are_about_statements())?;
+            rules.of_statement(&self.pool.user, &self.pool.name, &self.application, text)
+        };
+        let hint = priority::hint(text);
+        let is_denied = hint.is_some_and(|class| class.outranks(self.priority.max()));
+        Known { class: hint.or_else(by_rule), is_denied, marks: self.shared.door().marks(text), by: self.knowledge }
+    }
+
+    fn known_by_name(&mut self, name: &[u8]) -> Known {
+        if name.is_empty() {
+            return self.known(text_of(&self.names.unnamed.body));
+        }
+        match self.names.known(name) {
+            Some(known) if known.by == self.knowledge => return known,
+            _ => {}
+        }
+        let Some(statement) = self.names.get(name) else { return Known::default() };
+        let known = self.known(text_of(&statement.body));
+        self.names.know(name, known);
+        known
+    }
+}
+
+/// The body of the `Bind` that follows, perhaps behind a `Describe`, if it has come.
+fn bind_in(mut input: &[u8]) -> Option<&[u8]> {
+    loop {
+        let (kind, length) = message::head(input)??;
+        match kind {
+            b'B' => return input.get(HEAD..length),
+            b'D' => input = input.get(length..)?,
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bind_is_found_if_it_has_come() {
+        let bind = [&b"B\0\0\0\x0c\0\0\0\0\0\0\0\0"[..], b"E\0\0\0\x09\0\0\0\0\0"].concat();
+        let described = [&b"D\0\0\0\x06S\0"[..], &bind].concat();
+        assert_eq!(bind_in(&bind), Some(&[0; 8][..]));
+        assert_eq!(bind_in(&described), Some(&[0; 8][..]));
+        for none in [&described[..10], &bind[..12], &b"S\0\0\0\x04"[..], b""] {
+            assert_eq!(bind_in(none), None);
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! A transaction block that has begun for its client and not for a server yet.
+//!
+//! A BEGIN says nothing about what will be done, and needs nobody: it is answered here and sent with the first statement behind
+//! it, in the same write. So that statement is what the gate knows the transaction by, a client that is slow to send it keeps no
+//! slot, and the server is asked once instead of twice.
+//!
+//! **Invariant:** what is held back cannot fail at a server, on a standby either; and a block that was opened here ends here or
+//! is opened there before anything else: no statement of it ever runs by itself.
+
+use crate::clients::begin::Known;
+use crate::statements::message;
+use crate::statements::scan::end_of_blanks;
+use crate::statements::shared::{Names, PREFIX};
+use statement::outcome::TransactionStatus;
+use wire::frame::HEAD;
+use wire::reply::Replies;
+
+/// A client's block, as long as no server has it.
+#[derive(Debug, Default)]
+pub(crate) enum Block {
+    #[default]
+    Closed,
+    /// By this text, of which this is known. A mark says that it came as a query, which leaves no portal.
+    Begun { text: Box<[u8]>, known: Known, is_query: bool },
+    /// Its first statement was refused here. It had begun by this text.
+    Failed { text: Box<[u8]> },
+}
+
+impl Block {
+    pub(crate) fn status(&self) -> TransactionStatus {
+        match self {
+            Block::Closed => TransactionStatus::Idle,
+            Block::Begun { .. } => TransactionStatus::Open,
+            Block::Failed { .. } => TransactionStatus::Failed,
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self, Block::Closed)
+    }
+
+    /// What is asked for in it was refused.
+    pub(crate) fn fail(&mut self) {
+        *self = match std::mem::take(self) {
+            Block::Closed => Block::Closed,
+            Block::Begun { text, .. } | Block::Failed { text } => Block::Failed { text },
+        };
+    }
+
+    /// What is known of it by its BEGIN.
+    pub(crate) fn known(&self) -> Known {
+        match self {
+            Block::Begun { known, .. } => *known,
+            _ => Known::default(),
+        }
+    }
+
+    /// Whether this is answered without a server. What the server would warn of is not.
+    pub(crate) fn takes(&self, bare: Bare) -> bool {
+        (bare == Bare::Begin) != self.is_open()
+    }
+}
+
+/// A command that does nothing but open or close a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bare {
+    Begin,
+    Commit,
+    Rollback,
+}
+
+/// The command that a text is, if it is one and nothing else. What sets the server's mind to something that it may refuse is not:
+/// `SERIALIZABLE` and `READ WRITE`, which a standby does not know.
+pub(crate) fn bare(text: &[u8]) -> Option<Bare> {
+    let begin = end_of_blanks(text, 0)?;
+    let next = text.get(begin + 1).map(u8::to_ascii_lowercase);
+    match text.get(begin)?.to_ascii_lowercase() {
+        b'b' | b'c' | b'e' | b'r' | b'a' => {}
+        b's' if next == Some(b't') => {}
+        _ => return None,
+    }
+    let words = words(&text[begin..])?;
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let modes = match &words[..] {
+        ["begin", "work" | "transaction", modes @ ..]
+        | ["start", "transaction", modes @ ..]
+        | ["begin", modes @ ..] => modes,
+        ["commit" | "end"] | ["commit" | "end", "work" | "transaction"] => return Some(Bare::Commit),
+        ["rollback" | "abort"] | ["rollback" | "abort", "work" | "transaction"] => return Some(Bare::Rollback),
+        _ => return None,
+    };
+    are_modes(modes).then_some(Bare::Begin)
+}
+
+/// Whether a text that opens a block is a `START TRANSACTION`, which its tag says.
+pub(crate) fn is_start(text: &[u8]) -> bool {
+    let begin = end_of_blanks(text, 0).unwrap_or(text.len());
+    text.get(begin).is_some_and(|byte| byte.eq_ignore_ascii_case(&b's'))
+}
+
+/// Whether a text begins with a statement that a server runs in a failed block: what may lead out of it.
+pub(crate) fn leads_out(text: &[u8]) -> bool {
+    let mut at = 0;
+    let mut next = || {
+        at = end_of_blanks(text, at)?;
+        while text.get(at) == Some(&b';') {
+            at = end_of_blanks(text, at + 1)?;
+        }
+        let begin = at;
+        at += text[at..].iter().take_while(|&&byte| byte.is_ascii_alphanumeric() || byte == b'_').count();
+        Some(text[begin..at].to_ascii_lowercase())
+    };
+    match next().as_deref() {
+        Some(b"commit" | b"end" | b"rollback" | b"abort") => true,
+        Some(b"prepare") => next().is_some_and(|word| word == b"transaction"),
+        _ => false,
+    }
+}
+
+/// Longer than any of these.
+const WORDS_MAX: usize = 16;
+
+/// Words and commas up to the end, or to a semicolon with nothing behind it.
+fn words(text: &[u8]) -> Option<Vec<String>> {
+    let (mut all, mut at) = (Vec::new(), 0);
+    loop {
+        at = end_of_blanks(text, at)?;
+        let length = match text.get(at) {
+            None => return Some(all),
+            Some(b';') => return (end_of_blanks(text, at + 1)? == text.len()).then_some(all),
+            Some(b',') => 1,
+            Some(_) => text[at..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count(),
+        };
+        if length == 0 || all.len() == WORDS_MAX {
+            return None;
+        }
+        all.push(String::from_utf8_lossy(&text[at..at + length]).to_ascii_lowercase());
+        at += length;
+    }
+}
+
+fn are_modes(mut words: &[&str]) -> bool {
+    let mut is_first = true;
+    while !words.is_empty() {
+        if !is_first && words[0] == "," {
+            words = &words[1..];
+        }
+        words = match words {
+            ["isolation", "level", "read", "committed" | "uncommitted", rest @ ..]
+            | ["isolation", "level", "repeatable", "read", rest @ ..]
+            | ["read", "only", rest @ ..]
+            | ["not", "deferrable", rest @ ..]
+            | ["deferrable", rest @ ..] => rest,
+            _ => return false,
+        };
+        is_first = false;
+    }
+    true
+}
+
+/// What stands first in a client's input.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// One of these commands, and all that asks for it, to where its `ReadyForQuery` is due.
+    Alone(Alone),
+    /// As far as it has come. What is missing comes without an answer.
+    Partly,
+    Other,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Alone {
+    pub(crate) bare: Bare,
+    pub(crate) text: Box<[u8]>,
+    /// Of all of its messages.
+    pub(crate) length: usize,
+    by: By,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Query,
+    Execute { is_parsed: bool, is_described: bool },
+}
+
+/// `Bind` of no parameters and `Execute` are not longer.
+const MESSAGE_MAX: usize = 256;
+
+/// Looks at the input, whose first message is of this kind and length.
+pub(crate) fn found(kind: u8, length: usize, input: &[u8], names: &Names) -> Found {
+    if kind == b'Q' {
+        let Some((text, _)) = message::text(&input[HEAD..length]) else { return Found::Other };
+        let alone = |bare| Found::Alone(Alone { bare, text: text.into(), length, by: By::Query });
+        return bare(text).map_or(Found::Other, alone);
+    }
+    if !matches!(kind, b'P' | b'B') {
+        return Found::Other;
+    }
+    // What it is, once the first message has said it, and the kind of the last message.
+    let (mut said, mut last, mut at) = (None, 0, 0);
+    let (mut is_parsed, mut is_described) = (false, false);
+    loop {
+        let rest = &input[at..];
+        let length = match message::head(rest) {
+            Some(Some((_, length))) if length <= rest.len() => length,
+            Some(Some((_, length))) if MESSAGE_MAX < length => return Found::Other,
+            Some(_) => return if said.is_some() { Found::Partly } else { Found::Other },
+            None => return Found::Other,
+        };
+        let (kind, body) = (rest[0], &rest[HEAD..length]);
+        match (last, kind) {
+            (0, b'P') => {
+                let Some((b"", rest)) = message::text(body) else { return Found::Other };
+                let Some((text, [0, 0])) = message::text(rest) else { return Found::Other };
+                let Some(bare) = bare(text) else { return Found::Other };
+                (said, is_parsed) = (Some((bare, text)), true);
+            }
+            (0 | b'P', b'B') => {
+                let Some((b"", rest)) = message::text(body) else { return Found::Other };
+                // No formats and no values of parameters; what is returned may have any.
+                let Some((name, [0, 0, 0, 0, high, low, formats @ ..])) = message::text(rest) else {
+                    return Found::Other;
+                };
+                if formats.len() != 2 * usize::from(u16::from_be_bytes([*high, *low])) {
+                    return Found::Other;
+                }
+                said = match said {
+                    Some(said) if name.is_empty() => Some(said),
+                    None => names.bare(name),
+                    Some(_) => None,
+                };
+                if said.is_none() {
+                    return Found::Other;
+                }
+            }
+            (b'B', b'D') if *body == *b"P\0" => is_described = true,
+            (b'B' | b'D', b'E') if body.first() == Some(&0) && body.len() == 5 => {}
+            (b'E', b'S') => {
+                let Some((bare, text)) = said else { return Found::Other };
+                let by = By::Execute { is_parsed, is_described };
+                return Found::Alone(Alone { bare, text: text.into(), length: at + length, by });
+            }
+            _ => return Found::Other,
+        }
+        (last, at) = (kind, at + length);
+    }
+}
+
+impl Alone {
+    pub(crate) fn is_query(&self) -> bool {
+        self.by == By::Query
+    }
+
+    /// The unnamed statement that it leaves, if it leaves another than there was: as `Parse` has it behind the name.
+    pub(crate) fn unnamed(&self) -> Option<Vec<u8>> {
+        match self.by {
+            By::Query => Some(Vec::new()),
+            By::Execute { is_parsed: true, .. } => Some([&self.text, &[0; 3][..]].concat()),
+            By::Execute { .. } => None,
+        }
+    }
+
+    /// Answers it, but for `ReadyForQuery`.
+    pub(crate) fn answer(&self, tag: &'static str, replies: &mut Replies) {
+        if let By::Execute { is_parsed, is_described } = self.by {
+            if is_parsed {
+                replies.parse_complete();
+            }
+            replies.bind_complete();
+            if is_described {
+                replies.no_data();
+            }
+        }
+        replies.command(tag);
+    }
+}
+
+/// Opens a block at a server; nothing follows before the next message of the client.
+pub(crate) fn open(out: &mut bytes::BytesMut, text: &[u8]) {
+    message::put(out, b'P', |out| {
+        for part in [&[0][..], text, &[0; 3]] {
+            out.extend_from_slice(part);
+        }
+    });
+    message::put(out, b'B', |out| out.extend_from_slice(&[0; 8]));
+    message::put(out, b'E', |out| out.extend_from_slice(&[0; 5]));
+}
+
+/// Opens a block at a server and has it fail, in one query.
+pub(crate) fn open_failed(out: &mut bytes::BytesMut, text: &[u8]) {
+    message::put(out, b'Q', |out| {
+        // The text may end with a comment. Nobody has a savepoint there.
+        for part in [text, b"\n; ROLLBACK TO SAVEPOINT \"", PREFIX.as_bytes(), b"\"\0"] {
+            out.extend_from_slice(part);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::BytesMut;
+
+    #[test]
+    fn what_leads_out_of_a_failed_block_is_known() {
+        for text in [
+            "rollback; select 1",
+            " ; /* a */ COMMIT and chain",
+            "end",
+            "abort;begin",
+            "ROLLBACK/**/to a",
+            "prepare -- a\n transaction 'a'",
+        ] {
+            assert!(leads_out(text.as_bytes()), "{text}");
+        }
+        for text in ["", ";", "select 1; rollback", "prepare a as select 1", "rollbacks", "commit_all", "/* rollback"] {
+            assert!(!leads_out(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn commands_that_cannot_fail_are_known() {
+        for text in [
+            "begin",
+            " BEGIN ;",
+            "/* a */ Begin Work -- x",
+            "start transaction read only, isolation level repeatable read;",
+            "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED NOT DEFERRABLE",
+            "begin/*action='pay'*/",
+        ] {
+            assert_eq!(bare(text.as_bytes()), Some(Bare::Begin), "{text}");
+        }
+        for (text, is) in [
+            ("COMMIT", Bare::Commit),
+            ("end work;", Bare::Commit),
+            ("rollback", Bare::Rollback),
+            ("abort transaction", Bare::Rollback),
+        ] {
+            assert_eq!(bare(text.as_bytes()), Some(is), "{text}");
+        }
+        for text in [
+            "",
+            "begin; select 1",
+            "begin isolation level serializable",
+            "begin read write",
+            "begin , read only",
+            "begin read only,",
+            "beginning",
+            "begin 1",
+            "start",
+            "commit and chain",
+            "begin /* a",
+            "commit; /* /* a */",
+            "begin -- a\r; delete from t",
+            "commit prepared 'a'",
+            "rollback to a",
+            "select 1",
+            "set a = 1",
+            "stop",
+            "a b c d e f g h i j k l m n o p q r s t",
+        ] {
+            assert_eq!(bare(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn all_that_asks_for_one_is_found_when_it_has_come() {
+        let names = Names::default();
+        let mut all = BytesMut::new();
+        open(&mut all, b"begin");
+        let first = message::head(&all).flatten().expect("a message").1;
+        for end in first..all.len() {
+            assert_eq!(found(b'P', first, &all[..end], &names), Found::Partly, "{end}");
+        }
+        let found_in = |more: &[u8]| found(b'P', first, &[&all, more].concat(), &names);
+        assert_eq!(found_in(b""), Found::Partly);
+        let sync = b"S\0\0\0\x04";
+        let Found::Alone(alone) = found_in(sync) else { panic!("it stands alone") };
+        assert_eq!((alone.bare, &*alone.text, alone.length), (Bare::Begin, &b"begin"[..], all.len() + sync.len()));
+        assert_eq!(alone.unnamed().as_deref(), Some(&b"begin\0\0\0"[..]));
+        // A client that wants an answer in between, or goes on before there is one.
+        assert_eq!(found_in(b"H\0\0\0\x04"), Found::Other);
+        assert_eq!(found_in(&all), Found::Other);
+    }
+}

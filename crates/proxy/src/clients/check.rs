@@ -1,0 +1,113 @@
+//! What a client has left behind on a connection: the server is asked.
+//!
+//! **Invariant:** whatever of a session can outlive its transaction is either a setting, which can be made elsewhere, or a reason
+//! to stay. A question without an answer is a reason to stay.
+
+use crate::clients::priority::Setting;
+use crate::servers::server_conn::{Failed, ServerConn};
+use crate::servers::target;
+use crate::statements::session_settings::{Settings, literal};
+use std::fmt::Write;
+
+/// Settings of two parts that are the front's: asked for always, as a role may have a default for them, and `set_config` need not
+/// name them.
+pub(crate) const OWN: [&str; 3] = [target::NAME, Setting::Priority.name(), Setting::HotKey.name()];
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) settings: Settings,
+    /// Something is there that cannot be made elsewhere.
+    pub(crate) holds: bool,
+    /// Temporary objects are among that: names may mean these.
+    pub(crate) has_temporary: bool,
+    /// The server has not answered.
+    pub(crate) failed: bool,
+    /// As it was cancelled, or took too long.
+    pub(crate) is_cancelled: bool,
+}
+
+/// A question that is cancelled is asked again so often: nobody has meant it. The session's `statement_timeout` and a cancel of the
+/// client may be in its way.
+pub(crate) const TRIES: u8 = 20;
+
+/// All names are those of `pg_catalog`, whatever the search path says. All that is in the schema of temporary objects depends on it: by
+/// that the server finds what to remove when the session ends. Once the settings are known, the session's `statement_timeout`
+/// does not count.
+const QUESTION: &str = "\
+SELECT 's', name, setting FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session'; \
+SET LOCAL statement_timeout = 0; \
+SELECT 's', 'role', pg_catalog.current_setting('role') \
+UNION ALL SELECT 's', 'session_authorization', pg_catalog.current_setting('session_authorization') \
+UNION ALL SELECT 'h', 'listen', NULL FROM pg_catalog.pg_listening_channels() \
+UNION ALL SELECT 'h', 'lock', NULL FROM pg_catalog.pg_locks WHERE locktype OPERATOR(pg_catalog.=) 'advisory' \
+AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() \
+UNION ALL SELECT 'h', 'temp', NULL FROM pg_catalog.pg_depend \
+WHERE refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass \
+AND refobjid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() \
+UNION ALL SELECT 'h', 'slot', NULL FROM pg_catalog.pg_replication_slots \
+WHERE temporary AND active_pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid() \
+UNION ALL SELECT 'h', 'cursor', NULL FROM pg_catalog.pg_cursors WHERE is_holdable \
+UNION ALL SELECT 'h', 'statement', NULL FROM pg_catalog.pg_prepared_statements WHERE from_sql";
+
+/// The question, and these settings, which the server does not list.
+pub(crate) fn question<'n>(customs: impl Iterator<Item = &'n str>) -> String {
+    let mut text = QUESTION.to_owned();
+    for name in customs {
+        let mut quoted = String::new();
+        literal(&mut quoted, name);
+        // Writing to a string cannot fail.
+        let _ = write!(text, " UNION ALL SELECT 's', {quoted}, pg_catalog.current_setting({quoted}, true)");
+    }
+    text
+}
+
+impl Found {
+    /// Takes one row in. `is_set` says whether an empty value of a setting of two parts is one that the client has given it.
+    pub(crate) fn row(
+        &mut self,
+        row: Vec<Option<String>>,
+        user: &str,
+        is_utf8: bool,
+        is_set: impl FnOnce(&str) -> bool,
+    ) {
+        let mut columns = row.into_iter();
+        let mut next = || columns.next().flatten();
+        let (kind, name, value) = (next().unwrap_or_default(), next().unwrap_or_default(), next());
+        let is_there = value.is_some();
+        let value = value.unwrap_or_default();
+        let is_as_ever = match &*name {
+            "role" => value == "none",
+            "session_authorization" => value == user,
+            // Of the last transaction. The server goes on calling them settings of the session once one has set them.
+            "transaction_isolation" | "transaction_read_only" | "transaction_deferrable" => true,
+            // One of two parts that was reset is empty for ever after, as is one that was set to that.
+            name => value.is_empty() && name.contains('.') && !(is_there && is_set(name)),
+        };
+        match &*kind {
+            "s" if is_as_ever => {}
+            // It may be in another encoding than the one that it will be sent in.
+            "s" if !value.is_ascii() => {
+                self.holds |= !is_utf8;
+                self.settings.set(&name, &value);
+            }
+            "s" => self.settings.set(&name, &value),
+            _ => {
+                self.holds = true;
+                self.has_temporary |= name == "temp";
+            }
+        }
+    }
+}
+
+/// Asks at once, on a connection that nothing else is asked on.
+pub(crate) async fn ask(server: &mut ServerConn, asked: &Settings, user: &str) -> Result<Found, Failed> {
+    let customs = asked.iter().map(|(name, _)| name).filter(|&name| name.contains('.') && !OWN.contains(&name));
+    let customs = customs.chain(OWN);
+    let rows = server.ask_again(&question(customs)).await?;
+    let mut found = Found::default();
+    for row in rows {
+        found.row(row, user, server.params.is_utf8(), |name| asked.get(name) == Some(""));
+    }
+    Ok(found)
+}

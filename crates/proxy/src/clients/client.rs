@@ -1,0 +1,244 @@
+//! One client's session: without a server connection most of the time.
+//!
+//! **Invariant:** what a client is, has named and has set is here, so that any connection can be made to serve it.
+
+use crate::Shared;
+use crate::clients::check;
+use crate::clients::priority::{self, Answer, Priority, Served, Set, Setting};
+use crate::clients::reach::Reach;
+use crate::servers::params::Params;
+use crate::servers::pool::Pool;
+use crate::servers::target::{self, Targets};
+use crate::setup::reload::effective;
+use crate::setup::unknown;
+use crate::statements::resets::Reset;
+use crate::statements::session_settings::Settings;
+use crate::statements::shared::Names;
+use settings::priority::Rules;
+use statement::SqlError;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::Cancel;
+
+/// What a client is, wherever it is served.
+pub(crate) struct Client {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) pool: Arc<Pool>,
+    /// Its number among all.
+    pub(crate) number: u64,
+    pub(crate) names: Names,
+    /// The number of its last message.
+    pub(crate) message: u64,
+    pub(crate) settings: Arc<Settings>,
+    /// The same at its login.
+    login: Arc<Settings>,
+    /// What statements are parsed under, by these settings.
+    context: (Arc<Settings>, Arc<str>),
+    /// What it was told of settings.
+    pub(crate) told: Arc<Params>,
+    /// Settings of two parts that its statements have named.
+    pub(crate) customs: BTreeSet<String>,
+    pub(crate) application: Arc<str>,
+    pub(crate) priority: Priority,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) reset: Reset,
+    /// Changes with whatever the class of a statement hangs on: the front's settings, in the upper half, and the application.
+    pub(crate) knowledge: u64,
+    pub(crate) targets: Targets,
+    pub(crate) reach: Arc<Reach>,
+}
+
+impl Client {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        pool: Arc<Pool>,
+        number: u64,
+        (priority, targets): (Priority, Targets),
+        settings: Arc<Settings>,
+        told: Arc<Params>,
+    ) -> Client {
+        let application = told.get("application_name").unwrap_or_default().into();
+        // In this order: rules that are read again meanwhile are read once more.
+        let knowledge = u64::from(shared.generation()) << 32;
+        let (rules, reset) = (Arc::clone(&shared.options().rules), shared.options().resets.of(&pool.user, &pool.name));
+        Client {
+            shared,
+            pool,
+            number,
+            names: Names::default(),
+            message: 0,
+            login: Arc::clone(&settings),
+            context: (Arc::clone(&settings), settings.context()),
+            settings,
+            told,
+            customs: BTreeSet::new(),
+            application,
+            priority,
+            rules,
+            reset,
+            knowledge,
+            targets,
+            reach: Arc::default(),
+        }
+    }
+
+    /// The settings that its statements are parsed under, as one text.
+    pub(crate) fn context(&mut self) -> Arc<str> {
+        // Who keeps them keeps others from being made of them in place.
+        if !Arc::ptr_eq(&self.context.0, &self.settings) {
+            self.context = (Arc::clone(&self.settings), self.settings.context());
+        }
+        Arc::clone(&self.context.1)
+    }
+
+    /// How others cancel what it is doing.
+    pub(crate) fn canceller(&self) -> Arc<dyn Cancel> {
+        Arc::clone(&self.reach) as Arc<dyn Cancel>
+    }
+
+    /// A command about the target of the next transactions.
+    pub(crate) fn aim(&mut self, command: &target::Command) -> Result<Answer, SqlError> {
+        let target::Command::Set { is_local, tag, value } = command else {
+            return Ok(Answer::Shows(target::NAME.into(), self.targets.current().name().into()));
+        };
+        let target = self.targets.set(*is_local, value.as_deref())?;
+        if !is_local {
+            // It goes with the client to whatever server it gets.
+            let settings = Arc::make_mut(&mut self.settings);
+            match value {
+                Some(_) => settings.set(target::NAME, target.name()),
+                None => drop(settings.remove(target::NAME)),
+            }
+        }
+        Ok(Answer::Tag(tag))
+    }
+
+    /// A command that the front answers itself, and what it says.
+    pub(crate) fn command(&mut self, text: &[u8], is_open: bool) -> Option<Result<Answer, SqlError>> {
+        match priority::command(text)? {
+            priority::Command::Deallocate(name) => self.names.remove(&name).then_some(Ok(Answer::Tag("DEALLOCATE"))),
+            priority::Command::Set(set) => Some(self.set(set, is_open).map(Answer::Tag)),
+            priority::Command::SetOther(name) => unknown::refused(&self.shared.options().settings, &name).map(Err),
+            priority::Command::Show(name) => {
+                let has = self.has_setting(&name);
+                has.then(|| Ok(Answer::Shows(Arc::clone(&name), self.shown(&name))))
+            }
+        }
+    }
+
+    /// Whether a text is one that [`Client::command`] answers.
+    pub(crate) fn is_command(&self, text: &[u8]) -> bool {
+        match priority::command(text) {
+            Some(priority::Command::Deallocate(name)) => self.names.get(&name).is_some(),
+            Some(priority::Command::Show(name)) => self.has_setting(&name),
+            Some(priority::Command::Set(_)) => true,
+            Some(priority::Command::SetOther(_)) | None => false,
+        }
+    }
+
+    /// A SET or RESET that the front answers; gives its tag.
+    pub(crate) fn set(&mut self, set: Set, is_open: bool) -> Result<&'static str, SqlError> {
+        let of_session = set.of_session();
+        let tag = self.priority.set(set, is_open)?;
+        // What the server was told by `set_config` does not count any more.
+        if let Some(name) = of_session.map(Setting::name)
+            && self.settings.get(name) != self.login.get(name)
+        {
+            keep(&mut self.settings, name, self.login.get(name));
+        }
+        Ok(tag)
+    }
+
+    /// The server says that the session has these settings now; before, it had others.
+    pub(crate) fn follow(&mut self, had: &Settings, has: &Arc<Settings>) {
+        let mut settings = Arc::clone(has);
+        for setting in Setting::ALL {
+            let name = setting.name();
+            let value = has.get(name);
+            if value == had.get(name) {
+                // Nobody has set it there: what was set here stays.
+                if value != self.settings.get(name) {
+                    keep(&mut settings, name, self.settings.get(name));
+                }
+                continue;
+            }
+            let is_as_at_login = value == self.login.get(name);
+            self.priority.follow(setting, value.filter(|_| !is_as_at_login));
+        }
+        for (name, value) in self.login.iter() {
+            // RESET goes back to what the login has said, which this connection was not told by its own.
+            if has.get(name).is_none() && had.get(name).is_some() && !name.starts_with("overtake.") {
+                keep(&mut settings, name, Some(value));
+            }
+        }
+        let target = has.get(target::NAME);
+        if target != had.get(target::NAME) {
+            self.targets.follow(target);
+        } else if target != self.settings.get(target::NAME) {
+            keep(&mut settings, target::NAME, self.settings.get(target::NAME));
+        }
+        self.settings = settings;
+    }
+
+    /// Tells whether this setting is empty for it where the server says so: one that its statements have named. Where the login has another
+    /// value for it, it was reset to that.
+    pub(crate) fn may_be_empty(&self, name: &str) -> bool {
+        let is_named = self.customs.contains(name);
+        is_named && self.login.get(name).is_none_or(str::is_empty) && !check::OWN.contains(&name)
+    }
+
+    /// The front's own statement that a text is.
+    pub(crate) fn served(&self, text: &[u8]) -> Option<Served> {
+        priority::served(text, |name| self.has_setting(name))
+    }
+
+    fn has_setting(&self, name: &str) -> bool {
+        self.shared.options().settings.has(name)
+    }
+
+    /// A setting of the front's, as it is shown.
+    pub(crate) fn shown(&self, name: &str) -> Arc<str> {
+        if name == target::NAME {
+            return self.targets.current().name().into();
+        }
+        let settings = &self.shared.options().settings;
+        self.priority.shown(name).unwrap_or_else(|| effective(name, settings.get(name)).into())
+    }
+
+    /// It calls itself something else.
+    pub(crate) fn rename(&mut self, application: &str) {
+        self.application = application.into();
+        self.knowledge += 1;
+    }
+
+    /// Settings that were read again since count from now on.
+    pub(crate) fn learn(&mut self) {
+        let generation = self.shared.generation();
+        if self.knowledge >> 32 != u64::from(generation) {
+            self.rules = Arc::clone(&self.shared.options().rules);
+            self.reset = self.shared.options().resets.of(&self.pool.user, &self.pool.name);
+            self.knowledge = u64::from(generation) << 32;
+        }
+    }
+
+    /// How long it may wait for slot and connection.
+    pub(crate) fn query_wait(&self) -> Option<Duration> {
+        self.shared.options().query_wait
+    }
+
+    /// How long a statement may take, as the client has set it.
+    pub(crate) fn statement_timeout(&self) -> Option<Duration> {
+        let ms = self.settings.get("statement_timeout")?.parse().ok()?;
+        Some(Duration::from_millis(ms)).filter(|timeout| !timeout.is_zero())
+    }
+}
+
+/// One setting has this value; nothing: it has none.
+fn keep(settings: &mut Arc<Settings>, name: &str, value: Option<&str>) {
+    let settings = Arc::make_mut(settings);
+    match value {
+        Some(value) => settings.set(name, value),
+        None => drop(settings.remove(name)),
+    }
+}

@@ -1,0 +1,495 @@
+//! What a server still has to answer: one entry for each message that was sent, in order.
+//!
+//! **Invariant:** the queue knows for each message of the server which message of ours it answers, through errors, too: after
+//! one in the extended protocol the server ignores everything up to `Sync`, and so does the queue, sent before or after. What
+//! does not fit is [`Confused`], and ends the connection.
+//!
+//! # COPY FROM STDIN
+//!
+//! While a server reads data of a COPY, it ignores `Flush` and `Sync`, and any other message ends the COPY. When the COPY fails,
+//! the server ends an extended query at the next `Sync`. Which `Sync` that is depends on the moment of the failure, which only
+//! the server knows: of those that were sent since the COPY began, any number may have been ignored ([`Expects::ignorable`]).
+//!
+//! So the queue asks. Behind the error of such a COPY it wants a *barrier* sent: `Sync`, `Close` of a statement that does not
+//! exist, `Sync`. The first `Sync` ends whatever the server still skips, so exactly one `ReadyForQuery` before `CloseComplete` is
+//! the barrier's, and all others are the client's. Nothing of the client is sent while the barrier is under way.
+//!
+//! For this to work, only `Sync`s may be in doubt. So a message that is neither data nor `Sync` nor `Flush` waits until the server
+//! has said that an `Execute` or a query is not, or no longer, a COPY ([`Expects::admits`]). If the COPY waits for data, such a
+//! message would end it; in its place the server is sent an empty query, which ends it as well and does nothing else.
+
+mod queue;
+
+use self::queue::Queue;
+use crate::clients::priority::Answer;
+use crate::statements::message;
+use crate::statements::shared::PREFIX;
+use bytes::BytesMut;
+
+/// One kind of a server's messages, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Row,
+    CopyData,
+    Columns,
+    NoData,
+    Parameters,
+    Parsed,
+    Bound,
+    Closed,
+    /// `CommandComplete`, `EmptyQueryResponse`, `PortalSuspended`.
+    Executed,
+    CopyIn,
+    Error,
+    Parameter,
+    Ready,
+    /// Whatever else passes.
+    Other,
+}
+
+impl Reply {
+    pub(crate) fn of(kind: u8) -> Reply {
+        match kind {
+            b'D' => Reply::Row,
+            b'd' => Reply::CopyData,
+            b'T' => Reply::Columns,
+            b'n' => Reply::NoData,
+            b't' => Reply::Parameters,
+            b'1' => Reply::Parsed,
+            b'2' => Reply::Bound,
+            b'3' => Reply::Closed,
+            b'C' | b'I' | b's' => Reply::Executed,
+            b'G' | b'W' => Reply::CopyIn,
+            b'E' => Reply::Error,
+            b'S' => Reply::Parameter,
+            b'Z' => Reply::Ready,
+            _ => Reply::Other,
+        }
+    }
+}
+
+/// An answer that the front gives itself, when its turn comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// `ParseComplete` for a statement that the server has already; the client's message of this number.
+    Parsed(u64),
+    /// `CloseComplete` for one that it may keep; the client's message of this number.
+    Closed(u64),
+    /// A command of the front, with this answer; then `ReadyForQuery`.
+    Done(Answer),
+}
+
+/// What is to come.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// `ParseComplete`. The statement, 0 for those that are not shared; the client's message, 0 if the front has asked.
+    Parse {
+        statement: u64,
+        message: u64,
+    },
+    Bind,
+    /// Types of parameters, then as `Columns`.
+    Parameters,
+    /// `RowDescription` or `NoData`.
+    Columns,
+    /// The end of an `Execute`, of the client's message of this number.
+    Execute(u64),
+    /// `CloseComplete`. The client's message, 0 if the front has asked.
+    Close {
+        message: u64,
+    },
+    /// `CloseComplete`. The front makes room by closing the shared statement of this number.
+    Evicted(u64),
+    /// Nothing; here the client has ended the data of a COPY, if there is one.
+    CopyEnd,
+    Sync,
+    Query(u64),
+    Function,
+    /// The front's own empty query, which ends a batch of the client as any query does.
+    Settle,
+    Own(Own),
+    /// An error: the server cannot but refuse this.
+    Refusal,
+    /// The front's own query that makes the client's settings.
+    Prelude,
+    /// A BEGIN that was held back, to the end of its `Execute`.
+    Begin,
+    /// The front's own query that begins a block which has failed already.
+    BeginFailed,
+    /// The front's own query that asks what the client has left behind; whether its answer has begun.
+    Check {
+        has_begun: bool,
+    },
+    /// The barrier behind a COPY that has failed, up to its `CloseComplete`.
+    Barrier {
+        /// Number of the next `ReadyForQuery` messages that the client must not see.
+        own: usize,
+        /// The client has seen one, or need not: a simple query has its own.
+        is_ready: bool,
+    },
+    /// The last `Sync` of the barrier. `skips`: the client still owes one.
+    BarrierSync {
+        skips: bool,
+    },
+}
+
+impl Expect {
+    /// Whether the server ignores it after an error.
+    fn is_extended(&self) -> bool {
+        !matches!(self, Expect::Sync | Expect::Query(_) | Expect::Function | Expect::Settle | Expect::Prelude)
+            && !matches!(self, Expect::Own(Own::Done(_)) | Expect::BeginFailed | Expect::Check { .. })
+            && !matches!(self, Expect::Barrier { .. } | Expect::BarrierSync { .. })
+    }
+}
+
+/// Treatment of a message of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admits {
+    /// It is sent.
+    Now,
+    /// It waits for an answer that comes by itself.
+    Later,
+    /// As `Later`, once a `Flush` was sent.
+    AfterFlush,
+    /// As `Later`, once an empty query was sent, which ends the COPY.
+    AfterProbe,
+}
+
+/// A message that answers nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Confused;
+
+/// What a message means.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// It is the client's.
+    Pass,
+    /// It is the front's: the client does not see it.
+    Swallow,
+    /// A statement is there now, by the client's message of this number, 0 if the front has asked.
+    Parsed { statement: u64, message: u64 },
+    /// A statement is not there any more: the front has closed it to make room.
+    Evicted(u64),
+    /// A command of the client's message of this number has ended.
+    Executed(u64),
+    /// The client's turn; so does the server's transaction stand.
+    Ready,
+    /// The client's settings are made.
+    PreludeDone,
+    /// A row, an error or the end of the check.
+    OfCheck,
+    /// The barrier behind a COPY has passed, or a batch was settled. `skips`: the client still owes a `Sync`.
+    Resolved { skips: bool },
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Expects {
+    queue: Queue,
+    /// Whether the server ignores what comes, up to a `Sync` that was not sent yet.
+    skips: bool,
+    /// The server reads data of a COPY, and the client has not ended them.
+    pub(crate) copies_in: bool,
+    /// A COPY has begun, and is not answered.
+    is_copy: bool,
+    /// The last `Execute` or query of the queue may begin a COPY; it stands behind one that is a COPY.
+    may_copy: bool,
+    may_copy_next: bool,
+    /// Number of `Sync`s that the COPY has ignored, unless it had failed before.
+    ignorable: usize,
+    /// A `Flush` was sent for whoever waits, and nothing since then.
+    has_flushed: bool,
+    /// An empty query was sent in place of a message that ends the COPY.
+    has_probed: bool,
+    /// The barrier is still to be sent.
+    wants_barrier: bool,
+}
+
+impl Expects {
+    /// One that expects nothing, in the same memory.
+    pub(crate) fn anew(self) -> Expects {
+        let mut queue = self.queue;
+        queue.clear();
+        Expects { queue, ..Expects::default() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Whether the server ignores what comes, up to `Sync`.
+    pub(crate) fn skips(&self) -> bool {
+        self.skips
+    }
+
+    /// Whether a BEGIN that was held back is still to be answered.
+    pub(crate) fn has_begin(&self) -> bool {
+        self.queue.iter().any(|expect| matches!(expect, Expect::Begin | Expect::BeginFailed))
+    }
+
+    /// Whether nothing is to come of a batch before this one: then it is known how the server's transaction stands.
+    pub(crate) fn is_one_batch(&self) -> bool {
+        !self.queue.has_end()
+    }
+
+    /// Whether what was sent last ends a batch in place of a command of the front's.
+    pub(crate) fn is_settling(&self) -> bool {
+        matches!(self.queue.back(), Some(Expect::Settle))
+    }
+
+    /// What will be answered next.
+    pub(crate) fn front(&self) -> Option<&Expect> {
+        self.queue.front()
+    }
+
+    /// Returns the treatment of a client's message of this kind.
+    pub(crate) fn admits(&mut self, kind: u8) -> Admits {
+        if self.is_resolving() {
+            return Admits::Later;
+        }
+        let ends_copy = !matches!(kind, b'd' | b'c' | b'f' | b'S' | b'H' | b'X');
+        if !ends_copy || self.skips || !self.awaits_copy() {
+            return Admits::Now;
+        }
+        let is_in_doubt = 0 < self.ignorable || self.queue.has_sync();
+        match (self.is_copy, self.copies_in) {
+            (true, true) if !self.has_probed => {
+                self.has_probed = true;
+                Admits::AfterProbe
+            }
+            (true, false) if !is_in_doubt && !self.may_copy_next => Admits::Now,
+            // The server keeps the answer to an extended query until then, that of a COPY whose data have ended as well.
+            (false, _) | (true, false) if !self.has_flushed => {
+                self.has_flushed = true;
+                Admits::AfterFlush
+            }
+            _ => Admits::Later,
+        }
+    }
+
+    /// Tells whether the barrier behind a COPY is under way, or is to be.
+    pub(crate) fn is_resolving(&self) -> bool {
+        matches!(self.queue.back(), Some(Expect::Barrier { .. } | Expect::BarrierSync { .. }))
+    }
+
+    /// Tells whether the client has to send another `Sync` than those that the COPY of an `Execute` has ignored.
+    pub(crate) fn owes_sync(&self) -> bool {
+        matches!(self.queue.front(), Some(Expect::Execute(_))) && !self.queue.has_sync()
+    }
+
+    /// Tells whether what is under way may be a COPY. Nothing but `Sync` and the end of data stands behind it.
+    fn awaits_copy(&self) -> bool {
+        self.may_copy && self.queue.iter().rev().any(|expect| matches!(expect, Expect::Execute(_) | Expect::Query(_)))
+    }
+
+    /// Tells whether an empty query was sent that ends a COPY.
+    pub(crate) fn has_probed(&self) -> bool {
+        self.has_probed
+    }
+
+    /// Writes the barrier, if it is to be sent. At the end of a message of the client.
+    pub(crate) fn put_barrier(&mut self, out: &mut BytesMut) {
+        if std::mem::take(&mut self.wants_barrier) {
+            message::put(out, b'S', |_| {});
+            message::about_statement(out, b'C', PREFIX.as_bytes());
+            message::put(out, b'S', |_| {});
+        }
+    }
+
+    /// An `Execute` or a query was sent that may begin a COPY.
+    pub(crate) fn push_copy(&mut self, expect: Expect) {
+        self.may_copy_next = self.is_copy;
+        self.may_copy = true;
+        self.push(expect);
+    }
+
+    /// The client has ended the data of a COPY, if there is one.
+    pub(crate) fn end_copy(&mut self) {
+        // A `Flush` that was read as part of the COPY was ignored.
+        self.has_flushed = false;
+        if self.copies_in {
+            self.copies_in = false;
+        } else {
+            self.push(Expect::CopyEnd);
+        }
+    }
+
+    /// A message was sent. Says whether the server will look at it.
+    pub(crate) fn push(&mut self, expect: Expect) -> bool {
+        self.has_flushed = false;
+        if matches!(expect, Expect::Sync) {
+            if self.copies_in {
+                self.ignorable += 1;
+                return false;
+            }
+            self.skips = false;
+        } else if self.skips || (matches!(expect, Expect::CopyEnd) && self.queue.is_empty()) {
+            return false;
+        }
+        self.queue.push_back(expect);
+        true
+    }
+
+    /// The next answer is the front's own.
+    pub(crate) fn take_own(&mut self) -> Option<Own> {
+        if !matches!(self.queue.front(), Some(Expect::Own(_))) {
+            return None;
+        }
+        let own = self.queue.pop_front();
+        self.pass_ends();
+        match own {
+            Some(Expect::Own(own)) => Some(own),
+            _ => None,
+        }
+    }
+
+    /// What a message means. `dropped` is told of what will not be answered any more.
+    pub(crate) fn answered(&mut self, reply: Reply, dropped: &mut impl FnMut(Expect)) -> Result<Means, Confused> {
+        match (reply, self.queue.front_mut()) {
+            (Reply::Parameter | Reply::Other, _) => Ok(Means::Pass),
+            (Reply::Ready, Some(Expect::Check { has_begun: true })) => self.pop(Means::OfCheck),
+            (Reply::Columns | Reply::Error, Some(Expect::Check { has_begun })) => {
+                *has_begun = true;
+                Ok(Means::OfCheck)
+            }
+            (Reply::Row | Reply::Executed, Some(Expect::Check { .. })) => Ok(Means::OfCheck),
+            (Reply::Ready, Some(Expect::Prelude)) => self.pop(Means::PreludeDone),
+            // One that fails is seen by who asked.
+            (Reply::Error, Some(Expect::Prelude)) => Ok(Means::Pass),
+            (_, Some(Expect::Prelude)) => Ok(Means::Swallow),
+            (Reply::Ready, Some(Expect::BeginFailed)) => self.pop(Means::Swallow),
+            (_, Some(Expect::BeginFailed)) => Ok(Means::Swallow),
+            (Reply::Error, Some(Expect::Begin)) => Ok(Means::Pass),
+            (Reply::Parsed | Reply::Bound, Some(Expect::Begin)) => Ok(Means::Swallow),
+            (Reply::Executed, Some(Expect::Begin)) => self.pop(Means::Swallow),
+            (Reply::Executed, Some(Expect::Settle)) => Ok(Means::Swallow),
+            (Reply::Ready, Some(Expect::Settle)) => self.pop(Means::Resolved { skips: false }),
+            (Reply::Error, Some(Expect::Barrier { .. })) => Ok(Means::Pass),
+            (Reply::Ready, Some(Expect::Barrier { own, is_ready })) => {
+                if let Some(left) = own.checked_sub(1) {
+                    *own = left;
+                    return Ok(Means::Swallow);
+                }
+                *is_ready = true;
+                Ok(Means::Ready)
+            }
+            // Of the empty query: its own `ReadyForQuery` follows.
+            (Reply::Executed, Some(Expect::Barrier { own, .. })) => {
+                *own += 1;
+                Ok(Means::Swallow)
+            }
+            (Reply::Closed, Some(&mut Expect::Barrier { is_ready, .. })) => {
+                self.replace_front(Expect::BarrierSync { skips: !is_ready });
+                Ok(Means::Swallow)
+            }
+            (Reply::Ready, Some(&mut Expect::BarrierSync { skips })) => {
+                self.skips = skips;
+                self.pop(Means::Resolved { skips })
+            }
+            (Reply::Error, _) => Ok(self.failed(dropped)),
+            (Reply::Row | Reply::CopyData, _) => Ok(Means::Pass),
+            (Reply::Parsed, Some(&mut Expect::Parse { statement, message })) => {
+                self.pop(Means::Parsed { statement, message })
+            }
+            (Reply::Bound, Some(Expect::Bind)) => self.pop(Means::Pass),
+            (Reply::Closed, Some(&mut Expect::Close { message })) => {
+                self.pop(if message == 0 { Means::Swallow } else { Means::Pass })
+            }
+            (Reply::Closed, Some(&mut Expect::Evicted(statement))) => self.pop(Means::Evicted(statement)),
+            (Reply::Parameters, Some(Expect::Parameters)) => {
+                self.replace_front(Expect::Columns);
+                Ok(Means::Pass)
+            }
+            (Reply::Columns | Reply::NoData, Some(Expect::Columns)) => self.pop(Means::Pass),
+            (Reply::Columns, Some(Expect::Query(_))) => Ok(Means::Pass),
+            (Reply::CopyIn, Some(Expect::Query(_) | Expect::Execute(_))) => {
+                (self.copies_in, self.is_copy, self.has_flushed) = (true, true, false);
+                // Those that were sent on the way are read as part of the COPY, and ignored.
+                while matches!(self.queue.second(), Some(Expect::Sync)) {
+                    self.queue.remove_second();
+                    self.ignorable += 1;
+                }
+                // Its data have all been sent before it had begun.
+                if matches!(self.queue.second(), Some(Expect::CopyEnd)) {
+                    self.queue.remove_second();
+                    self.copies_in = false;
+                }
+                Ok(Means::Pass)
+            }
+            (Reply::Executed, Some(&mut Expect::Query(message))) => {
+                self.forget_copy();
+                Ok(Means::Executed(message))
+            }
+            (Reply::Executed, Some(&mut Expect::Execute(message))) => {
+                self.forget_copy();
+                self.pop(Means::Executed(message))
+            }
+            (Reply::Ready, Some(Expect::Sync | Expect::Query(_) | Expect::Function)) => {
+                self.forget_copy();
+                self.pop(Means::Ready)
+            }
+            _ => Err(Confused),
+        }
+    }
+
+    /// The COPY has ended, or there was none.
+    fn forget_copy(&mut self) {
+        (self.copies_in, self.is_copy, self.ignorable) = (false, false, 0);
+        (self.has_probed, self.may_copy_next) = (false, false);
+    }
+
+    /// The empty query has ended a COPY, at a server that goes on after that (before PostgreSQL 14): the COPY has ignored every `Sync`
+    /// before.
+    pub(crate) fn was_unexpected(&mut self) {
+        (self.ignorable, self.has_probed) = (0, false);
+    }
+
+    fn pop(&mut self, means: Means) -> Result<Means, Confused> {
+        self.queue.pop_front();
+        self.pass_ends();
+        self.may_copy &= !self.queue.is_empty();
+        Ok(means)
+    }
+
+    /// What comes next has got on.
+    fn replace_front(&mut self, expect: Expect) {
+        if let Some(front) = self.queue.front_mut() {
+            *front = expect;
+        }
+    }
+
+    fn pass_ends(&mut self) {
+        while matches!(self.queue.front(), Some(Expect::CopyEnd)) {
+            self.queue.pop_front();
+        }
+    }
+
+    fn failed(&mut self, dropped: &mut impl FnMut(Expect)) -> Means {
+        let is_in_doubt = self.is_copy && (0 < self.ignorable || self.has_probed);
+        self.forget_copy();
+        if is_in_doubt {
+            // An extended query has ended; a simple one ends with a `ReadyForQuery` of its own.
+            let is_ready = matches!(self.queue.front(), Some(Expect::Query(_)));
+            self.queue.drain_from(usize::from(is_ready)).for_each(&mut *dropped);
+            self.queue.push_back(Expect::Barrier { own: 1, is_ready });
+            self.wants_barrier = true;
+            return Means::Pass;
+        }
+        // Without any, it is what the server says on its own account, before it ends the connection.
+        if !self.queue.front().is_some_and(Expect::is_extended) {
+            return Means::Pass;
+        }
+        self.skips = true;
+        while let Some(next) = self.queue.front() {
+            if matches!(next, Expect::Sync) {
+                self.skips = false;
+                break;
+            }
+            self.queue.pop_front().into_iter().for_each(&mut *dropped);
+        }
+        self.pass_ends();
+        Means::Pass
+    }
+}
+
+#[cfg(test)]
+mod tests;

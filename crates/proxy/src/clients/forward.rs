@@ -1,0 +1,510 @@
+//! From the client to the server.
+//!
+//! **Invariant:** each message that the server is sent has its entry in the queue of answers, in the same order. Of a message only
+//! names of prepared statements are ever changed. Data of a COPY pass as they come; all else is looked at when it is whole.
+
+use crate::clients::expect::{Admits, Expect, Own};
+use crate::clients::link::{Event, Hold, Link, Takes};
+use crate::clients::outcome::Act;
+use crate::clients::talk::Talk;
+use crate::servers::prepared::Missing;
+use crate::servers::target;
+use crate::statements::message;
+use crate::statements::portals::Portal;
+use crate::statements::scan::{Scan, scan, scan_known};
+use crate::statements::shared::{PREFIX, Statement, is_reserved, name_of};
+use bytes::Buf;
+use std::iter;
+use std::mem;
+use std::sync::Arc;
+use wire::conn::Conn;
+use wire::errors;
+use wire::frame::{self, HEAD};
+
+/// More is not forwarded before the server has taken some; nor with so many answers, among them the front's own, that the client has
+/// not taken.
+const ENOUGH: usize = 64 << 10;
+
+impl Link {
+    /// Takes messages from the client's input, as many as are there.
+    pub(crate) fn forward(&mut self, talk: &mut Talk) -> Result<(), Event> {
+        talk.needs = 0;
+        while self.taken.server.out.len() < ENOUGH && talk.conn.replies.out.len() < ENOUGH && !self.is_leaving {
+            if 0 < self.client_rest {
+                let count = self.client_rest.min(talk.conn.input.len());
+                if count == 0 {
+                    break;
+                }
+                self.pass(&mut talk.conn, count);
+                self.client_rest -= count;
+                if self.client_rest == 0 {
+                    self.expects.put_barrier(&mut self.taken.server.out);
+                }
+                continue;
+            }
+            let refused = |broken| Event::Refused(errors::broken(broken));
+            let Some((kind, length)) = frame::head(&talk.conn.input).map_err(refused)? else { break };
+            if self.expects.is_resolving() {
+                break;
+            }
+            if kind == b'd' {
+                if talk.message_max < length {
+                    return Err(refused(frame::Broken::TooLong(length)));
+                }
+                (self.client_rest, self.has_taken) = (HEAD + length, true);
+                continue;
+            }
+            let whole = frame::whole(&talk.conn.input, talk.message_max).map_err(refused)?;
+            let Some((kind, length)) = whole else {
+                talk.needs = HEAD + length;
+                break;
+            };
+            if self.must_wait(talk, kind, length) || !self.admits(kind) || self.must_settle(talk, kind, length) {
+                break;
+            }
+            self.has_taken = true;
+            self.message(talk, kind, length)?;
+        }
+        Ok(())
+    }
+
+    /// Whether what a message means hangs on answers that are still to come: what its name stands for, or whether there are
+    /// any names left. What is waited for comes without anything more from the client.
+    fn must_wait(&mut self, talk: &Talk, kind: u8, length: usize) -> bool {
+        if self.takes_statements == Takes::Sent {
+            if self.expects.is_empty() {
+                self.takes_statements = Takes::Nothing;
+            } else if matches!(kind, b'P' | b'B' | b'D' | b'C' | b'E' | b'Q' | b'F') && !self.expects.copies_in {
+                // All else has no names, and a COPY waits for it.
+                return true;
+            }
+        }
+        if talk.client.names.is_sure() {
+            return false;
+        }
+        let body = &talk.conn.input[HEAD..length];
+        let batch = self.taken.server.prepared.batch;
+        let name = match kind {
+            b'P' => message::text(body),
+            b'B' => message::text(body).and_then(|(_, rest)| message::text(rest)),
+            b'D' | b'C' => body.strip_prefix(b"S").and_then(message::text),
+            _ => None,
+        };
+        match name {
+            Some((b"", _)) => matches!(kind, b'B' | b'D') && talk.client.names.is_unnamed_unsure(batch),
+            Some((name, _)) => talk.client.names.is_unsure(name, batch),
+            None => false,
+        }
+    }
+
+    /// Whether a message is a command of the front's that waits until it is known how the transaction stands. A query ends what was
+    /// executed before it without a `Sync`, so the server is sent one in its place.
+    fn must_settle(&mut self, talk: &Talk, kind: u8, length: usize) -> bool {
+        let is_known = self.expects.is_empty() && !self.is_open_batch;
+        // What the server would ignore is none.
+        if kind != b'Q' || is_known || self.expects.skips() {
+            return false;
+        }
+        let body = &talk.conn.input[HEAD..length];
+        if !talk.client.is_command(body.strip_suffix(b"\0").unwrap_or(body)) {
+            return false;
+        }
+        if self.is_open_batch && !self.expects.is_settling() {
+            let server = &mut self.taken.server;
+            message::query(&mut server.out, "");
+            server.unnamed = (0, 0);
+            self.expects.push(Expect::Settle);
+        }
+        true
+    }
+
+    /// Tells whether a message may be sent while a COPY may be under way. What it waits for is brought about here.
+    fn admits(&mut self, kind: u8) -> bool {
+        let out = &mut self.taken.server.out;
+        match self.expects.admits(kind) {
+            Admits::Now => return true,
+            Admits::Later => {}
+            Admits::AfterFlush => message::put(out, b'H', |_| {}),
+            Admits::AfterProbe => message::query(out, ""),
+        }
+        false
+    }
+
+    /// The first bytes of the input, as they are.
+    fn pass(&mut self, conn: &mut Conn, count: usize) {
+        self.taken.server.out.extend_from_slice(&conn.input[..count]);
+        conn.input.advance(count);
+    }
+
+    /// One whole message.
+    fn message(&mut self, talk: &mut Talk, kind: u8, length: usize) -> Result<(), Event> {
+        if self.expects.skips() && !matches!(kind, b'S' | b'X' | b'p') {
+            // The server would ignore it.
+            talk.conn.input.advance(length);
+            return Ok(());
+        }
+        self.is_touched |= mem::take(&mut self.has_failed_check);
+        talk.client.message += 1;
+        talk.client.ask_for_unknown(kind, &mut talk.conn.input[HEAD..length]);
+        match kind {
+            b'Q' => return self.query(talk, length),
+            b'S' => {
+                self.pass(&mut talk.conn, length);
+                let is_read = self.expects.push(Expect::Sync);
+                if self.takes_statements == Takes::InBatch {
+                    self.takes_statements = Takes::Sent;
+                }
+                self.taken.server.prepared.next_batch();
+                self.is_open_batch &= !is_read;
+                return Ok(());
+            }
+            b'F' => {
+                self.outcome.sent(Act::States);
+                self.expects.push(Expect::Function);
+                // A function may set anything, and there is no text to say so.
+                (self.is_touched, self.is_skewed) = (true, true);
+                match message::set_by_call(&talk.conn.input[HEAD..length]) {
+                    Some(Some(name)) if name.contains('.') => {
+                        talk.client.customs.insert(name);
+                    }
+                    Some(None) => self.hold = Hold::Bound,
+                    Some(Some(_)) | None => {}
+                }
+                self.pass(&mut talk.conn, length);
+                return Ok(());
+            }
+            b'c' | b'f' => {
+                self.expects.end_copy();
+                self.pass(&mut talk.conn, length);
+                return Ok(());
+            }
+            b'X' => {
+                self.is_leaving = true;
+                return Ok(());
+            }
+            // `Flush` wants no `Sync`.
+            b'H' => {
+                self.pass(&mut talk.conn, length);
+                return Ok(());
+            }
+            b'P' | b'B' | b'D' | b'C' | b'E' => self.is_open_batch = true,
+            _ => return Err(Event::Refused(errors::unexpected(kind))),
+        }
+        if kind == b'E' {
+            self.execute(talk, length);
+            return Ok(());
+        }
+        let mut input = mem::take(&mut talk.conn.input);
+        let message = &input[..length];
+        match kind {
+            b'P' => self.parse(talk, message),
+            b'B' => self.bind(talk, message),
+            _ => self.about(talk, kind, message),
+        }
+        input.advance(length);
+        talk.conn.input = input;
+        Ok(())
+    }
+
+    fn execute(&mut self, talk: &mut Talk, length: usize) {
+        let number = talk.client.message;
+        let portal = message::text(&talk.conn.input[HEAD..length]).map_or(&b""[..], |(portal, _)| portal);
+        let portal = self.portals.get(portal);
+        self.outcome.sent(portal.act);
+        self.sets.extend(portal.served.clone().map(|served| (number, served)));
+        if portal.copies_in {
+            self.expects.push_copy(Expect::Execute(number));
+        } else {
+            self.expects.push(Expect::Execute(number));
+        }
+        self.count();
+        self.pass(&mut talk.conn, length);
+    }
+
+    /// What a text may do is noted.
+    pub(crate) fn note(&mut self, talk: &mut Talk, scan: &Scan) {
+        self.is_skewed |= scan.changes_settings();
+        self.is_touched |= scan.touches || (scan.lets_go && self.hold == Hold::Held);
+        if scan.binds {
+            self.hold = Hold::Bound;
+        }
+        if scan.takes_statements {
+            self.takes_statements = self.takes_statements.max(Takes::InBatch);
+        }
+        if scan.resets_all {
+            // The server does not know of what the front has set.
+            talk.client.priority.reset(self.status == b'T');
+        }
+        for name in &scan.customs {
+            if !talk.client.customs.contains(name) {
+                talk.client.customs.insert(name.clone());
+            }
+        }
+    }
+
+    /// Whether a text shows the target while only the server knows what it is: something was set of which it was not asked yet.
+    fn may_have_set_target(&self, text: &[u8]) -> bool {
+        self.is_touched && target::is_named_in(text)
+    }
+
+    /// One more statement.
+    fn count(&mut self) {
+        self.turn.iter_mut().for_each(|turn| turn.statements += 1);
+    }
+
+    fn query(&mut self, talk: &mut Talk, length: usize) -> Result<(), Event> {
+        let number = talk.client.message;
+        let body = &talk.conn.input[HEAD..length];
+        let text = body.strip_suffix(b"\0").unwrap_or(body);
+        // In a failed transaction the server says so.
+        if self.status != b'E'
+            && !self.may_have_set_target(text)
+            // One with a wrong value is a setting like any other to the server.
+            && let Some(Ok(answer)) = talk.client.command(text, self.status == b'T')
+        {
+            talk.conn.input.advance(length);
+            self.expects.push(Expect::Own(Own::Done(answer)));
+            self.answer_own(talk);
+            return Ok(());
+        }
+        let scan = scan(text);
+        self.outcome.sent(Act::of_query(text, &scan));
+        self.note(talk, &scan);
+        if scan.takes_statements {
+            self.takes_statements = Takes::Sent;
+        }
+        // The server forgets its unnamed statement, too.
+        talk.client.names.forget_unnamed(number, self.taken.server.prepared.batch);
+        self.taken.server.unnamed = (0, 0);
+        if scan.copies_in {
+            self.expects.push_copy(Expect::Query(number));
+        } else {
+            self.expects.push(Expect::Query(number));
+        }
+        talk.show_query(length);
+        self.count();
+        self.pass(&mut talk.conn, length);
+        Ok(())
+    }
+
+    fn parse(&mut self, talk: &mut Talk, message: &[u8]) {
+        let number = talk.client.message;
+        let unshared = Expect::Parse { statement: 0, message: number };
+        let Some((name, rest)) = message::text(&message[HEAD..]) else { return self.send(message, unshared) };
+        let text = message::text(rest).map_or(rest, |(text, _)| text);
+        let set = if self.may_have_set_target(text) { None } else { talk.client.served(text) };
+        let replaced = set.as_ref().map(|set| [&set.for_server(), &rest[text.len()..]].concat());
+        let rest = replaced.as_deref().unwrap_or(rest);
+        if name.is_empty() {
+            let scan = if set.is_some() { Scan::default() } else { scan_known(text) };
+            self.note(talk, &scan);
+            let may_share = set.is_none() && scan.is_plain() && !self.is_apart() && self.may_be_parsed();
+            let client = &mut talk.client;
+            client.names.set_unnamed(rest, scan, number, self.taken.server.prepared.batch);
+            client.names.unnamed.set = set;
+            let context = client.context();
+            if may_share && let Some(statement) = client.shared.statements.repeated(&context, rest) {
+                client.names.unnamed.shared = Some(Arc::clone(&statement));
+                self.share(talk, &statement, number);
+                return;
+            }
+            let server = &mut self.taken.server;
+            server.unnamed = (client.number, client.names.unnamed.number);
+            message::put(&mut server.out, b'P', |out| {
+                out.extend_from_slice(&[0]);
+                out.extend_from_slice(rest);
+            });
+            self.expects.push(unshared);
+            return;
+        }
+        if let Some(taken) = self.need(talk, name) {
+            // The server refuses the text, or else the name.
+            message::put(&mut self.taken.server.out, b'P', |out| {
+                for part in [taken.name.as_bytes(), b"\0", rest] {
+                    out.extend_from_slice(part);
+                }
+            });
+            self.expects.push(Expect::Refusal);
+            return;
+        }
+        let context = talk.client.context();
+        let statements = &talk.client.shared.statements;
+        let is_alone = self.is_apart() || scan_known(text).is_of_moment;
+        let statement = if is_alone { statements.alone(rest) } else { statements.of(&context, rest) };
+        let batch = self.taken.server.prepared.batch;
+        talk.client.names.insert(name, Arc::clone(&statement), set, (number, batch));
+        self.share(talk, &statement, number);
+    }
+
+    /// Whether the front may say that a statement is parsed: in a failed transaction the server has to say that it is not.
+    fn may_be_parsed(&self) -> bool {
+        self.status != b'E' && self.expects.is_one_batch()
+    }
+
+    /// The client's message of this number has parsed a shared statement.
+    fn share(&mut self, talk: &mut Talk, statement: &Statement, number: u64) {
+        match self.taken.server.prepared.want(statement.number) {
+            Missing::Nothing if self.may_be_parsed() => {
+                self.expects.push(Expect::Own(Own::Parsed(number)));
+                self.answer_own(talk);
+            }
+            Missing::Parse => self.bring(statement, Missing::Parse, number),
+            _ => self.bring(statement, Missing::CloseAndParse, number),
+        }
+    }
+
+    /// Sends a `Parse` of a shared statement; `message` is the client's, 0 if it has not asked.
+    fn bring(&mut self, statement: &Statement, missing: Missing, message: u64) {
+        let server = &mut self.taken.server;
+        if missing == Missing::CloseAndParse {
+            message::about_statement(&mut server.out, b'C', statement.name.as_bytes());
+            self.expects.push(Expect::Close { message: 0 });
+        }
+        message::put(&mut server.out, b'P', |out| {
+            out.extend_from_slice(statement.name.as_bytes());
+            out.extend_from_slice(&[0]);
+            out.extend_from_slice(&statement.body);
+        });
+        self.expects.push(Expect::Parse { statement: statement.number, message });
+        // There are many too many where the server has ignored what was to close them.
+        for oldest in iter::from_fn(|| server.prepared.evict()).take(2) {
+            message::about_statement(&mut server.out, b'C', name_of(oldest).as_bytes());
+            self.expects.push(Expect::Evicted(oldest));
+        }
+    }
+
+    /// The client's statement of this name is on the connection when what follows arrives.
+    fn need(&mut self, talk: &mut Talk, name: &[u8]) -> Option<Arc<Statement>> {
+        let names = &talk.client.names;
+        let shared = if name.is_empty() { names.unnamed.shared.as_ref() } else { names.get(name) };
+        let shared = shared.map(Arc::clone);
+        if name.is_empty() && shared.is_none() {
+            let client = &mut talk.client;
+            let own = (client.number, client.names.unnamed.number);
+            if self.taken.server.unnamed != own {
+                let server = &mut self.taken.server;
+                server.unnamed = own;
+                if client.names.unnamed.body.is_empty() {
+                    // Another client's may be there.
+                    message::about_statement(&mut server.out, b'C', b"");
+                    self.expects.push(Expect::Close { message: 0 });
+                } else {
+                    message::put(&mut server.out, b'P', |out| {
+                        out.extend_from_slice(&[0]);
+                        out.extend_from_slice(&client.names.unnamed.body);
+                    });
+                    self.expects.push(Expect::Parse { statement: 0, message: 0 });
+                }
+            }
+            return None;
+        }
+        // One that the client has not named by the protocol is for the server to find.
+        let statement = shared?;
+        match self.taken.server.prepared.want(statement.number) {
+            Missing::Nothing => {}
+            missing => {
+                self.brings_skewed |= self.is_apart();
+                self.bring(&statement, missing, 0);
+            }
+        }
+        Some(statement)
+    }
+
+    fn bind(&mut self, talk: &mut Talk, message: &[u8]) {
+        let body = &message[HEAD..];
+        let Some((portal, rest)) = message::text(body) else { return self.send(message, Expect::Bind) };
+        let Some((name, rest)) = message::text(rest) else { return self.send(message, Expect::Bind) };
+        talk.show_statement(name);
+        let served = talk.client.names.set_of(name).cloned();
+        match self.need(talk, name) {
+            Some(statement) => {
+                let (act, copies_in) = (Act::of_statement(&statement.body, &statement.scan), statement.scan.copies_in);
+                self.portals.bind(portal, Portal { act, copies_in, served });
+                self.note(talk, &statement.scan);
+                message::put(&mut self.taken.server.out, b'B', |out| {
+                    for part in [portal, b"\0", statement.name.as_bytes(), b"\0", rest] {
+                        out.extend_from_slice(part);
+                    }
+                });
+                self.expects.push(Expect::Bind);
+            }
+            None => {
+                // What only the server knows may be anything.
+                let (mut act, mut copies_in) = (Act::Mixes, false);
+                if name.is_empty() {
+                    let scan = mem::take(&mut talk.client.names.unnamed.scan);
+                    self.note(talk, &scan);
+                    (act, copies_in) = (Act::of_statement(&talk.client.names.unnamed.body, &scan), scan.copies_in);
+                    talk.client.names.unnamed.scan = scan;
+                }
+                self.portals.bind(portal, Portal { act, copies_in, served });
+                if is_reserved(name) {
+                    return self.send_of(b'B', &[portal, b"\0"], name, rest, Expect::Bind);
+                }
+                self.send(message, Expect::Bind);
+            }
+        }
+    }
+
+    /// `Describe` and `Close`.
+    fn about(&mut self, talk: &mut Talk, kind: u8, message: &[u8]) {
+        let is_close = kind == b'C';
+        let (target, rest) = message[HEAD..].split_first().unwrap_or((&0, &[]));
+        let expect = match (is_close, target) {
+            (true, _) => Expect::Close { message: talk.client.message },
+            (false, b'S') => Expect::Parameters,
+            (false, _) => Expect::Columns,
+        };
+        let Some((name, _)) = message::text(rest) else { return self.send(message, expect) };
+        if *target != b'S' {
+            if is_close {
+                self.portals.close(name);
+            }
+            return self.send(message, expect);
+        }
+        if is_close {
+            if name.is_empty() {
+                talk.client.names.forget_unnamed(talk.client.message, self.taken.server.prepared.batch);
+                self.taken.server.unnamed = (0, 0);
+            } else if talk.client.names.close(name, talk.client.message, self.taken.server.prepared.batch) {
+                // The connection keeps it for others.
+                self.expects.push(Expect::Own(Own::Closed(talk.client.message)));
+                return self.answer_own(talk);
+            } else if is_reserved(name) {
+                return self.send_of(kind, &[b"S"], name, b"", expect);
+            }
+            return self.send(message, expect);
+        }
+        match self.need(talk, name) {
+            Some(statement) => {
+                message::about_statement(&mut self.taken.server.out, kind, statement.name.as_bytes());
+                self.expects.push(expect);
+            }
+            None if is_reserved(name) => self.send_of(kind, &[b"S"], name, b"", expect),
+            None => self.send(message, expect),
+        }
+    }
+
+    /// Sends a message about a statement that there is not, with a name like the front's own: under another one, which there is not
+    /// either.
+    fn send_of(&mut self, kind: u8, before: &[&[u8]], name: &[u8], rest: &[u8], expect: Expect) {
+        message::put(&mut self.taken.server.out, kind, |out| {
+            for part in before.iter().copied().chain([PREFIX.as_bytes(), name, b"\0", rest]) {
+                out.extend_from_slice(part);
+            }
+        });
+        self.expects.push(expect);
+    }
+
+    fn send(&mut self, message: &[u8], expect: Expect) {
+        self.taken.server.out.extend_from_slice(message);
+        self.expects.push(expect);
+    }
+
+    /// Makes the server fail, so that its transaction does.
+    pub(crate) fn provoke(&mut self) {
+        // Numbers begin with 1, so nobody has this one.
+        message::about_statement(&mut self.taken.server.out, b'D', PREFIX.as_bytes());
+        self.expects.push(Expect::Refusal);
+    }
+}

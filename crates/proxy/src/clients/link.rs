@@ -1,0 +1,491 @@
+//! A client with a server connection: bytes go both ways until the transaction has ended.
+//!
+//! **Invariant:** nobody waits for the one side with the other unheard: what one does not take holds up what the other sends,
+//! and no more. At most one read's worth of a result is held here. The link ends when all that was sent is answered, no
+//! transaction is open, and nothing holds the client to the connection.
+
+use crate::clients::block::{self, Block};
+use crate::clients::check::{self, Found};
+use crate::clients::expect::{Expect, Expects};
+use crate::clients::outcome::{Act, Outcome};
+use crate::clients::priority::Served;
+use crate::clients::talk::Talk;
+use crate::clients::turn::Turn;
+use crate::servers::params::Params;
+use crate::servers::pool::Taken;
+use crate::statements::message;
+use crate::statements::portals::Portals;
+use crate::statements::resets::Reset;
+use crate::statements::session_settings::{self, Settings};
+use statement::SqlError;
+use std::collections::VecDeque;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+use tokio::io::AsyncReadExt;
+use wire::conn::write;
+use wire::wait::Gone;
+
+/// Answers that a client has not taken yet: with more, the server is not read.
+const ANSWERS: usize = 16 << 10;
+/// Questions that a server has not taken yet: with more, the client is not read.
+const QUESTIONS: usize = 64 << 10;
+/// So often a link that does not come to rest goes round before others of its thread have their turn.
+const ROUNDS: usize = 8;
+/// Room for one read of a client.
+const CLIENT_READ: usize = 8 << 10;
+
+/// What holds a client to its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Hold {
+    /// Nothing.
+    Free,
+    /// Something that the server has named.
+    Held,
+    /// Something that the server cannot be asked for.
+    Bound,
+}
+
+/// Why a link does not go on by itself.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// It has ended: the connection is as in the pool.
+    Done,
+    /// The transaction has waited for its client, who speaks again.
+    Speaks,
+    /// The client has taken nothing of its answers for a while, and takes them again.
+    Reads,
+    /// The client has said good-bye.
+    Left,
+    /// There is no client any more, or there must not be.
+    Gone(Gone),
+    /// The client has broken the protocol, or its settings cannot be made.
+    Refused(SqlError),
+    /// Settings that another client has left have kept those of this one from being made. Nothing of it was sent.
+    Again,
+    /// The server has closed the connection, or does not speak the protocol.
+    ServerGone,
+}
+
+/// Whether something was sent that may take prepared statements away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Takes {
+    Nothing,
+    /// In a batch whose `Sync` is still to come.
+    InBatch,
+    /// It will be answered.
+    Sent,
+}
+
+pub(crate) struct Link {
+    pub(crate) taken: Taken,
+    /// None while nothing but what it holds keeps a client to its connection.
+    pub(crate) turn: Option<Turn>,
+    pub(crate) expects: Expects,
+    /// The server's transaction: `I`, `T` or `E`.
+    pub(crate) status: u8,
+    /// Whether something was sent that wants a `Sync`.
+    pub(crate) is_open_batch: bool,
+    /// True if a message of the client was taken: one stands in its input when the link begins, and may have to wait for the prelude.
+    pub(crate) has_taken: bool,
+    /// What is still to come of a message of the client; of one of the server.
+    pub(crate) client_rest: usize,
+    pub(crate) server_rest: usize,
+    /// Whether the session may have been left different.
+    pub(crate) is_touched: bool,
+    /// Whether the connection has the settings that it is said to have: not before the prelude was answered, and not if it failed.
+    pub(crate) has_settings: bool,
+    /// Rule when the server is asked for state that no text has named, and a mark that it was since the transaction began.
+    reset: Reset,
+    is_checked: bool,
+    /// Parameters that the server had reported when the session's settings were known.
+    pub(crate) params: Arc<Params>,
+    /// Whether texts may be parsed under other settings than the client is known to have; and whether a statement that others may have
+    /// was brought here under such, or beside temporary objects.
+    pub(crate) is_skewed: bool,
+    pub(crate) brings_skewed: bool,
+    pub(crate) hold: Hold,
+    /// True if the session may have temporary objects since its last transactions: what a text means hangs on them.
+    pub(crate) has_temporary: bool,
+    /// What is known of the transaction if the connection is lost now.
+    pub(crate) outcome: Outcome,
+    pub(crate) portals: Portals,
+    /// Statements of the front's own that are to be executed, by the client's messages, in their order.
+    pub(crate) sets: VecDeque<(u64, Served)>,
+    /// The check under way.
+    pub(crate) check: Option<Found>,
+    /// Whether the last check was not answered.
+    pub(crate) has_failed_check: bool,
+    /// Checks in a row that were cancelled.
+    cancelled_checks: u8,
+    pub(crate) takes_statements: Takes,
+    /// Whether nothing may follow the prelude before it is answered.
+    pub(crate) is_careful: bool,
+    /// True if the connection came with a `statement_timeout`: of another client, or of its role.
+    pub(crate) has_deadline: bool,
+    /// Whether the slot was told that the transaction waits.
+    pub(crate) is_idle: bool,
+    /// True if the slot was told that the client takes nothing of its answers. Nothing more is sent to the server before it does.
+    pub(crate) is_unread: bool,
+    /// Whether the client has said good-bye, and is still to be answered.
+    pub(crate) is_leaving: bool,
+    /// Whether something of the transaction has failed.
+    pub(crate) has_failed: bool,
+    /// Whether something has since the server was last ready.
+    pub(crate) has_batch_failed: bool,
+    /// Whether something was rolled back since then.
+    pub(crate) has_rolled_back: bool,
+    /// Whether the server has said its last words.
+    pub(crate) is_told: bool,
+    /// Whether all that the client is to be sent are answers of the front's own that the server's follow: they go together, as a
+    /// server sends what it has at the end of a batch.
+    pub(crate) holds_answers: bool,
+    server_flushes: bool,
+}
+
+impl Link {
+    /// The transaction has ended, and its client keeps the connection.
+    pub(crate) fn leave_door(&mut self) {
+        if let Some(place) = self.turn.as_mut().and_then(Turn::keep) {
+            self.taken.place = Some(place);
+        }
+        let has_failed = std::mem::take(&mut self.has_failed);
+        match self.turn.take() {
+            Some(turn) if !has_failed => turn.done(Instant::now()),
+            turn => drop(turn),
+        }
+    }
+
+    /// Begins. What the connection has of others' settings is changed in front of the client's first message.
+    pub(crate) fn new(mut taken: Taken, turn: Turn, talk: &mut Talk) -> Link {
+        let expects = std::mem::take(&mut taken.server.expects).anew();
+        let params = Arc::clone(&taken.server.params);
+        // A connection that was made since rules were read again is used by these.
+        talk.client.learn();
+        let reset = talk.client.reset;
+        let mut link = Link {
+            taken,
+            turn: None,
+            expects,
+            status: b'I',
+            is_open_batch: false,
+            has_taken: false,
+            client_rest: 0,
+            server_rest: 0,
+            is_touched: false,
+            has_settings: true,
+            reset,
+            is_checked: false,
+            params,
+            is_skewed: false,
+            brings_skewed: false,
+            hold: Hold::Free,
+            has_temporary: false,
+            outcome: Outcome::default(),
+            portals: Portals::default(),
+            sets: VecDeque::new(),
+            check: None,
+            has_failed_check: false,
+            cancelled_checks: 0,
+            takes_statements: Takes::Nothing,
+            is_careful: false,
+            has_deadline: false,
+            is_idle: false,
+            is_unread: false,
+            is_leaving: false,
+            has_failed: false,
+            has_batch_failed: false,
+            has_rolled_back: false,
+            is_told: false,
+            holds_answers: false,
+            server_flushes: false,
+        };
+        link.taken.server.taken_by(talk.seen.pid(), turn.begun());
+        link.begin(turn, talk);
+        let server = &mut link.taken.server;
+        server.prepared.next_batch();
+        let wanted = &talk.client.settings;
+        let is_reset = reset == Reset::Always;
+        if is_reset || (!Arc::ptr_eq(&server.settings, wanted) && server.settings != *wanted) {
+            let (mut change, is_careful) = match is_reset {
+                true => wanted.change_from(&Settings::default()),
+                false => wanted.change_from(&server.settings),
+            };
+            if is_reset {
+                change.insert_str(0, session_settings::RESET);
+            }
+            let limit = server.settings.has_deadline();
+            link.has_deadline = limit.unwrap_or_else(|| talk.client.pool.consent.has_deadline());
+            if link.has_deadline {
+                change.insert_str(0, session_settings::WITHOUT_DEADLINE);
+            }
+            message::query(&mut server.out, &change);
+            server.unnamed = (0, 0);
+            link.expects.push(Expect::Prelude);
+            link.has_settings = false;
+            link.is_careful = is_careful || link.has_deadline;
+        } else {
+            Params::tell(&mut server.params, &mut talk.client.told, &mut talk.conn.replies.out);
+        }
+        server.settings = Arc::clone(wanted);
+        if !link.is_careful {
+            link.open_block(talk);
+        }
+        // Until what was sent for it is answered, a cancel would hit that.
+        if link.expects.is_empty() {
+            talk.client.reach.works(&link.taken.server.line);
+        }
+        link
+    }
+
+    /// The client's BEGIN goes before its first message, and so does what has failed in its block.
+    pub(crate) fn open_block(&mut self, talk: &mut Talk) {
+        let server = &mut self.taken.server;
+        let (text, is_query) = match std::mem::take(&mut talk.block) {
+            Block::Closed => return,
+            Block::Begun { text, is_query, .. } => (text, is_query),
+            Block::Failed { text } => {
+                block::open_failed(&mut server.out, &text);
+                server.unnamed = (0, 0);
+                self.expects.push(Expect::BeginFailed);
+                self.outcome.sent(Act::Begins);
+                (self.status, self.has_failed) = (b'E', true);
+                return;
+            }
+        };
+        block::open(&mut server.out, &text);
+        server.unnamed = (0, 0);
+        self.expects.push(Expect::Begin);
+        // A query takes the portal away by itself.
+        if is_query && talk.conn.input.first() != Some(&b'Q') {
+            message::put(&mut server.out, b'C', |out| out.extend_from_slice(b"P\0"));
+            self.expects.push(Expect::Close { message: 0 });
+        }
+        self.outcome.sent(Act::Begins);
+        self.status = b'T';
+        self.turn.iter_mut().for_each(|turn| turn.statements += 1);
+    }
+
+    /// A transaction begins there.
+    pub(crate) fn begin(&mut self, turn: Turn, talk: &mut Talk) {
+        let (client, server) = (&mut talk.client, &mut self.taken.server);
+        turn.cancel_by(|| Arc::new(client.reach.once()));
+        client.targets.begun();
+        self.is_checked = false;
+        client.shared.internal.begins(server, turn.class());
+        server.works_for(turn.ticket());
+        self.turn = Some(turn);
+    }
+
+    /// Goes on as far as both sides let it.
+    pub(crate) fn poll(&mut self, talk: &mut Talk, cx: &mut Context<'_>) -> Poll<Event> {
+        // Whoever has nothing to say is not asked again: its stream wakes the task.
+        let (mut server_rests, mut client_rests) = (false, false);
+        for round in 1.. {
+            let mut has_moved = false;
+            let listens = self.check.is_none() && !self.is_careful && !self.is_leaving && !self.is_unread;
+            if listens && !talk.conn.input.is_empty() {
+                if self.is_idle {
+                    if self.expects.copies_in || 0 < self.client_rest || talk.has_spoken() {
+                        return Poll::Ready(Event::Speaks);
+                    }
+                } else if let Err(event) = self.forward(talk) {
+                    return Poll::Ready(event);
+                }
+            }
+            if !self.taken.server.out.is_empty() || self.server_flushes {
+                let server = &mut self.taken.server;
+                let there = server.out.len();
+                let written = write(&mut server.io, &mut server.out, &mut self.server_flushes, cx);
+                server.is_sent(there - server.out.len());
+                match written {
+                    Poll::Ready(Ok(())) => has_moved = true,
+                    // What it has said before is still to be read.
+                    Poll::Ready(Err(_)) => server.out.clear(),
+                    Poll::Pending => {}
+                }
+            }
+            if !server_rests && talk.conn.replies.out.len() < ANSWERS {
+                let server = &mut self.taken.server;
+                if let Err(gone) = server.make_room() {
+                    return Poll::Ready(Event::Gone(gone));
+                }
+                match pin!(server.io.read_buf(&mut server.inbox)).poll(cx) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Event::ServerGone),
+                    Poll::Ready(Ok(_)) => {
+                        has_moved = true;
+                        if let Err(event) = self.backward(talk) {
+                            return Poll::Ready(event);
+                        }
+                        self.holds_answers = false;
+                    }
+                    Poll::Pending => server_rests = true,
+                }
+            }
+            // What it would have to say first does not come any more.
+            if self.is_leaving && (self.expects.is_empty() || self.expects.copies_in || self.is_open_batch) {
+                return Poll::Ready(Event::Left);
+            }
+            if self.is_settled() {
+                self.is_touched |= self.check.is_none() && self.is_unexplained();
+                if self.is_touched && self.check.is_none() {
+                    self.begin_check(talk);
+                    has_moved = true;
+                } else if self.check.is_none() && self.hold == Hold::Free {
+                    return Poll::Ready(Event::Done);
+                } else if self.check.is_none() {
+                    // The connection is the client's, but nobody at the door has to wait for that.
+                    self.leave_door();
+                    self.is_idle = true;
+                }
+            }
+            self.holds_answers &= !self.expects.is_empty() && talk.conn.replies.out.len() < ANSWERS;
+            if (!talk.conn.replies.out.is_empty() && !self.holds_answers) || talk.conn.flushes {
+                match talk.conn.poll_send(cx) {
+                    Poll::Ready(Ok(())) => has_moved = true,
+                    Poll::Ready(Err(gone)) => return Poll::Ready(Event::Gone(gone)),
+                    Poll::Pending => {}
+                }
+            }
+            // The server is read again from here on.
+            if self.is_unread && talk.conn.replies.out.len() < ANSWERS {
+                return Poll::Ready(Event::Reads);
+            }
+            if !self.is_leaving
+                && !client_rests
+                && talk.conn.input.len() < QUESTIONS + talk.needs
+                && self.taken.server.out.len() < QUESTIONS
+            {
+                if let Err(gone) = talk.conn.make_room(CLIENT_READ) {
+                    return Poll::Ready(Event::Gone(gone));
+                }
+                match pin!(talk.conn.io.read_buf(&mut talk.conn.input)).poll(cx) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Event::Gone(Gone::Client)),
+                    Poll::Ready(Ok(_)) => has_moved = true,
+                    Poll::Pending => client_rests = true,
+                }
+            }
+            if !has_moved && self.waits_for_client() {
+                self.rest();
+            } else if !has_moved && talk.conn.is_stalled() && ANSWERS <= talk.conn.replies.out.len() {
+                self.lend();
+            }
+            if !has_moved || round == ROUNDS {
+                if Pin::new(talk.conn.ending()).poll(cx).is_ready() {
+                    return Poll::Ready(Event::Gone(Gone::Server));
+                }
+                if has_moved {
+                    cx.waker().wake_by_ref();
+                }
+                break;
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Whether all is answered, and nothing is open. What the client is still to be sent does not count.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.status == b'I'
+            && self.has_taken
+            && self.expects.is_empty()
+            && !self.is_open_batch
+            && self.client_rest == 0
+            && self.server_rest == 0
+            && self.taken.server.inbox.is_empty()
+            && self.taken.server.out.is_empty()
+            && !self.server_flushes
+    }
+
+    /// Tells whether the server can do nothing before the client says more.
+    fn waits_for_client(&self) -> bool {
+        let is_sent = self.taken.server.out.is_empty() && !self.server_flushes;
+        let is_asked = self.expects.copies_in || (self.is_open_batch && self.expects.is_empty());
+        is_asked && is_sent && self.check.is_none() && !self.is_leaving
+    }
+
+    /// The transaction waits for its client: others may have its slot.
+    pub(crate) fn rest(&mut self) {
+        if !std::mem::replace(&mut self.is_idle, true) {
+            self.turn.iter_mut().for_each(Turn::idle);
+        }
+    }
+
+    /// The client takes nothing of its answers, so that the server is not read, and waits in its turn: others may have the slot. A
+    /// server that has room left for what it says may go on meanwhile, which is bounded by that.
+    fn lend(&mut self) {
+        if !self.is_idle
+            && !self.is_unread
+            && let Some(turn) = &mut self.turn
+        {
+            turn.unread();
+            self.is_unread = true;
+        }
+    }
+
+    /// Tells whether something may be there that no text has said.
+    pub(crate) fn is_unexplained(&self) -> bool {
+        let params = &self.taken.server.params;
+        let are_others = || !Arc::ptr_eq(&self.params, params) && self.params != *params;
+        match self.reset {
+            Reset::Never => false,
+            Reset::Unexplained => are_others(),
+            Reset::Always => !self.is_checked || are_others(),
+        }
+    }
+
+    fn begin_check(&mut self, talk: &mut Talk) {
+        (self.is_touched, self.is_checked) = (false, true);
+        let server = &mut self.taken.server;
+        let named = server.settings.iter().map(|(name, _)| name).filter(|name| name.contains('.'));
+        let named = named.filter(|name| !talk.client.customs.contains(*name));
+        let customs = talk.client.customs.iter().map(String::as_str).chain(named);
+        let customs = customs.filter(|name| !check::OWN.contains(name)).chain(check::OWN);
+        message::query(&mut server.out, &check::question(customs));
+        server.unnamed = (0, 0);
+        self.expects.push(Expect::Check { has_begun: false });
+        self.check = Some(Found::default());
+    }
+
+    /// Whether what is parsed now may mean something else to other clients under the same settings.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.is_skewed || self.has_temporary
+    }
+
+    /// The session has the settings that its client is known to have.
+    pub(crate) fn settings_are_known(&mut self) {
+        self.is_skewed = false;
+        if std::mem::take(&mut self.brings_skewed) {
+            self.taken.server.prepared.doubt_all();
+        }
+    }
+
+    /// The check has ended.
+    pub(crate) fn end_check(&mut self, talk: &mut Talk) {
+        let Some(Found { settings, holds, has_temporary, failed, is_cancelled }) = self.check.take() else { return };
+        self.params = Arc::clone(&self.taken.server.params);
+        if is_cancelled && self.cancelled_checks < check::TRIES {
+            self.cancelled_checks += 1;
+            return self.begin_check(talk);
+        }
+        self.cancelled_checks = 0;
+        if failed {
+            // It is asked again after the next transaction.
+            self.has_failed_check = true;
+            self.hold = self.hold.max(Hold::Held);
+            self.has_temporary = true;
+            return;
+        }
+        let had = Arc::clone(&self.taken.server.settings);
+        if *talk.client.settings != settings || *had != settings {
+            let settings = Arc::new(settings);
+            talk.client.follow(&had, &settings);
+            self.taken.server.settings = settings;
+        }
+        self.settings_are_known();
+        self.has_temporary = has_temporary;
+        if self.hold != Hold::Bound {
+            self.hold = if holds { Hold::Held } else { Hold::Free };
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Whom a client that has proved who it is speaks to: servers, or the front itself.
+//!
+//! **Invariant:** the administration database needs no server, and no place at the door.
+
+use crate::admin::Admin;
+use crate::clients::client::Client;
+use crate::clients::talk;
+use server::front::{self, Site};
+use std::borrow::Cow;
+use std::sync::Arc;
+use wire::Cancel;
+use wire::conn::Conn;
+
+/// See the module.
+pub struct Opened(pub(crate) Whom);
+
+pub(crate) enum Whom {
+    Servers(Box<Client>),
+    Admin(Admin),
+}
+
+/// There is nothing to cancel but waits, which hear of it elsewhere.
+struct Nothing;
+
+impl Cancel for Nothing {
+    fn cancel(&self) {}
+}
+
+impl front::Opened for Opened {
+    fn canceller(&self) -> Arc<dyn Cancel> {
+        match &self.0 {
+            Whom::Servers(client) => client.canceller(),
+            Whom::Admin(_) => Arc::new(Nothing),
+        }
+    }
+
+    fn take_reports(&mut self) -> Vec<(Cow<'static, str>, String)> {
+        match &self.0 {
+            Whom::Servers(client) => {
+                client.told.iter().map(|(name, value)| (name.to_owned().into(), value.to_owned())).collect()
+            }
+            Whom::Admin(admin) => admin.reports(),
+        }
+    }
+
+    async fn serve(self, mut conn: Conn, site: Site) {
+        if let Err(error) = conn.settle() {
+            tracing::warn!(%error, "a client could not be taken over by its thread");
+            site.stats.leave(&site.seen);
+            return;
+        }
+        match self.0 {
+            Whom::Servers(client) => talk::serve(*client, conn, site).await,
+            Whom::Admin(admin) => admin.serve(conn, site).await,
+        }
+    }
+}

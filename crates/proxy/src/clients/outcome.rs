@@ -1,0 +1,192 @@
+//! What is known of a transaction whose connection was lost before all was answered.
+//!
+//! **Invariant:** a client is told that its transaction was rolled back only if nothing was sent that could have committed it: a
+//! COMMIT, or any statement outside of a block that may write, which commits by itself. In doubt the outcome is not known: whoever tries again
+//! what may have been done does it twice.
+
+use crate::statements::scan::{Scan, contains, skip_blanks};
+use statement::{SqlError, SqlState};
+
+/// What a text does to the block of a transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// It begins one, and does nothing else.
+    Begins,
+    /// It ends one without committing it, and does nothing else.
+    RollsBack,
+    Commits,
+    /// One statement or several that change nothing.
+    Reads,
+    /// A statement.
+    #[default]
+    States,
+    /// Several, some of which may end blocks.
+    Mixes,
+}
+
+impl Act {
+    /// Of a simple query, which may have several statements.
+    pub(crate) fn of_query(text: &[u8], scan: &Scan) -> Act {
+        let several = text.iter().position(|&byte| byte == b';').is_some_and(|at| {
+            let rest = skip_blanks(text, at + 1);
+            rest < text.len()
+        });
+        match Act::of_statement(text, scan) {
+            act @ (Act::Commits | Act::Reads) => act,
+            act if !several => act,
+            Act::States if !contains(text, b"rollback") && !contains(text, b"abort") => Act::States,
+            _ => Act::Mixes,
+        }
+    }
+
+    /// Of a statement that was prepared: there is but one in it.
+    pub(crate) fn of_statement(text: &[u8], scan: &Scan) -> Act {
+        if scan.commits {
+            return Act::Commits;
+        }
+        let text = &text[skip_blanks(text, 0)..];
+        let length = text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+        let is = |own: &[u8]| text[..length].eq_ignore_ascii_case(own);
+        match text.first().map(u8::to_ascii_lowercase) {
+            Some(b'b') if is(b"begin") => Act::Begins,
+            Some(b's') if is(b"start") => Act::Begins,
+            Some(b'r') if is(b"rollback") => Act::of_rollback(text, length),
+            Some(b'a') if is(b"abort") => Act::of_rollback(text, length),
+            _ if scan.reads => Act::Reads,
+            _ => Act::States,
+        }
+    }
+
+    /// Of a ROLLBACK, whose first word ends there.
+    fn of_rollback(text: &[u8], mut at: usize) -> Act {
+        loop {
+            at = skip_blanks(text, at);
+            let length = text[at..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+            let is = |own: &[u8]| text[at..at + length].eq_ignore_ascii_case(own);
+            return match text.get(at) {
+                None | Some(b';' | 0) => Act::RollsBack,
+                _ if is(b"work") || is(b"transaction") => {
+                    at += length;
+                    continue;
+                }
+                // ROLLBACK TO stays inside, ROLLBACK PREPARED is about another one.
+                _ if is(b"to") || is(b"prepared") => Act::States,
+                // AND CHAIN, for instance.
+                _ => Act::Mixes,
+            };
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Whether what is sent next is inside a block, as far as is known.
+    is_in_block: bool,
+    /// What may have been committed.
+    doubt: Option<Doubt>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Doubt {
+    /// A statement outside of a block.
+    Statement,
+    Commit,
+}
+
+impl Outcome {
+    /// This is sent to be run.
+    pub(crate) fn sent(&mut self, act: Act) {
+        match act {
+            Act::Begins => self.is_in_block = true,
+            Act::RollsBack => self.is_in_block = false,
+            Act::Commits => {
+                self.doubt = Some(Doubt::Commit);
+                self.is_in_block = false;
+            }
+            Act::Reads => {}
+            Act::States if self.is_in_block => {}
+            Act::States => self.doubt = self.doubt.max(Some(Doubt::Statement)),
+            Act::Mixes => {
+                self.doubt = self.doubt.max(Some(Doubt::Statement));
+                self.is_in_block = false;
+            }
+        }
+    }
+
+    /// Something has failed: what was sent behind it may have been ignored, a BEGIN for instance.
+    pub(crate) fn has_failed(&mut self) {
+        if self.is_in_block {
+            self.sent(Act::Mixes);
+        }
+    }
+
+    /// All that was sent is answered.
+    pub(crate) fn settled(&mut self, is_in_block: bool) {
+        *self = Outcome { is_in_block, doubt: None };
+    }
+
+    /// What the client is told if nobody can say whether its transaction has been committed.
+    pub(crate) fn unknown(&self) -> Option<SqlError> {
+        let (message, detail) = match self.doubt? {
+            Doubt::Commit => (
+                "the connection to the server was lost during COMMIT",
+                "Whether the transaction has been committed is not known.",
+            ),
+            Doubt::Statement => (
+                "the connection to the server was lost during a statement that commits by itself",
+                "Whether it has taken effect is not known.",
+            ),
+        };
+        let error = SqlError::new(SqlState("08007"), message).detail(detail);
+        Some(error.hint("Look for its effects before you run it again."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statements::scan::scan;
+
+    fn doubt(texts: &[&str]) -> Option<Doubt> {
+        let mut outcome = Outcome::default();
+        texts.iter().for_each(|text| outcome.sent(Act::of_query(text.as_bytes(), &scan(text.as_bytes()))));
+        outcome.doubt
+    }
+
+    #[test]
+    fn what_may_have_committed_is_in_doubt() {
+        let (statement, commit) = (Some(Doubt::Statement), Some(Doubt::Commit));
+        assert_eq!(doubt(&["insert into t values (1)"]), statement);
+        assert_eq!(doubt(&["begin", "insert into t values (1)", "savepoint a", "rollback to a", "select 1;"]), None);
+        assert_eq!(doubt(&["/* x */ START TRANSACTION;", "insert into t values (1); insert into t values (2)"]), None);
+        assert_eq!(doubt(&["begin", "insert into t values (1)", "end"]), commit);
+        assert_eq!(doubt(&["begin", "rollback"]), None);
+        assert_eq!(doubt(&["begin", "rollback", "insert into t values (1)"]), statement);
+        assert_eq!(doubt(&["begin", "ROLLBACK work /*app='to store'*/;", "insert into t values (1)"]), statement);
+        assert_eq!(doubt(&["begin", "abort and chain", "insert into t values (1)"]), statement);
+        assert_eq!(doubt(&["begin", "rollback transaction to savepoint a", "insert into t values (1)"]), None);
+        assert_eq!(doubt(&["begin", "prepare  transaction 'a'"]), commit);
+        assert_eq!(doubt(&["begin", "rollback; insert into t values (1)"]), statement);
+        assert_eq!(doubt(&["begin; insert into t values (1)"]), statement);
+        assert_eq!(doubt(&["rollback prepared 'a'"]), statement);
+        assert_eq!(doubt(&["begin", "prepare transaction 'a'"]), commit);
+        assert_eq!(doubt(&["select count(*) from t", "show work_mem; select 1"]), None);
+        assert_eq!(doubt(&["select pay(1)"]), statement);
+        assert_eq!(doubt(&["select 1", "insert into t values (1)", "select 2"]), statement);
+        assert_eq!(doubt(&["begin; select 1", "commit"]), commit);
+        assert_eq!(doubt(&["begin", "commit and chain", "insert into t values (1)"]), commit);
+    }
+
+    #[test]
+    fn a_begin_that_may_have_been_ignored_is_none() {
+        let mut outcome = Outcome::default();
+        outcome.sent(Act::Begins);
+        outcome.has_failed();
+        outcome.sent(Act::States);
+        assert_eq!(outcome.unknown().map(|error| error.state().0), Some("08007"));
+        outcome.settled(true);
+        outcome.sent(Act::States);
+        assert!(outcome.unknown().is_none());
+    }
+}

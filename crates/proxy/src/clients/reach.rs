@@ -1,0 +1,300 @@
+//! Cancelling what a client does, wherever it is: at the door, or on a server connection.
+//!
+//! **Invariant:** a cancel reaches the statement of the client that asked for it and no other. While one is [under way](UnderWay) to a
+//! server connection, that connection belongs to the client; it goes back to the pool when the server has closed the connection that
+//! brought the cancel. One whose end was not seen may still come at any time: its connection goes to nobody ([`Line::is_in_doubt`]).
+//! It goes to the address of the connection, encrypted as that is.
+//! A cancel of one transaction ([`Once`]) does nothing when that has ended, however late it comes; where the client keeps its
+//! connection, the next transaction waits for its end.
+//!
+//! The close is enough, without a question to the server afterwards. PostgreSQL closes after `kill()` has returned, so the signal is
+//! pending. The server process takes it at the latest on return from the system call that reads the next message, and ignores
+//! cancels until it has read that message whole.
+
+use crate::servers::dial::Way;
+use crate::servers::internal::Lever;
+use crate::servers::url::Host;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use wire::Cancel;
+
+/// A cancel that is not delivered by then is not delivered.
+const DELIVERY_TIME: Duration = Duration::from_secs(10);
+const CANCEL_REQUEST: i32 = 80_877_102;
+
+/// How a server connection is cancelled.
+#[derive(Debug)]
+pub(crate) struct Line {
+    way: Way,
+    key: Option<(i32, i32)>,
+    /// How the server's process gets less of the processors.
+    lever: Mutex<Lever>,
+    /// Cancels on their way.
+    under_way: AtomicUsize,
+    delivered: Notify,
+    /// Cancels that were sent, and whose end was not seen.
+    sent: AtomicUsize,
+}
+
+/// A cancel on its way to a connection. Dropping it gives it up.
+#[derive(Debug)]
+pub(crate) struct UnderWay(Arc<Line>);
+
+impl Line {
+    pub(crate) fn new(way: Way) -> Line {
+        Line {
+            way,
+            key: None,
+            lever: Mutex::default(),
+            under_way: AtomicUsize::new(0),
+            delivered: Notify::new(),
+            sent: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn with_key(way: Way, pid: i32, secret: i32) -> Line {
+        Line { key: Some((pid, secret)), ..Line::new(way) }
+    }
+
+    pub(crate) fn host(&self) -> &Host {
+        self.way.host()
+    }
+
+    pub(crate) fn lever(&self) -> MutexGuard<'_, Lever> {
+        self.lever.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server's number of this connection.
+    pub(crate) fn pid(&self) -> i32 {
+        self.key.map_or(0, |(pid, _)| pid)
+    }
+
+    /// Whether no cancel is on its way.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.under_way.load(SeqCst) == 0
+    }
+
+    /// Waits until none is.
+    pub(crate) async fn cleared(&self) {
+        loop {
+            let delivered = self.delivered.notified();
+            if self.is_clear() {
+                return;
+            }
+            delivered.await;
+        }
+    }
+
+    /// Whether a cancel may still come that was given up: whatever the connection runs may be hit.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.is_clear() && 0 < self.sent.load(SeqCst)
+    }
+
+    /// A cancel of what the connection runs; from here on it is under way.
+    pub(crate) fn cancel(self: &Arc<Line>) -> UnderWay {
+        self.under_way.fetch_add(1, SeqCst);
+        UnderWay(Arc::clone(self))
+    }
+}
+
+impl UnderWay {
+    /// Ready when the server has signalled, or nobody can tell.
+    pub(crate) async fn deliver(self) {
+        let delivered = tokio::time::timeout(DELIVERY_TIME, self.send()).await;
+        if !matches!(delivered, Ok(Ok(()))) {
+            tracing::warn!(pid = self.0.pid(), "a cancel could not be delivered to the server");
+        }
+    }
+
+    async fn send(&self) -> io::Result<()> {
+        let Some((pid, secret)) = self.0.key else { return Ok(()) };
+        let mut io = self.0.way.again().await?;
+        self.0.sent.fetch_add(1, SeqCst);
+        let words = [16, CANCEL_REQUEST, pid, secret].map(i32::to_be_bytes);
+        io.write_all(words.as_flattened()).await?;
+        io.flush().await?;
+        // It says nothing, and closes when it has signalled; where that is encrypted, perhaps without a word about that.
+        match io.read_to_end(&mut Vec::new()).await {
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
+        self.0.sent.fetch_sub(1, SeqCst);
+        Ok(())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, SeqCst);
+        self.0.delivered.notify_waiters();
+    }
+}
+
+/// Where a client is, for whoever wants to cancel what it does.
+#[derive(Debug, Default)]
+pub(crate) struct Reach {
+    at: Mutex<At>,
+    /// Of the transactions of this client, the number of the one under way. Changes under the lock.
+    number: AtomicU64,
+    is_cancelled: AtomicBool,
+    told: Notify,
+}
+
+#[derive(Debug, Default)]
+enum At {
+    #[default]
+    Nowhere,
+    Door,
+    Server(Arc<Line>),
+}
+
+/// How one transaction of a client is cancelled, and no later one.
+#[derive(Debug)]
+pub(crate) struct Once {
+    reach: Arc<Reach>,
+    number: u64,
+}
+
+impl Once {
+    /// Does something with the place of the client, while it is in that transaction.
+    fn act(&self, act: impl FnOnce(&Reach, &At)) {
+        let at = self.reach.lock();
+        if self.reach.number.load(SeqCst) == self.number {
+            act(&self.reach, &at);
+        }
+    }
+}
+
+impl Reach {
+    fn lock(&self) -> MutexGuard<'_, At> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, at: At) {
+        *self.lock() = at;
+    }
+
+    /// A transaction begins: how it is cancelled.
+    pub(crate) fn once(self: &Arc<Reach>) -> Once {
+        let _at = self.lock();
+        Once { reach: Arc::clone(self), number: self.number.fetch_add(1, SeqCst) + 1 }
+    }
+
+    /// The client waits for a connection.
+    pub(crate) fn waits(&self) {
+        self.set(At::Door);
+    }
+
+    /// It has one, and what it has asked is all that is under way there. A cancel that came before goes on.
+    pub(crate) fn works(&self, line: &Arc<Line>) {
+        self.set(At::Server(Arc::clone(line)));
+        if self.is_cancelled.swap(false, SeqCst) {
+            self.cancel();
+        }
+    }
+
+    /// It has none. No cancel begins its way to the connection it had after this.
+    pub(crate) fn rests(&self) {
+        let mut at = self.lock();
+        *at = At::Nowhere;
+        self.number.fetch_add(1, SeqCst);
+        drop(at);
+        // Nor does one that came too late for a wait.
+        self.is_cancelled.store(false, SeqCst);
+    }
+
+    /// Ready when somebody cancels a client that waits.
+    pub(crate) async fn cancelled(&self) {
+        while !self.is_cancelled.load(SeqCst) {
+            self.told.notified().await;
+        }
+    }
+
+    /// Under the lock.
+    fn cancel_at(&self, at: &At) {
+        match at {
+            At::Nowhere => {}
+            At::Door => {
+                self.is_cancelled.store(true, SeqCst);
+                self.told.notify_one();
+            }
+            At::Server(line) => {
+                let Ok(runtime) = Handle::try_current() else { return };
+                // Under the lock: the client has not left the connection yet, and sees this when it does.
+                runtime.spawn(line.cancel().deliver());
+            }
+        }
+    }
+
+    /// Under the lock: whoever has the connection next begins with what its class has.
+    fn demote_at(&self, at: &At) {
+        if let At::Server(line) = at {
+            line.lever().lower();
+        }
+    }
+}
+
+impl Cancel for Reach {
+    fn cancel(&self) {
+        self.cancel_at(&self.lock());
+    }
+
+    fn demote(&self) {
+        self.demote_at(&self.lock());
+    }
+
+    fn delivered(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let line = match &*self.lock() {
+            At::Server(line) => Some(Arc::clone(line)),
+            At::Nowhere | At::Door => None,
+        };
+        Box::pin(async move {
+            if let Some(line) = line {
+                line.cleared().await;
+            }
+        })
+    }
+}
+
+impl Cancel for Once {
+    fn cancel(&self) {
+        self.act(Reach::cancel_at);
+    }
+
+    fn demote(&self) {
+        self.act(Reach::demote_at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_cancel_of_a_transaction_hits_no_other() {
+        let reach = Arc::new(Reach::default());
+        let is_cancelled = || reach.is_cancelled.load(SeqCst);
+        let first = reach.once();
+        // The client has asked for the next one meanwhile, which waits.
+        reach.rests();
+        reach.waits();
+        first.cancel();
+        assert!(!is_cancelled());
+        let second = reach.once();
+        first.cancel();
+        assert!(!is_cancelled());
+        second.cancel();
+        assert!(is_cancelled());
+        reach.rests();
+        reach.waits();
+        // Who cancels what the client does means what it does now.
+        reach.cancel();
+        assert!(is_cancelled());
+    }
+}

@@ -1,0 +1,566 @@
+//! A client that is served: what it says, and what it waits for.
+//!
+//! **Invariant:** it waits for a connection only with a whole message in hand, and what was answered goes out before that.
+
+use crate::clients::block::{self, Bare, Block, Found};
+use crate::clients::client::Client;
+use crate::clients::leave;
+use crate::clients::link::{Event, Link};
+use crate::clients::shown::Shown;
+use crate::clients::turn::Wanted;
+use crate::servers::target::{self};
+use crate::statements::message;
+use crate::statements::scan::{Scan, scan_known};
+use bytes::{Buf, BytesMut};
+use server::door::TurnedAway;
+use server::front::Site;
+use server::stats::{Seen, Stats};
+use statement::SqlError;
+use std::future::poll_fn;
+use std::mem;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncReadExt;
+use wire::Stop;
+use wire::conn::Conn;
+use wire::errors;
+use wire::frame::{self, Broken, HEAD};
+use wire::wait::Gone;
+
+const READ: usize = 8 << 10;
+/// An empty buffer larger than this is given back.
+const KEEP: usize = 16 << 10;
+
+/// Kind and length of the next message, which stands first in the input.
+type Next = Result<(u8, usize), Broken>;
+
+/// A client with its connection to us.
+pub(crate) struct Talk {
+    pub(crate) client: Client,
+    pub(crate) conn: Conn,
+    pub(crate) seen: Arc<Seen>,
+    pub(crate) stats: Arc<Stats>,
+    pub(crate) shown: Shown,
+    /// Whether the first statement of the transaction is shown already.
+    is_shown: bool,
+    pub(crate) message_max: usize,
+    /// How long the message is that has not come in whole.
+    pub(crate) needs: usize,
+    /// The transaction block of which no server knows.
+    pub(crate) block: Block,
+    /// Whether messages are ignored until `Sync`.
+    skips: bool,
+}
+
+/// Serves a client to its end.
+pub(crate) async fn serve(client: Client, conn: Conn, site: Site) {
+    let Site { limits, stats, seen, .. } = site;
+    let mut talk = Talk {
+        client,
+        conn,
+        seen,
+        stats,
+        shown: Shown::default(),
+        is_shown: false,
+        message_max: limits.message_max,
+        needs: 0,
+        block: Block::Closed,
+        skips: false,
+    };
+    talk.ready();
+    let last_words = talk.serve().await;
+    talk.stats.leave(&talk.seen);
+    if let Some(error) = last_words {
+        talk.conn.replies.error("FATAL", &error);
+    }
+    talk.conn.close().await;
+}
+
+impl Talk {
+    fn ready(&mut self) {
+        let status = self.block.status();
+        self.seen.rest(status);
+        self.conn.replies.ready(status);
+    }
+
+    /// Serves until the client leaves, or must; then there may be something left to say.
+    async fn serve(&mut self) -> Option<SqlError> {
+        loop {
+            let mut link = match self.seek().await {
+                Ok(Some(link)) => link,
+                Ok(None) => return None,
+                Err(Stop::Gone(gone)) => {
+                    self.stats.note_unread(&self.seen, gone);
+                    return errors::gone(gone);
+                }
+                Err(Stop::Error(error)) => return Some(error),
+            };
+            let event = loop {
+                match poll_fn(|cx| link.poll(self, cx)).await {
+                    Event::Speaks => match self.come_back(&mut link).await {
+                        Ok(true) => link.is_idle = false,
+                        Ok(false) => break Event::Left,
+                        Err(Stop::Gone(gone)) => break Event::Gone(gone),
+                        Err(Stop::Error(error)) => break Event::Refused(error),
+                    },
+                    Event::Reads => match self.go_on(&mut link).await {
+                        Ok(()) => link.is_unread = false,
+                        Err(error) => break Event::Refused(error),
+                    },
+                    event => break event,
+                }
+            };
+            // No cancel begins its way from here on; one that is under way is waited for.
+            self.client.reach.rests();
+            // What is said within a message of the server would be read as the rest of it.
+            let is_whole = link.server_rest == 0;
+            match event {
+                Event::Done => leave::put_back(link, &self.client.pool),
+                Event::Left => {
+                    leave::clean(link, &self.client.pool).await;
+                    return None;
+                }
+                Event::Gone(gone @ (Gone::Client | Gone::Unread(_))) => {
+                    self.stats.note_unread(&self.seen, gone);
+                    self.conn.replies.out.clear();
+                    leave::clean(link, &self.client.pool).await;
+                    return None;
+                }
+                // The server undoes what is open when its connection closes, unless it has just committed it.
+                Event::Gone(gone) => {
+                    return link.outcome.unknown().or_else(|| errors::gone(gone)).filter(|_| is_whole);
+                }
+                Event::Refused(error) => {
+                    // Its client is told at once.
+                    let pool = Arc::clone(&self.client.pool);
+                    tokio::spawn(async move { leave::clean(link, &pool).await });
+                    return Some(error).filter(|_| is_whole);
+                }
+                Event::ServerGone => {
+                    self.client.pool.nodes.suspect(&link.taken.node);
+                    return link.last_words().filter(|_| is_whole);
+                }
+                // Its first message is still here: another connection is to have it.
+                Event::Again | Event::Speaks | Event::Reads => {}
+            }
+        }
+    }
+
+    /// Gets a connection for the first message that needs one. Nothing if the client leaves.
+    async fn seek(&mut self) -> Result<Option<Box<Link>>, Stop> {
+        while let Some((kind, length)) = self.first(true).await? {
+            let wanted = match self.wanted(kind, length) {
+                Ok(wanted) => wanted,
+                Err(error) => {
+                    self.refuse(kind, length, &error);
+                    continue;
+                }
+            };
+            match self.wait(wanted.connected()).await {
+                Ok((taken, turn)) => return Ok(Some(Box::new(Link::new(taken, turn, self)))),
+                Err(Stop::Error(error)) => self.refuse(kind, length, &error),
+                Err(gone) => return Err(gone),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The client of a link speaks again. Says whether it stays.
+    async fn come_back(&mut self, link: &mut Link) -> Result<bool, Stop> {
+        self.go_on(link).await?;
+        if link.turn.is_some() {
+            return Ok(true);
+        }
+        // What the server says meanwhile is not heard here, so no BEGIN is held back.
+        while let Some((kind, length)) = self.first(false).await? {
+            let wanted = match self.wanted(kind, length) {
+                Ok(wanted) => wanted,
+                Err(error) => {
+                    self.refuse(kind, length, &error);
+                    continue;
+                }
+            };
+            let (line, turned) = (Arc::clone(&link.taken.server.line), wanted.turned(link.taken.node.enter()));
+            let turned = async {
+                // What was to cancel the last transaction is not to hit this one.
+                line.cleared().await;
+                turned.await
+            };
+            match self.wait(turned).await {
+                Ok(turn) => {
+                    if let Some(error) = link.taken.node.left_behind() {
+                        return Err(error.into());
+                    }
+                    link.begin(turn, self);
+                    self.client.reach.works(&link.taken.server.line);
+                    return Ok(true);
+                }
+                Err(Stop::Error(error)) => self.refuse(kind, length, &error),
+                Err(gone) => return Err(gone),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The transaction of a link goes on, if it has one, with the slot that it may have lent.
+    async fn go_on(&mut self, link: &mut Link) -> Result<(), SqlError> {
+        let left_behind = |link: &Link| link.taken.node.left_behind().map_or(Ok(()), Err);
+        left_behind(link)?;
+        if let Some(turn) = &mut link.turn {
+            self.seen.set_waiting(true);
+            // Who comes back waits for no longer than the gate's patience.
+            turn.active().await;
+            self.seen.set_waiting(false);
+        }
+        // Another server may have taken its place meanwhile.
+        left_behind(link)
+    }
+
+    /// Whether there is a whole message of a client that was idle, or one that cannot be any. Data of a COPY that there is not, and a
+    /// part of a message, are no reason to take a place inside.
+    pub(crate) fn has_spoken(&mut self) -> bool {
+        self.needs = 0;
+        while let Ok(Some((kind, length))) = frame::head(&self.conn.input) {
+            match frame::whole(&self.conn.input, self.message_max) {
+                Ok(None) => {
+                    self.needs = HEAD + length;
+                    return false;
+                }
+                Ok(Some((_, length))) if matches!(kind, b'd' | b'c' | b'f') => self.conn.input.advance(length),
+                _ => return true,
+            }
+        }
+        frame::head(&self.conn.input).is_err()
+    }
+
+    /// Answers what needs no server, up to the first message that does. Nothing if the client leaves.
+    async fn first(&mut self, holds_begin: bool) -> Result<Option<(u8, usize)>, Stop> {
+        loop {
+            let (kind, length) = match poll_fn(|cx| self.poll_next(cx)).await? {
+                Ok(found) => found,
+                Err(broken) => return Err(errors::broken(broken).into()),
+            };
+            if self.seen.end.is_ended() {
+                return Err(Gone::Server.into());
+            }
+            match kind {
+                b'X' => return Ok(None),
+                b'p' => return Err(errors::unexpected(b'p').into()),
+                b'S' => {
+                    self.skips = false;
+                    self.ready();
+                }
+                // A COPY that there is not; what there would be to flush is flushed.
+                b'd' | b'c' | b'f' | b'H' => {}
+                _ if self.skips => {}
+                _ => match block::found(kind, length, &self.conn.input, &self.client.names) {
+                    Found::Partly => {
+                        poll_fn(|cx| self.poll_more(cx)).await?;
+                        continue;
+                    }
+                    Found::Alone(alone) if holds_begin && self.block.takes(alone.bare) => {
+                        self.answer(&alone);
+                        continue;
+                    }
+                    _ if kind == b'C' && self.closed(length) => {}
+                    _ if matches!(self.block, Block::Failed { .. }) => {
+                        if self.in_failed(kind, length) {
+                            self.conn.input.advance(length);
+                        } else if self.leads_out(kind, length) {
+                            return Ok(Some((kind, length)));
+                        } else {
+                            self.refuse(kind, length, &errors::aborted());
+                        }
+                        continue;
+                    }
+                    _ if kind == b'Q' && self.command(length) => {}
+                    _ => return Ok(Some((kind, length))),
+                },
+            }
+            self.conn.input.advance(length);
+        }
+    }
+
+    /// Closes a statement that the client has prepared, if that is what the message asks: it is for nobody else to know.
+    fn closed(&mut self, length: usize) -> bool {
+        let names = &mut self.client.names;
+        let is_there = match &self.conn.input[HEAD..length] {
+            [b'S', 0] => {
+                names.forget_unnamed(0, 0);
+                true
+            }
+            [b'S', name @ .., 0] => names.remove(name),
+            _ => false,
+        };
+        if is_there {
+            self.conn.replies.close_complete();
+        }
+        is_there
+    }
+
+    /// Whether a message of a block that has failed here is about a statement that a server would run in it.
+    fn leads_out(&self, kind: u8, length: usize) -> bool {
+        let body = &self.conn.input[HEAD..length];
+        let names = &self.client.names;
+        let behind = || message::text(body).and_then(|(_, rest)| message::text(rest)).map(|(text, _)| text);
+        let text = match kind {
+            b'Q' => message::text(body).map(|(text, _)| text),
+            b'P' => behind(),
+            b'B' => behind().and_then(|name| names.text(name)),
+            b'D' => body.strip_prefix(b"S").and_then(message::text).and_then(|(name, _)| names.text(name)),
+            _ => None,
+        };
+        text.is_some_and(block::leads_out)
+    }
+
+    /// What is done in a failed transaction, too: what there is not is closed, an end of it is parsed and described, and nothing is
+    /// nothing. Says whether this message of a block that has failed here is one of these.
+    fn in_failed(&mut self, kind: u8, length: usize) -> bool {
+        let body = &self.conn.input[HEAD..length];
+        let (names, replies) = (&mut self.client.names, &mut self.conn.replies);
+        match (kind, body) {
+            // There is none.
+            (b'C', [b'S' | b'P', .., 0]) => replies.close_complete(),
+            (b'P', _) => {
+                let Some((name, rest)) = message::text(body) else { return false };
+                let ends =
+                    message::text(rest).and_then(|(text, _)| block::bare(text)).is_some_and(|bare| bare != Bare::Begin);
+                if !ends || names.get(name).is_some() {
+                    return false;
+                }
+                if name.is_empty() {
+                    names.set_unnamed(rest, Scan { commits: true, ..Scan::default() }, 0, 0);
+                } else {
+                    let statement = self.client.shared.statements.alone(rest);
+                    names.has_inserted(name, statement, self.client.message);
+                }
+                replies.parse_complete();
+            }
+            (b'D', [b'S', name @ .., 0]) if names.bare(name).is_some_and(|(bare, _)| bare != Bare::Begin) => {
+                replies.parameters(Vec::new());
+                replies.no_data();
+            }
+            (b'Q', [text @ .., 0]) if text.trim_ascii().is_empty() => {
+                replies.empty();
+                self.ready();
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// A command that opens or closes a block of which no server knows.
+    fn answer(&mut self, alone: &block::Alone) {
+        let client = &mut self.client;
+        match alone.unnamed() {
+            Some(body) if body.is_empty() => client.names.forget_unnamed(0, 0),
+            Some(body) => client.names.set_unnamed(&body, scan_known(&alone.text), 0, 0),
+            None => {}
+        }
+        let has_failed = matches!(self.block, Block::Failed { .. });
+        let tag = match alone.bare {
+            Bare::Begin if block::is_start(&alone.text) => "START TRANSACTION",
+            Bare::Begin => "BEGIN",
+            Bare::Commit if !has_failed => "COMMIT",
+            _ => "ROLLBACK",
+        };
+        if alone.bare == Bare::Begin {
+            let known = client.known_of_begin(&alone.text);
+            self.block = Block::Begun { known, text: alone.text.clone(), is_query: alone.is_query() };
+        } else {
+            self.block = Block::Closed;
+            if tag == "ROLLBACK" {
+                client.priority.undo();
+            }
+            client.priority.settle();
+            client.targets.begun();
+        }
+        alone.answer(tag, &mut self.conn.replies);
+        self.ready();
+        self.conn.input.advance(alone.length);
+    }
+
+    /// The next message.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Gone>> {
+        loop {
+            match frame::whole(&self.conn.input, self.message_max) {
+                Ok(Some(found)) => return Poll::Ready(Ok(Ok(found))),
+                Err(broken) => return Poll::Ready(Ok(Err(broken))),
+                Ok(None) => ready!(self.poll_more(cx))?,
+            }
+        }
+    }
+
+    /// More of the input. What was answered is written before it is waited for.
+    fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+        let conn = &mut self.conn;
+        let gone = |conn: &mut Conn, cx: &mut Context<'_>| {
+            std::pin::Pin::new(conn.ending()).poll(cx).map(|()| Err(Gone::Server))
+        };
+        if conn.flushes || !conn.replies.out.is_empty() {
+            match conn.poll_send(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(gone)) => return Poll::Ready(Err(gone)),
+                Poll::Pending => return gone(conn, cx),
+            }
+        }
+        // Most sessions are idle.
+        for buffer in [&mut conn.input, &mut conn.replies.out] {
+            if buffer.is_empty() && KEEP < buffer.capacity() {
+                *buffer = BytesMut::new();
+            }
+        }
+        if let Err(gone) = conn.make_room(READ) {
+            return Poll::Ready(Err(gone));
+        }
+        match pin!(conn.io.read_buf(&mut conn.input)).poll(cx) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(Gone::Client)),
+            Poll::Ready(Ok(_)) => Poll::Ready(Ok(())),
+            Poll::Pending => gone(conn, cx),
+        }
+    }
+
+    /// The first message is not answered but by this.
+    fn refuse(&mut self, kind: u8, length: usize, error: &SqlError) {
+        self.block.fail();
+        self.conn.replies.error("ERROR", error);
+        match kind {
+            b'Q' | b'F' => self.ready(),
+            _ => self.skips = true,
+        }
+        self.conn.input.advance(length);
+    }
+
+    /// A transaction that begins with the first message, if it may.
+    fn wanted(&mut self, kind: u8, length: usize) -> Result<Wanted, SqlError> {
+        self.client.learn();
+        let about = self.client.about(self.block.known(), &self.conn.input, self.seen.owner())?;
+        let Client { pool, targets, names, .. } = &self.client;
+        let body = &self.conn.input[HEAD..length];
+        let arrived = Instant::now();
+        let text = self.shown.message(names, kind, body);
+        // Other messages are about what was sent before.
+        let target = if matches!(kind, b'Q' | b'P' | b'B') { targets.for_text(text) } else { targets.current() };
+        self.seen.show(text, about.class, arrived);
+        self.is_shown = true;
+        let (pool, stats) = (Arc::clone(pool), Arc::clone(&self.stats));
+        Ok(Wanted { pool, stats, about, target, arrived })
+    }
+
+    /// The first message, a query of this length, is sent to the server.
+    pub(crate) fn show_query(&mut self, length: usize) {
+        if !mem::take(&mut self.is_shown) {
+            let text = self.conn.input[HEAD..length].strip_suffix(b"\0").unwrap_or_default();
+            self.seen.show_next(self.shown.text(text), Instant::now());
+        }
+    }
+
+    /// A statement of this name is.
+    pub(crate) fn show_statement(&mut self, name: &[u8]) {
+        if !mem::take(&mut self.is_shown) {
+            self.seen.show_next(self.shown.statement(&self.client.names, name), Instant::now());
+        }
+    }
+
+    /// A query that is the front's, answered.
+    fn command(&mut self, length: usize) -> bool {
+        let text = &self.conn.input[HEAD..length];
+        let text = text.strip_suffix(b"\0").unwrap_or(text);
+        let is_open = self.block.is_open();
+        let answer = match target::command(text) {
+            // What a rollback would undo is the server's.
+            Some(target::Command::Set { is_local: false, .. }) if is_open => None,
+            Some(command) => Some(self.client.aim(&command)),
+            None => self.client.command(text, is_open),
+        };
+        match answer {
+            Some(Ok(answer)) => {
+                // A target is the next transaction's.
+                if !is_open && is_local(text) && !target::is_named_in(text) {
+                    self.conn.replies.notice("WARNING", &errors::local_alone());
+                }
+                answer.write(&mut self.conn.replies);
+            }
+            Some(Err(error)) => {
+                self.conn.replies.error("ERROR", &error);
+                self.block.fail();
+            }
+            None => return false,
+        }
+        if !is_open {
+            self.client.priority.settle();
+        }
+        self.ready();
+        true
+    }
+
+    fn turned_away(&mut self, away: TurnedAway) -> Stop {
+        self.client.reach.rests();
+        if let Some(notice) = &away.notice {
+            self.conn.replies.notice("NOTICE", notice);
+        }
+        away.error.into()
+    }
+
+    /// Waits for a place or a connection, unless the client gives up. What was answered goes to the client first.
+    async fn wait<T>(&mut self, wanted: impl Future<Output = Result<T, TurnedAway>>) -> Result<T, Stop> {
+        let mut wanted = pin!(wanted);
+        // Most are served at once.
+        if let Poll::Ready(got) = poll_fn(|cx| Poll::Ready(wanted.as_mut().poll(cx))).await {
+            return got.map_err(|away| self.turned_away(away));
+        }
+        let reach = Arc::clone(&self.client.reach);
+        reach.waits();
+        self.seen.set_waiting(true);
+        let mut cancelled = pin!(reach.cancelled());
+        let mut late = pin!(over(self.client.statement_timeout()));
+        let mut has_waited = pin!(over(self.client.query_wait()));
+        // Whoever yields to the runtime yields to it, and is not asked again at once.
+        let mut was_just_asked = true;
+        let asked = poll_fn(|cx| match mem::take(&mut was_just_asked) {
+            true => Poll::Pending,
+            false => wanted.as_mut().poll(cx),
+        });
+        self.conn.is_due = true;
+        tokio::select! {
+            biased;
+            got = asked => {
+                self.seen.set_waiting(false);
+                got.map_err(|away| self.turned_away(away))
+            }
+            () = &mut cancelled => {
+                reach.rests();
+                Err(errors::cancelled().into())
+            }
+            _ = &mut late => {
+                reach.rests();
+                Err(errors::late_at_the_door().into())
+            }
+            waited = &mut has_waited => {
+                reach.rests();
+                Err(Gone::Waited(waited).into())
+            }
+            gone = self.conn.attend() => Err(gone.into()),
+        }
+    }
+}
+
+/// Whether a command of the front's is a `SET LOCAL`.
+fn is_local(text: &[u8]) -> bool {
+    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    words.next().is_some_and(|word| word.eq_ignore_ascii_case(b"set"))
+        && words.next().is_some_and(|word| word.eq_ignore_ascii_case(b"local"))
+}
+
+/// Ready when a statement has taken all of its time, and says how long that is.
+async fn over(timeout: Option<Duration>) -> Duration {
+    match timeout {
+        Some(timeout) => {
+            tokio::time::sleep(timeout).await;
+            timeout
+        }
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,324 @@
+//! Proxy before PostgreSQL servers: clients share connections to them, transaction by transaction.
+//!
+//! `statements` reads and writes what is said, `servers` has addresses, connections and pools, `clients` has the sessions and the
+//! forwarding of bytes, `setup` the options, `admin` the administration console.
+//!
+//! **Invariant:** messages are forwarded as the bytes that they are; a connection belongs to one client from the first
+//! message of a transaction to the answer to its last, and when it leaves a client, nothing of that client stays on it but what
+//! it is known to have: settings and prepared statements.
+
+mod admin;
+mod clients;
+mod servers;
+mod setup;
+mod statements;
+
+pub use clients::opened::Opened;
+pub use servers::nodes::Watching;
+pub use servers::pool::Limits;
+pub use servers::target::Target;
+pub use servers::url::{Host, SslMode, Url, UrlError};
+pub use setup::options::{Again, UpstreamOptions};
+pub use setup::sessions::Sessions;
+pub use statements::resets::Resets;
+
+use admin::Admin;
+use clients::client::Client;
+use clients::database::Database;
+use clients::opened::Whom;
+use clients::priority::{Priority, Setting};
+use server::door::Door;
+use server::front::Front;
+use server::rules::Method;
+use servers::internal::Internal;
+use servers::login::Servers;
+use servers::node::{Node, Standing};
+use servers::nodes::Nodes;
+use servers::params::Params;
+use servers::pool::{Pool, Welcome};
+use servers::sight::Sight;
+use servers::target::Targets;
+use settings::Connect;
+use settings::roles::{Role, Roles};
+use setup::reload::Live;
+use statement::SqlResult;
+use statements::session_settings::Settings;
+use statements::shared::Statements;
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use wire::frame;
+use wire::scram::Keys;
+
+/// The servers behind this one.
+#[derive(Clone)]
+pub struct Upstream(Arc<Shared>);
+
+/// What all clients share.
+pub(crate) struct Shared {
+    pub(crate) nodes: Arc<Nodes>,
+    live: Live,
+    pub(crate) statements: Statements,
+    pools: Mutex<HashMap<(String, String), Arc<Pool>>>,
+    roles: crate::setup::roles::Known,
+    pub(crate) internal: Arc<Internal>,
+    is_watched: AtomicBool,
+    clients: AtomicU64,
+    /// Whether databases that nobody has asked for yet are paused, too. Changes under the lock of `pools`.
+    is_paused: AtomicBool,
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream").field("url", &self.0.nodes.servers.url).finish_non_exhaustive()
+    }
+}
+
+impl Upstream {
+    /// Before these servers, the first behind this door, each other one behind one of the same kind: one for all pools together.
+    ///
+    /// # Errors
+    /// Certificates cannot be read.
+    pub fn new(url: Url, options: impl Into<UpstreamOptions>, door: Door) -> io::Result<Upstream> {
+        let servers = Servers::new(url)?;
+        let options = options.into();
+        let internal = Arc::new(Internal::new(options.internal_priorities));
+        let statements = Statements::default();
+        statements.repeated.turn(options.prepare);
+        let nodes = Nodes::new(servers, &door, options.watching);
+        Ok(Upstream(Arc::new(Shared {
+            nodes: Arc::new(nodes),
+            live: Live::new(options),
+            statements,
+            pools: Mutex::default(),
+            roles: crate::setup::roles::Known::default(),
+            internal,
+            is_watched: AtomicBool::new(false),
+            clients: AtomicU64::new(0),
+            is_paused: AtomicBool::new(false),
+        })))
+    }
+
+    /// How many server connections there are, and how many of them are idle.
+    pub fn connections(&self) -> (usize, usize) {
+        let pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.values().fold((0, 0), |(all, idle), pool| (all + pool.count(), idle + pool.idle_count()))
+    }
+
+    /// Of the primary, or of the first server while there is none.
+    pub fn door(&self) -> Door {
+        let nodes = self.0.nodes.all();
+        let primary = nodes.iter().find(|node| node.standing() == Standing::Primary);
+        primary.unwrap_or(&nodes[0]).door.clone()
+    }
+
+    fn pool(&self, user: &str, database: &str) -> Arc<Pool> {
+        let shared = &self.0;
+        let mut pools = shared.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (user.to_owned(), database.to_owned());
+        if let Some(pool) = pools.get(&key) {
+            return Arc::clone(pool);
+        }
+        // Users of one database share what is known of it.
+        let known = pools.values().find(|pool| *pool.name == *database).map(|pool| Arc::clone(&pool.database));
+        let known = known.unwrap_or_else(|| Arc::new(Database::new(shared.is_paused.load(SeqCst))));
+        self.begin_watch();
+        let (nodes, internal) = (Arc::clone(&shared.nodes), Arc::clone(&shared.internal));
+        let pool = Pool::new(nodes, internal, (user, database), known, shared.options().limits);
+        pools.insert(key, Arc::clone(&pool));
+        pool
+    }
+
+    /// In a runtime, with the first pool: before that there is nobody to be looked at.
+    fn begin_watch(&self) {
+        let shared = &self.0;
+        if let Some(every) = shared.options().watch
+            && shared.door().is_there()
+            && !shared.is_watched.swap(true, Relaxed)
+        {
+            for node in shared.nodes.all() {
+                tokio::spawn(crate::servers::watch::watch(Arc::downgrade(shared), Arc::clone(node), every));
+            }
+        }
+    }
+
+    /// Of clients that have not asked for another.
+    fn target(&self) -> Target {
+        self.0.nodes.servers.url.target.unwrap_or_else(|| self.0.options().target())
+    }
+
+    /// Pools of which nothing has come are not kept: names of users and databases are the clients'.
+    fn forget(&self, pool: &Arc<Pool>) {
+        let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (pool.user.to_string(), pool.name.to_string());
+        // The table and who asks have it; whoever else does is a client, or will be one.
+        let is_nobodys = Arc::strong_count(pool) == 2 && pool.count() == 0;
+        if is_nobodys && pools.get(&key).is_some_and(|own| Arc::ptr_eq(own, pool)) {
+            pools.remove(&key);
+        }
+    }
+}
+
+impl Shared {
+    /// In order of their databases and users.
+    pub(crate) fn all_pools(&self) -> Vec<Arc<Pool>> {
+        let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<Arc<Pool>> = pools.values().cloned().collect();
+        drop(pools);
+        all.sort_by(|one, other| (&one.name, &one.user).cmp(&(&other.name, &other.user)));
+        all
+    }
+
+    /// With their names.
+    pub(crate) fn all_databases(&self) -> Vec<(Arc<str>, Arc<Database>)> {
+        let mut pools = self.all_pools();
+        pools.dedup_by(|one, other| one.name == other.name);
+        pools.iter().map(|pool| (Arc::clone(&pool.name), Arc::clone(&pool.database))).collect()
+    }
+
+    /// The first server's. What is asked of statements is the same at all of them.
+    pub(crate) fn door(&self) -> &Door {
+        &self.nodes.all()[0].door
+    }
+
+    pub(crate) fn pool_size(&self) -> usize {
+        self.options().limits.size
+    }
+
+    pub(crate) fn first_host(&self) -> Option<&Host> {
+        self.nodes.servers.url.hosts.first()
+    }
+
+    /// Their names without ports, as PgBouncer lists them.
+    pub(crate) fn host_names(&self) -> String {
+        let names: Vec<&str> = self.nodes.all().iter().map(|node| admin::place(&node.host).0).collect();
+        names.join(",")
+    }
+
+    /// All of them, as the URL has them.
+    pub(crate) fn hosts(&self) -> String {
+        self.nodes.servers.url.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Front for Upstream {
+    type Opened = Opened;
+
+    fn doors(&self) -> Vec<(Arc<str>, Door)> {
+        let nodes = self.0.nodes.all();
+        // A single one needs no name.
+        let name = |node: &Node| if nodes.len() == 1 { Arc::from("") } else { Arc::clone(&node.name) };
+        nodes.iter().map(|node| (name(node), node.door.clone())).collect()
+    }
+
+    fn metrics(&self) -> String {
+        admin::metrics(&self.0.nodes)
+    }
+
+    async fn ready(&self) -> Result<(), String> {
+        self.0.nodes.ready().await
+    }
+
+    async fn role(&self, roles: &Roles, user: &str, method: Method) -> SqlResult<Option<Role>> {
+        let own = roles.get(user);
+        // Who may administer the front is for the front to say.
+        let is_superuser = own.as_ref().is_some_and(|role| role.is_superuser);
+        if let Some(own) = own.filter(|role| role.password.is_some()) {
+            return Ok(Some(own));
+        }
+        if method == Method::ScramSha256 {
+            return Ok(self.ask_role(user).await?.map(|role| Role { is_superuser, ..role }));
+        }
+        // Whether there is such a role, and what else it may, is for the server to say.
+        Ok(Some(Role { may_log_in: true, is_superuser, ..Role::default() }))
+    }
+
+    fn is_administration(&self, database: &str) -> bool {
+        admin::is_name(database)
+    }
+
+    fn mistrust(&self, user: &str) {
+        self.0.roles.forget_one(user);
+    }
+
+    async fn open(&self, connect: Connect, role: &Role, proof: Option<Keys>) -> SqlResult<Opened> {
+        let Connect { user, database, settings, .. } = connect;
+        let mut asked: Settings = settings.into_iter().collect();
+        let application = asked.remove("application_name").unwrap_or_default();
+        if admin::is_name(&database) {
+            let admin = Admin::open(Arc::clone(&self.0), role, &database, &application)?;
+            return Ok(Opened(Whom::Admin(admin)));
+        }
+        let options = self.0.options();
+        let class = asked
+            .remove(Setting::Priority.name())
+            .map(|value| crate::clients::priority::class_of(&value))
+            .transpose()?;
+        let hot_key = asked.remove(Setting::HotKey.name());
+        if let Some(error) = asked.iter().find_map(|(name, _)| crate::setup::unknown::refused(&options.settings, name))
+        {
+            return Err(error);
+        }
+        let target = asked.get(crate::servers::target::NAME).map_or_else(|| Ok(self.target()), Target::of)?;
+        let pool = self.pool(&user, &database);
+        if let Some(keys) = proof {
+            pool.learn(keys);
+        }
+        let welcome = match self.welcome(&pool, asked, target).await {
+            Ok(welcome) => welcome,
+            Err(error) => {
+                self.forget(&pool);
+                return Err(error);
+            }
+        };
+        let Welcome { mut settings, mut params } = welcome;
+        if !application.is_empty() {
+            // As the server does.
+            let name: String =
+                application.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).take(63).collect();
+            Arc::make_mut(&mut settings).set("application_name", &name);
+            Params::note(&mut params, "application_name", &name);
+        }
+        let number = self.0.clients.fetch_add(1, Relaxed) + 1;
+        // What the database or the role has for it counts where the client has not asked.
+        let target = settings.get(crate::servers::target::NAME).and_then(Target::named).unwrap_or(target);
+        let of_role = || {
+            let value = settings.get(Setting::Priority.name())?;
+            let class = crate::clients::priority::class_of(value);
+            if class.is_err() {
+                tracing::warn!(user = %pool.user, value, "the server's overtake.priority of a role or a database is no class");
+            }
+            class.ok()
+        };
+        let mut max =
+            options.class_max(pool.consent.class_max(&pool), role.is_superuser || pool.consent.is_superuser());
+        let class = match class {
+            Some(class) if class.outranks(max) => return Err(crate::clients::priority::denied(max)),
+            Some(class) => class,
+            None => match of_role() {
+                Some(class) => class.max(max),
+                None => match options.rules.of_session(&pool.user, &pool.name, &application) {
+                    // A rule may give any class, and the session may come back to it.
+                    Some(class) => {
+                        max = max.min(class);
+                        class
+                    }
+                    None => options.class()?.max(max),
+                },
+            },
+        };
+        let of_server = || settings.get(Setting::HotKey.name());
+        let hot_key = hot_key.as_deref().or_else(of_server);
+        let hot_key = hot_key.unwrap_or_else(|| options.settings.get(Setting::HotKey.name()));
+        let classes = (Priority::new(class, max, hot_key), Targets::new(target));
+        let client = Client::new(Arc::clone(&self.0), pool, number, classes, settings, params);
+        Ok(Opened(Whom::Servers(Box::new(client))))
+    }
+}
+
+/// Text of a client's message that is for the front to understand; bytes that are no text are nothing to it.
+pub(crate) fn text_of(bytes: &[u8]) -> &str {
+    frame::utf8(bytes).unwrap_or_default()
+}

@@ -1,0 +1,172 @@
+//! Reaching a server: TCP or unix socket, encrypted or not.
+//!
+//! **Invariant:** with `verify-ca` and `verify-full` nothing is said to a server whose certificate is not of an issuer that was named;
+//! with these and `require` nothing is said unencrypted.
+
+use crate::servers::url::{Host, SslMode, Url};
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+use wire::conn::Io;
+use wire::tls::client::{self, Issuers, Trust};
+
+/// `SSLRequest`.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+
+/// A stream to a server, how others come to the same one, and what binds a proof to it if it is encrypted.
+pub(crate) struct Dialled {
+    pub(crate) io: Box<dyn Io>,
+    pub(crate) way: Way,
+    pub(crate) end_point: Option<Vec<u8>>,
+}
+
+/// The way to a server that a connection has gone: its host's name may mean another one by now.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    host: Host,
+    address: Option<SocketAddr>,
+    /// Encryption of all that is said on it.
+    encryption: Option<Arc<ClientConfig>>,
+}
+
+impl Way {
+    /// One that nobody has gone yet.
+    pub(crate) fn to(host: Host) -> Way {
+        Way { host, address: None, encryption: None }
+    }
+
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.encryption.is_some()
+    }
+
+    /// Reaches the host without a word about encryption.
+    async fn reach(&mut self) -> io::Result<Box<dyn Io>> {
+        let stream = match (&self.host, self.address) {
+            (Host::Unix(path), _) => return Ok(Box::new(UnixStream::connect(path).await?)),
+            (Host::Tcp(..), Some(address)) => TcpStream::connect(address).await?,
+            (Host::Tcp(name, port), None) => TcpStream::connect((&**name, *port)).await?,
+        };
+        self.address = Some(stream.peer_addr()?);
+        // One write is one question: nothing is to be waited for.
+        stream.set_nodelay(true)?;
+        SockRef::from(&stream).set_tcp_keepalive(&keepalive())?;
+        stream.limit_silence(Some(SILENCE));
+        Ok(Box::new(stream))
+    }
+
+    /// Goes it again: to the same address, encrypted as before.
+    pub(crate) async fn again(&self) -> io::Result<Box<dyn Io>> {
+        let mut way = self.clone();
+        let mut io = way.reach().await?;
+        let Some(config) = &way.encryption else { return Ok(io) };
+        if !has_encryption(&mut io).await? {
+            return Err(unsupported());
+        }
+        Ok(Box::new(encrypt(io, &way.host, config).await?))
+    }
+}
+
+/// How encryption is done, if it may be.
+///
+/// # Errors
+/// The file of trusted certificates cannot be used.
+pub(crate) fn encryption(url: &Url) -> io::Result<Option<Arc<ClientConfig>>> {
+    let issuers = || {
+        let missing = || io::Error::new(io::ErrorKind::InvalidInput, "sslrootcert is missing");
+        Issuers::read(url.ssl_root_cert.as_deref().ok_or_else(missing)?)
+    };
+    let trust = match url.ssl_mode {
+        SslMode::Disable => return Ok(None),
+        SslMode::Prefer | SslMode::Require => Trust::Everybody,
+        SslMode::VerifyCa => Trust::Issuers(issuers()?),
+        SslMode::VerifyFull => Trust::IssuersAndName(issuers()?),
+    };
+    client::config(trust).map(Some)
+}
+
+/// A server that acknowledges nothing of what it is sent for so long has gone. While anything is on its way there, no connection is
+/// asked whether it is still alive.
+pub(crate) const SILENCE: Duration = Duration::from_mins(2);
+
+/// A server that has gone without a word, with its host or the way to it, is noticed within two minutes.
+fn keepalive() -> TcpKeepalive {
+    TcpKeepalive::new().with_time(Duration::from_mins(1)).with_interval(Duration::from_secs(10)).with_retries(6)
+}
+
+fn unsupported() -> io::Error {
+    io::Error::other("the server does not support SSL, but SSL was required")
+}
+
+/// Asks a server whether it encrypts what follows.
+async fn has_encryption(io: &mut Box<dyn Io>) -> io::Result<bool> {
+    io.write_all(&SSL_REQUEST).await?;
+    match io.read_u8().await? {
+        b'S' => Ok(true),
+        b'N' => Ok(false),
+        _ => Err(io::Error::other("the server's answer to the request for SSL is none")),
+    }
+}
+
+async fn encrypt(io: Box<dyn Io>, host: &Host, config: &Arc<ClientConfig>) -> io::Result<TlsStream<Box<dyn Io>>> {
+    let name = match host {
+        Host::Tcp(name, _) => ServerName::try_from(name.clone()).map_err(io::Error::other)?,
+        Host::Unix(_) => return Err(unsupported()),
+    };
+    TlsConnector::from(Arc::clone(config)).connect(name, io).await.map_err(client::explained)
+}
+
+/// Reaches a host, encrypted as the URL asks. As with libpq, encryption means nothing on a unix socket.
+pub(crate) async fn dial(host: &Host, mode: SslMode, config: Option<&Arc<ClientConfig>>) -> io::Result<Dialled> {
+    let mut way = Way::to(host.clone());
+    let mut io = way.reach().await?;
+    let Some(config) = config.filter(|_| matches!(host, Host::Tcp(..))) else {
+        return Ok(Dialled { io, way, end_point: None });
+    };
+    if has_encryption(&mut io).await? {
+        let stream = encrypt(io, host, config).await?;
+        let certificate = stream.get_ref().1.peer_certificates().and_then(|all| all.first());
+        let end_point = certificate.and_then(|certificate| wire::tls::end_point(certificate));
+        way.encryption = Some(Arc::clone(config));
+        return Ok(Dialled { io: Box::new(stream), way, end_point });
+    }
+    if mode == SslMode::Prefer { Ok(Dialled { io, way, end_point: None }) } else { Err(unsupported()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    #[test]
+    fn the_system_takes_how_a_connection_is_kept_alive() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+        let socket = SockRef::from(&stream);
+        socket.set_tcp_keepalive(&keepalive()).expect("it is one of TCP");
+        let found = (socket.keepalive(), socket.tcp_keepalive_time(), socket.tcp_keepalive_retries());
+        assert!(matches!(found, (Ok(true), Ok(time), Ok(6)) if time == Duration::from_mins(1)), "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn the_system_takes_how_long_a_server_may_be_silent() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let stream = tokio::net::TcpStream::connect(address).await.expect("a connection");
+        for limit in [Some(SILENCE), None, Some(SILENCE)] {
+            stream.limit_silence(limit);
+            assert_eq!(SockRef::from(&stream).tcp_user_timeout().expect("it is one of TCP"), limit);
+        }
+    }
+}

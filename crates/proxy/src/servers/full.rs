@@ -1,0 +1,165 @@
+//! Pools without a connection to spare: who waits for one, and for how long.
+//!
+//! A pool is full when all of its places are taken. A server may have no room for as many as that (53300): then the gate is told how
+//! many there are, and every while one more is let in to try again.
+//!
+//! **Invariant:** whoever waits for a connection holds no slot and no place. It waits for as long as connections change hands; when
+//! none has for `overtake.upstream_wait`, nobody can tell when one will.
+
+use crate::servers::node::Node;
+use crate::servers::pool::{NotTaken, Pool, Shelf, Why};
+use statement::{SqlError, SqlState};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// After so long the server may have room that others have left.
+const AGAIN: Duration = Duration::from_millis(300);
+/// Without any connection that could come back, so long.
+const ALONE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// See the module.
+pub(crate) struct Full {
+    begun: Instant,
+    /// When somebody last got a connection: milliseconds from then.
+    moved_ms: AtomicU64,
+    /// Since when the server has let none of this pool in, though there is none, and what it said.
+    alone: Mutex<Option<(Instant, SqlError)>>,
+    /// That is new.
+    is_alone: Notify,
+    is_bounded: AtomicBool,
+    /// Somebody will try again.
+    is_tried: AtomicBool,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Full {
+    pub(crate) fn new() -> Full {
+        Full {
+            begun: Instant::now(),
+            moved_ms: AtomicU64::new(0),
+            alone: Mutex::default(),
+            is_alone: Notify::new(),
+            is_bounded: AtomicBool::new(false),
+            is_tried: AtomicBool::new(false),
+        }
+    }
+
+    /// Somebody has got a connection.
+    pub(crate) fn moves(&self) {
+        self.moved_ms.store(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    fn moved(&self) -> Instant {
+        self.begun + Duration::from_millis(self.moved_ms.load(Relaxed))
+    }
+}
+
+impl Pool {
+    /// A server has let somebody in: if it had no room before, there may be room for one more.
+    pub(crate) fn rises(&self, node: &Node) {
+        let shelf = self.shelf(node);
+        lock(&shelf.full.alone).take();
+        if shelf.full.is_bounded.load(SeqCst) {
+            shelf.rise();
+        }
+    }
+
+    /// A server has no room for another connection of this pool.
+    pub(crate) fn full(self: &Arc<Pool>, node: &Node, error: SqlError) -> NotTaken {
+        let shelf = self.shelf(node);
+        let (count, full) = (shelf.count.load(SeqCst), &shelf.full);
+        if count == 0 {
+            lock(&full.alone).get_or_insert_with(|| (Instant::now(), error.clone()));
+            full.is_alone.notify_waiters();
+        }
+        full.is_bounded.store(true, SeqCst);
+        if !full.is_tried.swap(true, SeqCst) {
+            let (pool, number) = (Arc::downgrade(self), node.number);
+            tokio::spawn(async move {
+                tokio::time::sleep(AGAIN).await;
+                if let Some(pool) = pool.upgrade() {
+                    let shelf = &pool.shelves[number];
+                    shelf.full.is_tried.store(false, SeqCst);
+                    shelf.rise();
+                }
+            });
+        }
+        NotTaken { error, why: Why::Full(count) }
+    }
+
+    /// Waits for a place at this node, where one has waited since then, for as long as there is hope.
+    ///
+    /// # Errors
+    /// `53300`: nobody has got a connection for long, or the server lets none of this pool in.
+    pub(crate) async fn in_patience<T>(
+        &self,
+        node: &Node,
+        since: Instant,
+        job: impl Future<Output = T>,
+    ) -> Result<T, SqlError> {
+        let mut job = pin!(job);
+        // Most are served at once.
+        if let Poll::Ready(done) = poll_fn(|cx| Poll::Ready(job.as_mut().poll(cx))).await {
+            return Ok(done);
+        }
+        tokio::select! {
+            biased;
+            done = job => Ok(done),
+            error = Box::pin(self.given_up(node, since)) => Err(error),
+        }
+    }
+
+    async fn given_up(&self, node: &Node, since: Instant) -> SqlError {
+        let shelf = self.shelf(node);
+        loop {
+            let is_alone = shelf.full.is_alone.notified();
+            let (until, error) = self.hope(shelf, since);
+            match error {
+                Some(error) if until <= Instant::now() => return error,
+                _ => {}
+            }
+            let _ = tokio::time::timeout_at(until.into(), is_alone).await;
+        }
+    }
+
+    /// Until when somebody hopes who has waited since then, and what it is told after that; nothing: then it looks again.
+    fn hope(&self, shelf: &Shelf, since: Instant) -> (Instant, Option<SqlError>) {
+        let patience = self.nodes.watching.patience;
+        if shelf.count.load(Relaxed) == 0
+            && let Some((alone, error)) = &*lock(&shelf.full.alone)
+        {
+            return (since.max(*alone) + ALONE_PATIENCE.min(patience), Some(error.clone()));
+        }
+        if !shelf.room.is_full() {
+            // It waits for a slot.
+            return (Instant::now() + patience.max(AGAIN), None);
+        }
+        let error = SqlError::new(SqlState("53300"), "no connection to the server became free")
+            .detail(format!(
+                "All connections of user \"{}\" to database \"{}\" are in use, and nobody has got one for {} ms.",
+                self.user,
+                self.name,
+                patience.as_millis()
+            ))
+            .hint("Raise overtake.upstream_pool, or overtake.upstream_wait. SHOW CLIENTS in the administration database says who has them.");
+        (since.max(shelf.full.moved()) + patience, Some(error))
+    }
+}
+
+impl Shelf {
+    /// One more than there are may try whether the server has room for it.
+    fn rise(&self) {
+        let most = self.count.load(SeqCst) + 1;
+        let ceiling = (most < self.size.load(SeqCst)).then_some(most);
+        self.full.is_bounded.store(ceiling.is_some(), SeqCst);
+        self.room.bound(ceiling);
+    }
+}

@@ -1,0 +1,164 @@
+//! Servers are asked what they are: one connection to each, of the URL's user to its database.
+//!
+//! **Invariant:** who does not answer in time is down, and nobody waits for it longer than that. A connection that breaks is news,
+//! and the server is asked at once, by a new one.
+
+use crate::servers::login::Servers;
+use crate::servers::node::{Node, Standing};
+use crate::servers::nodes::Nodes;
+use crate::servers::server_conn::{Failed, ServerConn};
+use crate::servers::succession::{History, Said, position};
+use statement::{SqlError, SqlState};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// A server that takes longer to say what it is, is down.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// While somebody waits for a server, all are asked so often.
+const HURRY: Duration = Duration::from_millis(100);
+
+/// Whether it is a standby, its timeline (none on a standby), its cluster, whether its configuration makes transactions
+/// read only (what was set for the user that asks is not the server's), and how far it has written its log.
+const QUESTION: &str = "\
+SELECT pg_catalog.pg_is_in_recovery(), \
+CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL \
+ELSE pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8) END, \
+(SELECT system_identifier FROM pg_catalog.pg_control_system()), \
+(SELECT count(*) FROM pg_catalog.pg_settings WHERE name = 'default_transaction_read_only' AND setting = 'on' \
+AND source NOT IN ('database', 'user', 'database user', 'client', 'session')), \
+CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL ELSE pg_catalog.pg_current_wal_lsn() END";
+
+/// Whether who asks may read histories of timelines. By default only superusers may.
+const MAY_READ: &str = "\
+SELECT pg_catalog.has_function_privilege('pg_catalog.pg_read_file(text,bigint,bigint,boolean)', 'execute')";
+
+/// One node's.
+struct Watch {
+    servers: Arc<Servers>,
+    connection: Option<ServerConn>,
+    /// Of the timeline that the connection's server has last said, 0 being none.
+    history: (u32, Option<History>),
+}
+
+/// In the runtime of the caller, for as long as there are the nodes.
+pub(crate) fn begin(nodes: &Arc<Nodes>) {
+    for node in nodes.all() {
+        let watch = Watch { servers: Arc::clone(&nodes.servers), connection: None, history: (0, None) };
+        tokio::spawn(watch.go_on(Arc::downgrade(nodes), Arc::clone(node)));
+    }
+}
+
+impl Watch {
+    async fn go_on(mut self, nodes: Weak<Nodes>, node: Arc<Node>) {
+        loop {
+            let found = tokio::time::timeout(ANSWER_TIME, self.look(&node)).await;
+            let Some(nodes) = nodes.upgrade() else { return };
+            node.word().asked = Some(Instant::now());
+            match found {
+                Ok(Ok(said)) => nodes.has_said(&node, said),
+                Ok(Err(failed)) => {
+                    self.connection = None;
+                    let error = SqlError::from(failed);
+                    let is_full = error.state() == SqlState("53300");
+                    if is_full && matches!(node.standing(), Standing::Primary | Standing::Standby) {
+                        // It is there and has no room, which says nothing of what it is; connections to it say that themselves.
+                        tracing::info!(server = %node.name, "the server has no room for who asks what it is");
+                    } else {
+                        let detail = error.detail_text().map_or_else(String::new, |detail| format!(": {detail}"));
+                        nodes.stand(&node, Standing::Down, &format!("{}{detail}", error.message()));
+                    }
+                }
+                Err(_) => {
+                    self.connection = None;
+                    nodes.stand(&node, Standing::Down, "it did not answer in time");
+                }
+            }
+            let period = if nodes.are_waited_for() { HURRY.min(nodes.watching.period) } else { nodes.watching.period };
+            drop(nodes);
+            tokio::select! {
+                () = tokio::time::sleep(period) => {}
+                () = node.is_asked_for.notified() => {}
+                // Whatever it says without being asked: it ends.
+                () = ended(&mut self.connection) => {}
+            }
+        }
+    }
+
+    async fn look(&mut self, node: &Node) -> Result<Said, Failed> {
+        if let Some(connection) = &mut self.connection
+            && let Ok(rows) = connection.ask(QUESTION).await
+        {
+            return self.with_history(said(rows)?).await;
+        }
+        // The old one says nothing of the server: somebody may have ended it.
+        let fresh = self.servers.connect_own(&node.host).await?;
+        self.history = (0, None);
+        let rows = self.connection.insert(fresh).ask(QUESTION).await?;
+        self.with_history(said(rows)?).await
+    }
+
+    /// Asks for the history of a timeline when it is new.
+    async fn with_history(&mut self, mut said: Said) -> Result<Said, Failed> {
+        let Some(connection) = self.connection.as_mut().filter(|_| said.timeline != 0) else { return Ok(said) };
+        if self.history.0 != said.timeline {
+            let history = match said.timeline {
+                1 => Some(History::default()),
+                timeline => history_of(timeline, connection).await?,
+            };
+            self.history = (said.timeline, history);
+        }
+        said.history.clone_from(&self.history.1);
+        Ok(said)
+    }
+}
+
+/// What led to a timeline, if the server says that.
+async fn history_of(timeline: u32, connection: &mut ServerConn) -> Result<Option<History>, Failed> {
+    if one(connection.ask(MAY_READ).await?).as_deref() != Some("t") {
+        return Ok(None);
+    }
+    let text = format!("SELECT pg_catalog.pg_read_file('pg_wal/{timeline:08X}.history', 0, 1048576, true)");
+    match connection.ask(&text).await {
+        Ok(rows) => Ok(one(rows).and_then(|text| History::parse(&text))),
+        Err(Failed::Said(error)) => {
+            tracing::info!(timeline, error = error.message(), "the history of a timeline cannot be read");
+            Ok(None)
+        }
+        Err(broken) => Err(broken),
+    }
+}
+
+/// The only value of the only row.
+fn one(rows: Vec<Vec<Option<String>>>) -> Option<String> {
+    rows.into_iter().next()?.into_iter().next()?
+}
+
+/// Ready when a connection that nothing was asked on says something, or has ended.
+async fn ended(connection: &mut Option<ServerConn>) {
+    match connection {
+        Some(own) => drop(own.next().await),
+        None => std::future::pending().await,
+    }
+}
+
+fn said(rows: Vec<Vec<Option<String>>>) -> Result<Said, Failed> {
+    let confused = || std::io::Error::new(std::io::ErrorKind::InvalidData, "the server has not said what it is");
+    let row = rows.into_iter().next().ok_or_else(confused)?;
+    let mut columns = row.into_iter().map(Option::unwrap_or_default);
+    let mut next = || columns.next().unwrap_or_default();
+    let (is_standby, timeline, system, read_only, written) = (next(), next(), next(), next(), next());
+    let is_standby = match &*is_standby {
+        "t" => true,
+        "f" => false,
+        _ => return Err(confused().into()),
+    };
+    Ok(Said {
+        is_standby,
+        is_read_only: read_only != "0",
+        // It is signed there.
+        system: system.parse::<i64>().map_err(|_| confused())?.cast_unsigned(),
+        timeline: u32::from_str_radix(&timeline, 16).unwrap_or(0),
+        position: position(&written).unwrap_or(0),
+        history: None,
+    })
+}

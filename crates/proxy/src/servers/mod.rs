@@ -1,0 +1,21 @@
+//! Servers behind the proxy: addresses, logins, connections, pools, and what each server says that it is.
+
+pub(crate) mod dial;
+pub(crate) mod full;
+pub(crate) mod health;
+pub(crate) mod internal;
+pub(crate) mod login;
+pub(crate) mod node;
+pub(crate) mod nodes;
+pub(crate) mod params;
+pub(crate) mod passwords;
+pub(crate) mod pool;
+pub(crate) mod prepared;
+pub(crate) mod process;
+pub(crate) mod proof;
+pub(crate) mod server_conn;
+pub(crate) mod sight;
+pub(crate) mod succession;
+pub(crate) mod target;
+pub(crate) mod url;
+pub(crate) mod watch;

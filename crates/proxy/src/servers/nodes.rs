@@ -1,0 +1,413 @@
+//! All servers behind the front, and the choice among them.
+//!
+//! A list of one is taken for what it is, without a question. Of several, each is asked what it is (`health`), and a transaction
+//! begins only where that suits its target.
+//!
+//! **Invariant:** of those that say that they are the primary, at most one is, as `succession` judges.
+
+use crate::servers::health;
+use crate::servers::login::Servers;
+use crate::servers::node::{Node, Presence, Standing};
+use crate::servers::pool::Pool;
+use crate::servers::succession::{Said, Succession, Verdict};
+use crate::servers::target::Target;
+use crate::servers::url::Host;
+use crate::setup::ready;
+use gate::SettingsError;
+use server::door::{Door, DoorOptions};
+use statement::{SqlError, SqlState};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How servers are looked after.
+#[derive(Clone, Copy, Debug)]
+pub struct Watching {
+    /// How often each of several servers is asked what it is.
+    pub period: Duration,
+    /// How long a transaction waits for a server that suits it.
+    pub patience: Duration,
+}
+
+impl Default for Watching {
+    fn default() -> Watching {
+        Watching { period: Duration::from_secs(1), patience: Duration::from_secs(30) }
+    }
+}
+
+/// See the module.
+pub(crate) struct Nodes {
+    pub(crate) servers: Arc<Servers>,
+    all: Box<[Arc<Node>]>,
+    pub(crate) watching: Watching,
+    /// Whether it matters what they are: there are several, or the URL asks for one of a kind.
+    pub(crate) are_asked: bool,
+    is_watched: AtomicBool,
+    succession: Mutex<Succession>,
+    /// Transactions that wait for a server.
+    waiting: AtomicUsize,
+    /// A standing is another one.
+    pub(crate) changed: Notify,
+    pub(crate) last_answer: ready::Known,
+    /// Those that have connections.
+    pools: Mutex<Vec<Weak<Pool>>>,
+}
+
+/// A single server that has gone is tried again so often.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// How long somebody still waits for servers: from the first one that was not there.
+#[derive(Debug, Default)]
+pub(crate) struct Patience(Option<Instant>);
+
+/// Somebody waits: servers are asked more often.
+struct Waiting<'n>(&'n Nodes);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Nodes {
+    /// The first has this door, the others their own of the same kind.
+    pub(crate) fn new(servers: Servers, door: &Door, watching: Watching) -> Nodes {
+        let node = |(number, host): (usize, &Host)| {
+            let door = if number == 0 { door.granting() } else { door.another().granting() };
+            Arc::new(Node::new(number, host.clone(), door))
+        };
+        let url = &servers.url;
+        Nodes {
+            all: url.hosts.iter().enumerate().map(node).collect(),
+            watching,
+            are_asked: 1 < url.hosts.len() || url.target.is_some(),
+            servers: Arc::new(servers),
+            is_watched: AtomicBool::new(false),
+            succession: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            changed: Notify::new(),
+            last_answer: ready::Known::default(),
+            pools: Mutex::default(),
+        }
+    }
+
+    /// All doors go by these from now on, if they can.
+    ///
+    /// # Errors
+    /// Settings that make no gate; all doors stay as they were.
+    pub(crate) fn change_doors(&self, options: &DoorOptions) -> Result<bool, SettingsError> {
+        // They are of one kind: what the first can become, all can.
+        for node in &self.all {
+            if !node.door.change(options)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn all(&self) -> &[Arc<Node>] {
+        &self.all
+    }
+
+    /// A pool of connections to them.
+    pub(crate) fn serve(&self, pool: &Arc<Pool>) {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.retain(|pool| 0 < pool.strong_count());
+        pools.push(Arc::downgrade(pool));
+    }
+
+    /// Has another pool close the connection to a server that has been idle for longest: the server has no room for one of this pool.
+    /// Says whether there was any.
+    pub(crate) fn make_room(&self, node: &Node, own: &Pool) -> bool {
+        let pools: Vec<Arc<Pool>> =
+            self.pools.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+        let others = pools.iter().filter(|pool| !std::ptr::eq(&***pool, own));
+        let longest = others.filter_map(|pool| Some((pool.idle_since(node)?, pool))).min_by_key(|(since, _)| *since);
+        longest.is_some_and(|(_, pool)| pool.close_longest_idle(node))
+    }
+
+    /// Whether what a server is matters to a transaction with this target.
+    pub(crate) fn must_ask(&self, target: Target) -> bool {
+        self.are_asked || target == Target::Standby
+    }
+
+    /// Whether transactions with this target may begin there.
+    pub(crate) fn suits(&self, node: &Node, target: Target) -> bool {
+        !self.must_ask(target) || node.suits(target)
+    }
+
+    /// Whether some of them wait for a server.
+    pub(crate) fn are_waited_for(&self) -> bool {
+        0 < self.waiting.load(Relaxed)
+    }
+
+    /// For what the front asks itself: the primary's word counts more, if there is one.
+    pub(crate) fn target_of_own(&self) -> Target {
+        let is_there = self.all.iter().any(|node| node.standing() == Standing::Primary);
+        if !self.are_asked || is_there { Target::Primary } else { Target::Any }
+    }
+
+    /// The best of those that suit: where the fewest are, the first of the list among equals.
+    fn pick(&self, target: Target) -> Option<Presence> {
+        let suited = self.all.iter().filter(|node| self.suits(node, target));
+        let by_need = |node: &&Arc<Node>| {
+            let is_second = target == Target::PreferStandby && node.standing() != Standing::Standby;
+            (is_second, node.active())
+        };
+        suited.min_by_key(by_need).map(Node::enter)
+    }
+
+    /// Waits for a server that suits, for as long as there is patience.
+    ///
+    /// # Errors
+    /// `57P03`: there is none.
+    pub(crate) async fn choose(
+        self: &Arc<Nodes>,
+        target: Target,
+        patience: &mut Patience,
+    ) -> Result<Presence, SqlError> {
+        if !self.must_ask(target) {
+            return Ok(self.all[0].enter());
+        }
+        self.watch();
+        if let Some(presence) = self.pick(target) {
+            return Ok(presence);
+        }
+        // Seldom, so it is not to make the future of each transaction large.
+        Box::pin(self.wait_for(target, patience)).await
+    }
+
+    async fn wait_for(&self, target: Target, patience: &mut Patience) -> Result<Presence, SqlError> {
+        let until = *patience.0.get_or_insert_with(|| Instant::now() + self.watching.patience);
+        self.waiting.fetch_add(1, Relaxed);
+        let _waiting = Waiting(self);
+        self.ask_all();
+        loop {
+            let changed = self.changed.notified();
+            if let Some(presence) = self.pick(target) {
+                return Ok(presence);
+            }
+            // A primary will be there again. Whether there are standbys is for their owner to say.
+            let is_hopeless = target == Target::Standby && self.all.iter().all(|node| is_known(node));
+            if is_hopeless || tokio::time::timeout_at(until, changed).await.is_err() {
+                return Err(self.nobody(target));
+            }
+        }
+    }
+
+    /// Whether one that was not let in by this server is to try again; returns when it is time to. A single server that was never
+    /// there is not waited for: its address may be wrong.
+    pub(crate) async fn may_retry(&self, node: &Node, patience: &mut Patience) -> bool {
+        let until = *patience.0.get_or_insert_with(|| Instant::now() + self.watching.patience);
+        if self.are_asked {
+            return Instant::now() < until;
+        }
+        let again = Instant::now() + RETRY;
+        let may = node.was_there() && again < until;
+        if may {
+            tokio::time::sleep_until(again).await;
+        }
+        may
+    }
+
+    /// A single server, which nobody asks what it is, was reached, or why it was not.
+    pub(crate) fn was_tried(&self, node: &Node, trouble: &str) {
+        if trouble.is_empty() {
+            node.is_there();
+        }
+        if self.are_asked {
+            return;
+        }
+        let before = std::mem::replace(&mut node.word().trouble, trouble.to_owned());
+        match (before.is_empty(), trouble.is_empty()) {
+            (true, false) => tracing::warn!(server = %node.name, trouble, "the server cannot be used"),
+            (false, true) => tracing::info!(server = %node.name, "the server can be used again"),
+            _ => {}
+        }
+    }
+
+    /// Does something for as long as a node suits; nothing, if it ceases to.
+    pub(crate) async fn while_suited<T>(&self, node: &Node, target: Target, job: impl Future<Output = T>) -> Option<T> {
+        if !self.must_ask(target) {
+            return Some(job.await);
+        }
+        tokio::select! {
+            biased;
+            done = job => Some(done),
+            () = self.ceased(node, target) => None,
+        }
+    }
+
+    /// Ready when a node does not suit any more.
+    async fn ceased(&self, node: &Node, target: Target) {
+        loop {
+            let changed = self.changed.notified();
+            if !node.suits(target) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Has somebody look after them, in the runtime of the caller.
+    pub(crate) fn watch(self: &Arc<Nodes>) {
+        if !self.is_watched.load(Relaxed) && !self.is_watched.swap(true, SeqCst) {
+            health::begin(self);
+        }
+    }
+
+    /// Has all of them asked now.
+    fn ask_all(&self) {
+        self.all.iter().for_each(|node| node.is_asked_for.notify_one());
+    }
+
+    /// Something has happened that may mean that a server is not what it was.
+    pub(crate) fn suspect(&self, node: &Node) {
+        node.is_asked_for.notify_one();
+    }
+
+    /// A server has let nobody in, or does not answer: it is not taken before it says again what it is.
+    pub(crate) fn is_down(&self, node: &Node, trouble: &str) {
+        self.stand(node, Standing::Down, trouble);
+        node.is_asked_for.notify_one();
+    }
+
+    /// A connection has said that its server is a standby, which was taken for the primary.
+    pub(crate) fn is_no_primary(&self, node: &Node) {
+        self.stand(node, Standing::Standby, "");
+        node.is_asked_for.notify_one();
+    }
+
+    /// A server has said what it is.
+    pub(crate) fn has_said(&self, node: &Node, said: Said) {
+        node.word().said = said.clone();
+        if said.is_standby {
+            return self.stand(node, Standing::Standby, "");
+        }
+        if said.is_read_only {
+            return self.stand(node, Standing::Fenced, "its default_transaction_read_only is on");
+        }
+        // To the end: of two that say so at the same time, one is judged after the other.
+        let mut succession = self.succession.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_primary = |other: &&Arc<Node>| other.standing() == Standing::Primary;
+        let primaries = self.all.iter().filter(is_primary).map(|other| (other.number, other.word().said.clone()));
+        let primaries: Vec<(usize, Said)> = primaries.collect();
+        let verdict = succession.judge(node.number, &said, primaries.iter().map(|(number, said)| (*number, said)));
+        let left_behind = |latest| format!("another server has gone on since, on timeline {latest}");
+        let trouble = match verdict {
+            Verdict::Primary => {
+                for (number, _) in primaries.iter().filter(|(number, _)| *number != node.number) {
+                    self.stand(&self.all[*number], Standing::Fenced, &left_behind(said.timeline));
+                }
+                return self.stand(node, Standing::Primary, "");
+            }
+            Verdict::LeftBehind { latest } => left_behind(latest),
+            Verdict::SetAside { for_whom, timeline } => set_aside(said.timeline, &for_whom, timeline),
+            Verdict::Second { first } => {
+                format!("{} says as well that it is the primary, and was there first", self.all[first].name)
+            }
+        };
+        self.stand(node, Standing::Fenced, &trouble);
+    }
+
+    /// An administrator says that the fenced server of this name is the primary. Others that stand as such are fenced. Gives the
+    /// timelines of that server, and the latest one that was seen.
+    ///
+    /// # Errors
+    /// `42704`: there is no such server. `55000`: it is not fenced, or not because of another one.
+    pub(crate) fn accept(self: &Arc<Nodes>, name: &str) -> Result<(u32, u32), SqlError> {
+        let Some(node) = self.all.iter().find(|node| node.name.eq_ignore_ascii_case(name)) else {
+            let all: Vec<&str> = self.all.iter().map(|node| &*node.name).collect();
+            return Err(SqlError::new(SqlState("42704"), format!("server \"{name}\" does not exist"))
+                .hint(format!("The servers are {}.", all.join(", "))));
+        };
+        self.watch();
+        let mut succession = self.succession.lock().unwrap_or_else(PoisonError::into_inner);
+        let (said, trouble) = {
+            let word = node.word();
+            (word.said.clone(), word.trouble.clone())
+        };
+        let not_now = |what: &str| SqlError::new(SqlState("55000"), format!("server \"{name}\" {what}"));
+        match node.standing() {
+            _ if !self.are_asked => {
+                return Err(not_now("is not fenced").detail("It is the only one, and taken for what it is."));
+            }
+            Standing::Unknown => return Err(not_now("has not said yet what it is").hint("Try again.")),
+            Standing::Down => return Err(not_now("is down").detail(format!("{trouble}."))),
+            Standing::Primary => return Err(not_now("is not fenced").detail("It is the primary.")),
+            Standing::Standby => {
+                return Err(not_now("is a standby").hint("Promote it if it is to be the primary."));
+            }
+            Standing::Fenced if said.is_read_only => return Err(not_now("is read only").detail(format!("{trouble}."))),
+            Standing::Fenced => {}
+        }
+        let latest = succession.accept(node.number, &node.name, &said);
+        for other in self.all.iter().filter(|other| other.standing() == Standing::Primary) {
+            let own = other.word().said.timeline;
+            self.stand(other, Standing::Fenced, &set_aside(own, &node.name, said.timeline));
+        }
+        self.stand(node, Standing::Primary, "");
+        Ok((said.timeline, latest))
+    }
+
+    /// A server stands so from now on.
+    pub(crate) fn stand(&self, node: &Node, standing: Standing, trouble: &str) {
+        {
+            let mut word = node.word();
+            trouble.clone_into(&mut word.trouble);
+        }
+        let before = node.stand(standing);
+        if before == standing {
+            return;
+        }
+        match standing {
+            Standing::Primary | Standing::Standby => {
+                tracing::info!(server = %node.name, from = before.name(), to = standing.name(), "a server's role is known");
+            }
+            _ => {
+                tracing::warn!(server = %node.name, from = before.name(), to = standing.name(), trouble, "a server cannot be used");
+            }
+        }
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn nobody(&self, target: Target) -> SqlError {
+        let what = match target {
+            Target::Primary => "no server is the primary",
+            Target::Standby => "no server is a standby",
+            Target::PreferStandby | Target::Any => "no server can be reached",
+        };
+        let one = |node: &Arc<Node>| {
+            let trouble = node.word().trouble.clone();
+            let why = if trouble.is_empty() { String::new() } else { format!(" ({trouble})") };
+            format!("{}: {}{why}", node.name, node.standing().name())
+        };
+        let all: Vec<String> = self.all.iter().map(one).collect();
+        let hint = match target {
+            Target::Primary if self.all.iter().any(|node| node.is_acceptable()) => {
+                "After a split brain, ACCEPT 'host:port' in the administration database makes a fenced server the primary; \
+                 see docs/split-brain.md."
+            }
+            Target::Standby => "SET overtake.target = prefer_standby takes the primary where there is none.",
+            _ => {
+                "Transactions wait for one for overtake.upstream_wait. SHOW UPSTREAM in the administration database says more."
+            }
+        };
+        SqlError::new(SqlState("57P03"), what).detail(format!("{}.", all.join("; "))).hint(hint)
+    }
+}
+
+/// Why a server is fenced on this timeline after another one was accepted on that one.
+fn set_aside(own: u32, for_whom: &str, timeline: u32) -> String {
+    if own == timeline {
+        return format!("{for_whom} was accepted, which is on the same timeline {own}");
+    }
+    format!("its timeline {own} does not go on from timeline {timeline}, on which {for_whom} was accepted")
+}
+
+/// Whether a server has answered, or has not in time.
+fn is_known(node: &Node) -> bool {
+    node.word().asked.is_some() && node.standing() != Standing::Unknown
+}

@@ -1,0 +1,497 @@
+//! Server connections of one user to one database.
+//!
+//! **Invariant:** as many connections to each server at most as there is room for, idle ones included: whoever has one has a place,
+//! and an idle one stands in a place that nobody has taken. What is put back is idle in every respect. Whoever wants the primary
+//! gets a connection whose server has said on it that it is.
+
+use crate::clients::consent::Consent;
+use crate::clients::database::{Database, Passage};
+use crate::servers::full::Full;
+use crate::servers::internal::Internal;
+use crate::servers::node::Node;
+use crate::servers::nodes::{Nodes, Patience};
+use crate::servers::params::Params;
+use crate::servers::proof::Secret;
+use crate::servers::server_conn::{Failed, ServerConn, Settled};
+use crate::servers::sight::Sight;
+use crate::servers::target::Target;
+use crate::statements::session_settings::Settings;
+use server::door::{Place, Room};
+use statement::{SqlError, SqlState};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+use wire::scram::Keys;
+
+/// One that is idle for longer is asked whether it is still there.
+const CHECK_AFTER: Duration = Duration::from_secs(30);
+/// And has so long to answer.
+const CHECK_TIME: Duration = Duration::from_secs(5);
+/// `too_many_connections`: of the server, of the database or of the role.
+const TOO_MANY: SqlState = SqlState("53300");
+/// A server process takes so long to end.
+const ROOM_SOON: Duration = Duration::from_millis(20);
+/// Between two looks at who is idle.
+const SWEEP: Duration = Duration::from_secs(1);
+/// Logins that are remembered.
+const WELCOMES_MAX: usize = 1_000;
+
+/// How many connections a pool has, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Server connections of one user to one database, to each server.
+    pub size: usize,
+    /// One that is idle for longer is closed.
+    pub idle: Duration,
+    /// One that is older is closed when it is idle.
+    pub lifetime: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        // The gate limits transactions, not the pool.
+        Limits { size: 100, idle: Duration::from_mins(10), lifetime: Duration::from_hours(1) }
+    }
+}
+
+/// What a client is told that logs in with certain settings.
+#[derive(Clone, Debug)]
+pub(crate) struct Welcome {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) params: Arc<Params>,
+}
+
+pub(crate) struct Pool {
+    pub(crate) nodes: Arc<Nodes>,
+    internal: Arc<Internal>,
+    pub(crate) user: Arc<str>,
+    /// The database's.
+    pub(crate) name: Arc<str>,
+    pub(crate) database: Arc<Database>,
+    secret: Mutex<Secret>,
+    limits: Mutex<Limits>,
+    /// Counts RECONNECTs: connections of an earlier one serve nobody any more.
+    generation: AtomicU64,
+    sights: Mutex<Vec<Weak<Sight>>>,
+    /// Of each node, in their order.
+    pub(crate) shelves: Box<[Shelf]>,
+    /// By what clients have asked.
+    welcomes: Mutex<HashMap<Settings, Welcome>>,
+    /// What was last heard of its user.
+    pub(crate) consent: Consent,
+}
+
+/// Connections to one server.
+pub(crate) struct Shelf {
+    pub(crate) room: Arc<Room>,
+    /// How many there may be.
+    pub(crate) size: AtomicUsize,
+    #[expect(clippy::vec_box, reason = "they come and go with each transaction, and are large to be moved")]
+    idle: Mutex<Vec<Box<ServerConn>>>,
+    /// Connections there are.
+    pub(crate) count: Arc<AtomicUsize>,
+    pub(crate) full: Full,
+}
+
+/// A connection that somebody has.
+pub(crate) struct Taken {
+    pub(crate) server: Box<ServerConn>,
+    pub(crate) node: Arc<Node>,
+    /// Its place, unless a transaction's slot has that.
+    pub(crate) place: Option<Place>,
+}
+
+/// Why there is no connection.
+pub(crate) struct NotTaken {
+    pub(crate) error: SqlError,
+    pub(crate) why: Why,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The server does not want it.
+    Refused,
+    /// The server is not there, or not what it was taken for: there may be another one.
+    Away,
+    /// It has no room for more than so many connections of this pool, and nobody is turned away for that: one of them will come back.
+    Full(usize),
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells a server that has no room for anybody from one that has none for a role or a database, which it names, in quotes of
+/// whatever language. From PostgreSQL 16 on it also names the role that may have the last connections.
+fn is_of_all(error: &SqlError) -> bool {
+    let text = error.message();
+    text.contains("pg_use_reserved_connections") || !text.contains(['"', '\'', '«', '“', '„', '「', '‘'])
+}
+
+impl Pool {
+    /// In a runtime: idle connections are looked after there.
+    pub(crate) fn new(
+        nodes: Arc<Nodes>,
+        internal: Arc<Internal>,
+        (user, name): (&str, &str),
+        database: Arc<Database>,
+        limits: Limits,
+    ) -> Arc<Pool> {
+        let shelf = |node: &Arc<Node>| Shelf {
+            room: node.room(limits.size),
+            size: AtomicUsize::new(limits.size),
+            idle: Mutex::default(),
+            count: Arc::default(),
+            full: Full::new(),
+        };
+        let shelves = nodes.all().iter().map(shelf).collect();
+        let pool = Arc::new(Pool {
+            nodes,
+            internal,
+            user: user.into(),
+            name: name.into(),
+            database,
+            secret: Mutex::default(),
+            limits: Mutex::new(limits),
+            generation: AtomicU64::new(0),
+            sights: Mutex::default(),
+            shelves,
+            welcomes: Mutex::default(),
+            consent: Consent::default(),
+        });
+        tokio::spawn(sweep(Arc::downgrade(&pool)));
+        pool.nodes.serve(&pool);
+        pool
+    }
+
+    /// Since when the connection to a server has been idle that has been so for longest.
+    pub(crate) fn idle_since(&self, node: &Node) -> Option<Instant> {
+        lock(&self.shelves[node.number].idle).first().map(|server| server.rested)
+    }
+
+    /// Closes that one.
+    pub(crate) fn close_longest_idle(&self, node: &Node) -> bool {
+        let mut idle = lock(&self.shelves[node.number].idle);
+        // At the end of this, not under the lock.
+        let closed = (!idle.is_empty()).then(|| idle.remove(0));
+        drop(idle);
+        closed.is_some()
+    }
+
+    /// Connections prove themselves with this from now on, unless there is a password for them.
+    pub(crate) fn learn(&self, keys: Keys) {
+        *lock(&self.secret) = Secret::Keys(keys);
+    }
+
+    pub(crate) fn shelf(&self, node: &Node) -> &Shelf {
+        &self.shelves[node.number]
+    }
+
+    /// Where at this node's door its connections are granted.
+    pub(crate) fn room(&self, node: &Node) -> &Arc<Room> {
+        &self.shelves[node.number].room
+    }
+
+    /// Gets whoever has a place in the [room](Pool::room) a connection to this node for a transaction with this target, in the runtime
+    /// of the caller.
+    pub(crate) async fn take(
+        self: &Arc<Pool>,
+        node: &Arc<Node>,
+        target: Target,
+        now: Instant,
+    ) -> Result<Taken, NotTaken> {
+        let shelf = &self.shelves[node.number];
+        let must_be_primary = self.nodes.are_asked && target == Target::Primary;
+        let server = loop {
+            if let Some(server) = self.idle_of(shelf, must_be_primary, now).await {
+                break server;
+            }
+            match Box::pin(self.connected(node, must_be_primary)).await {
+                Ok(server) => {
+                    self.rises(node);
+                    break server;
+                }
+                Err(NotTaken { error, why: Why::Refused }) if error.state() == TOO_MANY => {
+                    if is_of_all(&error) && self.nodes.make_room(node, self) {
+                        tokio::time::sleep(ROOM_SOON).await;
+                        continue;
+                    }
+                    return Err(self.full(node, error));
+                }
+                Err(not) => return Err(not),
+            }
+        };
+        shelf.full.moves();
+        Ok(Taken { server, node: Arc::clone(node), place: None })
+    }
+
+    /// An idle one that is as good as new, if there is any.
+    async fn idle_of(&self, shelf: &Shelf, must_be_primary: bool, now: Instant) -> Option<Box<ServerConn>> {
+        while let Some(mut server) = shelf.pick() {
+            match server.settle() {
+                Ok(Settled::Here) => {}
+                // The runtime looks once whether anything has come of it.
+                Ok(Settled::Moved) => tokio::task::yield_now().await,
+                Err(_) => continue,
+            }
+            if !server.is_quiet() {
+                continue;
+            }
+            if CHECK_AFTER < now.saturating_duration_since(server.rested) {
+                // In boxes, as is all that happens seldom: a future is as large as the largest of its waits, and is moved.
+                let asked = Box::pin(tokio::time::timeout(CHECK_TIME, server.ask(""))).await;
+                if !matches!(asked, Ok(Ok(_))) {
+                    continue;
+                }
+            }
+            // A standby that was promoted keeps its connections.
+            if must_be_primary && !matches!(Box::pin(server.is_of_primary()).await, Ok(true)) {
+                continue;
+            }
+            return Some(server);
+        }
+        None
+    }
+
+    /// A new one.
+    async fn connected(&self, node: &Arc<Node>, must_be_primary: bool) -> Result<Box<ServerConn>, NotTaken> {
+        let (secret, generation) = (lock(&self.secret).clone(), self.generation.load(SeqCst));
+        let connected = self.nodes.servers.connect(&node.host, &self.user, &self.name, &secret).await;
+        let mut server = Box::new(connected.map_err(|failed| self.not_taken(node, failed))?);
+        if must_be_primary {
+            let is_primary = server.is_of_primary().await;
+            if !is_primary.map_err(|failed| self.not_taken(node, failed))? {
+                self.nodes.is_no_primary(node);
+                let error = SqlError::new(SqlState("57P03"), "the server is a standby");
+                return Err(NotTaken { error, why: Why::Away });
+            }
+        }
+        self.nodes.was_tried(node, "");
+        let lever = self.internal.lever(server.io.peer(), server.line.pid()).await;
+        *server.line.lever() = lever;
+        server.counted_by(&self.shelves[node.number].count);
+        server.generation = generation;
+        let sight = server.show();
+        let mut sights = lock(&self.sights);
+        sights.retain(|sight| 0 < sight.strong_count());
+        sights.push(sight);
+        drop(sights);
+        Ok(server)
+    }
+
+    /// Has a server say whether it lets the user in.
+    pub(crate) async fn is_let_in(&self, node: &Node) -> Result<(), Failed> {
+        let secret = lock(&self.secret).clone();
+        self.nodes.servers.connect(&node.host, &self.user, &self.name, &secret).await.map(drop)
+    }
+
+    /// A server has not let somebody in.
+    fn not_taken(&self, node: &Node, failed: Failed) -> NotTaken {
+        let (error, is_away) = match failed {
+            Failed::Broken(error) => {
+                let detail = format!("{}: {error}.", node.name);
+                (SqlError::new(SqlState("08006"), "no server can be reached").detail(detail), true)
+            }
+            // It is there, and has an opinion.
+            Failed::Said(error) => {
+                let is_away = matches!(error.state().0, "57P01" | "57P02" | "57P03");
+                (error, is_away)
+            }
+        };
+        // Whoever is refused for a reason of its own does not make the server one that cannot be used, unless that is the front.
+        let is_front = *self.user == *self.nodes.servers.url.user && error.state().0.starts_with("28");
+        if is_away || is_front {
+            self.nodes.was_tried(node, error.detail_text().unwrap_or(error.message()).trim_end_matches('.'));
+        }
+        // A single server that nobody asks stays what it is.
+        if is_away && self.nodes.are_asked {
+            self.nodes.is_down(node, error.detail_text().unwrap_or(error.message()).trim_end_matches('.'));
+        }
+        NotTaken { error, why: if is_away { Why::Away } else { Why::Refused } }
+    }
+
+    /// For a question of the front's own, which a pause holds up, too.
+    pub(crate) async fn take_open(self: &Arc<Pool>, target: Target) -> Result<(Taken, Passage), SqlError> {
+        let mut patience = Patience::default();
+        let since = Instant::now();
+        loop {
+            self.database.opened().await;
+            let presence = self.nodes.choose(target, &mut patience).await?;
+            let node = &presence.0;
+            let taking = async {
+                let place = self.in_patience(node, since, self.room(node).place()).await?;
+                let taken = self.take(node, target, Instant::now()).await;
+                if let Err(NotTaken { why: Why::Full(ceiling), .. }) = taken {
+                    // Before the place is somebody else's.
+                    self.room(node).bound(Some(ceiling));
+                }
+                Ok::<_, SqlError>(taken.map(|taken| Taken { place: Some(place), ..taken }))
+            };
+            let mut taken = match self.nodes.while_suited(node, target, taking).await {
+                Some(Ok(Ok(taken))) => taken,
+                Some(Ok(Err(NotTaken { why: Why::Full(_), .. }))) => continue,
+                Some(Ok(Err(not))) => {
+                    if not.why != Why::Away || !Box::pin(self.nodes.may_retry(node, &mut patience)).await {
+                        return Err(not.error);
+                    }
+                    continue;
+                }
+                Some(Err(error)) => return Err(error),
+                None => continue,
+            };
+            taken.server.line.lever().release();
+            // What the last client has set is not for questions of the front.
+            if let (change, _) = Settings::default().change_from(&taken.server.settings)
+                && *taken.server.settings != Settings::default()
+            {
+                match taken.server.ask(&change).await {
+                    Ok(_) => taken.server.settings = Arc::default(),
+                    // It serves nobody any more.
+                    Err(_) => continue,
+                }
+            }
+            if let Some(passage) = self.database.begin() {
+                return Ok((taken, passage));
+            }
+        }
+    }
+
+    /// Takes one back that is idle in every respect. One that a late cancel may hit is closed.
+    pub(crate) fn put(&self, Taken { mut server, node, place }: Taken, now: Instant) {
+        if server.line.is_in_doubt() {
+            server.ends();
+        }
+        server.rest(now);
+        let shelf = &self.shelves[node.number];
+        let mut idle = lock(&shelf.idle);
+        // Under the lock: a RECONNECT closes it here, or there, and so does who makes the pool smaller.
+        if server.generation == self.generation.load(SeqCst) && !shelf.is_overfull() {
+            idle.push(server);
+        }
+        drop(idle);
+        drop(place);
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.shelves.iter().map(|shelf| shelf.count.load(Relaxed)).sum()
+    }
+
+    /// How many are idle.
+    pub(crate) fn idle_count(&self) -> usize {
+        self.shelves.iter().map(|shelf| lock(&shelf.idle).len()).sum()
+    }
+
+    /// What is said to a client that asks for these settings, if that is known.
+    pub(crate) fn welcome(&self, asked: &Settings) -> Option<Welcome> {
+        lock(&self.welcomes).get(asked).cloned()
+    }
+
+    pub(crate) fn remember(&self, asked: Settings, welcome: Welcome) {
+        let mut welcomes = lock(&self.welcomes);
+        if WELCOMES_MAX <= welcomes.len() {
+            welcomes.clear();
+        }
+        welcomes.insert(asked, welcome);
+    }
+
+    /// Forgets what clients were told that logged in.
+    pub(crate) fn forget_welcomes(&self) {
+        lock(&self.welcomes).clear();
+    }
+
+    /// How many wait for a connection to this server.
+    pub(crate) fn waiting_at(&self, node: &Node) -> usize {
+        self.room(node).waiting()
+    }
+
+    /// Its connections, as they are shown.
+    pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
+        lock(&self.sights).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Closes the idle ones now, others when they are put back.
+    pub(crate) fn reconnect(&self) {
+        self.generation.fetch_add(1, SeqCst);
+        self.close_all_idle();
+    }
+
+    pub(crate) fn close_all_idle(&self) {
+        self.shelves.iter().for_each(|shelf| lock(&shelf.idle).clear());
+    }
+
+    /// Other limits count from now on.
+    pub(crate) fn set_limits(&self, limits: Limits) {
+        *lock(&self.limits) = limits;
+        self.shelves.iter().for_each(|shelf| shelf.resize(limits.size));
+    }
+
+    fn close_idle(&self) {
+        let Limits { idle: longest, lifetime, .. } = *lock(&self.limits);
+        let is_old = |server: &ServerConn| longest < server.rested.elapsed() || lifetime < server.born.elapsed();
+        for shelf in &self.shelves {
+            let mut idle = lock(&shelf.idle);
+            idle.retain(|server| !is_old(server));
+            // Who is not used any more has no reason to stay low.
+            let rested = idle.iter().filter(|server| SWEEP < server.rested.elapsed());
+            rested.for_each(|server| server.line.lever().release());
+        }
+    }
+}
+
+impl Shelf {
+    /// The idle one that suits best: of this thread, the last one used.
+    fn pick(&self) -> Option<Box<ServerConn>> {
+        let here = thread::current().id();
+        let mut idle = lock(&self.idle);
+        let at = idle.iter().rposition(|server| server.home == here).or_else(|| idle.len().checked_sub(1))?;
+        Some(idle.remove(at))
+    }
+
+    /// Whether there are more than there may be, as some were taken when the pool was made smaller.
+    fn is_overfull(&self) -> bool {
+        self.size.load(SeqCst) < self.count.load(SeqCst)
+    }
+
+    /// There is room for so many from now on. Places too many go as they become free.
+    fn resize(&self, size: usize) {
+        self.size.store(size, SeqCst);
+        self.room.resize(size);
+        let mut idle = lock(&self.idle);
+        // Those used last are the last to go.
+        while self.is_overfull() && !idle.is_empty() {
+            idle.remove(0);
+        }
+    }
+}
+
+async fn sweep(pool: Weak<Pool>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        match pool.upgrade() {
+            Some(pool) => pool.close_idle(),
+            None => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_server_is_told_from_a_full_role_or_database() {
+        let is = |text: &str| is_of_all(&SqlError::new(TOO_MANY, text));
+        for text in [
+            "sorry, too many clients already",
+            "remaining connection slots are reserved for non-replication superuser connections",
+            "remaining connection slots are reserved for roles with privileges of the \"pg_use_reserved_connections\" role",
+            "remaining connection slots are reserved for roles with the SUPERUSER attribute",
+        ] {
+            assert!(is(text), "{text}");
+        }
+        assert!(!is("too many connections for role \"ann\"") && !is("too many connections for database \"shop\""));
+    }
+}

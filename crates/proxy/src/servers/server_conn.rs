@@ -1,0 +1,419 @@
+//! One connection to a server.
+//!
+//! **Invariant:** in the pool it is idle: nothing was asked that is not answered, no transaction is open, nothing stands in its
+//! buffers, and what its session has beside `settings` and `prepared` is nothing.
+
+use crate::clients::check;
+use crate::clients::expect::{Expects, Reply};
+use crate::clients::reach::Line;
+use crate::servers::dial::SILENCE;
+use crate::servers::internal::Lever;
+use crate::servers::params::Params;
+use crate::servers::prepared::Prepared;
+use crate::servers::sight::Sight;
+use crate::statements::message;
+use crate::statements::session_settings::Settings;
+use bytes::{Buf, BytesMut};
+use gate::Ticket;
+use statement::{SqlError, SqlState};
+use std::io;
+use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::thread::{self, ThreadId};
+use std::time::Instant;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use wire::conn::{Io, Unfinished};
+use wire::wait::Gone;
+
+/// Room for one read. Of large results that much is under way at a time, for each client.
+const READ: usize = 32 << 10;
+/// An idle connection's buffers larger than this are given back.
+const KEEP: usize = 64 << 10;
+/// A server has room for so much beside what it does. Of more, the rest waits for as long as a statement takes, and the system does not
+/// tell that from a server that has gone.
+const ROOM: usize = 16 << 10;
+/// No message that is looked at whole is as long as a rule.
+const LONG: usize = 256 << 10;
+
+pub(crate) struct ServerConn {
+    pub(crate) io: Box<dyn Io>,
+    pub(crate) inbox: BytesMut,
+    unfinished: Unfinished,
+    pub(crate) out: BytesMut,
+    /// What it was sent since it had read all; and whether its silence about that ends the connection.
+    unread: usize,
+    is_limited: bool,
+    /// How it is cancelled.
+    pub(crate) line: Arc<Line>,
+    pub(crate) params: Arc<Params>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) prepared: Prepared,
+    /// Of the link that it was last in: for the memory.
+    pub(crate) expects: Expects,
+    /// Which client's unnamed statement it has, and which of its.
+    pub(crate) unnamed: (u64, u64),
+    /// The thread whose runtime it is registered with.
+    pub(crate) home: ThreadId,
+    pub(crate) born: Instant,
+    /// Since when it is idle.
+    pub(crate) rested: Instant,
+    /// Where it is counted.
+    count: Option<Arc<AtomicUsize>>,
+    /// Which one it is of those between two RECONNECTs.
+    pub(crate) generation: u64,
+    /// Whether its server has said that it is no standby. For as long as the connection lives it becomes none.
+    is_of_primary: bool,
+    sight: Option<Arc<Sight>>,
+}
+
+/// Where a connection was before it was taken into a runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    Here,
+    Moved,
+}
+
+/// Why a question of the front's own has no answer.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// The connection is of no use any more.
+    Broken(io::Error),
+    /// The server says so.
+    Said(SqlError),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Broken(error)
+    }
+}
+
+impl From<Failed> for SqlError {
+    fn from(failed: Failed) -> SqlError {
+        match failed {
+            Failed::Said(error) => error,
+            Failed::Broken(error) => {
+                SqlError::new(SqlState("08006"), "the connection to the server failed").detail(format!("{error}."))
+            }
+        }
+    }
+}
+
+/// States of errors that a server may end a login or a setting with; whatever else it says is a failed connection.
+const STATES: &[&str] = &[
+    "08P01", "0A000", "0LP01", "22021", "22023", "22P02", "25006", "28000", "28P01", "3D000", "42501", "42601",
+    "42602", "42704", "53000", "53200", "53300", "53400", "55000", "55006", "55P02", "57014", "57P01", "57P02",
+    "57P03", "57P04", "XX000",
+];
+
+/// What the server says in an `ErrorResponse`.
+pub(crate) fn error_of(body: &[u8]) -> SqlError {
+    let field = |name| message::field(body, name);
+    let state = field(b'C').and_then(|code| STATES.iter().find(|&&state| state == code)).copied();
+    let mut error = SqlError::new(SqlState(state.unwrap_or("08006")), field(b'M').unwrap_or("the server gave up"));
+    if let Some(detail) = field(b'D') {
+        error = error.detail(detail);
+    }
+    if let Some(hint) = field(b'H') {
+        error = error.hint(hint);
+    }
+    error
+}
+
+impl ServerConn {
+    /// Its server has said that it closes it: nobody gets it any more.
+    pub(crate) fn ends(&mut self) {
+        self.generation = u64::MAX;
+    }
+
+    pub(crate) fn new(io: Box<dyn Io>, line: Arc<Line>) -> ServerConn {
+        let now = Instant::now();
+        ServerConn {
+            io,
+            inbox: BytesMut::new(),
+            unfinished: Unfinished::default(),
+            out: BytesMut::new(),
+            unread: 0,
+            is_limited: true,
+            line,
+            params: Arc::default(),
+            settings: Arc::default(),
+            prepared: Prepared::default(),
+            expects: Expects::default(),
+            unnamed: (0, 0),
+            home: thread::current().id(),
+            born: now,
+            rested: now,
+            count: None,
+            generation: 0,
+            is_of_primary: false,
+            sight: None,
+        }
+    }
+
+    /// Takes it into the runtime of the caller.
+    pub(crate) fn settle(&mut self) -> io::Result<Settled> {
+        let here = thread::current().id();
+        if self.home == here {
+            return Ok(Settled::Here);
+        }
+        self.io = mem::replace(&mut self.io, Box::new(tokio::io::empty())).settled()?;
+        self.home = here;
+        Ok(Settled::Moved)
+    }
+
+    /// Whether nothing has come of an idle connection: its end, for instance.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let mut byte = [0; 1];
+        let mut buffer = ReadBuf::new(&mut byte);
+        let mut context = Context::from_waker(Waker::noop());
+        matches!(std::pin::Pin::new(&mut self.io).poll_read(&mut context, &mut buffer), Poll::Pending)
+    }
+
+    /// The next message, in whole, taken out of the inbox.
+    pub(crate) async fn next(&mut self) -> io::Result<(u8, BytesMut)> {
+        let confused = || io::Error::new(io::ErrorKind::InvalidData, "the server does not speak the protocol");
+        loop {
+            if let Some((kind, length)) = message::head(&self.inbox).ok_or_else(confused)?
+                && length <= self.inbox.len()
+            {
+                let mut message = self.inbox.split_to(length);
+                message.advance(wire::frame::HEAD);
+                return Ok((kind, message));
+            }
+            self.read().await?;
+        }
+    }
+
+    /// Makes room in the inbox for one read. What an unusually long message has taken is given back before the next one.
+    pub(crate) fn make_room(&mut self) -> Result<(), Gone> {
+        if self.inbox.is_empty() && LONG < self.inbox.capacity() {
+            self.inbox = BytesMut::new();
+        }
+        self.unfinished.make_room(&mut self.inbox, READ)
+    }
+
+    /// Reads more; says how much.
+    pub(crate) async fn read(&mut self) -> io::Result<usize> {
+        self.make_room()
+            .map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "the message does not fit into memory"))?;
+        match self.io.read_buf(&mut self.inbox).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            count => Ok(count),
+        }
+    }
+
+    /// So much is sent to it.
+    pub(crate) fn is_sent(&mut self, bytes: usize) {
+        self.unread += bytes;
+        if self.is_limited && ROOM < self.unread {
+            self.is_limited = false;
+            self.io.limit_silence(None);
+        }
+    }
+
+    /// It has answered all that it was sent.
+    pub(crate) fn has_read_all(&mut self) {
+        self.unread = 0;
+        if !self.is_limited {
+            self.is_limited = true;
+            self.io.limit_silence(Some(SILENCE));
+        }
+    }
+
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        let out = mem::take(&mut self.out);
+        self.is_sent(out.len());
+        self.io.write_all(&out).await?;
+        self.io.flush().await
+    }
+
+    /// Asks a question of the front's own, and gives the rows. The first error counts.
+    pub(crate) async fn ask(&mut self, text: &str) -> Result<Vec<Vec<Option<String>>>, Failed> {
+        message::query(&mut self.out, text);
+        self.unnamed = (0, 0);
+        self.flush().await?;
+        self.answer().await
+    }
+
+    /// Asks such a question again for as long as it is cancelled, or takes too long: it is no statement of a client.
+    pub(crate) async fn ask_again(&mut self, text: &str) -> Result<Vec<Vec<Option<String>>>, Failed> {
+        for _ in 0..check::TRIES {
+            match self.ask(text).await {
+                Err(Failed::Said(error)) if error.state() == SqlState("57014") => {}
+                answer => return answer,
+            }
+        }
+        self.ask(text).await
+    }
+
+    /// Whether its server says that it is no standby, or is none any more.
+    pub(crate) async fn is_of_primary(&mut self) -> Result<bool, Failed> {
+        // Servers from 14 on have said so at the login.
+        if !self.is_of_primary && self.params.get("in_hot_standby") != Some("off") {
+            let rows = self.ask("SELECT pg_catalog.pg_is_in_recovery()").await?;
+            let is_standby = rows.first().and_then(|row| row.first()).and_then(Option::as_deref) != Some("f");
+            if is_standby {
+                return Ok(false);
+            }
+        }
+        self.is_of_primary = true;
+        Ok(true)
+    }
+
+    /// Tells whether a message that a COPY does not expect ends no more than the COPY: from PostgreSQL 14 on it ends the connection.
+    pub(crate) fn goes_on_after_unexpected(&self) -> bool {
+        let version = self.params.get("server_version").unwrap_or_default();
+        let digits = version.bytes().take_while(u8::is_ascii_digit).count();
+        version[..digits].parse::<u32>().is_ok_and(|major| major < 14)
+    }
+
+    /// What comes up to `ReadyForQuery`.
+    pub(crate) async fn answer(&mut self) -> Result<Vec<Vec<Option<String>>>, Failed> {
+        let (mut rows, mut error) = (Vec::new(), None);
+        loop {
+            let (kind, body) = self.next().await?;
+            match Reply::of(kind) {
+                Reply::Row => rows.extend(message::row(&body)),
+                Reply::Error => {
+                    error.get_or_insert_with(|| error_of(&body));
+                }
+                Reply::Parameter => self.note(&body),
+                Reply::Ready => {
+                    self.has_read_all();
+                    return error.map_or(Ok(rows), |error| Err(Failed::Said(error)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes a `ParameterStatus` in.
+    pub(crate) fn note(&mut self, body: &[u8]) {
+        if let Some((name, rest)) = message::text(body)
+            && let Some((value, _)) = message::text(rest)
+            && let (Ok(name), Ok(value)) = (std::str::from_utf8(name), std::str::from_utf8(value))
+        {
+            Params::note(&mut self.params, name, value);
+        }
+    }
+
+    /// It counts there for as long as it lives.
+    pub(crate) fn counted_by(&mut self, count: &Arc<AtomicUsize>) {
+        count.fetch_add(1, Relaxed);
+        self.count = Some(Arc::clone(count));
+    }
+
+    /// It can be seen for as long as it lives.
+    pub(crate) fn show(&mut self) -> Weak<Sight> {
+        Arc::downgrade(self.sight.insert(Arc::new(Sight::new(&self.line))))
+    }
+
+    /// A client of this number has it.
+    pub(crate) fn taken_by(&self, client: i32, now: Instant) {
+        if let Some(sight) = &self.sight {
+            sight.taken_by(client, now);
+        }
+    }
+
+    /// It runs this transaction of the gate's.
+    pub(crate) fn works_for(&self, ticket: Option<Ticket>) {
+        if let Some(sight) = &self.sight {
+            sight.works_for(ticket);
+        }
+    }
+
+    /// It goes to the pool.
+    pub(crate) fn rest(&mut self, now: Instant) {
+        self.rested = now;
+        if let Some(sight) = &self.sight {
+            sight.rests();
+        }
+        if KEEP < self.inbox.capacity() {
+            (self.inbox, self.unfinished) = (BytesMut::new(), Unfinished::default());
+        }
+        if KEEP < self.out.capacity() {
+            self.out = BytesMut::new();
+        }
+    }
+}
+
+impl Drop for ServerConn {
+    fn drop(&mut self) {
+        // While the process is there.
+        *self.line.lever() = Lever::Fixed;
+        if let Some(count) = self.count.take() {
+            count.fetch_sub(1, Relaxed);
+        }
+        // `Terminate`, if the system takes it at once; if not, the server learns of the end by the connection's.
+        let mut context = Context::from_waker(Waker::noop());
+        let _ = std::pin::Pin::new(&mut self.io).poll_write(&mut context, &[b'X', 0, 0, 0, 4]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::servers::dial::Way;
+    use crate::servers::url::Host;
+    use std::pin::Pin;
+    use std::sync::Mutex;
+    use std::time::Duration;
+    use tokio::io::Sink;
+
+    /// What is written is gone; how long it may be silent is kept.
+    struct Silent(Sink, Arc<Mutex<Option<Duration>>>);
+
+    impl AsyncRead for Silent {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl AsyncWrite for Silent {
+        fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.0).poll_write(cx, bytes)
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl Io for Silent {
+        fn limit_silence(&self, limit: Option<Duration>) {
+            *self.1.lock().expect("nobody fails") = limit;
+        }
+
+        fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+            Ok(self)
+        }
+    }
+
+    /// A server that is at a long statement takes nothing in for as long as that takes, and has not gone.
+    #[tokio::test]
+    async fn silence_about_what_has_no_room_is_not_limited() {
+        let limit = Arc::new(Mutex::new(Some(SILENCE)));
+        let io = Box::new(Silent(tokio::io::sink(), Arc::clone(&limit)));
+        let mut server = ServerConn::new(io, Arc::new(Line::new(Way::to(Host::Tcp("a".to_owned(), 1)))));
+        let now = || *limit.lock().expect("nobody fails");
+        for _ in 0..3 {
+            for bytes in [ROOM - 1, 1] {
+                server.out.resize(bytes, 0);
+                server.flush().await.expect("it is taken");
+                assert_eq!(now(), Some(SILENCE));
+            }
+            server.out.resize(1, 0);
+            server.flush().await.expect("it is taken");
+            assert_eq!(now(), None);
+            server.has_read_all();
+            assert_eq!(now(), Some(SILENCE));
+        }
+    }
+}

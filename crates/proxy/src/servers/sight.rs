@@ -1,0 +1,71 @@
+//! What is shown of one server connection.
+//!
+//! **Invariant:** whoever looks holds nobody up: the connection's owner writes three numbers when it comes and one when it goes.
+
+use crate::clients::reach::Line;
+use crate::servers::url::Host;
+use gate::Ticket;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Sight {
+    pub(crate) host: Host,
+    /// The server's number of it.
+    pub(crate) pid: i32,
+    born: Instant,
+    /// Since 1970.
+    pub(crate) born_us: i64,
+    /// The number of the client that has it; 0: nobody has.
+    client: AtomicI32,
+    /// When that one got it, in microseconds of its age.
+    taken_us: AtomicU64,
+    /// The number of its transaction at the gate, and one; 0: there is none.
+    ticket: AtomicU64,
+}
+
+impl Sight {
+    pub(crate) fn new(line: &Line) -> Sight {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Sight {
+            host: line.host().clone(),
+            pid: line.pid(),
+            born: Instant::now(),
+            born_us: i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+            client: AtomicI32::new(0),
+            taken_us: AtomicU64::new(0),
+            ticket: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn taken_by(&self, client: i32, now: Instant) {
+        let age = now.saturating_duration_since(self.born).as_micros();
+        self.taken_us.store(u64::try_from(age).unwrap_or(u64::MAX), Relaxed);
+        self.client.store(client, Relaxed);
+    }
+
+    /// It runs this transaction of the gate's.
+    pub(crate) fn works_for(&self, ticket: Option<Ticket>) {
+        self.ticket.store(ticket.map_or(0, |ticket| ticket.to_bits().wrapping_add(1)), Relaxed);
+    }
+
+    /// The last one that it ran; it may be over.
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        Some(self.ticket.load(Relaxed)).filter(|&bits| bits != 0).map(|bits| Ticket::from_bits(bits.wrapping_sub(1)))
+    }
+
+    pub(crate) fn rests(&self) {
+        self.client.store(0, Relaxed);
+    }
+
+    /// Who has it.
+    pub(crate) fn client(&self) -> Option<i32> {
+        Some(self.client.load(Relaxed)).filter(|&client| client != 0)
+    }
+
+    /// When somebody last got it, in microseconds since 1970.
+    pub(crate) fn request_us(&self) -> i64 {
+        self.born_us.saturating_add_unsigned(self.taken_us.load(Relaxed))
+    }
+}

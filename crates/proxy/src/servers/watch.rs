@@ -1,0 +1,343 @@
+//! The watchers: each looks, on a connection of its own, at what the processes of one server wait for that run clients' transactions.
+//!
+//! From that come the resource that dominates, the demands of the gate's model, and who waits for whom. It looks every
+//! `overtake.upstream_watch` while anybody is inside, more often while the limit is being looked for and while somebody waits at the
+//! gate and nobody gets on. Each look is a query of `pg_stat_activity`.
+//!
+//! **Invariant:** no transaction waits for it, and whoever does not see says so: then the gate goes by time again.
+
+use crate::Shared;
+use crate::servers::node::Node;
+use crate::servers::process::{Process, Stat};
+use crate::servers::server_conn::{Failed, ServerConn};
+use crate::servers::sight::Sight;
+use server::door::{Resource, Sample, Stalls};
+use statement::{SqlError, SqlState};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::fs;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tokio::time;
+
+/// While the limit is being looked for, and while nobody gets on, it looks so often.
+const SOON: Duration = Duration::from_millis(50);
+/// One that cannot look tries again after so long.
+const RETRY: Duration = Duration::from_secs(30);
+/// A connection that has had nothing to look at for so long is closed.
+const KEEP: Duration = Duration::from_mins(1);
+/// A server that takes longer to say what it does has other worries.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// Processes of connections that are closed are forgotten with all others.
+const PIDS_MAX: usize = 10_000;
+/// Of times in `/proc`, in a second.
+const TICKS: f64 = 100.0;
+
+/// What can be said of one server process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    pid: i32,
+    is_idle: bool,
+    /// For a lock, or for its client; for whose lock is known only where it was asked.
+    waits: bool,
+    at: Option<Resource>,
+    waits_for: Vec<i32>,
+}
+
+/// A connection that looks.
+struct Eye {
+    server: ServerConn,
+    host: Option<Host>,
+}
+
+/// The server's host, if it is this one.
+#[derive(Debug, Default)]
+struct Host {
+    /// Ticks of processors that processes have had.
+    used: HashMap<i32, u64>,
+    /// Busy ones of this host, and all.
+    ticks: (u64, u64),
+}
+
+/// Why there is nothing to be seen.
+#[derive(Debug)]
+enum Blind {
+    Failed(Failed),
+    Rights,
+}
+
+impl From<Failed> for Blind {
+    fn from(failed: Failed) -> Blind {
+        Blind::Failed(failed)
+    }
+}
+
+/// What a process is at that waits for this. None: the transaction is over, or has not begun.
+fn resource(state: &str, wait: Option<(&str, &str)>) -> Option<Resource> {
+    match state {
+        "active" | "fastpath function call" => {}
+        "idle in transaction" | "idle in transaction (aborted)" => return Some(Resource::Client),
+        _ => return None,
+    }
+    Some(match wait {
+        None => Resource::Processor,
+        // SyncRep is the log of others.
+        Some(("IO" | "LWLock" | "IPC", name)) if name.starts_with("WAL") || name == "SyncRep" => Resource::Log,
+        Some(("Lock" | "LWLock" | "BufferPin", _)) => Resource::Lock,
+        Some(("IO", _)) => Resource::Io,
+        Some(("Client", _)) => Resource::Client,
+        Some(_) => Resource::Other,
+    })
+}
+
+impl Seen {
+    /// Of a row of [`question`].
+    fn of(row: &[Option<String>]) -> Result<Option<Seen>, Blind> {
+        let text = |at: usize| row.get(at).and_then(Option::as_deref);
+        let Some(pid) = text(0).and_then(|pid| pid.parse().ok()) else { return Ok(None) };
+        let state = match text(1) {
+            // Of others' processes that says nothing at all, or that nothing is counted.
+            None | Some("disabled") => return Err(Blind::Rights),
+            Some(state) => state,
+        };
+        let blockers = text(4).unwrap_or_default().trim_matches(['{', '}']);
+        Ok(Some(Seen {
+            pid,
+            // One whose client takes nothing of its answers has lent its slot, too.
+            is_idle: state.starts_with("idle in transaction") || text(3) == Some("ClientWrite"),
+            // A client that says no more in the middle of a COPY or of a batch is waited for like a lock.
+            waits: text(2) == Some("Lock") || (state == "active" && text(3) == Some("ClientRead")),
+            at: resource(state, text(2).zip(text(3))),
+            waits_for: blockers.split(',').filter_map(|pid| pid.parse().ok()).collect(),
+        }))
+    }
+}
+
+/// What these processes do; for whom they wait, too, if that matters: it stops the server's lock manager for a moment.
+fn question(sights: &[Arc<Sight>], for_whom: bool) -> String {
+    let blockers = "CASE WHEN wait_event_type = 'Lock' THEN pg_catalog.pg_blocking_pids(pid) END";
+    let mut text = format!(
+        "SELECT pid, state, wait_event_type, wait_event, {} \
+         FROM pg_catalog.pg_stat_get_activity(NULL) WHERE pid IN (0",
+        if for_whom { blockers } else { "NULL" }
+    );
+    for sight in sights {
+        // Writing to a string does not fail.
+        let _ = write!(text, ",{}", sight.pid);
+    }
+    text + ")"
+}
+
+/// Who waits, and for whom that sits idle.
+fn stalls(seen: &[Seen], sights: &[Arc<Sight>]) -> Stalls {
+    let ticket = |pid: i32| sights.iter().find(|sight| sight.pid == pid)?.ticket();
+    let waits = seen.iter().filter_map(|one| Some((ticket(one.pid)?, one.waits))).collect();
+    let is_idle = |pid: &&i32| seen.iter().any(|one| one.pid == **pid && one.is_idle);
+    let blockers = seen.iter().flat_map(|one| &one.waits_for).filter(is_idle).filter_map(|&pid| ticket(pid)).collect();
+    Stalls { waits, blockers }
+}
+
+impl Host {
+    /// What processes and processors have done since the last time; of processes that are new, nothing.
+    fn look(&mut self, sights: &[Arc<Sight>]) -> (Option<f64>, Option<f64>) {
+        if PIDS_MAX < self.used.len() {
+            self.used.clear();
+        }
+        let mut ticks = 0;
+        for sight in sights {
+            if let Some(stat) = Stat::of(sight.pid) {
+                ticks += stat.used.saturating_sub(self.used.insert(sight.pid, stat.used).unwrap_or(stat.used));
+            }
+        }
+        let now = processors(&fs::read_to_string("/proc/stat").unwrap_or_default());
+        let (busy, all) = (now.0.saturating_sub(self.ticks.0), now.1.saturating_sub(self.ticks.1));
+        self.ticks = now;
+        (Some(ticks as f64 / TICKS), (0 < all).then(|| busy as f64 / all as f64))
+    }
+}
+
+/// The first line of `/proc/stat`: ticks that were busy, and all.
+fn processors(text: &str) -> (u64, u64) {
+    let line = text.lines().next().and_then(|line| line.strip_prefix("cpu ")).unwrap_or_default();
+    // Guests' times are part of the first two.
+    let ticks: Vec<u64> = line.split_whitespace().take(8).filter_map(|ticks| ticks.parse().ok()).collect();
+    let idle: u64 = ticks.iter().skip(3).take(2).sum();
+    let all: u64 = ticks.iter().sum();
+    (all - idle, all)
+}
+
+impl Eye {
+    async fn open(shared: &Shared, node: &Node) -> Result<Eye, SqlError> {
+        let mut server = shared.nodes.servers.connect_own(&node.host).await?;
+        server.ask("SET application_name = 'overtake watcher'").await?;
+        let process = Process::serving(server.io.peer(), server.line.pid());
+        if let Some(processors) = process.as_ref().and_then(|process| process.processors) {
+            node.door.know_processors(processors);
+        }
+        Ok(Eye { server, host: process.map(|_| Host::default()) })
+    }
+
+    async fn look(&mut self, sights: &[Arc<Sight>], for_whom: bool) -> Result<(Sample, Stalls), Blind> {
+        let answer = time::timeout(ANSWER_TIME, self.server.ask(&question(sights, for_whom))).await;
+        let late = |_| Failed::Broken(std::io::ErrorKind::TimedOut.into());
+        let mut seen = Vec::new();
+        for row in answer.map_err(late)?? {
+            seen.extend(Seen::of(&row)?);
+        }
+        let mut sample = Sample::default();
+        for resource in seen.iter().filter_map(|one| one.at) {
+            sample.at[resource as usize] += 1;
+        }
+        if let Some(mut host) = self.host.take() {
+            let sights = sights.to_vec();
+            // A file for each of them: not on a thread that serves.
+            let looked = tokio::task::spawn_blocking(move || {
+                let found = host.look(&sights);
+                (host, found)
+            });
+            if let Ok((host, found)) = looked.await {
+                self.host = Some(host);
+                (sample.used, sample.host_busy) = found;
+            }
+        }
+        Ok((sample, stalls(&seen, sights)))
+    }
+}
+
+/// Watches a server for as long as there are clients that may come.
+pub(crate) async fn watch(shared: Weak<Shared>, node: Arc<Node>, every: Duration) {
+    let door = &node.door;
+    let mut eye: Option<Eye> = None;
+    let (mut retry, mut last) = (Instant::now(), Instant::now());
+    let (mut wait, mut used) = (every, Instant::now());
+    loop {
+        time::sleep(wait).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let (is_busy, is_stuck) = door.is_busy(SOON);
+        let now = Instant::now();
+        let is_time = is_stuck || door.is_searching() || every <= now - last;
+        wait = if is_busy { SOON.min(every) } else { every };
+        if !is_busy {
+            // Nothing was at anything, which takes no question.
+            door.record(now - last, &Sample::default());
+            last = now;
+            // A server that is to be restarted waits for who is connected.
+            let is_paused = shared.all_databases().iter().any(|(_, database)| database.is_paused());
+            if is_paused || KEEP < now - used {
+                eye = None;
+                door.know_stalls(false);
+            }
+            continue;
+        }
+        used = now;
+        if !is_time || (eye.is_none() && now < retry) {
+            continue;
+        }
+        if eye.is_none() {
+            let late = || SqlError::new(SqlState("08006"), "it did not answer in time");
+            let open = time::timeout(ANSWER_TIME, Eye::open(&shared, &node)).await;
+            match open.unwrap_or_else(|_| Err(late())) {
+                Ok(open) => eye = Some(open),
+                Err(error) => {
+                    // Who does not see goes by time.
+                    door.know_stalls(false);
+                    retry = now + RETRY;
+                    tracing::info!(server = %node.name, error = error.message(), "what the server waits for cannot be looked at");
+                    continue;
+                }
+            }
+        }
+        let Some(open) = &mut eye else { continue };
+        let sights: Vec<Arc<Sight>> = shared.all_pools().iter().flat_map(|pool| pool.sights()).collect();
+        let sights: Vec<_> = sights.into_iter().filter(|it| it.client().is_some() && it.host == node.host).collect();
+        match open.look(&sights, is_stuck).await {
+            Ok((sample, stalls)) => {
+                door.know_stalls(true);
+                door.stalls(&stalls);
+                door.record(now - last, &sample);
+            }
+            Err(blind) => {
+                eye = None;
+                retry = now + RETRY;
+                door.know_stalls(false);
+                match blind {
+                    Blind::Failed(failed) => {
+                        tracing::info!(server = %node.name, ?failed, "what the server waits for cannot be looked at")
+                    }
+                    Blind::Rights => tracing::warn!(
+                        server = %node.name,
+                        "what the server's processes wait for cannot be seen: grant pg_read_all_stats to the user of --upstream, \
+                         and set track_activities = on"
+                    ),
+                }
+            }
+        }
+        last = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::reach::Line;
+    use crate::servers::dial::Way;
+    use crate::servers::url;
+    use gate::Ticket;
+
+    #[test]
+    fn waits_are_of_resources() {
+        let of = |kind, name| resource("active", Some((kind, name)));
+        assert_eq!(resource("active", None), Some(Resource::Processor));
+        assert_eq!(resource("idle in transaction (aborted)", Some(("Client", "ClientRead"))), Some(Resource::Client));
+        assert_eq!(resource("idle", Some(("Client", "ClientRead"))), None);
+        for (kind, name, wanted) in [
+            ("Lock", "transactionid", Resource::Lock),
+            ("LWLock", "BufferContent", Resource::Lock),
+            ("LWLock", "WALWrite", Resource::Log),
+            ("LWLock", "WALInsert", Resource::Log),
+            ("IO", "WALSync", Resource::Log),
+            ("IPC", "SyncRep", Resource::Log),
+            ("IO", "DataFileRead", Resource::Io),
+            ("Client", "ClientWrite", Resource::Client),
+            ("Timeout", "PgSleep", Resource::Other),
+            ("IPC", "ParallelFinish", Resource::Other),
+        ] {
+            assert_eq!(of(kind, name), Some(wanted), "{kind} {name}");
+        }
+    }
+
+    fn row(of: [&str; 5]) -> Vec<Option<String>> {
+        of.map(|text| (text != "-").then(|| text.to_owned())).to_vec()
+    }
+
+    #[test]
+    fn who_waits_for_whom_is_told() {
+        let sight = |pid, ticket: u64| {
+            let sight = Sight::new(&Line::with_key(Way::to(url::Host::Tcp("a".to_owned(), 1)), pid, 0));
+            sight.works_for(Some(Ticket::from_bits(ticket)));
+            Arc::new(sight)
+        };
+        let sights = [sight(11, 1), sight(12, 0), sight(13, 3)];
+        let rows = [
+            row(["11", "active", "Lock", "tuple", "{12,99}"]),
+            row(["12", "idle in transaction", "Client", "ClientRead", "-"]),
+            row(["13", "active", "-", "-", "-"]),
+        ];
+        let unread = Seen::of(&row(["14", "active", "Client", "ClientWrite", "-"])).expect("it can be seen");
+        assert!(unread.is_some_and(|seen| seen.is_idle && !seen.waits));
+        let seen: Vec<Seen> = rows.iter().filter_map(|row| Seen::of(row).expect("it can be seen")).collect();
+        let [one, two, three] = [1, 0, 3].map(Ticket::from_bits);
+        let wanted = Stalls { waits: vec![(one, true), (two, false), (three, false)], blockers: vec![two] };
+        assert_eq!(stalls(&seen, &sights), wanted);
+        assert!(question(&sights, true).ends_with("pid IN (0,11,12,13)"));
+        for hidden in [["11", "-", "-", "-", "-"], ["11", "disabled", "-", "-", "-"]] {
+            assert!(matches!(Seen::of(&row(hidden)), Err(Blind::Rights)), "{hidden:?}");
+        }
+    }
+
+    #[test]
+    fn processors_are_busy_when_they_are_not_idle() {
+        assert_eq!(processors("cpu  10 1 20 100 5 2 3 4 7 7\ncpu0 1 1 1 1 1 1 1 1 1 1\n"), (40, 145));
+        assert_eq!(processors(""), (0, 0));
+    }
+}

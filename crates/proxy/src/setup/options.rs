@@ -1,0 +1,196 @@
+//! What a front is told when it is made.
+//!
+//! **Invariant:** the default is that of the settings' own defaults.
+
+use crate::clients::priority;
+use crate::servers::nodes::Watching;
+use crate::servers::pool::Limits;
+use crate::servers::target::Target;
+use crate::setup::sessions::{self, Sessions};
+use crate::statements::resets::Resets;
+use settings::priority::Rules;
+use settings::sources::OptionError;
+use settings::{Defaults, Source};
+use stage::Class;
+use statement::SqlError;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Servers are not asked more often what they are.
+const PERIOD_MIN: Duration = Duration::from_millis(10);
+
+/// See the module.
+#[derive(Clone)]
+pub struct UpstreamOptions {
+    /// Connections to the servers.
+    pub limits: Limits,
+    /// The servers.
+    pub watching: Watching,
+    /// A client that has waited for slot and connection for so long is disconnected; none: it waits on.
+    pub query_wait: Option<Duration>,
+    /// Asks for a role's password, `$1` being its name: the second column of the row is as in `pg_authid`, a third one, if there is
+    /// any, is true for a password that has expired.
+    pub auth_query: String,
+    /// Whether server processes that run transactions of class `low` have a lower processor priority meanwhile.
+    pub internal_priorities: bool,
+    /// Whether statements without a name that come again and again are prepared once on each connection.
+    pub prepare: bool,
+    /// Between two looks at what server processes wait for; none: nobody looks.
+    pub watch: Option<Duration>,
+    /// Rules when connections are asked what clients have left on them, by user and database.
+    pub resets: Arc<Resets>,
+    /// Classes of clients by user, database and application.
+    pub rules: Arc<Rules>,
+    /// Settings that clients' sessions begin with.
+    pub sessions: Arc<Sessions>,
+    /// All settings, to be shown.
+    pub settings: Defaults,
+    /// Reads them again, wherever they come from; without it they stay what they are.
+    pub again: Option<Again>,
+}
+
+/// Reads all settings from where they come from.
+pub type Again = Arc<dyn Fn() -> Result<Defaults, OptionError> + Send + Sync>;
+
+impl fmt::Debug for UpstreamOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpstreamOptions").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl Default for UpstreamOptions {
+    fn default() -> UpstreamOptions {
+        Limits::default().into()
+    }
+}
+
+impl From<Limits> for UpstreamOptions {
+    fn from(limits: Limits) -> UpstreamOptions {
+        let settings = Defaults::default();
+        let auth_query = settings.get("overtake.upstream_auth_query").to_owned();
+        let (rules, watch, watching) = (Arc::default(), watch_of(&settings), Watching::default());
+        UpstreamOptions {
+            limits,
+            watching,
+            query_wait: None,
+            auth_query,
+            internal_priorities: false,
+            prepare: false,
+            watch,
+            resets: Arc::default(),
+            rules,
+            sessions: Arc::default(),
+            settings,
+            again: None,
+        }
+    }
+}
+
+/// More often than every 10 ms helps nobody, and more seldom than every 10 s says nothing.
+fn watch_of(settings: &Defaults) -> Option<Duration> {
+    let name = "overtake.upstream_watch";
+    (settings.number(name) != -1)
+        .then(|| settings.duration(name).clamp(Duration::from_millis(10), Duration::from_secs(10)))
+}
+
+impl UpstreamOptions {
+    /// The class of a client that has not asked for one, where no rule says another.
+    pub(crate) fn class(&self) -> Result<Class, SqlError> {
+        priority::class_of(self.settings.get("overtake.priority"))
+    }
+
+    /// The highest class of a role, of which the server says this.
+    pub(crate) fn class_max(&self, said: Option<Class>, is_superuser: bool) -> Class {
+        const NAME: &str = priority::MAX;
+        let by_default = if is_superuser { Class::High } else { Class::Normal };
+        let own =
+            (self.settings.source(NAME) != Source::Default).then(|| priority::class_of(self.settings.get(NAME)).ok());
+        said.or(own.flatten()).unwrap_or(by_default)
+    }
+
+    /// That of a client that has not asked for one, unless the URL has.
+    pub(crate) fn target(&self) -> Target {
+        Target::named(self.settings.get("overtake.target")).unwrap_or_default()
+    }
+
+    /// What the settings say.
+    ///
+    /// # Errors
+    /// A question that asks for nobody; a rule that is none; a setting of sessions that cannot reach the servers.
+    pub fn from_settings(settings: &Defaults) -> Result<UpstreamOptions, OptionError> {
+        let limits = Limits {
+            size: usize::try_from(settings.number("overtake.upstream_pool")).unwrap_or(1),
+            idle: settings.duration("overtake.upstream_idle"),
+            lifetime: settings.duration("overtake.upstream_lifetime"),
+        };
+        let watching = Watching {
+            period: settings.duration("overtake.upstream_check").max(PERIOD_MIN),
+            patience: settings.duration("overtake.upstream_wait"),
+        };
+        let (name, auth_query) = ("overtake.upstream_auth_query", settings.get("overtake.upstream_auth_query"));
+        if !auth_query.contains("$1") {
+            return Err(OptionError::of(name, "$1 does not stand in it, the name of the role".to_owned()));
+        }
+        let rules = Rules::parse(settings.get("overtake.priority_rules")).map_err(|error| {
+            let why = format!("{}: {}", error.message(), error.detail_text().unwrap_or_default());
+            OptionError::of("overtake.priority_rules", why)
+        })?;
+        let resets = Resets::parse(settings.get("overtake.upstream_reset"))
+            .map_err(|error| OptionError::of("overtake.upstream_reset", error))?;
+        Target::of(settings.get("overtake.target"))
+            .map_err(|error| OptionError::of("overtake.target", error.message().to_owned()))?;
+        Ok(UpstreamOptions {
+            limits,
+            watching,
+            query_wait: Some(settings.duration("overtake.query_wait_timeout")).filter(|time| !time.is_zero()),
+            auth_query: auth_query.to_owned(),
+            internal_priorities: settings.is_on("overtake.internal_priorities"),
+            prepare: settings.is_on("overtake.upstream_prepare"),
+            watch: watch_of(settings),
+            resets: Arc::new(resets),
+            rules: Arc::new(rules),
+            sessions: Arc::new(sessions::read(settings)?),
+            settings: settings.clone(),
+            again: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use settings::sources::read_flag;
+
+    #[test]
+    fn settings_reach_the_front() {
+        let mut settings = Defaults::default();
+        let by_default = UpstreamOptions::from_settings(&settings).expect("defaults").limits;
+        let wanted = Limits::default();
+        assert_eq!(
+            (by_default.size, by_default.idle, by_default.lifetime),
+            (wanted.size, wanted.idle, wanted.lifetime)
+        );
+        for flag in ["overtake.upstream_pool=7", "overtake.upstream_idle=5s", "overtake.upstream_lifetime=2min"] {
+            read_flag(flag, &mut settings).expect("a setting");
+        }
+        let limits = UpstreamOptions::from_settings(&settings).expect("settings").limits;
+        assert_eq!((limits.size, limits.idle, limits.lifetime.as_secs()), (7, Duration::from_secs(5), 120));
+        let watch = |value: &str| {
+            let mut settings = settings.clone();
+            read_flag(&format!("overtake.upstream_watch={value}"), &mut settings).expect("a setting");
+            UpstreamOptions::from_settings(&settings).expect("settings").watch
+        };
+        assert_eq!((watch("-1"), watch("1s")), (None, Some(Duration::from_secs(1))));
+        for wrong in [
+            "overtake.upstream_auth_query=select 1",
+            "overtake.priority_rules=urgent user=x",
+            "overtake.upstream_reset=x",
+        ] {
+            let mut settings = settings.clone();
+            read_flag(wrong, &mut settings).expect("a setting");
+            let error = UpstreamOptions::from_settings(&settings).expect_err(wrong).to_string();
+            assert!(error.starts_with(wrong.split('=').next().unwrap_or_default()), "{error}");
+        }
+    }
+}

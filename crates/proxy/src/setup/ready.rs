@@ -1,0 +1,74 @@
+//! Whether there is a server to work with, for whoever decides where clients are sent.
+//!
+//! **Invariant:** the answer comes within [`ANSWER_TIME`], and a single server, which nobody asks otherwise, is not asked more often
+//! than once in [`AGE`], however often somebody wants to know.
+
+use crate::servers::node::{Node, Standing};
+use crate::servers::nodes::Nodes;
+use crate::servers::server_conn::Failed;
+use crate::servers::target::Target;
+use statement::{SqlError, SqlState};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+/// Who does not answer by then is not there.
+const ANSWER_TIME: Duration = Duration::from_secs(3);
+/// So old an answer is still one.
+const AGE: Duration = Duration::from_secs(1);
+
+/// What a single server has last said, and when.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Mutex<Option<(Instant, Result<(), String>)>>);
+
+impl Nodes {
+    /// Whether one of the servers can be used.
+    ///
+    /// # Errors
+    /// Why none can, in one line.
+    pub(crate) async fn ready(self: &Arc<Nodes>) -> Result<(), String> {
+        if self.are_asked { self.one_stands().await } else { self.only_one_answers().await }
+    }
+
+    async fn one_stands(self: &Arc<Nodes>) -> Result<(), String> {
+        self.watch();
+        let until = Instant::now() + ANSWER_TIME;
+        loop {
+            let changed = self.changed.notified();
+            let is_usable = |node: &Arc<Node>| matches!(node.standing(), Standing::Primary | Standing::Standby);
+            if self.all().iter().any(is_usable) {
+                return Ok(());
+            }
+            let is_hopeless = self.all().iter().all(|node| node.standing() != Standing::Unknown);
+            if is_hopeless || tokio::time::timeout_at(until, changed).await.is_err() {
+                return Err(line(&self.nobody(Target::Any)));
+            }
+        }
+    }
+
+    /// As `pg_isready` asks: who refuses a login is there, but for one that begins, ends or recovers.
+    async fn only_one_answers(&self) -> Result<(), String> {
+        let mut known = self.last_answer.0.lock().await;
+        if let Some((at, answer)) = &*known
+            && at.elapsed() < AGE
+        {
+            return answer.clone();
+        }
+        let node = &self.all()[0];
+        let answer = match timeout(ANSWER_TIME, self.servers.connect_own(&node.host)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(Failed::Said(error))) if error.state() != SqlState("57P03") => Ok(()),
+            Ok(Err(failed)) => Err(line(&failed.into())),
+            Err(_) => Err("it did not answer in time".to_owned()),
+        };
+        let answer = answer.map_err(|why| format!("no server can be reached: {}: {why}", node.name));
+        *known = Some((Instant::now(), answer.clone()));
+        answer
+    }
+}
+
+fn line(error: &SqlError) -> String {
+    let detail = error.detail_text().map_or_else(String::new, |detail| format!(": {}", detail.trim_end_matches('.')));
+    format!("{}{detail}", error.message()).replace(['\r', '\n'], " ")
+}

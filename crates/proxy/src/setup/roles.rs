@@ -1,0 +1,82 @@
+//! Whose password is what: the server is asked.
+//!
+//! **Invariant:** what was learned is believed for a few seconds, so a password that was changed is the old one no longer than
+//! that, and not after somebody has failed to prove it. That there is no such role, or no password, is not believed twice. Of one
+//! role one asks at a time. Nobody is asked for who need not prove anything.
+
+use crate::Upstream;
+use crate::statements::session_settings::literal;
+use settings::roles::Role;
+use statement::SqlResult;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long an answer about a role counts, for those who log in.
+pub(crate) const FRESH: Duration = Duration::from_secs(5);
+/// Names are the clients': more are not remembered.
+const ROLES_MAX: usize = 10_000;
+
+/// The last answer about one role, held by whoever asks.
+type Answer = Arc<tokio::sync::Mutex<Option<(Instant, Role)>>>;
+
+/// What was learned.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Mutex<HashMap<String, Answer>>);
+
+impl Known {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Answer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All is asked again.
+    pub(crate) fn forget(&self) {
+        self.lock().clear();
+    }
+
+    /// This one is. Whoever is asked about now is asked about already.
+    pub(crate) fn forget_one(&self, user: &str) {
+        if let Some(known) = self.lock().get(user)
+            && let Ok(mut known) = known.try_lock()
+        {
+            *known = None;
+        }
+    }
+
+    fn of(&self, user: &str) -> Answer {
+        let mut known = self.lock();
+        if ROLES_MAX <= known.len() {
+            known.clear();
+        }
+        Arc::clone(known.entry(user.to_owned()).or_default())
+    }
+}
+
+impl Upstream {
+    /// The role of this name with its password, as the server has it.
+    pub(crate) async fn ask_role(&self, user: &str) -> SqlResult<Option<Role>> {
+        let known = self.0.roles.of(user);
+        let mut known = known.lock().await;
+        if let Some((since, role)) = &*known
+            && since.elapsed() < FRESH
+        {
+            return Ok(Some(role.clone()));
+        }
+        *known = None;
+        let url = &self.0.nodes.servers.url;
+        let pool = self.pool(&url.user, &url.database);
+        let (mut taken, _passage) = pool.take_open(self.0.nodes.target_of_own()).await?;
+        let mut name = String::new();
+        literal(&mut name, user);
+        let rows = taken.server.ask(&self.0.options().auth_query.replace("$1", &name)).await?;
+        pool.put(taken, Instant::now());
+        let role = rows.into_iter().next().map(|row| {
+            let mut columns = row.into_iter().skip(1);
+            let password = columns.next().flatten();
+            let is_expired = columns.next().flatten().as_deref() == Some("t");
+            Role { may_log_in: true, password, is_expired, ..Role::default() }
+        });
+        *known = role.clone().filter(|role| role.password.is_some()).map(|role| (Instant::now(), role));
+        Ok(role)
+    }
+}

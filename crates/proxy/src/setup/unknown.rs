@@ -1,0 +1,75 @@
+//! Settings whose names begin with `overtake.`, and which no client may have.
+//!
+//! A server takes any name of two parts, so a slip of the pen would be taken and do nothing. PostgreSQL reserves the prefixes of
+//! its extensions for that reason, and so does our own engine.
+//!
+//! **Invariant:** in a transaction it is the server that refuses, so that the transaction fails there, too: it is asked to show
+//! what nobody has. What it says of that is said in the front's words.
+
+use crate::clients::client::Client;
+use crate::clients::priority::{self, Command, Setting, command};
+use crate::statements::message;
+use server::reload::is_changeable;
+use settings::{Defaults, Source};
+use statement::{SqlError, SqlState};
+
+const PREFIX: &str = "overtake.";
+/// Nobody has a setting whose name ends with this, so it cannot be shown.
+const MARK: char = '$';
+
+/// Why no client may have this setting, if that is so.
+pub(crate) fn refused(settings: &Defaults, name: &str) -> Option<SqlError> {
+    if !name.starts_with(PREFIX) {
+        return None;
+    }
+    if name == priority::MAX {
+        let error = SqlError::new(SqlState("42501"), format!("permission denied to set parameter \"{name}\""));
+        return Some(error.hint(
+            "A superuser of the server gives it to a role by ALTER ROLE ... SET, the front's configuration to all.",
+        ));
+    }
+    if !settings.has(name) {
+        return settings.clone().set(name, "", Source::CommandLine).err();
+    }
+    settings.of_server().any(|own| own.name == name).then(|| {
+        let why = if is_changeable(name) { "now" } else { "without restarting the server" };
+        let error = SqlError::new(SqlState("55P02"), format!("parameter \"{name}\" cannot be changed {why}"));
+        error.hint("It is a setting of the gate before the servers, for all its clients.")
+    })
+}
+
+impl Client {
+    /// What is said of a setting that the server does not know, by an `ErrorResponse` with this body, if it is one of the front's.
+    pub(crate) fn said_of_unknown(&self, body: &[u8]) -> Option<SqlError> {
+        if message::field(body, b'C') != Some("42704") {
+            return None;
+        }
+        // In whatever language.
+        let said = message::field(body, b'M')?;
+        let (name, _) = said[said.find(PREFIX)?..].split_once(MARK)?;
+        if name == Setting::Priority.name() {
+            return Some(priority::denied(self.priority.max()));
+        }
+        refused(&self.shared.options().settings, name)
+    }
+
+    /// A SET of what the client may not have, in a message of this kind, becomes a SHOW of it with [`MARK`], which is no longer.
+    pub(crate) fn ask_for_unknown(&self, kind: u8, body: &mut [u8]) {
+        let begin = match kind {
+            b'Q' => 0,
+            b'P' => message::text(body).map_or(0, |(name, _)| name.len() + 1),
+            _ => return,
+        };
+        let Some(text) = body.get_mut(begin..) else { return };
+        let Some(length) = message::text(text).map(|(text, _)| text.len()) else { return };
+        let name = match command(&text[..length]) {
+            Some(Command::SetOther(name)) if refused(&self.shared.options().settings, &name).is_some() => name,
+            Some(Command::Set(set)) if self.priority.denies(&set) => Setting::Priority.name().to_owned(),
+            _ => return,
+        };
+        let show = format!("{:length$}", format!("SHOW {name}{MARK}"));
+        if show.len() == length {
+            text[..length].copy_from_slice(show.as_bytes());
+        }
+    }
+}

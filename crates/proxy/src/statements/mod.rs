@@ -1,0 +1,10 @@
+//! Statements as the proxy sees them: texts, prepared statements, portals, settings.
+
+pub(crate) mod message;
+pub(crate) mod portals;
+pub(crate) mod reads;
+pub(crate) mod repeated;
+pub(crate) mod resets;
+pub(crate) mod scan;
+pub(crate) mod session_settings;
+pub(crate) mod shared;

@@ -1,0 +1,99 @@
+//! Portals of a client on its connection: what the statements do that were bound to them.
+//!
+//! **Invariant:** each portal has what was bound to it last, by whatever order they are run in. What one does that is not here, as it
+//! was not bound by a message or has gone with its transaction, nobody knows.
+
+use crate::clients::outcome::Act;
+use crate::clients::priority::Served;
+use std::collections::HashMap;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Portal {
+    pub(crate) act: Act,
+    /// It may be a COPY FROM STDIN.
+    pub(crate) copies_in: bool,
+    /// The front's own statement that the server has another one for.
+    pub(crate) served: Option<Served>,
+}
+
+/// One that is not known: of SQL's DECLARE, for instance.
+static UNKNOWN: Portal = Portal { act: Act::Mixes, copies_in: false, served: None };
+
+#[derive(Debug, Default)]
+pub(crate) struct Portals {
+    unnamed: Option<Portal>,
+    named: HashMap<Box<[u8]>, Portal>,
+    /// Number of those that were left when those of the least interest were last forgotten.
+    swept_at: usize,
+}
+
+/// Of more, those are forgotten that are ordinary statements.
+const NAMED_MAX: usize = 64;
+
+impl Portals {
+    /// A message binds it.
+    pub(crate) fn bind(&mut self, name: &[u8], portal: Portal) {
+        if name.is_empty() {
+            self.unnamed = Some(portal);
+            return;
+        }
+        if NAMED_MAX + 2 * self.swept_at <= self.named.len() {
+            self.named.retain(|_, portal| portal.copies_in || portal.served.is_some());
+            self.swept_at = self.named.len();
+        }
+        self.named.insert(name.into(), portal);
+    }
+
+    pub(crate) fn get(&self, name: &[u8]) -> &Portal {
+        let own = if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) };
+        own.unwrap_or(&UNKNOWN)
+    }
+
+    /// A message closes it.
+    pub(crate) fn close(&mut self, name: &[u8]) {
+        if name.is_empty() {
+            self.unnamed = None;
+        } else {
+            self.named.remove(name);
+        }
+    }
+
+    /// All are gone with their transaction.
+    pub(crate) fn forget(&mut self) {
+        self.unnamed = None;
+        if !self.named.is_empty() {
+            (self.named, self.swept_at) = (HashMap::new(), 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn portals_do_what_was_bound_to_them() {
+        let plain = |act| Portal { act, copies_in: false, served: None };
+        let mut portals = Portals::default();
+        portals.bind(b"c", plain(Act::Commits));
+        portals.bind(b"", plain(Act::States));
+        let act = |portals: &Portals, name: &[u8]| portals.get(name).act;
+        assert_eq!(
+            [b"".as_slice(), b"c", b"d"].map(|name| act(&portals, name)),
+            [Act::States, Act::Commits, Act::Mixes]
+        );
+        portals.bind(b"c", plain(Act::RollsBack));
+        assert_eq!(act(&portals, b"c"), Act::RollsBack);
+        portals.close(b"");
+        assert_eq!(act(&portals, b""), Act::Mixes);
+        // Few are kept, but for what is not like any other.
+        portals.bind(b"copy", Portal { copies_in: true, ..plain(Act::States) });
+        for number in 0..10_000 {
+            portals.bind(format!("p{number}").as_bytes(), plain(Act::States));
+            assert_eq!(act(&portals, format!("p{number}").as_bytes()), Act::States);
+        }
+        assert!(portals.get(b"copy").copies_in && portals.named.len() < 100);
+        portals.forget();
+        assert!(!portals.get(b"copy").copies_in && act(&portals, b"c") == Act::Mixes);
+    }
+}

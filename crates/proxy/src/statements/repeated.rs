@@ -1,0 +1,140 @@
+//! Statements without a name that come again and again.
+//!
+//! A server parses and plans a statement without a name each time that it is sent. One that comes often enough is prepared under a
+//! name instead, once on each connection, where [`Repeated`] is turned on: it is a promise that result types do not change under
+//! clients that have asked for no prepared statement, so that is for the operator to say.
+//!
+//! **Invariant:** one text in each place, of limited length, so that memory is bounded whatever clients send. A text that comes often
+//! does not lose its place to those that come once, unless they are very many.
+
+use crate::statements::shared::Statement;
+use std::fmt;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// So often a text was seen that is prepared. JDBC's `prepareThreshold`.
+const TIMES: u8 = 5;
+/// So many others take the place of one that does not come any more.
+const HEAT_MAX: u8 = 64;
+const PLACES: usize = 1 << 10;
+/// Longer ones are sent as they are.
+const LENGTH_MAX: usize = 16 << 10;
+
+#[derive(Default)]
+struct Place {
+    hash: u64,
+    /// One more each time that it comes, one less each time that another does.
+    heat: u8,
+    /// The settings that it was sent under, and what it is; none before it was seen often enough.
+    found: Option<(Box<str>, Arc<Statement>)>,
+}
+
+/// See the module.
+pub(crate) struct Repeated {
+    is_on: AtomicBool,
+    /// Who finds two texts with one hash keeps one of them from being prepared, and no more.
+    hasher: BuildHasherDefault<DefaultHasher>,
+    places: Box<[Mutex<Place>]>,
+}
+
+impl Default for Repeated {
+    fn default() -> Repeated {
+        let places = (0..PLACES).map(|_| Mutex::default()).collect();
+        Repeated { is_on: AtomicBool::new(false), hasher: BuildHasherDefault::default(), places }
+    }
+}
+
+impl fmt::Debug for Repeated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repeated").field("is_on", &self.is_on).finish_non_exhaustive()
+    }
+}
+
+impl Repeated {
+    /// On or off.
+    pub(crate) fn turn(&self, is_on: bool) {
+        self.is_on.store(is_on, Relaxed);
+        if !is_on {
+            self.clear();
+        }
+    }
+
+    /// The statement of a `Parse`, by what stands behind its name, that was seen often enough; `make` makes it.
+    pub(crate) fn get(
+        &self,
+        context: &str,
+        body: &[u8],
+        make: impl FnOnce() -> Arc<Statement>,
+    ) -> Option<Arc<Statement>> {
+        if !self.is_on.load(Relaxed) || LENGTH_MAX < body.len() {
+            return None;
+        }
+        let hash = self.hasher.hash_one((context, body));
+        let mut place = self.places[hash as usize % PLACES].lock().unwrap_or_else(PoisonError::into_inner);
+        if place.hash != hash {
+            place.heat = place.heat.saturating_sub(1);
+            if place.heat == 0 {
+                *place = Place { hash, heat: 1, found: None };
+            }
+            return None;
+        }
+        place.heat = (place.heat + 1).min(HEAT_MAX);
+        if place.found.is_none() && TIMES <= place.heat {
+            place.found = Some((context.into(), make()));
+        }
+        let (own, statement) = place.found.as_ref()?;
+        (**own == *context && *statement.body == *body).then(|| Arc::clone(statement))
+    }
+
+    /// None was seen yet.
+    pub(crate) fn clear(&self) {
+        for place in &self.places {
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Place::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statements::shared::Statements;
+
+    /// How often it was asked for until it was a statement.
+    fn asked(all: &Statements, path: &str, body: &[u8]) -> Option<usize> {
+        (1..=100).find(|_| all.repeated(path, body).is_some())
+    }
+
+    #[test]
+    fn the_fifth_time_counts_under_the_same_settings() {
+        let all = Statements::default();
+        let body = b"select $1\0\0\0";
+        assert_eq!(asked(&all, "", body), None);
+        all.repeated.turn(true);
+        assert_eq!((asked(&all, "", body), asked(&all, "a", body)), (Some(5), Some(5)));
+        assert_eq!(asked(&all, "", body), Some(1));
+        assert_eq!(asked(&all, "", &[b'-'; LENGTH_MAX + 1]), None);
+        all.repeated.turn(false);
+        assert_eq!(asked(&all, "", body), None);
+    }
+
+    #[test]
+    fn those_that_come_once_take_no_place_from_one_that_comes_often() {
+        let all = Statements::default();
+        all.repeated.turn(true);
+        let body = b"select $1\0\0\0";
+        asked(&all, "", body);
+        let number = all.repeated("", body).expect("it is known").number;
+        for at in 0..20 * PLACES {
+            all.repeated("", format!("select {at}\0\0\0").as_bytes());
+            if at % (PLACES / 8) == 0 {
+                assert_eq!(all.repeated("", body).expect("it is known").number, number);
+            }
+        }
+        // But one that has had its time goes.
+        for at in 0..200 * PLACES {
+            all.repeated("", format!("select -{at}\0\0\0").as_bytes());
+        }
+        assert!(Some(1) < asked(&all, "", body));
+    }
+}

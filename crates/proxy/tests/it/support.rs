@@ -1,0 +1,197 @@
+//! The front of a real PostgreSQL 15.
+
+use proxy::{Limits, Upstream, UpstreamOptions};
+use server::{Config, Door, DoorOptions, Mode, Server};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Instant;
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, NoTls};
+use wirekit::cluster::Cluster;
+use wirekit::raw::{PATIENCE, Raw};
+
+/// A front before whatever a URL names.
+pub struct Gate {
+    pub runtime: Runtime,
+    pub upstream: Upstream,
+    pub door: Door,
+    pub address: SocketAddr,
+}
+
+/// A front before a cluster.
+pub struct Front {
+    pub gate: Gate,
+    pub cluster: Cluster,
+}
+
+impl std::ops::Deref for Front {
+    type Target = Gate;
+
+    fn deref(&self) -> &Gate {
+        &self.gate
+    }
+}
+
+impl Front {
+    /// With so many connections to the server.
+    pub fn new(size: usize) -> Option<Front> {
+        Front::with(size, 1_000, |_| {})
+    }
+
+    /// One that prepares what comes again and again without a name.
+    pub fn preparing(size: usize) -> Option<Front> {
+        let cluster = Cluster::start("")?;
+        let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+        let limits = Limits { size, ..Limits::default() };
+        let options = UpstreamOptions { prepare: true, ..limits.into() };
+        Some(Front::over(cluster, &url, options, 1_000, |_| {}))
+    }
+
+    pub fn with(size: usize, slots: usize, change: impl FnOnce(&mut Config)) -> Option<Front> {
+        let cluster = Cluster::start("")?;
+        let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
+        Some(Front::over(cluster, &url, Limits { size, ..Limits::default() }, slots, change))
+    }
+
+    pub fn over(
+        cluster: Cluster,
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        slots: usize,
+        change: impl FnOnce(&mut Config),
+    ) -> Front {
+        let gate = ::gate::Settings::of_priorities(u32::try_from(slots).unwrap());
+        Front::gated(cluster, url, options, gate, change)
+    }
+
+    /// Behind such a gate.
+    pub fn gated(
+        cluster: Cluster,
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        gate: ::gate::Settings,
+        change: impl FnOnce(&mut Config),
+    ) -> Front {
+        Front::behind(cluster, url, options, &DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }, change)
+    }
+
+    /// Behind such a door.
+    pub fn behind(
+        cluster: Cluster,
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        door: &DoorOptions,
+        change: impl FnOnce(&mut Config),
+    ) -> Front {
+        Front { gate: Gate::behind(url, options, door, change), cluster }
+    }
+}
+
+impl Gate {
+    pub fn over(
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        slots: usize,
+        change: impl FnOnce(&mut Config),
+    ) -> Gate {
+        let gate = ::gate::Settings::of_priorities(u32::try_from(slots).unwrap());
+        Gate::behind(url, options, &DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }, change)
+    }
+
+    /// Behind such a door.
+    pub fn behind(
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        door: &DoorOptions,
+        change: impl FnOnce(&mut Config),
+    ) -> Gate {
+        Gate::served(url, options, door, change, std::future::pending())
+    }
+
+    /// To this end.
+    pub fn until(
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) -> Gate {
+        let door = DoorOptions { mode: Mode::Fixed, ..DoorOptions::default() };
+        Gate::served(url, options, &door, |_| {}, end)
+    }
+
+    fn served(
+        url: &str,
+        options: impl Into<UpstreamOptions>,
+        door: &DoorOptions,
+        change: impl FnOnce(&mut Config),
+        end: impl Future<Output = ()> + Send + 'static,
+    ) -> Gate {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let door = Door::new(door).unwrap();
+        let upstream = Upstream::new(url.parse().unwrap(), options, door.clone()).unwrap();
+        let listen = vec!["127.0.0.1:0".parse().unwrap()];
+        let mut config = Config { listen, door: door.clone(), ..Config::default() };
+        change(&mut config);
+        let server = Server::bind(config, upstream.clone()).unwrap();
+        let address = server.addresses().unwrap()[0];
+        runtime.spawn(server.run(end));
+        Gate { runtime, upstream, door, address }
+    }
+
+    /// A driver.
+    pub async fn client(&self) -> Client {
+        self.try_client("").await.unwrap()
+    }
+
+    pub async fn try_client(&self, more: &str) -> Result<Client, tokio_postgres::Error> {
+        let config = format!("user=postgres host=127.0.0.1 port={} {more}", self.address.port());
+        let (client, connection) = tokio_postgres::connect(&config, NoTls).await?;
+        tokio::spawn(async { drop(connection.await) });
+        Ok(client)
+    }
+
+    /// A client of bytes, with its session.
+    pub fn raw(&self) -> Raw<TcpStream> {
+        let mut raw = Raw::connect(self.address);
+        raw.start(&[("user", "postgres")]);
+        raw
+    }
+
+    /// Waits until all connections are idle, and says how many there are.
+    pub fn all_idle(&self) -> usize {
+        let begun = Instant::now();
+        loop {
+            let (all, idle) = self.upstream.connections();
+            if all == idle {
+                return all;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{idle} of {all} connections are idle");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// One value of one row of a simple query.
+pub async fn value(client: &Client, text: &str) -> String {
+    try_value(client, text).await.unwrap()
+}
+
+pub async fn try_value(client: &Client, text: &str) -> Result<String, tokio_postgres::Error> {
+    let messages = client.simple_query(text).await?;
+    let row = messages.iter().find_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("NULL").to_owned()),
+        _ => None,
+    });
+    Ok(row.unwrap_or_default())
+}
+
+/// What this says when neither a late cancel of the client's own nor its `statement_timeout` ends it, as they may at any server.
+pub async fn spared(client: &Client, text: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        match try_value(client, text).await {
+            Err(error) if error.code().is_some_and(|code| code.code() == "57014") => {
+                assert!(begun.elapsed() < PATIENCE, "never done in time: {text}");
+            }
+            said => return said.unwrap(),
+        }
+    }
+}

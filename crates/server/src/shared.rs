@@ -1,0 +1,28 @@
+//! State that all connections of a server share.
+
+use crate::attempts::Attempts;
+use crate::config::Config;
+use crate::network::Below;
+use crate::registry::Registry;
+use crate::workers::Workers;
+use std::sync::Arc;
+use wire::wake::Bells;
+
+/// State that all connections of a server share.
+pub struct Shared<D> {
+    /// Configuration.
+    pub config: Config,
+    /// Front that opens sessions.
+    pub front: D,
+    pub(crate) registry: Arc<Registry>,
+    /// Sessions that wait.
+    pub bells: Arc<Bells>,
+    /// Threads for statements that run elsewhere.
+    pub workers: Arc<Workers>,
+    /// Threads below the others.
+    pub below: Arc<Below>,
+    /// Failed logins by address.
+    pub(crate) attempts: Attempts,
+    /// Makes up salts for users who do not exist.
+    pub(crate) mock_secret: [u8; 32],
+}

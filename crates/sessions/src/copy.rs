@@ -1,0 +1,109 @@
+//! COPY: data of a table, in and out.
+//!
+//! **Invariant:** no more than a buffer of it is held here: of a message that comes in, pieces are handed on as they arrive;
+//! what goes out is asked for part by part, and written before the next part. After an error the rest of what comes in is
+//! swallowed.
+
+use crate::backend::{Backend, CopyPart};
+use crate::lent::Lent;
+use crate::session::Session;
+use bytes::Bytes;
+use sql::session::Outcome;
+use statement::outcome::CopyShape;
+use statement::outcome::Tag;
+use wire::Stop;
+use wire::copy::{CopyRows, Piece};
+use wire::errors;
+use wire::frame::Fields;
+use wire::wait::Gone;
+
+impl<B: Backend> Session<B> {
+    /// Data come in until the client says that that was all.
+    pub(crate) async fn copy_in(&mut self, portal: &mut Lent<B::Portal>, shape: CopyShape) -> Result<Outcome, Stop> {
+        self.notices();
+        self.conn.replies.copy_in(shape);
+        self.conn.is_due = true;
+        self.conn.idle_limit = None;
+        let mut fed = false;
+        loop {
+            if self.conn.is_due {
+                self.flush_all().await?;
+            }
+            let piece = self.conn.piece(fed).await?;
+            fed = matches!(piece, Piece::Data(_));
+            match piece {
+                Piece::Data(data) => {
+                    let data = if self.backend.has_long_end() { self.conn.gather(data) } else { data };
+                    self.copy_piece(portal, data).await?;
+                }
+                Piece::Pause => self.copy_piece(portal, Bytes::new()).await?,
+                Piece::Done => break,
+                Piece::Fail(body) => {
+                    let mut fields = Fields::of(&body);
+                    let why = fields.text()?;
+                    return Err(errors::copy_failed(why).into());
+                }
+                Piece::Nothing => {}
+                Piece::Other(kind) => {
+                    // What is wrong with the data comes first, and then the client is understood as after any error.
+                    self.copy_end(portal).await?;
+                    self.failed(&errors::unexpected_in_copy(kind)).await?;
+                    return Err(Gone::Confused.into());
+                }
+            }
+        }
+        self.copy_end(portal).await
+    }
+
+    async fn copy_piece(&mut self, portal: &mut Lent<B::Portal>, data: Bytes) -> Result<(), Stop> {
+        let taken = self.beside_portal(portal, move |backend, own| backend.copy_data(own, &data)).await?;
+        let mut parked = self.unless_ended(taken)?;
+        while let Some(wait) = parked {
+            self.wait(wait).await?;
+            let taken = self.beside_portal(portal, |backend, own| backend.copy_data(own, &[])).await?;
+            parked = self.unless_ended(taken)?;
+        }
+        Ok(())
+    }
+
+    async fn copy_end(&mut self, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
+        loop {
+            let part = self.beside_portal(portal, B::copy_done).await?;
+            match self.unless_ended(part)? {
+                CopyPart::Last(tag) => {
+                    self.notices();
+                    return Ok(Outcome::Done(tag));
+                }
+                CopyPart::More => tokio::task::yield_now().await,
+                CopyPart::Parked(wait) => self.wait(wait).await?,
+            }
+        }
+    }
+
+    /// Data go out, part by part, each written before the next is made.
+    pub(crate) async fn copy_out(&mut self, portal: &mut Lent<B::Portal>, shape: CopyShape) -> Result<Outcome, Stop> {
+        self.notices();
+        self.conn.replies.copy_out(shape);
+        let tag: Tag = loop {
+            let mut out = std::mem::take(&mut self.conn.replies.out);
+            let next = move |backend: &mut B, own: &mut B::Portal| {
+                let part = backend.copy_next(own, &mut CopyRows(&mut out));
+                (out, part)
+            };
+            let (out, part) = self.beside_portal(portal, next).await?;
+            self.conn.replies.out = out;
+            match self.unless_ended(part)? {
+                CopyPart::Last(tag) => break tag,
+                CopyPart::More => {
+                    // Others have their turn even if this client takes all at once.
+                    tokio::task::consume_budget().await;
+                    self.flush_much().await?;
+                }
+                CopyPart::Parked(wait) => self.wait(wait).await?,
+            }
+        };
+        self.conn.replies.copy_done();
+        self.notices();
+        Ok(Outcome::Done(tag))
+    }
+}

@@ -1,0 +1,631 @@
+//! One client's session, from `ReadyForQuery` to its end.
+//!
+//! **Invariant:** after an error in the extended protocol nothing is done until `Sync`; each `Sync` and each simple query
+//! is answered by one `ReadyForQuery`, whatever happens. A portal does not outlive its transaction.
+
+mod alone;
+mod place;
+
+pub(crate) use alone::Then;
+
+use crate::backend::{Backend, Unbound};
+use crate::lent::Lent;
+use crate::names::Names;
+use bytes::Buf;
+use engine::memory::{SMALL_BYTES, has_room};
+use server::door::{About, Door, Hot, Marks, Slot};
+use server::front::Limits;
+use server::network::Below;
+use server::stats::{Seen, Spent, Stage, Stats, Totals};
+use server::workers::{Dispatch, Workers};
+use sql::session::Outcome;
+use stage::Class;
+use statement::outcome::{Tag, TransactionStatus};
+use statement::{SqlError, SqlResult};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::vec;
+use types::Datum;
+use wire::Cancel;
+use wire::Parked;
+use wire::Stop;
+use wire::conn::Conn;
+use wire::errors;
+use wire::frame::{self};
+use wire::reply::Formats;
+use wire::wait::Gone;
+use wire::wake::Waiter;
+
+/// A text of so many bytes is read and planned where the session was read; a longer one where it delays nobody.
+pub(crate) const TEXT_MAX: usize = 4 << 10;
+/// A statement as the protocol sees it.
+pub(crate) struct Prepared<S> {
+    pub(crate) statement: S,
+    pub(crate) text: Arc<str>,
+    /// Where it is counted.
+    pub(crate) totals: Arc<Totals>,
+    /// What the door is told of it, as it was asked when the door's settings had this number.
+    pub(crate) marks: Marks,
+    pub(crate) generation: u32,
+}
+
+/// A portal as the protocol sees it.
+pub(crate) struct Held<B: Backend> {
+    pub(crate) prepared: Arc<Prepared<B::Statement>>,
+    pub(crate) portal: Lent<B::Portal>,
+    pub(crate) formats: Formats,
+    /// What its values meet others at.
+    pub(crate) hot: Hot,
+    pub(crate) state: State,
+}
+
+/// How far it is.
+pub(crate) enum State {
+    /// It has not run.
+    Ready,
+    /// It has run, and not all rows were sent: those that are left, and what they weigh.
+    Rows(vec::IntoIter<Box<[Datum]>>, Tag, usize),
+    /// All rows were sent; asked again it has none.
+    Exhausted(Tag),
+    /// It has run, or failed, and cannot be run again.
+    Ended,
+}
+
+pub(crate) struct Session<B: Backend> {
+    pub(crate) conn: Conn,
+    pub(crate) backend: Lent<B>,
+    waiter: Arc<Waiter>,
+    pub(crate) canceller: Arc<dyn Cancel>,
+    pub(crate) message_max: usize,
+    pub(crate) statements: Names<Arc<Prepared<B::Statement>>>,
+    pub(crate) portals: Names<Held<B>>,
+    /// A `Describe` that is not answered yet, by statement and formats: its columns are told with the rows if the `Execute` is next.
+    pub(crate) described: Option<(Arc<Prepared<B::Statement>>, Formats)>,
+    /// Whether messages are ignored until `Sync`.
+    pub(crate) skips: bool,
+    /// Whether the client knows that it is its turn: `ReadyForQuery` was the last thing said.
+    is_ready: bool,
+    /// What its statements and portals may weigh.
+    pub(crate) memory_max: usize,
+    dispatch: Dispatch,
+    workers: Arc<Workers>,
+    below: Arc<Below>,
+    pub(crate) stats: Arc<Stats>,
+    pub(crate) seen: Arc<Seen>,
+    /// What the statement under way has taken.
+    pub(crate) spent: Spent,
+    pub(crate) door: Door,
+    /// The transaction's place inside, from its first statement to its end.
+    slot: Option<Slot>,
+    /// Whether something in it has failed.
+    has_failed: bool,
+    /// True if something has run since the last commit.
+    has_run: bool,
+}
+
+impl<B: Backend> Session<B> {
+    pub(crate) fn new(
+        conn: Conn,
+        backend: B,
+        waiter: Arc<Waiter>,
+        limits: Limits,
+        (stats, seen): (Arc<Stats>, Arc<Seen>),
+    ) -> Session<B> {
+        let (statements, portals) = (Names::new(), Names::new());
+        let canceller = backend.canceller();
+        let Limits { message_max, memory_max, dispatch, workers, below, door } = limits;
+        Session {
+            conn,
+            backend: Lent::new(backend),
+            waiter,
+            canceller,
+            message_max,
+            statements,
+            portals,
+            described: None,
+            skips: false,
+            is_ready: false,
+            memory_max,
+            dispatch,
+            workers,
+            below,
+            stats,
+            seen,
+            spent: Spent::default(),
+            door,
+            slot: None,
+            has_failed: false,
+            has_run: false,
+        }
+    }
+
+    /// Answers until the client leaves, or must, in the runtime of the caller.
+    pub(crate) async fn serve(mut self) {
+        if let Err(error) = self.conn.settle() {
+            tracing::warn!(%error, "a session could not be taken over by its thread");
+            self.stats.leave(&self.seen);
+            return;
+        }
+        self.ready();
+        let last_words = loop {
+            // Part of a message is none.
+            if matches!(frame::whole(&self.conn.input, self.message_max), Ok(None))
+                && let Some(slot) = &mut self.slot
+            {
+                slot.idle();
+            }
+            self.conn.idle_limit = if self.is_ready { self.backend.idle_limit() } else { None };
+            let (kind, length) = match self.conn.next(self.message_max).await {
+                Ok(Ok(found)) => found,
+                Ok(Err(broken)) => break Some(errors::broken(broken)),
+                Err(gone) => break self.farewell(gone),
+            };
+            self.is_ready = false;
+            if self.seen.end.is_ended() {
+                break errors::gone(Gone::Server);
+            }
+            match kind {
+                b'X' => break None,
+                // A password that nobody has asked for.
+                b'p' => break Some(errors::unexpected(b'p')),
+                _ => {}
+            }
+            if self.skips && kind != b'S' {
+                self.conn.input.advance(length);
+                continue;
+            }
+            if let Err(gone) = self.answer(kind, length).await {
+                break self.farewell(gone);
+            }
+            if let Err(gone) = self.flush_much().await {
+                break self.farewell(gone);
+            }
+            // Else the next read gives them theirs, when the answer has been written.
+            if !self.conn.input.is_empty()
+                && let Err(gone) = self.conn.take_turns().await
+            {
+                break errors::gone(gone);
+            }
+        };
+        // What is open is rolled back before the client can see the end, and who takes no last words keeps no slot.
+        match self.backend.lend() {
+            Some(backend) if backend.has_long_end() => drop(tokio::task::spawn_blocking(|| drop(backend)).await),
+            backend => drop(backend),
+        }
+        drop(self.slot);
+        self.stats.leave(&self.seen);
+        // An application that leaves has often prepared all its statements: to free their plans takes as long as some
+        // transactions of the thread's other sessions.
+        if TEXT_MAX < self.statements.weight().saturating_add(self.portals.weight()) {
+            place::drop_below(self.below, (self.statements, self.portals));
+        }
+        if let Some(error) = last_words {
+            self.conn.replies.error("FATAL", &error);
+        }
+        // A client that has asked, and said good-bye at once, has its answer.
+        if !self.conn.replies.out.is_empty() {
+            self.conn.close().await;
+        }
+    }
+
+    /// What is left to say to a client.
+    fn farewell(&self, gone: Gone) -> Option<SqlError> {
+        self.stats.note_unread(&self.seen, gone);
+        match gone {
+            Gone::Idle => Some(errors::idle(self.backend.status() != TransactionStatus::Idle)),
+            gone => errors::gone(gone),
+        }
+    }
+
+    /// Answers the first message of the input.
+    async fn answer(&mut self, kind: u8, length: usize) -> Result<(), Gone> {
+        if kind != b'E' {
+            self.tell_columns();
+        }
+        let message = self.conn.lift(length);
+        let body = message.body();
+        let answered = match kind {
+            b'P' => match (length <= TEXT_MAX).then(|| self.parse(body)) {
+                Some(parsed) if !self.backend.is_unbound() => parsed,
+                parsed => {
+                    self.conn.put_back(message);
+                    let body = self.conn.split(length);
+                    let answered = self.parse_waiting(&body, parsed.and_then(Result::err)).await;
+                    return self.answered(answered).await;
+                }
+            },
+            b'B' => self.bind(body),
+            b'D' => self.describe(body),
+            b'C' => self.close(body),
+            b'E' => {
+                let asked = frame::execute(body).map(|(name, rows_max)| (Box::<str>::from(name), rows_max));
+                self.conn.put_down(message);
+                let answered = match asked {
+                    Ok((name, rows_max)) => self.execute(&name, rows_max).await,
+                    Err(malformed) => Err(malformed.into()),
+                };
+                return self.answered(answered).await;
+            }
+            b'Q' => {
+                self.conn.put_back(message);
+                let body = self.conn.split(length);
+                return self.query(&body).await;
+            }
+            b'H' => {
+                self.conn.is_due = true;
+                Ok(())
+            }
+            b'S' => {
+                self.conn.put_down(message);
+                return self.sync().await;
+            }
+            b'F' => {
+                self.conn.put_down(message);
+                self.failed(&SqlError::unsupported("a function call message")).await?;
+                return self.sync().await;
+            }
+            // PostgreSQL ignores them outside of COPY: a client whose COPY was refused has perhaps sent them already.
+            b'd' | b'c' | b'f' => Ok(()),
+            kind => Err(Stop::Error(errors::unexpected(kind))),
+        };
+        self.conn.put_down(message);
+        self.answered(answered).await
+    }
+
+    /// Tells the client what has gone wrong, if anything has.
+    async fn answered(&mut self, answered: Result<(), Stop>) -> Result<(), Gone> {
+        match answered {
+            Ok(()) => Ok(()),
+            Err(Stop::Gone(gone)) => Err(gone),
+            Err(Stop::Error(error)) => {
+                self.failed(&error).await?;
+                self.skips = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells the client and the session of an error.
+    pub(crate) async fn failed(&mut self, error: &SqlError) -> Result<(), Gone> {
+        self.tell_columns();
+        self.notices();
+        self.conn.replies.error("ERROR", error);
+        self.conn.is_due = true;
+        self.has_failed = true;
+        if self.backend.has_long_end() {
+            return Box::pin(self.lend_backend(false, B::fail)).await;
+        }
+        self.backend.fail();
+        Ok(())
+    }
+
+    /// The end of an implicit transaction, and `ReadyForQuery`.
+    async fn sync(&mut self) -> Result<(), Gone> {
+        self.skips = false;
+        // From the next batch on, the unnamed statement is as any other.
+        if let Some(unnamed) = self.statements.get("") {
+            self.backend.fix_columns(&unnamed.statement);
+        }
+        match self.commit().await {
+            Ok(()) => {}
+            Err(Stop::Error(error)) => self.failed(&error).await?,
+            Err(Stop::Gone(gone)) => return Err(gone),
+        }
+        self.ready();
+        Ok(())
+    }
+
+    /// Ends the implicit transaction, if there is one.
+    pub(crate) async fn commit(&mut self) -> Result<(), Stop> {
+        let class = self.backend.class();
+        let ended = if self.backend.has_long_end() {
+            Box::pin(self.lend_backend(false, B::sync)).await?
+        } else {
+            self.backend.sync()
+        };
+        let spent = self.conn.lap();
+        if std::mem::take(&mut self.has_run) {
+            self.stats.stage(class, Stage::Commit, spent);
+        }
+        Ok(ended?)
+    }
+
+    async fn query(&mut self, body: &[u8]) -> Result<(), Gone> {
+        let answered = match frame::query(body) {
+            Ok(text) => self.simple(text).await,
+            Err(malformed) => Err(malformed.into()),
+        };
+        match answered {
+            Ok(()) => {}
+            Err(Stop::Gone(gone)) => return Err(gone),
+            Err(Stop::Error(error)) => self.failed(&error).await?,
+        }
+        // After a success there is nothing left to end: the last statement has seen to that before its tag.
+        self.sync().await
+    }
+
+    fn ready(&mut self) {
+        let status = self.backend.status();
+        if status == TransactionStatus::Idle {
+            self.portals.clear();
+            self.leave();
+        }
+        self.notices();
+        for (name, value) in self.backend.take_reports() {
+            if name == "application_name" {
+                self.seen.set_application(&value);
+            }
+            self.conn.replies.parameter_status(name, value);
+        }
+        self.seen.rest(status);
+        self.stats.stage(self.backend.class(), Stage::Reply, std::mem::take(&mut self.conn.flushing));
+        self.conn.replies.ready(status);
+        self.is_ready = true;
+        self.conn.is_due = true;
+    }
+
+    pub(crate) fn notices(&mut self) {
+        for (severity, notice) in self.backend.take_notices() {
+            self.conn.replies.notice(severity, &notice);
+        }
+    }
+
+    /// Runs a portal to its end, waiting where it must, and counts it. One that is a transaction of its own so far is run again when a
+    /// more important one aborts it, and committed here if that follows.
+    pub(crate) async fn run(
+        &mut self,
+        text: &Arc<str>,
+        totals: &Totals,
+        (marks, then): (Marks, Then),
+        portal: &mut Lent<B::Portal>,
+    ) -> Result<Outcome, Stop> {
+        let class = self.backend.class_of(portal);
+        self.spent.parse += self.conn.lap();
+        let begun = self.conn.now;
+        self.seen.begin(text, class, begun);
+        let needs_slot = self.door.is_there() && (self.slot.is_some() || !self.backend.does_nothing_inside(portal));
+        let entered = if needs_slot { self.enter(class, marks).await } else { Ok(()) };
+        let is_alone = then != Then::MoreRows && self.backend.is_alone(portal);
+        self.has_run = true;
+        let ran = match entered {
+            Ok(()) if is_alone => self.run_alone(totals, portal, then == Then::Commit).await,
+            Ok(()) => self.run_portal(totals, portal).await,
+            Err(stop) => Err(stop),
+        };
+        let outcome = ran.map_err(|stop| self.cancelled_by_gate(stop));
+        self.rename();
+        let mut spent = std::mem::take(&mut self.spent);
+        self.conn.lap();
+        let elsewhere = spent.wait + spent.gate + spent.commit;
+        spent.run = self.conn.now.saturating_duration_since(begun).saturating_sub(elsewhere);
+        let rows = match &outcome {
+            Ok(Outcome::Rows(rows, _)) => Some(rows.len() as u64),
+            Ok(Outcome::Done(tag)) => Some(tag.rows.unwrap_or(0)),
+            Ok(Outcome::Empty) => Some(0),
+            Err(_) => None,
+        };
+        self.stats.count(totals, class, &spent, rows);
+        if self.backend.log_from().is_some_and(|from| from <= spent.all()) {
+            let ms = |time: Duration| time.as_secs_f64() * 1e3;
+            let (all, wait) = (ms(spent.all()), ms(spent.wait));
+            tracing::info!(pid = self.seen.pid(), ms = all, wait_ms = wait, %class, statement = %text, "slow statement");
+        }
+        outcome
+    }
+
+    /// A cancel by the gate says so.
+    fn cancelled_by_gate(&self, stop: Stop) -> Stop {
+        match &stop {
+            Stop::Error(error) if error.message() == errors::cancelled().message() => {
+                self.slot.as_ref().and_then(Slot::runaway).map_or(stop, Stop::Error)
+            }
+            _ => stop,
+        }
+    }
+
+    /// The transaction has ended.
+    fn leave(&mut self) {
+        let has_failed = std::mem::take(&mut self.has_failed);
+        if let Some(slot) = self.slot.take()
+            && !has_failed
+        {
+            slot.done(Instant::now());
+        }
+    }
+
+    /// Whether it waits for a lock, so that nobody may be able to go on inside.
+    fn stall(&self, is_stalled: bool) {
+        if let Some(slot) = &self.slot {
+            slot.stall(is_stalled);
+        }
+    }
+
+    /// The transaction has a place inside when it goes on. What it waits for that is part of the statement's time.
+    async fn enter(&mut self, class: Class, marks: Marks) -> Result<(), Stop> {
+        let begun = self.conn.now;
+        let timeout = self.backend.time_left();
+        let entered = match self.slot.as_mut() {
+            Some(slot) => {
+                slot.reclass(class);
+                self.conn.before_door(slot.active(), &self.seen.end, timeout).await.map(Ok)
+            }
+            None => {
+                let hot_key = marks.hot.key(self.backend.hot_key());
+                let about = About { class, fingerprint: marks.fingerprint, hot_key, owner: self.seen.owner() };
+                let entered = self.conn.before_door(self.door.enter(about, begun), &self.seen.end, timeout).await;
+                entered.map(|entered| {
+                    entered.map(|slot| {
+                        slot.cancel_by(|| Arc::clone(&self.canceller));
+                        self.slot = Some(slot);
+                    })
+                })
+            }
+        };
+        self.conn.lap();
+        let waited = self.conn.now.saturating_duration_since(begun);
+        self.spent.gate += waited;
+        match entered? {
+            Ok(()) => Ok(()),
+            Err(away) => {
+                if let Some(notice) = &away.notice {
+                    self.conn.replies.notice("NOTICE", notice);
+                }
+                Err(Stop::Error(away.error))
+            }
+        }
+    }
+
+    /// What the door is told of a statement.
+    pub(crate) fn marks_of(&self, prepared: &Prepared<B::Statement>) -> Marks {
+        if prepared.generation == self.door.generation() {
+            return prepared.marks;
+        }
+        self.door.marks(prepared.text.as_bytes())
+    }
+
+    /// The same of a text, with the number of the settings by which it was found out.
+    pub(crate) fn marks(&self, text: &str) -> (Marks, u32) {
+        let generation = self.door.generation();
+        (self.door.marks(text.as_bytes()), generation)
+    }
+
+    /// Names that the statement has given or taken away stand for that here, too.
+    fn rename(&mut self) {
+        let Some(renamed) = self.backend.take_renamed() else { return };
+        for name in &renamed.statements {
+            self.statements.take(name);
+            if let Some((statement, text)) = self.backend.statement_named(name) {
+                self.keep_statement(name, statement, &text);
+            }
+        }
+        for name in &renamed.portals {
+            self.portals.take(name);
+        }
+    }
+
+    /// After the preparation of a statement has failed: waits for definitions under way for which it may have failed. True: it is
+    /// to be prepared again.
+    pub(crate) async fn may_prepare_again(&mut self) -> Result<bool, Stop> {
+        loop {
+            let awaited = self.backend.await_definitions();
+            match self.unless_ended(awaited)? {
+                Unbound::Stands => return Ok(false),
+                Unbound::Again => return Ok(true),
+                Unbound::Parked(parked) => self.wait(parked).await?,
+            }
+        }
+    }
+
+    /// Waits until what is parked can go on.
+    pub(crate) async fn wait(&mut self, parked: Box<dyn Parked>) -> Result<(), Gone> {
+        let begun = Instant::now();
+        let is_lock = parked.is_lock();
+        if parked.is_analysis() {
+            self.seen.set_analysed();
+        } else {
+            self.seen.set_waiting(true);
+        }
+        if is_lock {
+            self.stall(true);
+        }
+        let waited = self.conn.wait(parked, &self.waiter, &*self.canceller).await;
+        if is_lock {
+            self.stall(false);
+        }
+        self.seen.set_waiting(false);
+        self.spent.wait += begun.elapsed();
+        waited
+    }
+
+    /// Whether there is room for a statement or portal of this weight, in place of the one of this name.
+    pub(crate) fn check_room(&self, weight: usize) -> SqlResult<()> {
+        if SMALL_BYTES < self.weight_with(weight) && !has_room(weight) {
+            return Err(SqlError::no_room());
+        }
+        self.check_kept(weight)
+    }
+
+    /// The same for what the session has in memory already.
+    pub(crate) fn check_kept(&self, weight: usize) -> SqlResult<()> {
+        if self.weight_with(weight) <= self.memory_max { Ok(()) } else { Err(errors::out_of_memory(self.memory_max)) }
+    }
+
+    /// Bytes of its named statements and of its portals, and `more`.
+    fn weight_with(&self, more: usize) -> usize {
+        let own = self.statements.weight_of_named().saturating_add(self.portals.weight());
+        own.saturating_add(self.backend.kept_bytes()).saturating_add(more)
+    }
+
+    /// Whether a statement has ended the transaction that portals of `before` belong to.
+    pub(crate) fn has_ended(&self, before: TransactionStatus, outcome: &Outcome) -> bool {
+        let Outcome::Done(Tag { words, .. }) = outcome else { return false };
+        let is_idle = self.backend.status() == TransactionStatus::Idle;
+        // `AND CHAIN` leaves a transaction open, but another one. `ROLLBACK TO` has this tag too, and ends nothing.
+        *words == "COMMIT" || (before != TransactionStatus::Idle && is_idle)
+    }
+
+    /// Sends rows, `limit` at most, and says how many.
+    pub(crate) async fn send(
+        &mut self,
+        statement: &B::Statement,
+        formats: &Formats,
+        rows: &mut vec::IntoIter<Box<[Datum]>>,
+        limit: usize,
+    ) -> Result<u64, Stop> {
+        let mut sent = 0;
+        for row in rows.take(limit) {
+            self.row(statement, formats, &row)?;
+            self.flush_much().await?;
+            sent += 1;
+            // A client that takes all at once would keep the other sessions of this thread waiting to the end of the result.
+            if sent % ROWS == 0 || self.conn.replies.out.is_empty() {
+                let spent = self.conn.lap();
+                self.conn.flushing += spent;
+                self.conn.take_turns().await?;
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Writes what was answered if it has become much. The slot of a client that takes nothing of it is for others meanwhile.
+    pub(crate) async fn flush_much(&mut self) -> Result<(), Gone> {
+        if self.conn.has_much() { self.flush_all().await } else { Ok(()) }
+    }
+
+    /// Writes what was answered, likewise.
+    pub(crate) async fn flush_all(&mut self) -> Result<(), Gone> {
+        let (slot, mut has_stalled) = (&mut self.slot, false);
+        let stalls = || {
+            has_stalled = true;
+            slot.iter_mut().for_each(Slot::unread);
+        };
+        self.conn.flush_or(stalls).await?;
+        if let Some(slot) = slot.as_mut().filter(|_| has_stalled) {
+            // Who comes back waits for no longer than the gate's patience.
+            slot.active().await;
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, statement: &B::Statement, formats: &Formats, row: &[Datum]) -> SqlResult<()> {
+        let backend = &mut *self.backend;
+        let write = |column, format, value: &Datum, out: &mut _| backend.write(statement, column, format, value, out);
+        self.conn.replies.row(formats, row, write)
+    }
+}
+
+/// Rows that are written between two looks at the clock.
+const ROWS: u64 = 32;
+
+/// The count that stands in the tag of a statement that has returned rows, of which `sent` were sent now.
+pub(crate) fn tag_rows(tag: &Tag, sent: u64, was_suspended: bool) -> Option<u64> {
+    match tag.rows {
+        Some(rows) if !was_suspended => Some(rows),
+        Some(_) => Some(sent),
+        // Others that return rows, `SHOW` and `EXPLAIN`, do not count them.
+        None => matches!(tag.words, "SELECT" | "FETCH").then_some(sent),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Statements that are transactions of their own.
+//!
+//! **Invariant:** nothing of such a statement reaches the client before it has run, and before its commit where that is known to
+//! follow, unless a row may be refused: what is committed is never told with an error. One that a more important transaction has
+//! aborted until then can therefore be run again, and no tag is followed by the news that it was in vain.
+
+use super::{Session, Stop};
+use crate::backend::Backend;
+use crate::lent::Lent;
+use engine::memory::SMALL_BYTES;
+use server::stats::Totals;
+use sql::session::Outcome;
+use std::sync::atomic::Ordering::Relaxed;
+use types::Datum;
+
+/// What follows an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// The end of its transaction, if it has none of another statement.
+    Commit,
+    /// More rows of the same portal, perhaps.
+    MoreRows,
+    /// Nobody knows: the client has not said, or says another statement.
+    Unknown,
+}
+
+/// Tells whether each row is sure to be written: it fits into a message, and asks for no room.
+fn fits(outcome: &Outcome) -> bool {
+    let Outcome::Rows(rows, _) = outcome else { return true };
+    let written_max = |row: &[Datum]| row.iter().map(Datum::written_max).sum::<u64>();
+    let is_small = |row: &[Datum]| row.iter().all(|value| value.text_bytes() <= SMALL_BYTES);
+    rows.iter().all(|row| written_max(row) < ROW_MAX && is_small(row))
+}
+
+/// Bytes of a row, with room for the lengths of its values.
+const ROW_MAX: u64 = (i32::MAX - (1 << 16)) as u64;
+
+impl<B: Backend> Session<B> {
+    /// Runs a portal to its end, or to its commit, and again when a more important transaction has aborted it, within
+    /// `statement_timeout`.
+    ///
+    /// Each abort means that a more important transaction has gone on, so the repetitions end with its kind. Between two of them
+    /// the other sessions of this thread have their turn.
+    pub(super) async fn run_alone(
+        &mut self,
+        totals: &Totals,
+        portal: &mut Lent<B::Portal>,
+        commits: bool,
+    ) -> Result<Outcome, Stop> {
+        let is_modifying = self.backend.is_modifying(portal);
+        let outcome = loop {
+            let outcome = match self.run_to_end(totals, portal).await {
+                Ok(outcome) if !commits || (is_modifying && !fits(&outcome)) => Ok(outcome),
+                Ok(outcome) => {
+                    self.conn.lap();
+                    let ran = self.conn.now;
+                    let committed = self.commit().await;
+                    self.spent.commit += self.conn.now.saturating_duration_since(ran);
+                    committed.map(|()| outcome)
+                }
+                Err(stop) => Err(stop),
+            };
+            match outcome {
+                Err(Stop::Error(error)) if error.is_preempted() => {
+                    self.backend.begin_again();
+                    self.stats.run_again.fetch_add(1, Relaxed);
+                    tokio::task::yield_now().await;
+                }
+                outcome => break outcome,
+            }
+        };
+        if outcome.is_ok() {
+            self.notices();
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use statement::outcome::Tag;
+    use types::SqlType;
+    use types::forms::Forms;
+    use types::text;
+
+    #[test]
+    fn a_row_that_may_be_too_long_is_sent_before_the_commit() {
+        let number = text::input("1e131000", SqlType::from(types::Kind::Numeric), &Forms::default()).unwrap();
+        let of = |values: Vec<Datum>| {
+            let tag = Tag { words: "INSERT 0", rows: Some(1) };
+            Outcome::Rows(vec![[Datum::Null].into(), [Datum::Array(values.into())].into()], tag)
+        };
+        assert!(fits(&of(vec![number.clone(); 1_000])));
+        assert!(!fits(&of(vec![number; 16_384])));
+        assert!(fits(&of(Vec::new())));
+        let text =
+            |bytes| Outcome::Rows(vec![[Datum::Text("x".repeat(bytes).into())].into()], Tag { words: "", rows: None });
+        assert!(fits(&text(SMALL_BYTES)));
+        assert!(!fits(&text(SMALL_BYTES + 1)));
+        assert!(fits(&Outcome::Empty));
+    }
+}

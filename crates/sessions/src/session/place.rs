@@ -1,0 +1,177 @@
+//! Place of a session's work: the thread that read it from the network while it is short, else another.
+//!
+//! **Invariant:** a portal or the backend that is lent comes back before the session goes on; if it does not, the session ends.
+
+use super::{Session, Stop};
+use crate::backend::{Backend, Run};
+use crate::lent::Lent;
+use server::network::{Below, Lift};
+use server::stats::Totals;
+use server::workers::Dispatch;
+use sql::session::Outcome;
+use stage::Class;
+use statement::outcome::TransactionStatus;
+use statement::{SqlResult, SqlState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wire::wait::Gone;
+
+/// A statement that was short so far may take so long where the session was read; then it is taken back, and runs where it delays
+/// nobody. Much more than a short one takes, so that hardly one is run twice for want of a processor.
+const STAY: Duration = Duration::from_millis(4);
+
+impl<B: Backend> Session<B> {
+    pub(super) async fn run_portal(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
+        let outcome = self.run_to_end(totals, portal).await?;
+        self.notices();
+        Ok(outcome)
+    }
+
+    pub(super) async fn run_to_end(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
+        let mut is_elsewhere = false;
+        loop {
+            match self.execute_portal(totals, portal, is_elsewhere).await? {
+                Run::Done(outcome) => return Ok(outcome),
+                Run::CopyIn(shape) => return self.copy_in(portal, shape).await,
+                Run::CopyOut(shape) => return self.copy_out(portal, shape).await,
+                Run::Parked(parked) if parked.is_elsewhere() => is_elsewhere = true,
+                Run::Parked(parked) => self.wait(parked).await?,
+            }
+        }
+    }
+
+    /// Does something with the backend on a thread where it delays no other session. It runs below those that read the network,
+    /// unless somebody may come to wait for this session.
+    pub(crate) async fn aside<R: Send + 'static>(
+        &mut self,
+        job: impl FnOnce(&mut B) -> R + Send + 'static,
+    ) -> Result<R, Stop> {
+        let is_below = self.backend.class() != Class::High && self.backend.status() == TransactionStatus::Idle;
+        Ok(self.lend_backend(is_below, job).await?)
+    }
+
+    /// The same with the backend and a portal, if an error may undo much; else it is done here.
+    pub(crate) async fn beside_portal<R: Send + 'static>(
+        &mut self,
+        portal: &mut Lent<B::Portal>,
+        job: impl FnOnce(&mut B, &mut B::Portal) -> R + Send + 'static,
+    ) -> Result<R, Stop> {
+        if !self.backend.has_long_end() {
+            return Ok(job(&mut self.backend, portal));
+        }
+        let Some(mut own) = portal.lend() else { return Err(Gone::Fault.into()) };
+        let job = move |backend: &mut B| {
+            let made = job(backend, &mut own);
+            (own, made)
+        };
+        let (own, made) = Box::pin(self.lend_backend(false, job)).await?;
+        portal.give_back(own);
+        Ok(made)
+    }
+
+    /// Lends the backend to a thread where it delays no other session, below those that read the network or not.
+    pub(super) async fn lend_backend<R: Send + 'static>(
+        &mut self,
+        is_below: bool,
+        job: impl FnOnce(&mut B) -> R + Send + 'static,
+    ) -> Result<R, Gone> {
+        let timeout = self.backend.time_left();
+        let Some(mut backend) = self.backend.lend() else { return Err(Gone::Fault) };
+        let job = move || {
+            let made = job(&mut backend);
+            (backend, made)
+        };
+        let (below, lift) = (Arc::clone(&self.below), Arc::<Lift>::default());
+        let state = self.seen.set_below(is_below);
+        let run = async {
+            match is_below {
+                true => below.run(&lift, job).await,
+                false => tokio::task::spawn_blocking(job).await.ok(),
+            }
+        };
+        let done = self.conn.beside(run, &*self.canceller, &|| lift.lift(), timeout).await;
+        self.seen.restore(state);
+        let (backend, made) = done.ok_or(Gone::Fault)?;
+        self.backend.give_back(backend);
+        self.drop_leavings();
+        Ok(made)
+    }
+
+    /// Drops what was made of a long text where that delays nobody.
+    pub(crate) fn drop_aside(&self, made: impl Send + 'static) {
+        drop_below(Arc::clone(&self.below), made);
+    }
+
+    /// Drops what statements have left over where that delays nobody.
+    fn drop_leavings(&mut self) {
+        if let Some(leavings) = self.backend.take_leavings() {
+            self.drop_aside(leavings);
+        }
+    }
+
+    /// Runs it here, or where it delays nobody: there if it was too long for here.
+    async fn execute_portal(
+        &mut self,
+        totals: &Totals,
+        portal: &mut Lent<B::Portal>,
+        is_elsewhere: bool,
+    ) -> Result<Run, Stop> {
+        let class = self.backend.class_of(portal);
+        let is_below = class != Class::High
+            && (is_elsewhere || totals.is_long() || (totals.is_new() && self.backend.is_large(portal)))
+            && self.backend.holds_nothing(portal);
+        // A statement that fails takes its transaction with it, or what that has done since its last savepoint.
+        let is_elsewhere = is_elsewhere || self.backend.has_long_end();
+        let is_here = self.dispatch == Dispatch::Spot && totals.is_short() && !is_below && !is_elsewhere;
+        if is_here && self.backend.can_move(portal) {
+            self.backend.stay_for(Some(STAY));
+            let run = self.backend.execute(portal);
+            self.backend.stay_for(None);
+            self.drop_leavings();
+            return self.unless_ended(run);
+        }
+        let (Some(mut backend), Some(mut own)) = (self.backend.lend(), portal.lend()) else {
+            return Err(Gone::Fault.into());
+        };
+        let (asked, timeout) = (Instant::now(), backend.time_left());
+        let job = move || {
+            let queued = asked.elapsed();
+            let run = backend.execute(&mut own);
+            (backend, own, run, queued)
+        };
+        let (workers, below, lift) = (Arc::clone(&self.workers), Arc::clone(&self.below), Arc::<Lift>::default());
+        let dispatch = self.dispatch;
+        let state = self.seen.set_below(is_below && dispatch == Dispatch::Spot);
+        let run = async {
+            match dispatch {
+                Dispatch::Worker => workers.run(class, job).await,
+                // As many threads as it takes: one that may be short does not wait for one that is long.
+                Dispatch::Spot if is_below => below.run(&lift, job).await,
+                Dispatch::Spot => tokio::task::spawn_blocking(job).await.ok(),
+            }
+        };
+        let done = self.conn.beside(run, &*self.canceller, &|| lift.lift(), timeout).await;
+        self.seen.restore(state);
+        let (backend, own, run, queued) = done.ok_or(Gone::Fault)?;
+        self.spent.wait += queued;
+        self.backend.give_back(backend);
+        portal.give_back(own);
+        self.drop_leavings();
+        self.unless_ended(run)
+    }
+
+    /// A statement that was cancelled because the session ends has no error of its own: the client hears 57P01. Nor has one a
+    /// result whose session an administrator has ended meanwhile, itself perhaps.
+    pub(crate) fn unless_ended<R>(&self, run: SqlResult<R>) -> Result<R, Stop> {
+        let is_cancelled = run.as_ref().is_err_and(|error| error.state() == SqlState::QUERY_CANCELED);
+        if self.seen.end.is_ended() || (is_cancelled && self.conn.is_ending()) {
+            return Err(Gone::Server.into());
+        }
+        Ok(run?)
+    }
+}
+
+/// Drops it on a thread where that delays nobody.
+pub(super) fn drop_below(below: Arc<Below>, made: impl Send + 'static) {
+    tokio::spawn(async move { below.run(&Arc::default(), move || drop(made)).await });
+}

@@ -1,0 +1,117 @@
+//! What an answer costs: reads and writes are counted below the session.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use crate::backend::Backends;
+use pgwire::messages::Message;
+use pgwire::messages::extendedquery as ask;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
+use wire::conn::Io;
+use wire::wake::Bells;
+
+#[path = "../../tests/it/script.rs"]
+#[allow(dead_code, reason = "the integration tests use the rest")]
+mod script;
+
+#[derive(Default)]
+struct Counts {
+    reads: AtomicUsize,
+    writes: AtomicUsize,
+}
+
+/// Counts what would be system calls.
+struct Counted(DuplexStream, Arc<Counts>);
+
+impl Io for Counted {
+    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        Ok(self)
+    }
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.0).poll_read(cx, into);
+        self.1.reads.fetch_add(usize::from(read.is_ready()), SeqCst);
+        read
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.1.writes.fetch_add(1, SeqCst);
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+/// Sends `request` and reads up to `answers` times `ReadyForQuery`; the reads and writes that this took.
+async fn cost(client: &mut DuplexStream, counts: &Counts, request: &[u8], answers: usize) -> (usize, usize) {
+    let before = (counts.reads.load(SeqCst), counts.writes.load(SeqCst));
+    client.write_all(request).await.unwrap();
+    let (mut answer, ready) = (Vec::new(), b"Z\0\0\0\x05I");
+    while answer.windows(ready.len()).filter(|window| window == ready).count() < answers {
+        assert_ne!(client.read_buf(&mut answer).await.unwrap(), 0);
+    }
+    (counts.reads.load(SeqCst) - before.0, counts.writes.load(SeqCst) - before.1)
+}
+
+#[tokio::test]
+async fn an_execution_is_one_read_and_one_write() {
+    let (mut client, theirs) = tokio::io::duplex(1 << 20);
+    let (_server, ending) = tokio::sync::watch::channel(false);
+    let ending = wire::conn::Ending::new(ending);
+    let counts = Arc::new(Counts::default());
+    let conn = Conn::new(Box::new(Counted(theirs, counts.clone())), ending);
+    let backend = script::Script::default().connect(settings::Connect::default()).unwrap();
+    let (bells, _heard) = Bells::new().unwrap();
+    let stats = Arc::new(Stats::default());
+    let seen = stats.enter(Seen::new(1, "postgres", "postgres", None));
+    let workers = Workers::new(1, || {}).unwrap();
+    let below = Arc::new(Below::start(&(Arc::new(|| {}) as server::network::Begun)).unwrap());
+    let limits = Limits {
+        message_max: 1 << 20,
+        memory_max: 1 << 20,
+        dispatch: Dispatch::Spot,
+        workers,
+        below,
+        door: Door::default(),
+    };
+    let session = tokio::spawn(Session::new(conn, backend, bells.waiter(), limits, (stats, seen)).serve());
+    let message = |messages: &[&dyn Fn(&mut bytes::BytesMut)]| {
+        let mut all = bytes::BytesMut::new();
+        messages.iter().for_each(|encode| encode(&mut all));
+        all
+    };
+    let put = |message: &dyn Fn(&mut bytes::BytesMut) -> pgwire::error::PgWireResult<()>, all: &mut bytes::BytesMut| {
+        message(all).unwrap();
+    };
+    let parse = |all: &mut _| put(&|all| ask::Parse::new(Some("s".into()), "rows 1".into(), vec![]).encode(all), all);
+    let bind =
+        |all: &mut _| put(&|all| ask::Bind::new(None, Some("s".into()), vec![], vec![], vec![]).encode(all), all);
+    let describe = |all: &mut _| put(&|all| ask::Describe::new(b'P', None).encode(all), all);
+    let execute = |all: &mut _| put(&|all| ask::Execute::new(None, 0).encode(all), all);
+    let sync = |all: &mut _| put(&|all| ask::Sync::new().encode(all), all);
+
+    let (_, writes) = cost(&mut client, &counts, &message(&[&parse, &sync]), 2).await;
+    // `ReadyForQuery` of the session's begin, and the answer.
+    assert!(writes <= 2);
+    let one = message(&[&bind, &describe, &execute, &sync]);
+    assert_eq!(cost(&mut client, &counts, &one, 1).await, (1, 1));
+    // Twenty in a pipeline are no more, and neither is a simple query.
+    let twenty = one.repeat(20);
+    assert_eq!(cost(&mut client, &counts, &twenty, 20).await, (1, 1));
+    assert_eq!(cost(&mut client, &counts, b"Q\0\0\0\x0dinsert 1\0", 1).await.1, 1);
+    drop(client);
+    session.await.unwrap();
+}

@@ -1,0 +1,137 @@
+//! The simple protocol: one text, any number of statements.
+//!
+//! **Invariant:** all statements are in the grammar before the first is run. The implicit transaction is committed before
+//! the last statement's tag is sent, so that a tag is never followed by the news that it was in vain.
+
+use crate::backend::Backend;
+use crate::lent::Lent;
+use crate::session::TEXT_MAX;
+use crate::session::{Session, Then, tag_rows};
+use server::door::Marks;
+use server::stats::Totals;
+use sql::session::Outcome;
+use statement::SqlError;
+use std::sync::Arc;
+use std::time::Instant;
+use syntax::parse::Part;
+use wire::Stop;
+use wire::reply::Formats;
+
+/// Place of a statement among those of its message.
+#[derive(Clone, Copy)]
+struct Place {
+    is_only: bool,
+    is_last: bool,
+}
+
+impl<B: Backend> Session<B> {
+    /// Answers `Query`, but for `ReadyForQuery`.
+    pub(crate) async fn simple(&mut self, text: &str) -> Result<(), Stop> {
+        // PostgreSQL drops them too.
+        self.portals.take("");
+        self.take_statement("");
+        let statements = match text.len() <= TEXT_MAX {
+            true => self.backend.split(text)?,
+            false => {
+                let text: Arc<str> = text.into();
+                self.seen.announce(&text, self.backend.class(), Instant::now());
+                self.aside(move |backend| backend.split(&text)).await??
+            }
+        };
+        if statements.is_empty() {
+            self.conn.replies.empty();
+        }
+        let count = statements.len();
+        for (at, Part { text, before }) in statements.into_iter().enumerate() {
+            if 0 < at {
+                self.conn.take_turns().await?;
+            }
+            self.backend.goes_on()?;
+            let place = Place { is_only: count == 1, is_last: at + 1 == count };
+            match self.one(&text, place).await {
+                Ok(()) => {}
+                // An error's position counts from the begin of the whole text.
+                Err(Stop::Error(error)) => return Err(Stop::Error(error.moved(before))),
+                Err(gone) => return Err(gone),
+            }
+        }
+        Ok(())
+    }
+
+    async fn one(&mut self, text: &str, place: Place) -> Result<(), Stop> {
+        let text: Arc<str> = text.into();
+        if text.len() <= TEXT_MAX {
+            let statement = loop {
+                match self.backend.prepare(&text, &[]) {
+                    Ok(statement) => break statement,
+                    Err(error) if !self.may_prepare_again().await? => return Err(error.into()),
+                    Err(_) => {}
+                }
+            };
+            let totals = self.stats.statement(&text);
+            let marks = self.marks(&text).0;
+            return self.run_one(&statement, &text, &totals, marks, place).await;
+        }
+        self.seen.announce(&text, self.backend.class(), Instant::now());
+        let (statement, totals, marks) = loop {
+            let (own, stats, door) = (Arc::clone(&text), Arc::clone(&self.stats), self.door.clone());
+            let prepared = self.aside(move |backend| {
+                let statement = backend.prepare(&own, &[])?;
+                Ok::<_, SqlError>((statement, stats.statement(&own), door.marks(own.as_bytes())))
+            });
+            match prepared.await? {
+                Ok(prepared) => break prepared,
+                Err(error) if !self.may_prepare_again().await? => return Err(error.into()),
+                Err(_) => {}
+            }
+        };
+        self.backend.goes_on()?;
+        let ran = self.run_one(&statement, &text, &totals, marks, place).await;
+        self.drop_aside((statement, text));
+        ran
+    }
+
+    async fn run_one(
+        &mut self,
+        statement: &B::Statement,
+        text: &Arc<str>,
+        totals: &Totals,
+        marks: Marks,
+        place: Place,
+    ) -> Result<(), Stop> {
+        let formats = Formats::All(self.backend.simple_format(statement));
+        if 0 < self.backend.parameter_count(statement) {
+            return Err(sql::session::no_parameter(text).into());
+        }
+        let mut portal = Lent::new(self.backend.bind(statement, Vec::new())?);
+        let before = self.backend.status();
+        let then = if place.is_only { Then::Commit } else { Then::Unknown };
+        let outcome = self.run(text, totals, (marks, then), &mut portal).await?;
+        if self.has_ended(before, &outcome) {
+            self.portals.clear();
+        }
+        let (tag, rows) = match outcome {
+            Outcome::Rows(rows, tag) => {
+                let columns = self.backend.columns(statement);
+                self.conn.replies.columns(Some(columns.unwrap_or_default()), &formats);
+                let sent = self.send(statement, &formats, &mut rows.into_iter(), usize::MAX).await?;
+                let rows = tag_rows(&tag, sent, false);
+                (Some(tag), rows)
+            }
+            Outcome::Done(tag) => {
+                let rows = tag.rows;
+                (Some(tag), rows)
+            }
+            Outcome::Empty => (None, None),
+        };
+        if place.is_last {
+            self.commit().await?;
+            self.notices();
+        }
+        match tag {
+            Some(tag) => self.conn.replies.complete(&tag, rows),
+            None => self.conn.replies.empty(),
+        }
+        Ok(())
+    }
+}

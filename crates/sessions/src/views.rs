@@ -1,0 +1,272 @@
+//! The tables of the schema `overtake`, and `pg_stat_activity`: what the server knows, as rows.
+//!
+//! **Invariant:** whoever reads gets copies; nobody who runs is held up.
+
+pub(crate) mod memory;
+
+use catalog::Provider;
+use engine::Engine;
+use server::door::Door;
+use server::stats::{ANALYTICS_STATE, BELOW_STATE, Stats};
+use stage::observe::{Observe, Scheduling, Times};
+use statement::outcome::Signal;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use types::table::{Lines, ProvidedTable, count, ms};
+use types::{Datum, Kind};
+
+/// See the module.
+pub struct Views {
+    stats: Arc<Stats>,
+    engine: Engine,
+    scheduling: OnceLock<Arc<dyn Scheduling>>,
+    door: OnceLock<Door>,
+}
+
+impl fmt::Debug for Views {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Views")
+    }
+}
+
+impl Views {
+    /// Of this server and this engine.
+    pub fn new(stats: Arc<Stats>, engine: Engine) -> Arc<Views> {
+        Arc::new(Views { stats, engine, scheduling: OnceLock::new(), door: OnceLock::new() })
+    }
+
+    /// And of who runs its analytics. The first one counts.
+    pub fn schedule_by(&self, scheduling: Arc<dyn Scheduling>) {
+        // Who comes later is not asked.
+        let _ = self.scheduling.set(scheduling);
+    }
+
+    /// And of who lets transactions in. The first one counts.
+    pub fn let_in_by(&self, door: Door) {
+        door.clocked_by(&self.stats);
+        let _ = self.door.set(door);
+    }
+}
+
+/// PostgreSQL's number of the database `postgres`.
+const DATABASE_OID: i64 = 5;
+
+type Line = Vec<(&'static str, Datum)>;
+
+fn text(value: &str) -> Datum {
+    Datum::text(value)
+}
+
+/// None for a moment that has not been.
+fn moment(us: i64) -> Datum {
+    if us == 0 { Datum::Null } else { Datum::Timestamp(us) }
+}
+
+fn times(times: &Times) -> Line {
+    let Times { count: calls, total_us, p50_us, p99_us, max_us } = *times;
+    vec![
+        ("calls", count(calls)),
+        ("total_ms", ms(total_us)),
+        ("p50_ms", ms(p50_us)),
+        ("p99_ms", ms(p99_us)),
+        ("max_ms", ms(max_us)),
+    ]
+}
+
+const TIMES: [(&str, Kind); 5] = [
+    ("calls", Kind::Int8),
+    ("total_ms", Kind::Float8),
+    ("p50_ms", Kind::Float8),
+    ("p99_ms", Kind::Float8),
+    ("max_ms", Kind::Float8),
+];
+
+/// State of a long statement whose threads get no processor.
+const STARVED: &str = "starved";
+
+impl Views {
+    /// Sessions. A long statement is active, or starved if its threads get no processor.
+    fn sessions(&self) -> impl Iterator<Item = stage::observe::ActivityRow> {
+        let scheduling = self.scheduling.get();
+        self.stats.activity().into_iter().map(move |mut row| {
+            let is_starved = match row.state {
+                ANALYTICS_STATE => scheduling.is_some_and(|known| known.is_starved(row.class)),
+                BELOW_STATE => scheduling.is_some_and(|known| known.are_rows_starved()),
+                _ => return row,
+            };
+            row.state = if is_starved { STARVED } else { "active" };
+            row
+        })
+    }
+
+    fn activity(&self) -> Lines {
+        let row = |row: stage::observe::ActivityRow| {
+            vec![
+                ("pid", Datum::Int8(row.pid.into())),
+                ("usename", text(&row.user)),
+                ("datname", text(&row.database)),
+                ("application_name", text(&row.application)),
+                ("client", row.client.as_deref().map_or(Datum::Null, text)),
+                ("class", text(row.class.name())),
+                ("state", text(row.state)),
+                ("query", text(&row.query)),
+                ("backend_start", moment(row.session_start_us)),
+                ("query_start", moment(row.query_start_us)),
+            ]
+        };
+        self.sessions().map(row).collect()
+    }
+
+    /// PostgreSQL's: a statement that waits is active, and says for what.
+    fn pg_activity(&self) -> Lines {
+        let row = |row: stage::observe::ActivityRow| {
+            let waits = row.state == "waiting";
+            let event = |name| if waits { text(name) } else { Datum::Null };
+            vec![
+                ("pid", Datum::Int8(row.pid.into())),
+                ("usename", text(&row.user)),
+                ("datname", text(&row.database)),
+                ("application_name", text(&row.application)),
+                ("datid", Datum::Int8(DATABASE_OID)),
+                ("client_addr", row.client.as_deref().map_or(Datum::Null, text)),
+                ("wait_event_type", event("Lock")),
+                ("wait_event", event("transactionid")),
+                ("state", text(if waits || row.state == STARVED { "active" } else { row.state })),
+                ("query", text(&row.query)),
+                ("backend_start", moment(row.session_start_us)),
+                ("query_start", moment(row.query_start_us)),
+                ("backend_type", text("client backend")),
+            ]
+        };
+        self.sessions().map(row).collect()
+    }
+
+    fn stages(&self) -> Lines {
+        let row = |row: stage::observe::StageRow| {
+            let mut line = vec![("class", text(row.class.name())), ("stage", text(row.stage))];
+            line.extend(times(&row.times));
+            line
+        };
+        self.stats.stages().into_iter().map(row).collect()
+    }
+
+    fn statements(&self) -> Lines {
+        let row = |row: stage::observe::StatementRow| {
+            let mut line = vec![("query", text(&row.query)), ("rows", count(row.rows)), ("errors", count(row.errors))];
+            line.extend(times(&row.times));
+            line.extend([("parse_ms", ms(row.parse_us)), ("run_ms", ms(row.run_us)), ("wait_ms", ms(row.wait_us))]);
+            line
+        };
+        self.stats.statements().into_iter().map(row).collect()
+    }
+
+    fn scheduler(&self) -> Lines {
+        let row = |row: stage::observe::SchedulerRow| {
+            vec![
+                ("class", text(row.class.name())),
+                ("workers", count(row.workers as u64)),
+                ("running", count(row.running as u64)),
+                ("waiting", count(row.waiting as u64)),
+                ("memory_bytes", count(row.memory_bytes as u64)),
+                ("starved", Datum::Bool(row.is_starved)),
+            ]
+        };
+        self.scheduling.get().map_or_else(Vec::new, |known| known.scheduler()).into_iter().map(row).collect()
+    }
+
+    /// Metrics of memory, in Prometheus' text format.
+    pub fn memory_metrics(&self) -> String {
+        memory::metrics(&self.engine, self.idle())
+    }
+
+    /// Tells which sessions run no statement now.
+    pub(crate) fn idle(&self) -> impl Fn(u32) -> bool {
+        let sessions = self.stats.activity();
+        let idle: HashSet<i32> =
+            sessions.into_iter().filter(|row| row.state.starts_with("idle")).map(|row| row.pid).collect();
+        move |pid| i32::try_from(pid).is_ok_and(|pid| idle.contains(&pid))
+    }
+
+    fn transactions(&self) -> Lines {
+        let row = |open: engine::OpenTransaction| {
+            vec![
+                ("session", open.session.as_deref().map_or(Datum::Null, text)),
+                ("class", text(open.class.name())),
+                ("open_ms", Datum::Float8(open.open_for.as_secs_f64() * 1e3)),
+                ("writes", count(open.writes)),
+            ]
+        };
+        self.engine.transactions().into_iter().map(row).collect()
+    }
+}
+
+impl Provider for Views {
+    fn tables(&self) -> Vec<ProvidedTable> {
+        use Kind::{Bool, Float8, Int4, Int8, Text, Timestamptz};
+        let activity = [
+            ("pid", Int4),
+            ("usename", Text),
+            ("datname", Text),
+            ("application_name", Text),
+            ("client", Text),
+            ("class", Text),
+            ("state", Text),
+            ("query", Text),
+            ("backend_start", Timestamptz),
+            ("query_start", Timestamptz),
+        ];
+        let stages = [&[("class", Text), ("stage", Text)][..], &TIMES].concat();
+        let before = [("query", Text), ("rows", Int8), ("errors", Int8)];
+        let after = [("parse_ms", Float8), ("run_ms", Float8), ("wait_ms", Float8)];
+        let statements = [&before[..], &TIMES, &after].concat();
+        let transactions = [("session", Text), ("class", Text), ("open_ms", Float8), ("writes", Int8)];
+        let scheduler = [
+            ("class", Text),
+            ("workers", Int8),
+            ("running", Int8),
+            ("waiting", Int8),
+            ("memory_bytes", Int8),
+            ("starved", Bool),
+        ];
+        let mut tables = Vec::from(memory::tables());
+        tables.extend([
+            ProvidedTable::new("activity", &activity),
+            ProvidedTable::new("scheduler", &scheduler),
+            ProvidedTable::new("stages", &stages),
+            ProvidedTable::new("statements", &statements),
+            ProvidedTable::new("transactions", &transactions),
+        ]);
+        tables.extend(server::door::lines::tables());
+        tables
+    }
+
+    fn role_of(&self, pid: i32) -> Option<String> {
+        self.stats.role_of(pid)
+    }
+
+    fn signal(&self, pid: i32, signal: Signal) -> bool {
+        self.stats.signal(pid, signal)
+    }
+
+    fn locks(&self) -> Vec<engine::LockView> {
+        self.engine.locks()
+    }
+
+    fn lines(&self, schema: &str, table: &str) -> Lines {
+        match (schema, table) {
+            ("overtake", "activity") => self.activity(),
+            ("overtake", "stages") => self.stages(),
+            ("overtake", "statements") => self.statements(),
+            ("overtake", "scheduler") => self.scheduler(),
+            ("overtake", "transactions") => self.transactions(),
+            ("overtake", "memory") => memory::lines(&self.engine, self.idle()),
+            ("overtake", "memory_total") => memory::total(),
+            ("pg_catalog", "pg_stat_activity") => self.pg_activity(),
+            ("overtake", table) => {
+                self.door.get().map_or_else(Lines::new, |door| server::door::lines::lines(door, table))
+            }
+            _ => Lines::new(),
+        }
+    }
+}

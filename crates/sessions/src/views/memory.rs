@@ -1,0 +1,126 @@
+//! Who holds the memory of this process: the views `overtake.memory` and `overtake.memory_total`, and the metrics.
+//!
+//! **Invariant:** the lines of `overtake.memory` add up to what the allocator has given out, as far as they are of one moment: what
+//! nobody has said is a line of its own.
+
+use super::{Line, text};
+use engine::memory::{MESSAGES, held_bytes, kept_bytes, limit_bytes, resident_bytes, resident_limit_bytes};
+use engine::{Engine, TableHoldings};
+use server::metrics::family;
+use statement::holdings::{Use, of_sessions};
+use types::table::{Lines, ProvidedTable, count};
+use types::{Datum, Kind};
+
+/// What is held by one, for one use.
+struct Share {
+    kind: &'static str,
+    name: Option<String>,
+    pid: Option<u32>,
+    part: &'static str,
+    bytes: u64,
+}
+
+impl Share {
+    fn of_all(kind: &'static str, part: &'static str, bytes: u64) -> Share {
+        Share { kind, name: None, pid: None, part, bytes }
+    }
+}
+
+/// Without what tells tables of the engine apart that have the name one after another.
+fn shown(name: &str) -> &str {
+    name.split_once('#').map_or(name, |(name, _)| name)
+}
+
+/// All shares that are not empty. `is_idle` says which sessions run no statement: what they found is with their clients.
+fn shares(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> Vec<Share> {
+    let held = held_bytes() as u64;
+    let holdings = engine.holdings();
+    let mut shares = Vec::new();
+    for TableHoldings { name, is_dropped, rows, garbage, indexes } in holdings.tables {
+        let kind = if is_dropped { "dropped table" } else { "table" };
+        for (part, bytes) in [("rows", rows), ("garbage", garbage), ("indexes", indexes)] {
+            shares.push(Share { kind, name: Some(shown(&name).to_owned()), pid: None, part, bytes });
+        }
+    }
+    shares.push(Share::of_all("engine", "write sets", holdings.write_sets));
+    shares.push(Share::of_all("engine", "garbage queues", holdings.garbage_queues));
+    for session in of_sessions() {
+        let pid = session.pid();
+        for (of, bytes) in Use::ALL.into_iter().zip(session.bytes()) {
+            let bytes = if of == Use::Results && is_idle(pid) { 0 } else { bytes };
+            shares.push(Share { kind: "session", name: None, pid: Some(pid), part: of.name(), bytes });
+        }
+    }
+    shares.push(Share::of_all("sessions", "unfinished messages", MESSAGES.bytes()));
+    shares.push(Share::of_all("allocator", "freed blocks", kept_bytes() as u64));
+    let said: u64 = shares.iter().map(|share| share.bytes).sum();
+    shares.push(Share::of_all("others", "others", held.saturating_sub(said)));
+    shares.retain(|share| share.bytes != 0);
+    shares
+}
+
+pub(super) fn tables() -> [ProvidedTable; 2] {
+    use Kind::{Int4, Int8, Text};
+    let shares = [("kind", Text), ("name", Text), ("pid", Int4), ("part", Text), ("bytes", Int8)];
+    let total = [("held_bytes", Int8), ("limit_bytes", Int8), ("resident_bytes", Int8), ("resident_limit_bytes", Int8)];
+    [ProvidedTable::new("memory", &shares), ProvidedTable::new("memory_total", &total)]
+}
+
+pub(super) fn lines(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> Lines {
+    let line = |Share { kind, name, pid, part, bytes }: Share| {
+        vec![
+            ("kind", text(kind)),
+            ("name", name.as_deref().map_or(Datum::Null, text)),
+            ("pid", pid.map_or(Datum::Null, |pid| Datum::Int8(pid.into()))),
+            ("part", text(part)),
+            ("bytes", count(bytes)),
+        ]
+    };
+    shares(engine, is_idle).into_iter().map(line).collect()
+}
+
+/// A limit that nobody has set is null.
+pub(super) fn total() -> Lines {
+    let limit = |bytes: usize| if bytes == usize::MAX { Datum::Null } else { count(bytes as u64) };
+    let line: Line = vec![
+        ("held_bytes", count(held_bytes() as u64)),
+        ("limit_bytes", limit(limit_bytes())),
+        ("resident_bytes", count(resident_bytes() as u64)),
+        ("resident_limit_bytes", limit(resident_limit_bytes())),
+    ];
+    vec![line]
+}
+
+/// Prometheus' text format.
+pub(crate) fn metrics(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> String {
+    let mut out = String::new();
+    for (name, help, bytes) in [
+        ("overtake_memory_held_bytes", "Bytes of blocks that the allocator has given out.", held_bytes()),
+        ("overtake_memory_limit_bytes", "Bytes of blocks beyond which statements are refused.", limit_bytes()),
+        ("overtake_memory_resident_bytes", "Bytes that are resident, without files.", resident_bytes()),
+        (
+            "overtake_memory_resident_limit_bytes",
+            "Resident bytes beyond which statements are refused.",
+            resident_limit_bytes(),
+        ),
+    ] {
+        if bytes != usize::MAX {
+            family(&mut out, (name, "gauge", help), &[(String::new(), bytes as f64)]);
+        }
+    }
+    let label = |share: &Share| {
+        let mut label = format!("kind=\"{}\",part=\"{}\"", share.kind, share.part);
+        if let Some(name) = &share.name {
+            let name = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            label.push_str(&format!(",name=\"{name}\""));
+        }
+        if let Some(pid) = share.pid {
+            label.push_str(&format!(",pid=\"{pid}\""));
+        }
+        (label, share.bytes as f64)
+    };
+    let values: Vec<(String, f64)> = shares(engine, is_idle).iter().map(label).collect();
+    let help = "Bytes of blocks, by who holds them and what for.";
+    family(&mut out, ("overtake_memory_bytes", "gauge", help), &values);
+    out
+}

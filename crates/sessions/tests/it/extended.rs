@@ -1,0 +1,190 @@
+//! The extended protocol, byte by byte.
+
+use crate::support::Rig;
+use std::net::TcpStream;
+use wirekit::raw::{Raw, bind, execute, message, named, parse, query, sync};
+
+fn ask(client: &mut Raw<TcpStream>, messages: &[Vec<u8>]) -> String {
+    client.ask(&[messages.concat(), sync()].concat())
+}
+
+pub fn statements_and_portals() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    let unnamed = [parse("", "rows 2", &[]), bind("", "", &[], &[], &[]), named(b'D', b'P', ""), execute("", 0)];
+    assert_eq!(ask(&mut client, &unnamed), "1 2 T(n:23:0,t:25:0) D(1,row 1) D(2,row 2) C(SELECT 2) Z(I)");
+    assert_eq!(ask(&mut client, &[parse("s", "echo $1 $2", &[23])]), "1 Z(I)");
+    assert_eq!(ask(&mut client, &[named(b'D', b'S', "s")]), "t(23,25) T(v:23:0,v:25:0) Z(I)");
+    assert_eq!(ask(&mut client, &[parse("i", "insert 1", &[]), named(b'D', b'S', "i")]), "1 t n Z(I)");
+    // Formats of values: none, one, each.
+    let echo = |formats: &[i16], first: &[u8], results: &[i16]| {
+        [bind("p", "s", formats, &[Some(first), None], results), named(b'D', b'P', "p"), execute("p", 0)]
+    };
+    assert_eq!(ask(&mut client, &echo(&[], b"7", &[])), "2 T(v:23:0,v:25:0) D(7,NULL) C(SELECT 1) Z(I)");
+    assert_eq!(
+        ask(&mut client, &echo(&[1], b"\0\0\0\x07", &[1])),
+        "2 T(v:23:1,v:25:1) D([0, 0, 0, 7],NULL) C(SELECT 1) Z(I)"
+    );
+    assert_eq!(
+        ask(&mut client, &echo(&[0, 1], b"7", &[1, 0])),
+        "2 T(v:23:1,v:25:0) D([0, 0, 0, 7],NULL) C(SELECT 1) Z(I)"
+    );
+    // Closing what is there, what is not, and then it is not there.
+    assert_eq!(
+        ask(&mut client, &[named(b'C', b'S', "s"), named(b'C', b'S', "s"), named(b'C', b'P', "")]),
+        "3 3 3 Z(I)"
+    );
+    let gone = "E(ERROR|26000|prepared statement \"s\" does not exist) Z(I)";
+    assert_eq!(ask(&mut client, &[bind("", "s", &[], &[], &[])]), gone);
+    assert_eq!(ask(&mut client, &[parse("", "", &[]), bind("", "", &[], &[], &[]), execute("", 0)]), "1 2 I Z(I)");
+}
+
+pub fn row_limits() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    let limited =
+        [parse("", "rows 3", &[]), bind("p", "", &[], &[], &[]), execute("p", 2), execute("p", 2), execute("p", 0)];
+    let rest = "D(3,row 3) C(SELECT 1) C(SELECT 0) Z(I)";
+    assert_eq!(ask(&mut client, &limited), format!("1 2 D(1,row 1) D(2,row 2) s {rest}"));
+    // As many as there are: nobody has looked whether there are more.
+    let exact = [bind("p", "", &[], &[], &[]), execute("p", 3), execute("p", 3)];
+    assert_eq!(ask(&mut client, &exact), "2 D(1,row 1) D(2,row 2) D(3,row 3) s C(SELECT 0) Z(I)");
+    // What returns no rows runs once.
+    let twice = [parse("", "insert 1", &[]), bind("p", "", &[], &[], &[]), execute("p", 0), execute("p", 0)];
+    assert_eq!(ask(&mut client, &twice), "1 2 C(INSERT 0 1) E(ERROR|55000|portal \"p\" cannot be run) Z(I)");
+}
+
+pub fn portals_end_with_their_transaction() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    let gone = "E(ERROR|34000|portal \"p\" does not exist) Z(I)";
+    let open = [parse("r", "rows 3", &[]), bind("p", "r", &[], &[], &[]), execute("p", 1)];
+    assert_eq!(ask(&mut client, &open), "1 2 D(1,row 1) s Z(I)");
+    assert_eq!(ask(&mut client, &[execute("p", 1)]), gone);
+    // In a block they last.
+    assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
+    assert_eq!(ask(&mut client, &open[1..]), "2 D(1,row 1) s Z(T)");
+    assert_eq!(ask(&mut client, &[execute("p", 1)]), "D(2,row 2) s Z(T)");
+    // A COMMIT in the middle of a pipeline ends them too.
+    let commit = [parse("c", "commit", &[]), bind("", "c", &[], &[], &[]), execute("", 0), execute("p", 1)];
+    assert_eq!(ask(&mut client, &commit), format!("1 2 C(COMMIT) {gone}"));
+    // So does one with a `BEGIN` behind it.
+    assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
+    assert_eq!(ask(&mut client, &open[1..]), "2 D(1,row 1) s Z(T)");
+    assert_eq!(client.ask(&query("commit; begin")), "C(COMMIT) C(BEGIN) Z(T)");
+    assert_eq!(ask(&mut client, &[execute("p", 1)]), gone.replace("(I)", "(E)"));
+    assert_eq!(client.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
+    // After a failure, what is open cannot be run.
+    assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
+    assert_eq!(ask(&mut client, &[parse("f", "fail", &[]), bind("p", "f", &[], &[], &[])]), "1 2 Z(T)");
+    assert!(ask(&mut client, &[execute("p", 0)]).ends_with(" Z(E)"));
+    let aborted = "current transaction is aborted, commands ignored until end of transaction block";
+    assert_eq!(ask(&mut client, &[execute("p", 0)]), format!("E(ERROR|25P02|{aborted}) Z(E)"));
+    assert_eq!(client.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
+    assert_eq!(ask(&mut client, &[execute("p", 1)]), gone);
+}
+
+pub fn errors_by_name_and_number() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    assert_eq!(ask(&mut client, &[parse("s", "rows 1", &[]), parse("e", "echo $1 $2", &[23, 25])]), "1 1 Z(I)");
+    let mut fails = |messages: &[Vec<u8>], error: &str| {
+        assert_eq!(ask(&mut client, messages), format!("E(ERROR|{error}) Z(I)"));
+    };
+    let empty = |portal, statement| bind(portal, statement, &[], &[], &[]);
+    fails(&[parse("s", "rows 1", &[])], "42P05|prepared statement \"s\" already exists");
+    fails(&[empty("", "")], "26000|unnamed prepared statement does not exist");
+    fails(&[named(b'D', b'S', "x")], "26000|prepared statement \"x\" does not exist");
+    fails(&[named(b'D', b'P', "x")], "34000|portal \"x\" does not exist");
+    fails(&[execute("", 0)], "34000|portal \"\" does not exist");
+    fails(&[named(b'D', b'X', "")], "08P01|invalid DESCRIBE message subtype 88");
+    fails(&[named(b'C', b'X', "")], "08P01|invalid CLOSE message subtype 88");
+    fails(&[empty("", "e")], "08P01|bind message supplies 0 parameters, but prepared statement \"e\" requires 2");
+    let values: [Option<&[u8]>; 2] = [Some(b"1"), Some(b"x")];
+    let with = |formats: &[i16], results: &[i16]| bind("", "e", formats, &values, results);
+    fails(&[with(&[0, 0, 0], &[])], "08P01|bind message has 3 parameter formats but 2 parameters");
+    fails(&[with(&[], &[0, 0, 0])], "08P01|bind message has 3 result formats but query has 2 columns");
+    fails(&[with(&[2], &[])], "22023|unsupported format code: 2");
+    fails(&[with(&[1], &[])], "22P03|wrong bytes");
+    fails(&[message(b'P', b"")], "08P01|invalid string in message");
+    fails(&[message(b'P', b"\0\0")], "08P01|insufficient data left in message");
+    fails(&[message(b'E', b"\0\0\0\0\0\0")], "08P01|invalid message format");
+    fails(&[parse("", "nonsense x", &[])], "42601|no x|HMake sense.|P9");
+    let cursor = "2 E(ERROR|42P03|cursor \"p\" already exists) Z(I)";
+    assert_eq!(ask(&mut client, &[empty("p", "s"), empty("p", "s")]), cursor);
+}
+
+pub fn an_error_skips_to_sync() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    let insert = [parse("", "insert 1", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
+    let fail = [parse("", "fail", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
+    let error = "E(ERROR|22012|division by zero|DThis happens.|HDo not.|P3)";
+    // What came before is rolled back; even a simple query is skipped.
+    let all =
+        [insert.clone(), fail.clone(), insert.clone(), query("insert 2"), sync(), insert.clone(), sync()].concat();
+    assert_eq!(client.ask(&all), format!("1 2 C(INSERT 0 1) 1 2 {error} Z(I)"));
+    assert_eq!(client.answer(), "1 2 C(INSERT 0 1) Z(I)");
+    assert_eq!(rig.log()[1..], ["insert 1", "fail", "rollback", "insert 1", "commit"]);
+    // Without `Sync`, `Flush` brings the answers, and an error comes by itself.
+    client.send(&[insert, message(b'H', b"")].concat());
+    assert_eq!((client.next(), client.next()), (Some("1".into()), Some("2".into())));
+    assert_eq!(client.next().unwrap(), "C(INSERT 0 1)");
+    client.send(&fail);
+    assert_eq!((client.next(), client.next()), (Some("1".into()), Some("2".into())));
+    assert_eq!(client.next().unwrap(), error);
+    assert_eq!(client.ask(&sync()), "Z(I)");
+    // Two `Sync`, two answers; a commit that fails is told between.
+    let doomed = [parse("", "fail-at-commit", &[]), bind("", "", &[], &[], &[]), execute("", 0)];
+    assert_eq!(ask(&mut client, &doomed), "1 2 C(UPDATE 1) E(ERROR|40001|could not serialize access) Z(I)");
+    assert_eq!(client.ask(&[sync(), sync()].concat()), "Z(I)");
+    assert_eq!(client.answer(), "Z(I)");
+}
+
+pub fn memory_is_bounded() {
+    let rig = Rig::with(|config| config.session_memory_max = 200_000);
+    let mut client = rig.client();
+    let mut count = 0;
+    let refused = loop {
+        let answer = client.ask(&[parse(&format!("s{count}"), "insert 1", &[]), sync()].concat());
+        if answer != "1 Z(I)" {
+            break answer;
+        }
+        count += 1;
+    };
+    assert!((50..100).contains(&count), "{count}");
+    assert!(
+        refused.starts_with("E(ERROR|53200|out of memory|DPrepared statements and portals of one session"),
+        "{refused}"
+    );
+    // The unnamed one is none of those that are kept, however long it is, and an execution by a simple query needs no room.
+    let long = format!("insert {:0>20000}", 1);
+    assert_eq!(client.ask(&[parse("", &long, &[]), sync()].concat()), "1 Z(I)");
+    // A named portal keeps it.
+    assert!(client.ask(&[bind("kept", "", &[], &[], &[]), sync()].concat()).starts_with("E(ERROR|53200"));
+    assert_eq!(client.ask(&query("insert 1")), "C(INSERT 0 1) Z(I)");
+    let close: Vec<u8> = (0..count).flat_map(|at| named(b'C', b'S', &format!("s{at}"))).collect();
+    client.ask(&[close, sync()].concat());
+    // Rows that a portal keeps back count, too.
+    let ask = |rows: usize| {
+        let text = format!("rows {rows}");
+        [parse("", &text, &[]), bind("", "", &[], &[], &[]), execute("", 1), sync()].concat()
+    };
+    assert_eq!(client.ask(&ask(100)), "1 2 D(1,row 1) s Z(I)");
+    assert!(client.ask(&ask(10_000)).contains("E(ERROR|53200|out of memory"));
+    assert_eq!(client.ask(&ask(100)), "1 2 D(1,row 1) s Z(I)");
+    // With their texts, before the first one is sent; and no more than are left.
+    let ask = |rows: usize, limit: i32| {
+        let text = format!("wide {rows}");
+        [parse("", &text, &[]), bind("", "", &[], &[], &[]), execute("", limit), sync()].concat()
+    };
+    let refused = client.ask(&ask(6, 1));
+    assert!(refused.starts_with("1 2 E(ERROR|53200|out of memory"), "{refused:.200}");
+    assert!(client.ask(&ask(6, 4)).ends_with(" s Z(I)"));
+    assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
+    // What was sent is not kept: there is room for others.
+    let first = [parse("", "wide 4", &[]), bind("", "", &[], &[], &[]), execute("", 1), execute("", 2)].concat();
+    assert!(client.ask(&[first, sync()].concat()).ends_with(" s Z(T)"));
+    let other = [parse("s", "wide 3", &[]), bind("p", "s", &[], &[], &[]), execute("p", 1), sync()].concat();
+    assert!(client.ask(&other).ends_with(" s Z(T)"));
+}

@@ -1,0 +1,519 @@
+//! The real database behind the protocol, by an ordinary driver.
+
+use engine::{Engine, EngineConfig, Housekeeper};
+use server::{Config, Server};
+use settings::{Defaults, Source};
+use sql::session::Database;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, NoTls, error::SqlState};
+use wirekit::raw::{PATIENCE, Raw, bind, execute, message, named, parse, query, sync};
+
+pub struct Real {
+    pub runtime: Runtime,
+    pub engine: Engine,
+    pub address: SocketAddr,
+    _housekeeper: Housekeeper,
+}
+
+impl Real {
+    pub fn new() -> Real {
+        Real::with("", |_| {})
+    }
+
+    /// With these lines of a configuration file.
+    pub fn with(settings: &str, change: impl FnOnce(&mut Config)) -> Real {
+        Real::over(settings, change, true)
+    }
+
+    /// Without the schema `overtake`, which only this server has.
+    pub fn alone() -> Real {
+        Real::over("", |_| {}, false)
+    }
+
+    fn over(settings: &str, change: impl FnOnce(&mut Config), has_views: bool) -> Real {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let engine = Engine::new(EngineConfig::in_memory());
+        let mut defaults = Defaults::default();
+        for line in settings.lines() {
+            let (name, value) = line.split_once('=').unwrap();
+            defaults.set(name.trim(), value.trim(), Source::File).unwrap();
+        }
+        let mut config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], ..Config::default() };
+        change(&mut config);
+        let mut database = Database::new(engine.clone()).with_defaults(defaults).unwrap();
+        if has_views {
+            let views = sessions::Views::new(config.stats.clone(), engine.clone());
+            views.let_in_by(config.door.clone());
+            database = database.with_provider(views);
+        }
+        config.roles = database.roles().clone();
+        let server = Server::bind(config, sessions::Sessions(database)).unwrap();
+        let address = server.addresses().unwrap()[0];
+        runtime.spawn(server.run(std::future::pending()));
+        // Waits end by it.
+        let housekeeper = Housekeeper::start(&engine).unwrap();
+        Real { runtime, engine, address, _housekeeper: housekeeper }
+    }
+
+    /// A client with a session that speaks the protocol byte by byte.
+    pub fn raw_client(&self) -> Raw<TcpStream> {
+        let mut raw = Raw::connect(self.address);
+        raw.start(&[("user", "postgres"), ("database", "postgres")]);
+        raw
+    }
+
+    /// Returns when a session waits for a lock.
+    fn until_one_waits(&self) {
+        let begun = Instant::now();
+        while self.engine.locks().iter().all(|lock| lock.granted) {
+            assert!(begun.elapsed() < PATIENCE, "nobody waits");
+            std::thread::yield_now();
+        }
+    }
+
+    pub async fn client(&self) -> Client {
+        self.login("user=postgres").await.unwrap()
+    }
+
+    /// With a string of a connection's parameters.
+    pub async fn login(&self, how: &str) -> Result<Client, tokio_postgres::Error> {
+        let mut config: tokio_postgres::Config = how.parse().unwrap();
+        config.host("127.0.0.1").port(self.address.port()).dbname("postgres");
+        let (client, connection) = config.connect(NoTls).await?;
+        tokio::spawn(async { drop(connection.await) });
+        Ok(client)
+    }
+
+    /// Waits until something is so.
+    pub async fn until(&self, what: &str, is_so: impl Fn(&Engine) -> bool) {
+        let begun = Instant::now();
+        while !is_so(&self.engine) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "never: {what}");
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+fn state(error: &tokio_postgres::Error) -> &SqlState {
+    error.code().unwrap()
+}
+
+/// Parameters and results in binary, and their types as the server says them.
+pub fn values_make_the_round_trip() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let client = real.client().await;
+        client
+            .batch_execute(
+                "create table t (id int8 primary key, b bool, i2 int2, i4 int4, f4 real, f8 double precision, t text,
+                 v varchar(20), y bytea, c char(3))",
+            )
+            .await
+            .unwrap();
+        let insert = client.prepare("insert into t values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)").await.unwrap();
+        let names: Vec<&str> = insert.params().iter().map(|kind| kind.name()).collect();
+        assert_eq!(names, ["int8", "bool", "int2", "int4", "float4", "float8", "text", "varchar", "bytea", "bpchar"]);
+        let count = client
+            .execute(
+                &insert,
+                &[&1_i64, &true, &-2_i16, &3_i32, &1.5_f32, &-2.5_f64, &"text", &"short", &&[0_u8, 255][..], &"c"],
+            )
+            .await
+            .unwrap();
+        assert_eq!(count, 1);
+        let nothing: Option<i32> = None;
+        client.execute("insert into t (id, i4) values ($1, $2)", &[&2_i64, &nothing]).await.unwrap();
+        let row = client.query_one("select * from t where id = $1", &[&1_i64]).await.unwrap();
+        assert!(row.get::<_, bool>("b"));
+        assert_eq!((row.get::<_, i16>("i2"), row.get::<_, i32>("i4")), (-2, 3));
+        assert_eq!((row.get::<_, f32>("f4"), row.get::<_, f64>("f8")), (1.5, -2.5));
+        assert_eq!(
+            (row.get::<_, &str>("t"), row.get::<_, &str>("v"), row.get::<_, &str>("c")),
+            ("text", "short", "c  ")
+        );
+        assert_eq!(row.get::<_, &[u8]>("y"), [0, 255]);
+        let row = client.query_one("select i4, t from t where id = 2", &[]).await.unwrap();
+        assert_eq!((row.get::<_, Option<i32>>(0), row.get::<_, Option<&str>>(1)), (None, None));
+        let error = client.query("select * from t where id = $1", &[&"text"]).await.unwrap_err();
+        assert!(error.code().is_none(), "the driver knows the parameter's type: {error}");
+    });
+}
+
+/// A statement that needs a row of another session waits, goes on when that one commits, and sees what it wrote; no thread
+/// waits meanwhile.
+pub fn a_statement_waits_for_a_row_of_another_session() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let (mut one, two) = (real.client().await, real.client().await);
+        one.batch_execute("create table t (id int primary key, n int); insert into t values (1, 10)").await.unwrap();
+        let holder = one.transaction().await.unwrap();
+        holder.execute("update t set n = n + 1 where id = 1", &[]).await.unwrap();
+        let waiter = tokio::spawn(async move {
+            let count = two.execute("update t set n = n * 2 where id = 1", &[]).await;
+            (two, count)
+        });
+        while real.engine.locks().iter().all(|lock| lock.granted) {
+            tokio::task::yield_now().await;
+        }
+        assert!(!waiter.is_finished());
+        holder.commit().await.unwrap();
+        let (two, count) = waiter.await.unwrap();
+        assert_eq!(count.unwrap(), 1);
+        assert_eq!(two.query_one("select n from t", &[]).await.unwrap().get::<_, i32>(0), 22);
+    });
+}
+
+/// A statement that names what another session defines, and has not committed, waits when it is parsed, in either protocol, and is
+/// bound by the definition of then. A cancel ends that wait.
+pub fn what_is_parsed_waits_for_definitions() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let one = real.client().await;
+        one.batch_execute("create table t (id int primary key, n int); insert into t values (1, 10), (2, 20)")
+            .await
+            .unwrap();
+        for (ends, n) in [("commit", "x"), ("rollback", "n"), ("", "n")] {
+            one.batch_execute("begin; alter table t rename column n to x").await.unwrap();
+            let (simple, extended) = (real.client().await, real.client().await);
+            let cancels = [simple.cancel_token(), extended.cancel_token()];
+            let long = "-".repeat(5_000);
+            let simple = tokio::spawn(async move {
+                simple.batch_execute(&format!("update t set x = x + 1 where id = 1 --{long}")).await
+            });
+            let extended = tokio::spawn(async move {
+                extended.execute("update t set x = x + $1 where id = 2", &[&5_i32]).await.map(drop)
+            });
+            let waits = || real.engine.locks().iter().filter(|lock| !lock.granted).count();
+            while waits() < 2 {
+                tokio::task::yield_now().await;
+            }
+            assert!(!simple.is_finished() && !extended.is_finished());
+            match ends {
+                "" => {
+                    for cancel in cancels {
+                        cancel.cancel_query(NoTls).await.unwrap();
+                    }
+                }
+                ends => one.batch_execute(ends).await.unwrap(),
+            }
+            for result in [simple.await.unwrap(), extended.await.unwrap()] {
+                match ends {
+                    "commit" => result.unwrap(),
+                    "rollback" => assert_eq!(state(&result.unwrap_err()), &SqlState::UNDEFINED_COLUMN),
+                    _ => assert_eq!(state(&result.unwrap_err()), &SqlState::QUERY_CANCELED),
+                }
+            }
+            let sum = format!("select sum({n})::int from t");
+            if ends.is_empty() {
+                one.batch_execute("rollback").await.unwrap();
+            }
+            assert_eq!(one.query_one(&sum, &[]).await.unwrap().get::<_, i32>(0), 36);
+            if ends == "commit" {
+                one.batch_execute("alter table t rename column x to n").await.unwrap();
+            }
+        }
+    });
+}
+
+/// Cancel ends a wait for a row, a dead client's transaction is rolled back.
+pub fn cancel_and_death_leave_nothing_behind() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let (one, two) = (real.client().await, real.client().await);
+        one.batch_execute("create table t (id int primary key); insert into t values (1)").await.unwrap();
+        one.batch_execute("begin; delete from t").await.unwrap();
+        let cancel = two.cancel_token();
+        let waiter = tokio::spawn(async move {
+            let result = two.execute("delete from t", &[]).await;
+            (two, result)
+        });
+        while real.engine.locks().iter().all(|lock| lock.granted) {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel_query(NoTls).await.unwrap();
+        let (two, result) = waiter.await.unwrap();
+        assert_eq!(state(&result.unwrap_err()), &SqlState::QUERY_CANCELED);
+        drop(one);
+        let deleted = tokio::time::timeout(Duration::from_secs(20), two.execute("delete from t", &[])).await;
+        assert_eq!(deleted.unwrap().unwrap(), 1, "the other's transaction was rolled back");
+    });
+}
+
+/// Sessions that conflict get PostgreSQL's codes, and their blocks fail until they end.
+pub fn conflicts_have_their_codes() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let (one, two) = (real.client().await, real.client().await);
+        one.batch_execute("create table t (id int primary key, n int); insert into t values (1, 1), (2, 2)")
+            .await
+            .unwrap();
+        one.batch_execute("begin isolation level repeatable read; select * from t").await.unwrap();
+        two.batch_execute("update t set n = 5 where id = 1").await.unwrap();
+        let error = one.batch_execute("update t set n = 6 where id = 1").await.unwrap_err();
+        assert_eq!(state(&error), &SqlState::T_R_SERIALIZATION_FAILURE);
+        let error = one.batch_execute("select 1").await.unwrap_err();
+        assert_eq!(state(&error), &SqlState::IN_FAILED_SQL_TRANSACTION);
+        one.batch_execute("rollback").await.unwrap();
+        let error = one.execute("insert into t values (1, 1)", &[]).await.unwrap_err();
+        assert_eq!(state(&error), &SqlState::UNIQUE_VIOLATION);
+        assert_eq!(error.as_db_error().unwrap().detail(), Some("Key (id)=(1) already exists."));
+        one.batch_execute("begin; select * from t where id = 2 for update").await.unwrap();
+        let error = two.batch_execute("select * from t where id = 2 for update nowait").await.unwrap_err();
+        assert_eq!(state(&error), &SqlState::LOCK_NOT_AVAILABLE);
+    });
+}
+
+/// A long statement, alone in its transaction, loses a row to a more important one: it is run again, and every row is changed
+/// once, as the sequence shows. In a block it is not.
+pub fn a_statement_alone_survives_a_more_important_one() {
+    const ROWS: i64 = 30_000;
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let urgent = real.login("user=postgres options='-c overtake.priority=high'").await.unwrap();
+        let number = async |text: &str| urgent.query_one(text, &[]).await.unwrap().get::<_, i64>(0);
+        let create = "create table t (id int8 primary key, n int8); create sequence s";
+        urgent.batch_execute(create).await.unwrap();
+        let insert = format!("insert into t select id, 0 from generate_series(1, {ROWS}) id");
+        urgent.batch_execute(&insert).await.unwrap();
+        let update = "update t set n = n + 1 + 0 * nextval('s')";
+        for way in ["simple", "extended", "execute", "block"] {
+            // One that was faster than the urgent one has proved nothing.
+            loop {
+                urgent.batch_execute("update t set n = 0; alter sequence s restart").await.unwrap();
+                let client = real.client().await;
+                let beaten = tokio::spawn(async move {
+                    match way {
+                        "simple" => client.batch_execute(update).await,
+                        "extended" => client.execute(update, &[]).await.map(drop),
+                        "execute" => {
+                            client.batch_execute(&format!("prepare p as {update}")).await.unwrap();
+                            client.batch_execute("execute p").await
+                        }
+                        "block" => {
+                            client.batch_execute("begin").await.unwrap();
+                            client.batch_execute(update).await?;
+                            client.batch_execute("commit").await
+                        }
+                        other => panic!("{other}"),
+                    }
+                });
+                while number("select last_value from s").await < 2 && !beaten.is_finished() {
+                    tokio::task::yield_now().await;
+                }
+                urgent.batch_execute("update t set n = 50 where id = 1").await.unwrap();
+                let outcome = beaten.await.unwrap();
+                let (runs_again, all) =
+                    (ROWS < number("select last_value from s").await, number("select sum(n)::int8 from t").await);
+                match (way, outcome) {
+                    ("block", Err(error)) => {
+                        assert_eq!((state(&error), all), (&SqlState::T_R_SERIALIZATION_FAILURE, 50));
+                        break;
+                    }
+                    (_, Ok(())) if runs_again => {
+                        assert_eq!(all, 50 + ROWS, "{way}");
+                        break;
+                    }
+                    (_, outcome) => outcome.unwrap(),
+                }
+            }
+        }
+    });
+}
+
+/// Data of a COPY that are wrong are told before a message that no COPY expects, which is ignored then up to `Sync`.
+pub fn wrong_data_come_before_another_message() {
+    let rig = Real::new();
+    let mut raw = rig.raw_client();
+    raw.ask(&query("create table t (a int)"));
+    let others = [
+        parse("", "select 1", &[]),
+        bind("", "", &[], &[], &[]),
+        execute("", 0),
+        named(b'D', b'P', ""),
+        named(b'C', b'P', ""),
+        query("insert into t values (1)"),
+    ];
+    let copy = |data: &[u8], other: &[u8]| {
+        let begin = [parse("", "copy t from stdin", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
+        [&begin[..], &message(b'd', data), other, &sync()].concat()
+    };
+    for other in &others {
+        let said = raw.ask(&copy(b"x\n", other));
+        assert!(said.starts_with("1 2 G(0,1) E(ERROR|22P02|") && said.ends_with(" Z(I)"), "{said}");
+        assert!(!said.contains("08P01"), "{said}");
+        assert_eq!(raw.ask(&query("select count(*) from t")), "T(count:20:0) D(0) C(SELECT 1) Z(I)");
+    }
+    // With data that are right it is the message that is wrong.
+    for other in &others {
+        let said = rig.raw_client().ask(&copy(b"1\n", other));
+        assert!(said.contains("08P01|unexpected message type") && said.ends_with("end"), "{said}");
+        assert_eq!(raw.ask(&query("select count(*) from t")), "T(count:20:0) D(0) C(SELECT 1) Z(I)");
+    }
+}
+
+/// Columns that change between `Parse` and `Execute` of one batch are told with the rows, those of a statement that is known fail.
+pub fn columns_of_one_batch_may_change() {
+    let rig = Real::new();
+    let (mut owner, mut user) = (rig.raw_client(), rig.raw_client());
+    owner.ask(&query("create table t (id int primary key, v int); insert into t values (1, 7)"));
+    user.ask(&query("set lock_timeout = '10s'"));
+    let select = "select * from t where id = 1 for update";
+    let describes = [
+        vec![parse("", select, &[]), bind("", "", &[], &[], &[]), named(b'D', b'P', ""), execute("", 0)],
+        vec![parse("", select, &[]), bind("", "", &[], &[], &[1]), named(b'D', b'S', ""), execute("", 0)],
+        vec![parse("", select, &[]), bind("", "", &[], &[], &[]), execute("", 0)],
+    ];
+    let change = ["alter table t alter v type bigint", "alter table t add w text", "alter table t drop w"];
+    let wanted = [
+        "1 2 T(id:23:0,v:20:0) D(1,7) C(SELECT 1) Z(I)",
+        "1 2 t T(id:23:0,v:20:0,w:25:0) D([0, 0, 0, 1],[0, 0, 0, 0, 0, 0, 0, 7],NULL) C(SELECT 1) Z(I)",
+        "1 2 D(1,7) C(SELECT 1) Z(I)",
+    ];
+    for ((batch, change), wanted) in describes.iter().zip(change).zip(wanted) {
+        let begun = owner.ask(&query(&format!("begin; {change}")));
+        assert!(begun.ends_with("Z(T)"), "{begun}");
+        user.send(&[batch.concat(), sync()].concat());
+        rig.until_one_waits();
+        owner.ask(&query("commit"));
+        assert_eq!(user.answer(), wanted);
+    }
+    // The answer has come, so the client knows them: a message of its own between the two says so.
+    owner.ask(&query("begin; alter table t alter v type int"));
+    let told = [
+        parse("", select, &[]),
+        bind("", "", &[], &[], &[]),
+        named(b'D', b'P', ""),
+        message(b'H', b""),
+        execute("", 0),
+    ];
+    user.send(&[told.concat(), sync()].concat());
+    rig.until_one_waits();
+    owner.ask(&query("commit"));
+    let changed = "E(ERROR|0A000|cached plan must not change result type) Z(I)";
+    assert_eq!(user.answer(), format!("1 2 T(id:23:0,v:20:0) {changed}"));
+    // Of an earlier batch it is known, too.
+    assert_eq!(user.ask(&[parse("", select, &[]), sync()].concat()), "1 Z(I)");
+    owner.ask(&query("alter table t alter v type bigint"));
+    let later = [bind("", "", &[], &[], &[]), execute("", 0), sync()].concat();
+    assert_eq!(user.ask(&later), format!("2 {changed}"));
+    // What fails tells its columns before, as PostgreSQL.
+    let fails = [
+        parse("", "select 1 / (v - 7) as q from t", &[]),
+        bind("", "", &[], &[], &[]),
+        named(b'D', b'P', ""),
+        execute("", 0),
+    ];
+    let said = user.ask(&[fails.concat(), sync()].concat());
+    assert_eq!(said, "1 2 T(q:20:0) E(ERROR|22012|division by zero) Z(I)");
+}
+
+/// A statement that was short 100 times and takes for ever once goes on where it delays no other session, and can be cancelled.
+pub fn a_short_statement_that_gets_long_delays_nobody() {
+    let rig = Real::with("", |config| config.network_threads = 1);
+    let (mut long, mut other) = (rig.raw_client(), rig.raw_client());
+    let mut done = |text: &str| {
+        let said = other.ask(&query(text));
+        assert!(!said.contains("E("), "{said}");
+        said
+    };
+    done("create table cfg (v bigint); insert into cfg values (10); create sequence s");
+    done("create table t (a bigint); create table u (n bigint); insert into u values (0)");
+    let series = "generate_series(1, (select v from cfg))";
+    let (select, insert, update) = (
+        &format!("select count(*) from {series}"),
+        &format!("insert into t select nextval('s') from {series}"),
+        &format!("update u set n = n + (select count(*) from {series})"),
+    );
+    for (begin, text, wanted) in [
+        ("", select, "T(count:20:0) D(10) C(SELECT 1) Z(I)"),
+        ("", insert, "C(INSERT 0 10) Z(I)"),
+        ("set overtake.priority = high", select, "T(count:20:0) D(10) C(SELECT 1) Z(I)"),
+        ("begin", update, "C(UPDATE 1) Z(T)"),
+    ] {
+        done("update cfg set v = 10");
+        long.ask(&query(begin));
+        for _ in 0..100 {
+            assert_eq!(long.ask(&query(text)), wanted);
+        }
+        done("update cfg set v = 1000000000000");
+        long.send(&query(text));
+        let pid = long.pid;
+        let runs = format!("select count(*) from pg_stat_activity where pid = {pid} and state = 'active'");
+        let begun = Instant::now();
+        while !done(&runs).contains("D(1)") {
+            assert!(begun.elapsed() < PATIENCE, "it does not run");
+        }
+        long.stream.set_nonblocking(true).unwrap();
+        assert!(long.stream.peek(&mut [0]).is_err(), "it has answered");
+        long.stream.set_nonblocking(false).unwrap();
+        done(&format!("select pg_cancel_backend({pid})"));
+        let status = if begin == "begin" { "E" } else { "I" };
+        let said = long.answer();
+        assert_eq!(said, format!("E(ERROR|57014|canceling statement due to user request) Z({status})"));
+    }
+    long.ask(&query("rollback; truncate t"));
+    // Once more to its end: what was done before it went elsewhere is taken back.
+    done("update cfg set v = 200000");
+    assert_eq!(long.ask(&query(insert)), "C(INSERT 0 200000) Z(I)");
+    let all = done("select count(*), count(distinct a) from t");
+    assert_eq!(all, "T(count:20:0,count:20:0) D(200000,200000) C(SELECT 1) Z(I)");
+}
+
+/// Terminate behind a request is no disconnect: PostgreSQL does to its end what was asked before.
+pub fn who_says_good_bye_has_its_work_done() {
+    let real = Real::new();
+    let mut other = real.raw_client();
+    let mut ask = |text: &str| other.ask(&query(text));
+    ask("create table t (a int primary key, b int)");
+    let rows: Vec<u8> = (0..30_000).flat_map(|at| message(b'd', format!("{at}\t1\n").as_bytes())).collect();
+    let copy = [query("copy t from stdin"), rows, message(b'c', b"")].concat();
+    let insert = "insert into t select g, 1 from generate_series(0, 29999) g";
+    let portal = [parse("", insert, &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat();
+    let block = [query("begin"), query(insert), query("commit")].concat();
+    for (what, requests) in [("COPY", copy), ("a query", query(insert)), ("a portal", portal), ("a block", block)] {
+        let mut client = real.raw_client();
+        client.send(&[requests, message(b'X', b"")].concat());
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        let mut rest = Vec::new();
+        client.stream.read_to_end(&mut rest).unwrap();
+        assert!(!rest.windows(5).any(|bytes| bytes == b"57014"), "{what}: it was cancelled");
+        assert_eq!(ask("select count(*) from t"), "T(count:20:0) D(30000) C(SELECT 1) Z(I)", "{what}");
+        ask("truncate t");
+    }
+}
+
+/// A session that is ended while its COPY is under way has no other error.
+pub fn who_is_ended_within_a_copy_hears_only_that() {
+    let real = Real::new();
+    let mut other = real.raw_client();
+    let mut ask = |text: &str| other.ask(&query(text));
+    ask("create table t (a int primary key, b int)");
+    let rows: Vec<u8> = (0..100_000).flat_map(|at| message(b'd', format!("{at}\t1\n").as_bytes())).collect();
+    let mut ended = 0;
+    // Ended after each fortieth of the rows was sent: what is taken then differs from try to try.
+    for part in 1..=40 {
+        let mut client = real.raw_client();
+        let pid = client.pid;
+        client.send(&query("copy t from stdin"));
+        assert_eq!(client.next().unwrap(), "G(0,2)");
+        let (first, rest) = rows.split_at(rows.len() * part / 40);
+        client.send(first);
+        let mut writer = client.stream.try_clone().unwrap();
+        let rest = [rest, &message(b'c', b"")].concat();
+        // The server may stop reading within it.
+        let writes = std::thread::spawn(move || drop(writer.write_all(&rest)));
+        ask(&format!("select pg_terminate_backend({pid})"));
+        let said = client.next().unwrap();
+        if said.contains("57P01") {
+            ended += 1;
+        } else {
+            assert_eq!(said, "C(COPY 100000)", "after {part} of 40 parts");
+        }
+        writes.join().unwrap();
+        ask("truncate t");
+    }
+    assert!(0 < ended, "no COPY was ended");
+}

@@ -1,0 +1,121 @@
+//! Encryption. The certificate is a throw-away of `localhost`, signed by itself; its key guards nothing.
+
+use crate::support::Rig;
+use server::Rule;
+use std::fs::{self, Permissions};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
+use tokio_rustls::rustls::time_provider::TimeProvider;
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use wirekit::raw::{Raw, message, query, startup, untyped};
+
+const CERTIFICATE: &[u8] = include_bytes!("../../../wire/tests/tls/cert.pem");
+const KEY: &[u8] = include_bytes!("../../../wire/tests/tls/key.pem");
+
+/// A day in 2033, whatever the machine's clock says: the certificate is valid then.
+#[derive(Debug)]
+struct Then;
+
+impl TimeProvider for Then {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(2_000_000_000)))
+    }
+}
+
+fn connection(protocols: &[&[u8]]) -> ClientConnection {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(CERTIFICATE).unwrap()).unwrap();
+    let mut config = ClientConfig::builder_with_details(Arc::new(default_provider()), Arc::new(Then))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap()
+}
+
+fn encrypted(rig: &Rig) -> Raw<StreamOwned<ClientConnection, TcpStream>> {
+    let mut plain = rig.stranger();
+    plain.send(&untyped(&80_877_103_i32.to_be_bytes()));
+    assert_eq!(plain.exactly(1), b"S");
+    Raw { stream: StreamOwned::new(connection(&[]), plain.stream), pid: 0, secret: 0 }
+}
+
+/// A client that asks for encryption by beginning it names the protocol, and who does not is not heard; one that asks may.
+pub fn handshakes_may_come_first() {
+    let encrypting = || {
+        Rig::with(|config| {
+            config.tls = Some(wire::tls::from_pem(CERTIFICATE, KEY).unwrap());
+            config.rules = Rule::parse_all("hostssl all all all trust").unwrap();
+        })
+    };
+    let direct = |rig: &Rig, protocols: &[&[u8]]| {
+        let stream = StreamOwned::new(connection(protocols), rig.stranger().stream);
+        Raw { stream, pid: 0, secret: 0 }
+    };
+    let rig = encrypting();
+    let mut client = direct(&rig, &[b"postgresql"]);
+    let welcome = "R(0) S(server_version=15.0) S(client_encoding=UTF8) K Z(I)";
+    assert_eq!(client.start(&[("user", "postgres")]), welcome);
+    assert!(client.ask(&query("rows 20000")).ends_with("D(20000,row 20000) C(SELECT 20000) Z(I)"));
+    let mut asks = rig.stranger();
+    asks.send(&untyped(&80_877_103_i32.to_be_bytes()));
+    assert_eq!(asks.exactly(1), b"S");
+    let stream = StreamOwned::new(connection(&[b"postgresql"]), asks.stream);
+    assert_eq!(Raw { stream, pid: 0, secret: 0 }.start(&[("user", "postgres")]), welcome);
+    let is_refused = |rig: &Rig, protocols: &[&[u8]]| {
+        let mut stream = direct(rig, protocols).stream;
+        let sent = std::io::Write::write_all(&mut stream, &startup(3 << 16, &[("user", "postgres")]));
+        sent.is_err() || matches!(std::io::Read::read(&mut stream, &mut [0; 64]), Ok(0) | Err(_))
+    };
+    assert!(is_refused(&rig, &[]) && is_refused(&rig, &[b"h2"]));
+    // Where there is no encryption, nothing is said to that.
+    assert!(is_refused(&Rig::new(), &[b"postgresql"]));
+}
+
+pub fn encryption_by_rustls() {
+    let rig = Rig::with(|config| {
+        config.tls = Some(wire::tls::from_pem(CERTIFICATE, KEY).unwrap());
+        config.rules = Rule::parse_all("hostssl all all all trust").unwrap();
+    });
+    let mut client = encrypted(&rig);
+    let welcome = "R(0) S(server_version=15.0) S(client_encoding=UTF8) K Z(I)";
+    assert_eq!(client.start(&[("user", "postgres")]), welcome);
+    assert_eq!(client.ask(&query("rows 1")), "T(n:23:0,t:25:0) D(1,row 1) C(SELECT 1) Z(I)");
+    assert!(client.ask(&query("rows 20000")).ends_with("D(20000,row 20000) C(SELECT 20000) Z(I)"));
+    // The end is said, not only made.
+    client.send(&message(b'X', b""));
+    assert_eq!(encrypted(&rig).ask(&startup(2 << 16, &[])).matches("0A000").count(), 1);
+    // Without it, the rule does not fit.
+    let who = "host \"127.0.0.1\", user \"postgres\", database \"postgres\", no encryption";
+    let refused = format!("E(FATAL|28000|no pg_hba.conf entry for {who}) end");
+    assert_eq!(rig.stranger().start(&[("user", "postgres")]), refused);
+    // What was sent before the handshake does not count as encrypted.
+    let early = [untyped(&80_877_103_i32.to_be_bytes()), startup(3 << 16, &[("user", "postgres")])].concat();
+    let error = "E(FATAL|08P01|received unencrypted data after SSL request) end";
+    assert_eq!(rig.stranger().ask(&early), error);
+    let mut garbage = rig.stranger();
+    garbage.send(&untyped(&80_877_103_i32.to_be_bytes()));
+    assert_eq!(garbage.exactly(1), b"S");
+    garbage.send(b"not a handshake at all");
+    rig.until("garbage is turned away", |_| {
+        matches!(std::io::Read::read(&mut garbage.stream, &mut [0; 64]), Ok(0) | Err(_))
+    });
+    assert!(wire::tls::from_pem(KEY, KEY).is_err());
+    assert!(wire::tls::from_pem(CERTIFICATE, CERTIFICATE).is_err());
+    // Nor is one used that others may have read.
+    let folder = testkit::folder("tls");
+    let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
+    fs::write(&certificate, CERTIFICATE).unwrap();
+    fs::write(&key, KEY).unwrap();
+    for (mode, is_taken) in [(0o600, true), (0o644, false), (0o400, true)] {
+        fs::set_permissions(&key, Permissions::from_mode(mode)).unwrap();
+        let loaded = wire::tls::load(&certificate, &key).map(drop).map_err(|error| error.to_string());
+        assert_eq!(loaded.is_ok(), is_taken, "{mode:o}: {loaded:?}");
+    }
+}

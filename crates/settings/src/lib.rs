@@ -1,0 +1,22 @@
+//! Settings, roles and priority rules: what an administrator and a session say of how statements run.
+//!
+//! # Layers
+//!
+//! - definitions: `connect`, `defs`, `text`, `value`
+//! - values: `defaults`, `sources`, `session`
+//! - roles and rules: `roles`, `priority`
+
+mod connect;
+pub mod defaults;
+pub mod defs;
+pub mod priority;
+pub mod roles;
+mod session;
+pub mod sources;
+mod text;
+pub mod value;
+
+pub use connect::Connect;
+pub use defaults::{Defaults, Setting, Source};
+pub use session::{Path, SettingRow, Settings, VERSION, class_named, default_of, of_transaction, title};
+pub use value::names_of;

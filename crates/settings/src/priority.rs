@@ -1,0 +1,239 @@
+//! Classes by rule and by hint.
+//!
+//! A rule names a class and what it is for: `low user=report; high application=till%; low statement="%from lineitem%"; high
+//! tag.action=pay%`. The first that fits decides. A hint is a comment before a statement: `/*+ priority=high */`.
+//!
+//! **Invariant:** rules are the administrator's and may give any class; a hint gives no more than the role's highest. What a session
+//! is does not change the rules about statements that fit it but by its application's name.
+
+use crate::class_named;
+use stage::Class;
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::cell::OnceCell;
+use syntax::fingerprint;
+use syntax::tags::Tags;
+use types::ops::like;
+
+/// All rules, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules(Vec<Rule>);
+
+/// One rule; what it does not say fits all. Patterns are those of `LIKE`, statements' without regard to case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    class: Class,
+    user: Option<String>,
+    database: Option<String>,
+    application: Option<String>,
+    statement: Option<String>,
+    /// What a statement's tags are to be, by their names.
+    tags: Vec<(String, String)>,
+    /// Of the statement that it names.
+    fingerprint: Option<u64>,
+}
+
+fn wrong(text: &str, why: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("invalid priority rule \"{}\"", text.trim()))
+        .detail(why)
+        .hint(
+            "A rule is CLASS [user=NAME] [database=NAME] [application=PATTERN] [tag.NAME=PATTERN] [statement=PATTERN] \
+             [fingerprint=STATEMENT].",
+        )
+}
+
+fn class(name: &str) -> Option<Class> {
+    ["low", "normal", "high"].contains(&name).then(|| class_named(name))
+}
+
+/// Cuts at a character that stands outside of quotes.
+pub fn cut(text: &str, at: impl Fn(char) -> bool) -> Vec<&str> {
+    let (mut quoted, mut parts, mut begin) = (false, Vec::new(), 0);
+    for (position, letter) in text.char_indices() {
+        if letter == '"' {
+            quoted = !quoted;
+        } else if !quoted && at(letter) {
+            parts.push(&text[begin..position]);
+            begin = position + letter.len_utf8();
+        }
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+impl Rules {
+    /// Reads rules with semicolons between them.
+    ///
+    /// # Errors
+    /// `22023`, with the rule that is none.
+    pub fn parse(text: &str) -> SqlResult<Rules> {
+        let rules = cut(text, |letter| letter == ';').into_iter().filter(|rule| !rule.trim().is_empty());
+        rules.map(Rule::parse).collect::<SqlResult<_>>().map(Rules)
+    }
+
+    /// The class of a session's statements that have none of their own.
+    pub fn of_session(&self, user: &str, database: &str, application: &str) -> Option<Class> {
+        let mut fit = self.0.iter().filter(|rule| !rule.is_about_statements());
+        fit.find(|rule| rule.fits(user, database, application)).map(|rule| rule.class)
+    }
+
+    /// The class of a statement.
+    pub fn of_statement(&self, user: &str, database: &str, application: &str, text: &str) -> Option<Class> {
+        let statement = Statement { text, tags: OnceCell::new(), fingerprint: OnceCell::new() };
+        let mut about = self.0.iter().filter(|rule| rule.is_about_statements());
+        about
+            .find(|rule| rule.fits(user, database, application) && rule.fits_statement(&statement))
+            .map(|rule| rule.class)
+    }
+
+    /// Whether any is about statements.
+    pub fn are_about_statements(&self) -> bool {
+        self.0.iter().any(Rule::is_about_statements)
+    }
+}
+
+/// What rules look at; found out when the first one does.
+struct Statement<'t> {
+    text: &'t str,
+    tags: OnceCell<Option<Tags<'t>>>,
+    fingerprint: OnceCell<u64>,
+}
+
+impl Rule {
+    fn parse(text: &str) -> SqlResult<Rule> {
+        let mut words = cut(text, char::is_whitespace).into_iter().filter(|word| !word.is_empty());
+        let class = words.next().and_then(class);
+        let class = class.ok_or_else(|| wrong(text, "It does not begin with low, normal or high."))?;
+        let mut rule = Rule {
+            class,
+            user: None,
+            database: None,
+            application: None,
+            statement: None,
+            tags: Vec::new(),
+            fingerprint: None,
+        };
+        for word in words {
+            let (name, value) = word.split_once('=').ok_or_else(|| wrong(text, "A part of it has no \"=\"."))?;
+            let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
+            let is_pattern = matches!(name, "application" | "statement") || name.starts_with("tag.");
+            if is_pattern {
+                // Whether it is a pattern shows with any text.
+                like::matches(&"x".repeat(value.len()), value, true).map_err(|error| wrong(text, error.message()))?;
+            }
+            let is_twice = match (name, name.strip_prefix("tag.")) {
+                ("user", _) => rule.user.replace(value.to_owned()).is_some(),
+                ("database", _) => rule.database.replace(value.to_owned()).is_some(),
+                ("application", _) => rule.application.replace(value.to_owned()).is_some(),
+                ("statement", _) => rule.statement.replace(value.to_owned()).is_some(),
+                ("fingerprint", _) => rule.fingerprint.replace(fingerprint::of(value.as_bytes())).is_some(),
+                (_, Some(tag)) if !tag.is_empty() => {
+                    rule.tags.push((tag.to_owned(), value.to_owned()));
+                    rule.tags.iter().filter(|(own, _)| own == tag).count() == 2
+                }
+                _ => {
+                    let why = "Only user, database, application, tag.NAME, statement and fingerprint can be named.";
+                    return Err(wrong(text, why));
+                }
+            };
+            if is_twice {
+                return Err(wrong(text, "A part of it is there twice."));
+            }
+        }
+        Ok(rule)
+    }
+
+    fn is_about_statements(&self) -> bool {
+        self.statement.is_some() || !self.tags.is_empty() || self.fingerprint.is_some()
+    }
+
+    fn fits_statement(&self, statement: &Statement<'_>) -> bool {
+        let matches = |pattern: &str, text: &str, folds| like::matches(text, pattern, folds).unwrap_or(false);
+        let tag = |name: &str| (*statement.tags.get_or_init(|| Tags::of(statement.text)))?.get(name);
+        let own = || *statement.fingerprint.get_or_init(|| fingerprint::of(statement.text.as_bytes()));
+        self.statement.as_deref().is_none_or(|pattern| matches(pattern, statement.text.trim(), true))
+            && self.tags.iter().all(|(name, pattern)| tag(name).is_some_and(|value| matches(pattern, &value, false)))
+            && self.fingerprint.is_none_or(|fingerprint| fingerprint == own())
+    }
+
+    fn fits(&self, user: &str, database: &str, application: &str) -> bool {
+        let pattern = |pattern: &Option<String>, text: &str| {
+            pattern.as_deref().is_none_or(|pattern| like::matches(text, pattern, false).unwrap_or(false))
+        };
+        self.user.as_deref().is_none_or(|own| own == user)
+            && self.database.as_deref().is_none_or(|own| own == database)
+            && pattern(&self.application, application)
+    }
+}
+
+/// The class that a comment before the statement asks for.
+///
+/// # Errors
+/// `22023` for one that is none.
+pub fn hint(text: &str) -> SqlResult<Option<Class>> {
+    let Some((hint, _)) = text.trim_start().strip_prefix("/*+").and_then(|rest| rest.split_once("*/")) else {
+        return Ok(None);
+    };
+    for word in hint.split_whitespace() {
+        if let Some(value) = word.strip_prefix("priority=") {
+            let error = || {
+                let message = format!("invalid value for parameter \"overtake.priority\": \"{value}\"");
+                SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).hint("Available values: low, normal, high.")
+            };
+            return class(value).map(Some).ok_or_else(error);
+        }
+    }
+    // Another program's.
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let text = "low user=report application=nightly%; high user=till; normal user=report;
+                    low statement=\"%FROM lineitem%\"";
+        let rules = Rules::parse(text).expect("rules");
+        assert_eq!(rules.of_session("report", "d", "nightly 7"), Some(Class::Low));
+        assert_eq!(rules.of_session("report", "d", "daily"), Some(Class::Normal));
+        assert_eq!(rules.of_session("till", "d", ""), Some(Class::High));
+        assert_eq!(rules.of_session("ann", "d", ""), None);
+        assert_eq!(rules.of_statement("till", "d", "", "select 1\nfrom lineitem"), Some(Class::Low));
+        assert_eq!(rules.of_statement("till", "d", "", "select 1 from orders"), None);
+        assert_eq!(rules.of_statement("till", "d", "", " select 1 from LINEITEM where x"), Some(Class::Low));
+        assert!(rules.are_about_statements());
+        for wrong in ["urgent user=x", "low user", "low role=x", "low user=a user=b", "low statement=x\\"] {
+            assert_eq!(Rules::parse(wrong).expect_err(wrong).state().0, "22023");
+        }
+        assert_eq!(Rules::parse(" ; "), Ok(Rules::default()));
+    }
+
+    #[test]
+    fn rules_look_at_tags_and_fingerprints() {
+        let text = "high tag.action=pay% tag.application=till; low user=report tag.action=%;
+                    normal fingerprint=\"update t set a = 1 where id = 2\"";
+        let rules = Rules::parse(text).expect("rules");
+        let class = |user: &str, text: &str| rules.of_statement(user, "d", "", text);
+        assert_eq!(class("ann", "update t set a = 2 /*action='pay%20out',application='till'*/"), Some(Class::High));
+        assert_eq!(class("ann", "update t set a = 2 /*action='pay',application='web'*/"), None);
+        assert_eq!(class("report", "select 1 /*action='list'*/"), Some(Class::Low));
+        assert_eq!(class("ann", "UPDATE t SET a = $1 WHERE id=$2"), Some(Class::Normal));
+        assert_eq!(class("ann", "update t set b = 1 where id = 2"), None);
+        assert!(rules.are_about_statements());
+        assert_eq!(rules.of_session("report", "d", ""), None);
+        for wrong in ["low tag.=x", "low tag.a=x tag.a=y", "low fingerprint=x fingerprint=x", "low tag.a=x\\"] {
+            assert_eq!(Rules::parse(wrong).expect_err(wrong).state().0, "22023");
+        }
+    }
+
+    #[test]
+    fn hints_stand_before_the_statement() {
+        assert_eq!(hint(" /*+ priority=high */ select 1"), Ok(Some(Class::High)));
+        assert_eq!(hint("/*+ SeqScan(t) priority=low*/select 1"), Ok(Some(Class::Low)));
+        for none in ["select 1", "/* priority=high */ select 1", "/*+ IndexScan(t) */ select 1", "/*+ priority=high"] {
+            assert_eq!(hint(none), Ok(None));
+        }
+        assert!(hint("/*+ priority=urgent */ select 1").is_err());
+    }
+}

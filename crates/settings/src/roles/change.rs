@@ -1,0 +1,436 @@
+//! `CREATE`, `ALTER` and `DROP ROLE`, and settings of roles and databases.
+//!
+//! **Invariant:** a statement is checked as a whole before it changes anything. It changes a copy, which its transaction alone
+//! sees. When that commits, all of its changes are made once more, to the roles of then; nobody else changes roles until the
+//! commit is decided, and they become everybody's after it. So nobody sees what may be rolled back, and nobody's changes are lost.
+
+use super::{FIRST, Role, Roles, SettingList, State};
+use crate::class_named;
+use crate::defs::{Context, DEFS, find};
+use crate::value::accepted;
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+/// What a statement about roles does.
+#[derive(Clone, Debug)]
+pub enum RoleChange {
+    /// `CREATE ROLE`
+    Create {
+        /// Names of the new roles.
+        names: Vec<String>,
+        /// Options in the order of the text.
+        options: Vec<RoleOptionChange>,
+        /// Given when the change is first made, one for each name: its transaction may have told somebody of them.
+        numbers: Vec<u32>,
+    },
+    /// `ALTER ROLE … WITH`
+    Alter {
+        /// Name of the role.
+        name: String,
+        /// Options in the order of the text.
+        options: Vec<RoleOptionChange>,
+    },
+    /// `ALTER ROLE … RENAME TO`
+    Rename {
+        /// Name of the role.
+        name: String,
+        /// New name.
+        to: String,
+    },
+    /// `DROP ROLE`
+    Drop {
+        /// Names of the roles.
+        names: Vec<String>,
+        /// True with `IF EXISTS`.
+        if_exists: bool,
+    },
+    /// Of a role, of a database, or of a role in a database. Without a setting: all; without a value: back to the default.
+    Set {
+        /// Name of the role; `None` for all.
+        role: Option<String>,
+        /// Name of the database; `None` without `IN DATABASE`.
+        database: Option<String>,
+        /// Name of the setting; `None` for all.
+        setting: Option<String>,
+        /// New value; `None` resets it.
+        value: Option<String>,
+    },
+}
+
+/// What is said of a role.
+#[derive(Clone, Debug)]
+pub enum RoleOptionChange {
+    /// `SUPERUSER`, `NOSUPERUSER`
+    Superuser(bool),
+    /// `CREATEROLE`, `NOCREATEROLE`
+    CreateRole(bool),
+    /// `CREATEDB`, `NOCREATEDB`
+    CreateDb(bool),
+    /// `INHERIT`, `NOINHERIT`
+    Inherit(bool),
+    /// `LOGIN`, `NOLOGIN`
+    Login(bool),
+    /// `CONNECTION LIMIT`; -1 for none.
+    ConnectionLimit(i32),
+    /// Nothing: none.
+    Password(Option<String>),
+    /// A right that superusers have, and nobody else can get.
+    OfSuperusers(&'static str),
+}
+
+/// Changes of roles by one transaction.
+pub struct Changed {
+    /// All roles, as it sees them.
+    pub seen: Arc<Roles>,
+    changes: Vec<RoleChange>,
+}
+
+/// Roles as a transaction leaves them whose commit is being decided. Nobody else changes any meanwhile.
+pub struct Decided<'r> {
+    roles: &'r Roles,
+    state: State,
+    _others: MutexGuard<'r, ()>,
+}
+
+impl Decided<'_> {
+    /// The transaction has committed.
+    pub fn publish(self) {
+        *self.roles.write() = self.state;
+    }
+}
+
+impl Changed {
+    /// Nothing so far.
+    pub fn new(seen: Arc<Roles>) -> Changed {
+        Changed { seen, changes: Vec::new() }
+    }
+
+    /// Makes a change for the transaction. A password is made into what is kept once.
+    pub fn change(
+        &mut self,
+        change: &RoleChange,
+        (user, database): (&str, &str),
+        notices: &mut Vec<(&'static str, SqlError)>,
+    ) -> SqlResult<()> {
+        let mut change = change.hashed(&self.seen)?;
+        if let RoleChange::Create { names, numbers, options: _ } = &mut change {
+            *numbers = names.iter().map(|_| self.seen.number()).collect();
+        }
+        // Queries of statements before may still have the other.
+        let seen = Arc::new(self.seen.copy());
+        Changer { roles: &seen, user, database, notices }.apply(&change)?;
+        self.seen = seen;
+        self.changes.push(change);
+        Ok(())
+    }
+
+    /// Makes the changes to the roles of now, for a commit.
+    ///
+    /// # Errors
+    /// What somebody else has changed meanwhile does not allow them any more.
+    pub fn decide<'r>(self, roles: &'r Roles, (user, database): (&str, &str)) -> SqlResult<Decided<'r>> {
+        let others = roles.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let copy = roles.copy();
+        for change in &self.changes {
+            Changer { roles: &copy, user, database, notices: &mut Vec::new() }.apply(change)?;
+        }
+        let state = copy.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Decided { roles, state, _others: others })
+    }
+}
+
+impl RoleChange {
+    /// The same with passwords as they are kept.
+    fn hashed(&self, roles: &Roles) -> SqlResult<RoleChange> {
+        let mut change = self.clone();
+        if let RoleChange::Create { options, .. } | RoleChange::Alter { options, .. } = &mut change {
+            for option in options {
+                // An empty one could never be given: clients take it for none.
+                if let RoleOptionChange::Password(password) = option {
+                    let given = password.take().filter(|password| !password.is_empty());
+                    *password = given.map(|password| roles.hashed(&password)).transpose()?;
+                }
+            }
+        }
+        Ok(change)
+    }
+
+    /// The tag of the statement.
+    pub fn tag(&self) -> &'static str {
+        match self {
+            RoleChange::Create { .. } => "CREATE ROLE",
+            RoleChange::Drop { .. } => "DROP ROLE",
+            RoleChange::Set { role: None, .. } => "ALTER DATABASE",
+            RoleChange::Alter { .. } | RoleChange::Rename { .. } | RoleChange::Set { .. } => "ALTER ROLE",
+        }
+    }
+}
+
+/// Author of a change, and the roles that it changes.
+struct Changer<'a> {
+    roles: &'a Roles,
+    user: &'a str,
+    database: &'a str,
+    notices: &'a mut Vec<(&'static str, SqlError)>,
+}
+
+fn denied(what: &str) -> SqlError {
+    SqlError::new(SqlState("42501"), what)
+}
+
+fn missing(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist"))
+}
+
+fn exists(name: &str) -> SqlError {
+    SqlError::new(SqlState("42710"), format!("role \"{name}\" already exists"))
+}
+
+impl Changer<'_> {
+    fn apply(&mut self, change: &RoleChange) -> SqlResult<()> {
+        match change {
+            RoleChange::Create { names, options, numbers } => {
+                for name in names {
+                    self.check_name(name)?;
+                    if self.roles.get(name).is_some() {
+                        return Err(exists(name));
+                    }
+                }
+                for (name, number) in names.iter().zip(numbers) {
+                    let role = self.with(Role::default(), options, "permission denied to create role")?;
+                    self.put(name, Some(Role { oid: *number, ..role }));
+                }
+                Ok(())
+            }
+            RoleChange::Alter { name, options } => {
+                let role = self.role(name)?;
+                let changes_password_only =
+                    options.iter().all(|option| matches!(option, RoleOptionChange::Password(_)));
+                if !(changes_password_only && name == self.user) {
+                    self.may_change(&role)?;
+                }
+                if name == FIRST
+                    && options.iter().any(|option| {
+                        matches!(option, RoleOptionChange::Superuser(false) | RoleOptionChange::Login(false))
+                    })
+                {
+                    return Err(
+                        denied("permission denied").detail("The bootstrap user must be a superuser who may log in.")
+                    );
+                }
+                let role = self.with(role, options, "permission denied")?;
+                self.put(name, Some(role));
+                Ok(())
+            }
+            RoleChange::Rename { name, to } => {
+                let role = self.role(name)?;
+                self.may_change(&role)?;
+                self.check_name(to)?;
+                if name == self.user {
+                    return Err(SqlError::unsupported("to rename the session's user"));
+                }
+                if name == FIRST {
+                    return Err(SqlError::unsupported("to rename the first role"));
+                }
+                if self.roles.get(to).is_some() {
+                    return Err(exists(to));
+                }
+                self.put(name, None);
+                self.put(to, Some(role));
+                Ok(())
+            }
+            RoleChange::Drop { names, if_exists } => {
+                for name in names {
+                    match self.roles.get(name) {
+                        Some(role) => self.may_change(&role)?,
+                        None if *if_exists => {
+                            let message = format!("role \"{name}\" does not exist, skipping");
+                            self.notices.push(("NOTICE", SqlError::new(SqlState("00000"), message)));
+                        }
+                        None => return Err(missing(name)),
+                    }
+                    if name == self.user {
+                        return Err(SqlError::new(SqlState("55006"), "current user cannot be dropped"));
+                    }
+                    if name == FIRST {
+                        let message = format!("cannot drop role {name} because it is required by the database system");
+                        return Err(SqlError::new(SqlState("2BP01"), message));
+                    }
+                }
+                for name in names.iter().filter(|name| self.roles.get(name).is_some()) {
+                    self.put(name, None);
+                }
+                Ok(())
+            }
+            RoleChange::Set { role, database, setting, value } => {
+                self.set(role.as_deref(), database.as_deref(), setting.as_deref(), value.as_deref())
+            }
+        }
+    }
+
+    fn role(&self, name: &str) -> SqlResult<Role> {
+        self.roles.get(name).ok_or_else(|| missing(name))
+    }
+
+    fn own(&self) -> Role {
+        self.roles.get(self.user).unwrap_or_default()
+    }
+
+    fn check_name(&self, name: &str) -> SqlResult<()> {
+        if name.starts_with("pg_") || matches!(name, "public" | "none") {
+            let error = SqlError::new(SqlState("42939"), format!("role name \"{name}\" is reserved"));
+            return Err(if name.starts_with("pg_") {
+                error.detail("Role names starting with \"pg_\" are reserved.")
+            } else {
+                error
+            });
+        }
+        Ok(())
+    }
+
+    fn may_change(&self, role: &Role) -> SqlResult<()> {
+        let own = self.own();
+        if own.is_superuser {
+            Ok(())
+        } else if role.is_superuser {
+            Err(denied("must be superuser to alter superuser roles or change superuser attribute"))
+        } else if own.may_create_roles {
+            Ok(())
+        } else {
+            Err(denied("permission denied"))
+        }
+    }
+
+    fn with(&self, mut role: Role, options: &[RoleOptionChange], refusal: &str) -> SqlResult<Role> {
+        let own = self.own();
+        let is_new = role.oid == 0;
+        if is_new && !own.is_superuser && !own.may_create_roles {
+            return Err(denied(refusal));
+        }
+        for option in options {
+            match option {
+                RoleOptionChange::Superuser(_) if !own.is_superuser => {
+                    return Err(denied("must be superuser to create superusers"));
+                }
+                RoleOptionChange::Superuser(is) => role.is_superuser = *is,
+                RoleOptionChange::CreateRole(may) => role.may_create_roles = *may,
+                RoleOptionChange::CreateDb(may) => role.may_create_databases = *may,
+                RoleOptionChange::Inherit(does) => role.inherits = *does,
+                RoleOptionChange::Login(may) => role.may_log_in = *may,
+                RoleOptionChange::ConnectionLimit(limit) if *limit < -1 => {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        format!("invalid connection limit: {limit}"),
+                    ));
+                }
+                RoleOptionChange::ConnectionLimit(limit) => role.connections_max = *limit,
+                // Looked at when the others have been applied.
+                RoleOptionChange::OfSuperusers(_) => {}
+                RoleOptionChange::Password(password) => role.password.clone_from(password),
+            }
+        }
+        for option in options {
+            if let RoleOptionChange::OfSuperusers(right) = option
+                && !role.is_superuser
+            {
+                return Err(SqlError::unsupported(*right));
+            }
+        }
+        Ok(role)
+    }
+
+    fn put(&mut self, name: &str, role: Option<Role>) {
+        match role {
+            Some(role) => self.roles.put(name, role),
+            None => drop(self.roles.remove(name)),
+        }
+    }
+
+    fn set(
+        &mut self,
+        role: Option<&str>,
+        database: Option<&str>,
+        setting: Option<&str>,
+        value: Option<&str>,
+    ) -> SqlResult<()> {
+        if let Some(database) = database.filter(|database| *database != self.database) {
+            return Err(SqlError::new(SqlState("3D000"), format!("database \"{database}\" does not exist")));
+        }
+        let own = self.own();
+        let before = role.map(|name| self.role(name)).transpose()?;
+        match (&before, role) {
+            (Some(before), name) if name != Some(self.user) => self.may_change(before)?,
+            (None, _) if !own.is_superuser => return Err(denied("must be owner of database").at(1)),
+            _ => {}
+        }
+        let changed = match setting {
+            None => None,
+            Some(setting) => Some((setting, self.check_setting(&own, before.as_ref(), setting, value)?)),
+        };
+        let change = |list: &mut SettingList| match &changed {
+            None => list.clear(),
+            Some((setting, value)) => {
+                let at = list.iter().position(|(name, _)| name == setting);
+                match (at, value) {
+                    (Some(at), Some(value)) => list[at].1.clone_from(value),
+                    (None, Some(value)) => list.push(((*setting).to_owned(), value.clone())),
+                    (Some(at), None) => drop(list.remove(at)),
+                    (None, None) => {}
+                }
+            }
+        };
+        match (role, before, database) {
+            (Some(name), Some(mut role), None) => {
+                change(&mut role.settings);
+                self.put(name, Some(role));
+            }
+            (Some(name), Some(mut role), Some(database)) => {
+                change(role.settings_in.entry(database.to_owned()).or_default());
+                self.put(name, Some(role));
+            }
+            (_, _, Some(database)) => {
+                let mut list = self.roles.of_database(database);
+                change(&mut list);
+                self.roles.put_database(database, list);
+            }
+            (_, _, None) => return Err(SqlError::unsupported("ALTER ROLE ALL without a database")),
+        }
+        Ok(())
+    }
+
+    /// The value as it is kept, of a setting that may be given to a role.
+    fn check_setting(
+        &self,
+        own: &Role,
+        of: Option<&Role>,
+        setting: &str,
+        value: Option<&str>,
+    ) -> SqlResult<Option<String>> {
+        let at = find(setting).ok_or_else(|| {
+            SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{setting}\""))
+        })?;
+        let def = &DEFS[at];
+        let cannot = |why: &str| {
+            Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, format!("parameter \"{}\" {why}", def.title)))
+        };
+        match def.context {
+            Context::Internal => return cannot("cannot be changed"),
+            Context::Postmaster => return cannot("cannot be changed without restarting the server"),
+            Context::Superuser if !own.is_superuser => {
+                return Err(denied(&format!("permission denied to set parameter \"{}\"", def.title)));
+            }
+            Context::Superuser | Context::User => {}
+        }
+        let Some(value) = value else { return Ok(None) };
+        let value = accepted(def, value)?;
+        // Nobody gives itself, or another, a class above its own highest.
+        if def.name == "overtake.priority" && !own.is_superuser {
+            let list = |role: &Role| role.settings.iter().find(|(name, _)| name == "overtake.priority_max").cloned();
+            let highest = of.and_then(list).or_else(|| list(own));
+            if highest.is_some_and(|(_, highest)| class_named(&value) < class_named(&highest)) {
+                return Err(denied(&format!("permission denied to set parameter \"{}\"", def.title)));
+            }
+        }
+        Ok(Some(value.into_owned()))
+    }
+}

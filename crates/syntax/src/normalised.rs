@@ -1,0 +1,83 @@
+//! Texts of statements without their values, as `overtake.statements` shows them.
+
+/// A statement's text without what differs from call to call: literals become `$1`, `$2`, comments and blanks one blank.
+pub fn normalised(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut count = 0;
+    let mut rest = text.trim();
+    let mut follows_word = false;
+    let blank = |out: &mut String| {
+        if !out.is_empty() && !out.ends_with(' ') {
+            out.push(' ');
+        }
+    };
+    while let Some(letter) = rest.chars().next() {
+        let (length, is_literal) = match letter {
+            '\'' => (quoted(rest, '\''), true),
+            '"' => (quoted(rest, '"'), false),
+            digit if digit.is_ascii_digit() && !follows_word => {
+                let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.');
+                (end.unwrap_or(rest.len()), true)
+            }
+            '-' if rest.starts_with("--") => {
+                rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
+                blank(&mut out);
+                follows_word = false;
+                continue;
+            }
+            '/' if rest.starts_with("/*") => {
+                rest = rest.find("*/").map_or("", |end| &rest[end + 2..]);
+                blank(&mut out);
+                follows_word = false;
+                continue;
+            }
+            letter if letter.is_whitespace() => {
+                rest = rest.trim_start();
+                blank(&mut out);
+                follows_word = false;
+                continue;
+            }
+            letter => (letter.len_utf8(), false),
+        };
+        let (piece, after) = rest.split_at(length.min(rest.len()));
+        if is_literal {
+            count += 1;
+            out.push('$');
+            out.push_str(&count.to_string());
+        } else {
+            out.push_str(piece);
+        }
+        follows_word = !is_literal && (letter.is_alphanumeric() || letter == '_' || letter == '$' || letter == '"');
+        rest = after;
+    }
+    out.truncate(out.trim_end().trim_end_matches(';').len());
+    out
+}
+
+/// How long a quoted piece is, its quotes included.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut letters = text.char_indices().skip(1).peekable();
+    while let Some((at, letter)) = letters.next() {
+        if letter == quote {
+            match letters.peek() {
+                Some((_, next)) if *next == quote => drop(letters.next()),
+                _ => return at + 1,
+            }
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normalised;
+
+    #[test]
+    fn literals_and_blanks_make_no_difference() {
+        let is = |text, wanted| assert_eq!(normalised(text), wanted);
+        is("select  1 ,\n 'it''s', t1.c2 from t1 -- x\n where a=-2.5e3;", "select $1 , $2, t1.c2 from t1 where a=-$3");
+        is("/* a */ select \"A 1\" /* b", "select \"A 1\"");
+        is("select $1, 'open", "select $1, $1");
+        is("", "");
+    }
+}

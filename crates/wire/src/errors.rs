@@ -1,0 +1,237 @@
+//! Errors of the protocol itself.
+//!
+//! **Invariant:** codes and texts are PostgreSQL 15's, where it has them.
+
+use crate::frame::{Broken, Malformed};
+use crate::wait::Gone;
+use statement::{SqlError, SqlState};
+use std::time::Duration;
+
+fn error(state: &'static str, message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState(state), message)
+}
+
+/// A violation of the protocol.
+pub fn protocol(message: impl Into<String>) -> SqlError {
+    error("08P01", message)
+}
+
+/// `08P01` or `22021`: the body of a message is not what its kind says.
+pub fn malformed(malformed: Malformed) -> SqlError {
+    match malformed {
+        Malformed::Short | Malformed::Negative => protocol("insufficient data left in message"),
+        Malformed::Long => protocol("invalid message format"),
+        Malformed::Unterminated => protocol("invalid string in message"),
+        Malformed::NotUtf8(bytes, count) => {
+            let bytes: Vec<String> = bytes[..count].iter().map(|byte| format!("0x{byte:02x}")).collect();
+            error("22021", format!("invalid byte sequence for encoding \"UTF8\": {}", bytes.join(" ")))
+        }
+    }
+}
+
+/// `08P01` or `54000`: the next message cannot be told from the bytes.
+pub fn broken(broken: Broken) -> SqlError {
+    match broken {
+        Broken::Kind(kind) => unexpected(kind),
+        Broken::Length(_) => protocol("invalid message length"),
+        Broken::TooLong(length) => {
+            error("54000", format!("a message of {length} bytes is longer than this server accepts"))
+        }
+    }
+}
+
+/// `08P01`: a message that does not belong here.
+pub fn unexpected(kind: u8) -> SqlError {
+    protocol(format!("invalid frontend message type {kind}"))
+}
+
+/// What is left to say to a client, if there is one.
+pub fn gone(gone: Gone) -> Option<SqlError> {
+    match gone {
+        Gone::Client | Gone::Unread(_) => None,
+        Gone::Idle => Some(idle(false)),
+        Gone::NoRoom => Some(SqlError::no_room()),
+        Gone::Fault => Some(error("XX000", "the statement ended by a fault of this program")),
+        Gone::Confused => Some(protocol("terminating connection because protocol synchronization was lost")),
+        Gone::Waited(time) => Some(waited(time)),
+        Gone::Server => Some(error("57P01", "terminating connection due to administrator command")),
+    }
+}
+
+/// A client that has waited for so long before the servers. The words are PgBouncer's.
+fn waited(time: Duration) -> SqlError {
+    protocol("query_wait_timeout")
+        .detail(format!("The transaction waited for {} ms to be let in and for a connection.", time.as_millis()))
+        .hint("Try again later, or raise overtake.query_wait_timeout.")
+}
+
+/// A client that has said nothing for too long.
+pub fn idle(in_transaction: bool) -> SqlError {
+    match in_transaction {
+        true => error("25P03", "terminating connection due to idle-in-transaction timeout"),
+        false => error("57P05", "terminating connection due to idle-session timeout"),
+    }
+}
+
+/// `53200`: prepared statements and portals of the session take more than `most` bytes.
+pub fn out_of_memory(most: usize) -> SqlError {
+    let detail = format!("Prepared statements and portals of one session may take {} kB.", most >> 10);
+    error("53200", "out of memory").detail(detail).hint("Close some, or raise overtake.session_memory.")
+}
+
+/// `57014`: the client gives up its COPY.
+pub fn copy_failed(why: &str) -> SqlError {
+    error("57014", format!("COPY from stdin failed: {why}"))
+}
+
+/// Somebody has cancelled a statement that had not begun.
+pub fn cancelled() -> SqlError {
+    SqlError::cancelled("user request")
+}
+
+/// A statement that has not begun, and has no time left.
+pub fn late_at_the_door() -> SqlError {
+    SqlError::cancelled("statement timeout")
+        .detail("Its time was over while it waited at the gate, or for a connection.")
+        .hint("Raise statement_timeout, or the transaction's class by overtake.priority.")
+}
+
+/// `08P01`: a message that does not belong into a COPY.
+pub fn unexpected_in_copy(kind: u8) -> SqlError {
+    protocol(format!("unexpected message type 0x{kind:02X} during COPY from stdin"))
+}
+
+/// `26000`
+pub fn no_statement(name: &str) -> SqlError {
+    error(
+        "26000",
+        match name {
+            "" => "unnamed prepared statement does not exist".to_owned(),
+            name => format!("prepared statement \"{name}\" does not exist"),
+        },
+    )
+}
+
+/// `42P05`
+pub fn statement_exists(name: &str) -> SqlError {
+    error("42P05", format!("prepared statement \"{name}\" already exists"))
+}
+
+/// `34000`
+pub fn no_portal(name: &str) -> SqlError {
+    error("34000", format!("portal \"{name}\" does not exist"))
+}
+
+/// `42P03`
+pub fn portal_exists(name: &str) -> SqlError {
+    error("42P03", format!("cursor \"{name}\" already exists"))
+}
+
+/// `55000`
+pub fn cannot_be_run(name: &str) -> SqlError {
+    error("55000", format!("portal \"{name}\" cannot be run"))
+}
+
+/// `25P02`
+pub fn aborted() -> SqlError {
+    error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+}
+
+/// A warning: outside of a block it does nothing.
+pub fn local_alone() -> SqlError {
+    error("25P01", "SET LOCAL can only be used in transaction blocks")
+}
+
+/// `22023`
+pub fn format_code(code: i16) -> SqlError {
+    error("22023", format!("unsupported format code: {code}"))
+}
+
+/// `08P01`: the numbers of formats and of parameters differ.
+pub fn parameter_formats(formats: usize, parameters: usize) -> SqlError {
+    protocol(format!("bind message has {formats} parameter formats but {parameters} parameters"))
+}
+
+/// `08P01`: the statement has another number of parameters.
+pub fn parameter_count(given: usize, statement: &str, wanted: usize) -> SqlError {
+    protocol(format!(
+        "bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {wanted}"
+    ))
+}
+
+/// `08P01`: the numbers of formats and of columns differ.
+pub fn result_formats(formats: usize, columns: usize) -> SqlError {
+    protocol(format!("bind message has {formats} result formats but query has {columns} columns"))
+}
+
+/// `08P01`: neither a statement nor a portal is named.
+pub fn target(message: &str, kind: u8) -> SqlError {
+    protocol(format!("invalid {message} message subtype {kind}"))
+}
+
+/// `53300`: all places are taken.
+pub fn too_many() -> SqlError {
+    error("53300", "sorry, too many clients already")
+}
+
+/// `53300`: the places that are left are reserved.
+pub fn reserved() -> SqlError {
+    error("53300", "remaining connection slots are reserved for non-replication superuser connections")
+}
+
+/// `53300`: the role has all the sessions that it may have.
+pub fn too_many_of(role: &str) -> SqlError {
+    error("53300", format!("too many connections for role \"{role}\""))
+}
+
+/// `28000`: no rule of `pg_hba.conf` fits the client.
+pub fn no_entry(from: &str, user: &str, database: &str, encryption: &str) -> SqlError {
+    error(
+        "28000",
+        format!("no pg_hba.conf entry for host \"{from}\", user \"{user}\", database \"{database}\", {encryption}"),
+    )
+}
+
+/// `28000`: a rule of `pg_hba.conf` rejects the client.
+pub fn rejected(from: &str, user: &str, database: &str, encryption: &str) -> SqlError {
+    let who = format!("host \"{from}\", user \"{user}\", database \"{database}\", {encryption}");
+    error("28000", format!("pg_hba.conf rejects connection for {who}"))
+}
+
+/// `28000`: no such role.
+pub fn no_role(name: &str) -> SqlError {
+    error("28000", format!("role \"{name}\" does not exist"))
+}
+
+/// `28000`: the role has no `LOGIN`.
+pub fn may_not_log_in(name: &str) -> SqlError {
+    error("28000", format!("role \"{name}\" is not permitted to log in"))
+}
+
+/// `28P01`
+pub fn wrong_password(user: &str) -> SqlError {
+    error("28P01", format!("password authentication failed for user \"{user}\""))
+}
+
+/// `28000`: the client believes that the server has no channel binding.
+pub fn downgraded() -> SqlError {
+    let detail = "The client supports SCRAM channel binding but thinks the server does not.  \
+                  However, this server does support channel binding.";
+    error("28000", "SCRAM channel binding negotiation error").detail(detail)
+}
+
+/// `28000`: the proof belongs to another connection.
+pub fn unbound() -> SqlError {
+    error("28000", "SCRAM channel binding check failed")
+}
+
+/// `28000`: a start-up packet without a user.
+pub fn no_user() -> SqlError {
+    error("28000", "no PostgreSQL user name specified in startup packet")
+}
+
+/// `0A000`: an unknown version of the protocol.
+pub fn protocol_version(major: u16, minor: u16) -> SqlError {
+    let what = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
+    error("0A000", what)
+}

@@ -1,0 +1,371 @@
+//! What the server says, appended to one buffer that is written when there is nothing left to answer. What every execution
+//! says is written here; a test holds it against what `pgwire` encodes, which writes the rest.
+//!
+//! **Invariant:** what is in the buffer is whole messages. One that turns out not to be possible is taken back.
+
+use bytes::{BufMut, BytesMut};
+use engine::memory::{SMALL_BYTES, has_room};
+use pgwire::messages::Message;
+use pgwire::messages::copy::{CopyInResponse, CopyOutResponse};
+use pgwire::messages::data::ParameterDescription;
+use pgwire::messages::response::{ErrorResponse, NoticeResponse};
+use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey};
+use statement::outcome::CopyShape;
+use statement::outcome::{Tag, TransactionStatus};
+use statement::{SqlError, SqlResult, SqlState};
+use std::sync::Arc;
+use types::Datum;
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// As text.
+    Text,
+    /// As PostgreSQL's `typsend` writes it.
+    Binary,
+}
+
+/// One column as `RowDescription` has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column<'s> {
+    /// Its name.
+    pub name: &'s str,
+    /// The number of its table, 0 if it is no table's column.
+    pub table: u32,
+    /// Its number in its table, from 1; 0 likewise.
+    pub number: i16,
+    /// Its type's number.
+    pub oid: u32,
+    /// Its type's length; -1: it varies.
+    pub length: i16,
+    /// Its type's modifier; -1: none.
+    pub typmod: i32,
+}
+
+/// Formats of a result's columns: one for all, or one for each.
+#[derive(Clone, Debug)]
+pub enum Formats {
+    /// One format for all columns.
+    All(Format),
+    /// Format of each column.
+    Each(Arc<[Format]>),
+}
+
+impl Formats {
+    /// Format of a column; text if none was given.
+    pub fn of(&self, column: usize) -> Format {
+        match self {
+            Formats::All(format) => *format,
+            Formats::Each(formats) => formats.get(column).copied().unwrap_or(Format::Text),
+        }
+    }
+}
+
+/// What stands to be written.
+#[derive(Default)]
+pub struct Replies {
+    /// Messages that are whole.
+    pub out: BytesMut,
+}
+
+impl Replies {
+    fn put(&mut self, message: &impl Message) {
+        let whole = self.out.len();
+        if let Err(error) = message.encode(&mut self.out) {
+            tracing::warn!(%error, "a message to a client was left out");
+            self.out.truncate(whole);
+        }
+    }
+
+    /// `ErrorResponse`
+    pub fn error(&mut self, severity: &str, error: &SqlError) {
+        self.put(&ErrorResponse::new(fields(severity, error)));
+    }
+
+    /// `NoticeResponse`
+    pub fn notice(&mut self, severity: &str, error: &SqlError) {
+        self.put(&NoticeResponse::new(fields(severity, error)));
+    }
+
+    /// `Authentication…`
+    pub fn authentication(&mut self, message: &Authentication) {
+        self.put(message);
+    }
+
+    /// `NegotiateProtocolVersion`
+    pub fn negotiate(&mut self, newest: i32, unknown: Vec<String>) {
+        self.put(&NegotiateProtocolVersion::new(newest, unknown));
+    }
+
+    /// `ParameterStatus`
+    pub fn parameter_status(&mut self, name: &str, value: String) {
+        self.put(&ParameterStatus::new(name.to_owned(), value));
+    }
+
+    /// `BackendKeyData`
+    pub fn key(&mut self, pid: i32, secret: i32) {
+        self.put(&BackendKeyData::new(pid, SecretKey::I32(secret)));
+    }
+
+    /// A message without a body.
+    fn word(&mut self, kind: u8) {
+        self.out.extend_from_slice(&[kind, 0, 0, 0, 4]);
+    }
+
+    /// `ReadyForQuery`
+    pub fn ready(&mut self, status: TransactionStatus) {
+        let letter = match status {
+            TransactionStatus::Idle => b'I',
+            TransactionStatus::Open => b'T',
+            TransactionStatus::Failed => b'E',
+        };
+        self.out.extend_from_slice(&[b'Z', 0, 0, 0, 5, letter]);
+    }
+
+    /// `ParseComplete`
+    pub fn parse_complete(&mut self) {
+        self.word(b'1');
+    }
+
+    /// `BindComplete`
+    pub fn bind_complete(&mut self) {
+        self.word(b'2');
+    }
+
+    /// `CloseComplete`
+    pub fn close_complete(&mut self) {
+        self.word(b'3');
+    }
+
+    /// `PortalSuspended`
+    pub fn suspended(&mut self) {
+        self.word(b's');
+    }
+
+    /// `EmptyQueryResponse`
+    pub fn empty(&mut self) {
+        self.word(b'I');
+    }
+
+    /// `NoData`
+    pub fn no_data(&mut self) {
+        self.word(b'n');
+    }
+
+    /// `ParameterDescription`
+    pub fn parameters(&mut self, types: Vec<u32>) {
+        self.put(&ParameterDescription::new(types));
+    }
+
+    /// `RowDescription`, or `NoData` for a statement without rows.
+    pub fn columns(&mut self, columns: Option<Vec<Column<'_>>>, formats: &Formats) {
+        let Some(columns) = columns else { return self.no_data() };
+        let begin = self.begin(b'T');
+        // Statements have no more columns than this holds.
+        self.out.put_u16(columns.len() as u16);
+        for (at, Column { name, table, number, oid, length, typmod }) in columns.into_iter().enumerate() {
+            let mut rest = [0; 19];
+            rest[1..5].copy_from_slice(&table.to_be_bytes());
+            rest[5..7].copy_from_slice(&number.to_be_bytes());
+            rest[7..11].copy_from_slice(&oid.to_be_bytes());
+            rest[11..13].copy_from_slice(&length.to_be_bytes());
+            rest[13..17].copy_from_slice(&typmod.to_be_bytes());
+            rest[18] = u8::from(formats.of(at) == Format::Binary);
+            self.out.extend_from_slice(name.as_bytes());
+            self.out.extend_from_slice(&rest);
+        }
+        self.end(begin);
+    }
+
+    /// Begins a message whose length is not known yet.
+    fn begin(&mut self, kind: u8) -> usize {
+        self.out.extend_from_slice(&[kind, 0, 0, 0, 0]);
+        self.out.len() - 4
+    }
+
+    /// Ends it. Such messages are far shorter than a length can say.
+    fn end(&mut self, begin: usize) {
+        let length = (self.out.len() - begin) as u32;
+        self.out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// `CopyInResponse`
+    pub fn copy_in(&mut self, shape: CopyShape) {
+        let (format, columns, formats) = copy_formats(shape);
+        self.put(&CopyInResponse::new(format, columns, formats));
+    }
+
+    /// `CopyOutResponse`
+    pub fn copy_out(&mut self, shape: CopyShape) {
+        let (format, columns, formats) = copy_formats(shape);
+        self.put(&CopyOutResponse::new(format, columns, formats));
+    }
+
+    /// `CommandComplete` of a command that counts nothing.
+    pub fn command(&mut self, words: &'static str) {
+        self.complete(&Tag { words, rows: None }, None);
+    }
+
+    /// `CopyDone`
+    pub fn copy_done(&mut self) {
+        self.word(b'c');
+    }
+
+    /// `CommandComplete`, with the count of rows where the command has one.
+    pub fn complete(&mut self, tag: &Tag, rows: Option<u64>) {
+        let begin = self.begin(b'C');
+        self.out.extend_from_slice(tag.words.as_bytes());
+        if let Some(rows) = rows {
+            let (mut digits, mut at, mut left) = ([b' '; 21], 21, rows);
+            while {
+                at -= 1;
+                digits[at] = b'0' + (left % 10) as u8;
+                left /= 10;
+                left != 0
+            } {}
+            self.out.extend_from_slice(&digits[at - 1..]);
+        }
+        self.out.extend_from_slice(&[0]);
+        self.end(begin);
+    }
+
+    /// One row. It is written in place: this is where most bytes go.
+    ///
+    /// `write` appends the value of a column in a format, without its length.
+    pub fn row(
+        &mut self,
+        formats: &Formats,
+        row: &[Datum],
+        write: impl FnMut(usize, Format, &Datum, &mut BytesMut) -> SqlResult<()>,
+    ) -> SqlResult<()> {
+        let whole = self.out.len();
+        let written = self.try_row(formats, row, write);
+        if written.is_err() {
+            self.out.truncate(whole);
+        }
+        written
+    }
+
+    /// A row of texts, of a table of this process.
+    pub fn text_row<'v>(&mut self, values: impl ExactSizeIterator<Item = Option<&'v str>>) {
+        let begin = self.begin(b'D');
+        // Such tables have no more columns than this holds, and texts no more bytes.
+        self.out.put_u16(values.len() as u16);
+        for value in values {
+            self.out.put_i32(value.map_or(-1, |text| text.len() as i32));
+            self.out.extend_from_slice(value.unwrap_or_default().as_bytes());
+        }
+        self.end(begin);
+    }
+
+    fn try_row(
+        &mut self,
+        formats: &Formats,
+        row: &[Datum],
+        mut write: impl FnMut(usize, Format, &Datum, &mut BytesMut) -> SqlResult<()>,
+    ) -> SqlResult<()> {
+        let out = &mut self.out;
+        out.put_u8(b'D');
+        let begin = out.len();
+        out.put_i32(0);
+        out.put_i16(i16::try_from(row.len()).map_err(|_| too_big("a row's columns"))?);
+        for (column, value) in row.iter().enumerate() {
+            if value.is_null() {
+                out.put_i32(-1);
+                continue;
+            }
+            // What grows makes a copy of itself, twice as large.
+            let bytes = value.text_bytes();
+            if SMALL_BYTES < bytes && !has_room((out.len() + bytes) * 2) {
+                return Err(SqlError::no_room());
+            }
+            let length_at = out.len();
+            out.put_i32(0);
+            write(column, formats.of(column), value, out)?;
+            set_length(out, length_at, length_at + 4)?;
+        }
+        set_length(out, begin, begin)
+    }
+}
+
+/// Writes at `at` how many bytes there are after `from`.
+fn set_length(out: &mut BytesMut, at: usize, from: usize) -> SqlResult<()> {
+    let length = i32::try_from(out.len() - from).map_err(|_| too_big("a row"))?;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
+/// Of a COPY all columns have one format.
+fn copy_formats(shape: CopyShape) -> (i8, i16, Vec<i16>) {
+    // Tables have no more columns than this holds.
+    let columns = i16::try_from(shape.columns).unwrap_or(i16::MAX);
+    (i8::from(shape.is_binary), columns, vec![i16::from(shape.is_binary); columns.unsigned_abs().into()])
+}
+
+fn too_big(what: &str) -> SqlError {
+    SqlError::new(SqlState("54000"), format!("{what} exceeds what a message can carry"))
+}
+
+/// Fields in PostgreSQL's order.
+fn fields(severity: &str, error: &SqlError) -> Vec<(u8, String)> {
+    let mut fields = vec![
+        (b'S', severity.to_owned()),
+        (b'V', severity.to_owned()),
+        (b'C', error.state().0.to_owned()),
+        (b'M', error.message().to_owned()),
+    ];
+    fields.extend(error.detail_text().map(|text| (b'D', text.to_owned())));
+    fields.extend(error.hint_text().map(|text| (b'H', text.to_owned())));
+    fields.extend(error.context_text().map(|text| (b'W', text.to_owned())));
+    if let Some(about) = error.about() {
+        fields.push((b's', about.schema.clone()));
+        fields.push((b't', about.table.clone()));
+        fields.extend(about.column.iter().map(|name| (b'c', name.clone())));
+        fields.extend(about.constraint.iter().map(|name| (b'n', name.clone())));
+    }
+    fields.extend(error.position().map(|position| (b'P', position.to_string())));
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgwire::messages::{copy, data, extendedquery as extended, response};
+
+    #[test]
+    fn what_is_written_here_is_what_pgwire_writes() {
+        let is = |write: &dyn Fn(&mut Replies), theirs: &dyn Fn(&mut Replies)| {
+            let (mut ours, mut wanted) = (Replies::default(), Replies::default());
+            write(&mut ours);
+            theirs(&mut wanted);
+            assert_eq!(ours.out, wanted.out);
+        };
+        is(&Replies::parse_complete, &|to| to.put(&extended::ParseComplete::new()));
+        is(&Replies::bind_complete, &|to| to.put(&extended::BindComplete::new()));
+        is(&Replies::close_complete, &|to| to.put(&extended::CloseComplete::new()));
+        is(&Replies::suspended, &|to| to.put(&extended::PortalSuspended::new()));
+        is(&Replies::empty, &|to| to.put(&response::EmptyQueryResponse::new()));
+        is(&Replies::no_data, &|to| to.put(&data::NoData::new()));
+        is(&Replies::copy_done, &|to| to.put(&copy::CopyDone::new()));
+        for (status, theirs) in [
+            (TransactionStatus::Idle, response::TransactionStatus::Idle),
+            (TransactionStatus::Open, response::TransactionStatus::Transaction),
+            (TransactionStatus::Failed, response::TransactionStatus::Error),
+        ] {
+            is(&|to| to.ready(status), &|to| to.put(&response::ReadyForQuery::new(theirs)));
+        }
+        let column = |name| Column { name, table: 1 << 31, number: -3, oid: 23, length: -1, typmod: -1 };
+        let theirs =
+            |name: &str, format| data::FieldDescription::new(name.to_owned(), i32::MIN, -3, 23, -1, -1, format);
+        let formats = Formats::Each([Format::Text, Format::Binary].into());
+        is(&|to| to.columns(Some(vec![column("a"), column("é")]), &formats), &|to| {
+            to.put(&data::RowDescription::new(vec![theirs("a", 0), theirs("é", 1)]));
+        });
+        is(&|to| to.columns(Some(Vec::new()), &formats), &|to| to.put(&data::RowDescription::new(Vec::new())));
+        let tag = Tag { words: "INSERT 0", rows: None };
+        for rows in [None, Some(0), Some(7), Some(1_234_567_890), Some(u64::MAX)] {
+            let text = rows.map_or_else(|| tag.words.to_owned(), |rows| format!("{} {rows}", tag.words));
+            is(&|to| to.complete(&tag, rows), &|to| to.put(&response::CommandComplete::new(text.clone())));
+        }
+    }
+}
