@@ -58,7 +58,7 @@ fn main() -> Result<()> {
                             Ok(Some(_)) => done += 1,
                             Err(Error::RolledBack) => failures += 1,
                             Ok(None) => break,
-                            Err(error) => panic!("{error} ({})", error.sqlstate()),
+                            Err(error) => panic!("{error}"),
                         }
                     }
                     println!("worker {worker}: {done} jobs done, {failures} given back");

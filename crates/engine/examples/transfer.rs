@@ -55,7 +55,7 @@ fn main() -> Result<()> {
                     match session.run(Begin::new(Class::Normal), |txn| transfer(txn, table, from, to, amount)) {
                         Ok(()) => {}
                         Err(Error::RolledBack) => refused += 1,
-                        Err(error) => panic!("{error} ({})", error.sqlstate()),
+                        Err(error) => panic!("{error}"),
                     }
                 }
                 println!("teller {teller}: 20000 transfers, {refused} refused for want of money");

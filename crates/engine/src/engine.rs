@@ -3,10 +3,11 @@
 //! **Invariant:** everything that a transaction needs on its way is found without a latch.
 
 use crate::counters::Counters;
+use crate::error::Limit;
 use crate::error::{Error, Result};
 use crate::frozen::block::Totals;
 use crate::frozen::freeze::Freezer;
-use crate::frozen::scan::{SNAPSHOTS, Snapshot};
+use crate::frozen::scan::Snapshot;
 use crate::limits::{LimitState, Limits};
 use crate::locks::{LockConfig, LockTable};
 use crate::log::{AlwaysReached, Log};
@@ -302,7 +303,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Limit`] when too many are registered.
     pub fn try_snapshot(&self) -> Result<Arc<Snapshot>> {
-        Snapshot::new(&self.inner).map(Arc::new).ok_or(Error::Limit(SNAPSHOTS))
+        Snapshot::new(&self.inner).map(Arc::new).ok_or(Error::Limit(Limit::Snapshots))
     }
 
     /// The figures now. Those of transactions that run may be missing.

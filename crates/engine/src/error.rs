@@ -9,16 +9,118 @@ use std::sync::Arc;
 /// The engine's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// [`Error::TransactionState`] where a transaction is needed.
-pub(crate) const NO_TRANSACTION: &str = "there is no transaction in progress";
-/// [`Error::TransactionState`] where none may be.
-pub(crate) const IN_TRANSACTION: &str = "there is already a transaction in progress";
-/// Reasons of [`Error::InvalidValue`] and [`Error::InvalidDefinition`] that have a code of their own.
-pub(crate) const IS_NULL: &str = "null in a column that is not nullable";
-pub(crate) const OUT_OF_RANGE: &str = "numeric value out of range";
-pub(crate) const OTHER_TYPE: &str = "value of another type";
-pub(crate) const TOO_WIDE: &str = "row too wide";
-pub(crate) const TABLE_EXISTS: &str = "the table exists already";
+/// Reason of [`Error::InvalidValue`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidValue {
+    /// Null in a column that takes none.
+    #[error("null in a column that is not nullable")]
+    Null,
+    /// Number outside of the column's range.
+    #[error("numeric value out of range")]
+    OutOfRange,
+    /// Value of another type than the column's.
+    #[error("value of another type")]
+    OtherType,
+    /// Row that is too wide to be changed.
+    #[error("row too wide")]
+    RowTooWide,
+    /// Another number of values than the row or the key has.
+    #[error("wrong number of values")]
+    WrongCount,
+    /// Column that the table does not have.
+    #[error("there is no such column")]
+    NoSuchColumn,
+    /// Key of a row that must exist and does not.
+    #[error("there is no such row")]
+    NoSuchRow,
+}
+
+/// Reason of [`Error::InvalidDefinition`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidDefinition {
+    /// A table has this name already.
+    #[error("the table exists already")]
+    TableExists,
+    /// Table without a name.
+    #[error("a table needs a name")]
+    NoName,
+    /// More columns than this.
+    #[error("a table has at most {0} columns")]
+    ManyColumns(usize),
+    /// Column at this position without a name.
+    #[error("column {0} needs a name")]
+    UnnamedColumn(usize),
+    /// Two columns of this name.
+    #[error("two columns are called {0}")]
+    SameColumn(String),
+    /// Decimal that no number fits.
+    #[error("decimal({precision}, {scale}) of {column} is impossible")]
+    Decimal {
+        /// Name of the column.
+        column: String,
+        /// Digits.
+        precision: u8,
+        /// Digits behind the point.
+        scale: i8,
+    },
+    /// More indexes than this.
+    #[error("a table has at most {0} indexes")]
+    ManyIndexes(usize),
+    /// Index at this position without a name.
+    #[error("index {0} needs a name")]
+    UnnamedIndex(usize),
+    /// Two indexes of this name.
+    #[error("two indexes are called {0}")]
+    SameIndex(String),
+    /// Index over no column, or over too many.
+    #[error("index {index} must have 1 to {most} columns")]
+    IndexWidth {
+        /// Name of the index.
+        index: String,
+        /// Greatest number of columns.
+        most: usize,
+    },
+    /// Index of this name over a column that the table does not have.
+    #[error("index {0} names a column that does not exist")]
+    IndexColumn(String),
+}
+
+/// Reason of [`Error::TransactionState`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransactionState {
+    /// No transaction is open where one is needed.
+    #[error("there is no transaction in progress")]
+    None,
+    /// A transaction is open where none may be.
+    #[error("there is already a transaction in progress")]
+    Open,
+}
+
+/// Limit of the engine, for [`Error::Limit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Limit {
+    /// Memory of the process.
+    #[error("memory")]
+    Memory,
+    /// Transactions open at once.
+    #[error("transactions open at once")]
+    Transactions,
+    /// Snapshots open at once.
+    #[error("snapshots registered at once")]
+    Snapshots,
+    /// Dead versions that open snapshots keep.
+    #[error("dead versions kept for open snapshots")]
+    Versions,
+    /// Locks and waits at once.
+    #[error("locks and waits at once")]
+    Locks,
+    /// Commands of one transaction.
+    #[error("commands of one transaction")]
+    Commands,
+    /// Tables ever created.
+    #[error("tables ever created")]
+    Tables,
+}
 
 /// Why a call did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +157,7 @@ pub enum Error {
     InFailedTransaction,
     /// The session has no open transaction, or has one where none may be.
     #[error("{0}")]
-    TransactionState(&'static str),
+    TransactionState(TransactionState),
     /// There is no such savepoint, or no more.
     #[error("savepoint does not exist")]
     NoSuchSavepoint,
@@ -86,20 +188,20 @@ pub enum Error {
     InvalidValue {
         /// Table and column or index.
         place: String,
-        /// What is wrong with it.
-        why: String,
+        /// Reason.
+        why: InvalidValue,
     },
     /// A table or an index definition that makes no sense, or a name that is taken.
     #[error("invalid definition of {name}: {why}")]
     InvalidDefinition {
         /// The name of the table.
         name: String,
-        /// What is wrong with it.
-        why: String,
+        /// Reason.
+        why: InvalidDefinition,
     },
     /// A limit of the engine was reached: too many transactions at once, too many commands, too wide a row.
     #[error("limit reached: {0}")]
-    Limit(&'static str),
+    Limit(Limit),
     /// The caller's own procedure asked for the rollback. Never retried.
     #[error("rolled back by the procedure")]
     RolledBack,
@@ -127,37 +229,6 @@ impl Error {
             | Error::Limit(_)
             | Error::RolledBack
             | Error::CorruptRedo(_) => false,
-        }
-    }
-
-    /// PostgreSQL's code for it.
-    pub fn sqlstate(&self) -> &'static str {
-        match self {
-            Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken => "40001",
-            Error::Deadlock(_) => "40P01",
-            Error::LockNotAvailable(_) => "55P03",
-            Error::Cancelled => "57014",
-            Error::InFailedTransaction => "25P02",
-            Error::TransactionState(NO_TRANSACTION) => "25P01",
-            Error::TransactionState(IN_TRANSACTION) => "25001",
-            Error::TransactionState(_) => "25000",
-            Error::NoSuchSavepoint => "3B001",
-            Error::UniqueViolation { .. } => "23505",
-            Error::ReadOnly => "25006",
-            Error::InvalidValue { why, .. } => match why.as_str() {
-                IS_NULL => "23502",
-                OUT_OF_RANGE => "22003",
-                OTHER_TYPE => "42804",
-                TOO_WIDE => "54000",
-                _ => "22000",
-            },
-            Error::InvalidDefinition { why, .. } if why == TABLE_EXISTS => "42P07",
-            Error::InvalidDefinition { .. } => "42P16",
-            Error::Limit(crate::limits::MEMORY) => "53200",
-            Error::Limit(_) => "53400",
-            Error::RolledBack => "40000",
-            Error::NoSuchRow { .. } => "02000",
-            Error::MustWait | Error::CorruptRedo(_) => "XX000",
         }
     }
 }

@@ -42,7 +42,7 @@ mod txn;
 pub mod model;
 
 pub use engine::{Engine, EngineConfig, Stats};
-pub use error::{Error, Result};
+pub use error::{Error, InvalidDefinition, InvalidValue, Limit, Result, TransactionState};
 pub use frozen::freeze::Frozen;
 pub use frozen::scan::{Sample, Scan, ScanPart, Snapshot};
 pub use holdings::{Holdings, TableHoldings};

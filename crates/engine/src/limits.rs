@@ -6,16 +6,10 @@
 //! ([`crate::raw::spares`]); a write looks at one word.
 
 use crate::engine::Inner;
+use crate::error::Limit;
 use crate::error::{Error, Result};
 use crate::memory;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// What is refused past [`Limits::memory_bytes`].
-pub(crate) const MEMORY: &str = "memory";
-/// What is refused past [`Limits::transactions`].
-pub(crate) const TRANSACTIONS: &str = "transactions open at once";
-/// What is refused past [`Limits::versions_kept`].
-pub(crate) const VERSIONS: &str = "dead versions kept for open snapshots";
 
 /// Bytes that a slot makes between two sums, as a power of two.
 const BYTES_BETWEEN_SUMS: u32 = 18;
@@ -118,7 +112,7 @@ impl Inner {
 
     #[cold]
     fn check_versions(&self) -> Result<()> {
-        if self.limits.sum_up(self) == VERSIONS_REACHED { Err(Error::Limit(VERSIONS)) } else { Ok(()) }
+        if self.limits.sum_up(self) == VERSIONS_REACHED { Err(Error::Limit(Limit::Versions)) } else { Ok(()) }
     }
 
     /// Whether a transaction that has made so many changes may make a version.
@@ -138,8 +132,8 @@ impl Inner {
     pub(crate) fn check_room_again(&self, changes: u64) -> Result<()> {
         match self.limits.sum_up(self) {
             PROCESS_IS_FULL if changes < SMALL_CHANGES && memory::has_small_reserve() => Ok(()),
-            PROCESS_IS_FULL | MEMORY_REACHED => Err(Error::Limit(MEMORY)),
-            VERSIONS_REACHED => Err(Error::Limit(VERSIONS)),
+            PROCESS_IS_FULL | MEMORY_REACHED => Err(Error::Limit(Limit::Memory)),
+            VERSIONS_REACHED => Err(Error::Limit(Limit::Versions)),
             _ => Ok(()),
         }
     }

@@ -21,6 +21,7 @@ pub(crate) mod write;
 
 use crate::counters::{BytesByTable, Counters};
 use crate::engine::Inner;
+use crate::error::Limit;
 use crate::error::{Error, Result};
 use crate::locks::Waiter;
 use crate::log::LogPosition;
@@ -384,7 +385,7 @@ impl<'e> Txn<'e> {
         self.check_active()?;
         if self.wrote.get() && !self.command_held.get() {
             if self.command.get() == COMMANDS_MAX {
-                return Err(Error::Limit("commands of one transaction"));
+                return Err(Error::Limit(Limit::Commands));
             }
             self.command.set(self.command.get() + 1);
             self.wrote.set(false);

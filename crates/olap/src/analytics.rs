@@ -19,6 +19,7 @@ use query::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Q
 use query::explain::Node;
 use query::plan::Plan;
 use stage::Class;
+use statement::error::Cancellation;
 use statement::{SqlError, SqlResult, SqlState};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
@@ -243,7 +244,7 @@ impl AnalyticsRun for Run {
 
 impl Late for Run {
     fn is_late(&self) {
-        self.stop(SqlError::cancelled("statement timeout"));
+        self.stop(SqlError::cancelled(Cancellation::StatementTimeout));
     }
 }
 

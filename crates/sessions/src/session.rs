@@ -20,6 +20,7 @@ use server::stats::{Seen, Spent, Stage, Stats, Totals};
 use server::workers::{Dispatch, Workers};
 use sql::session::Outcome;
 use stage::Class;
+use statement::error::Cancellation;
 use statement::outcome::{Tag, TransactionStatus};
 use statement::{SqlError, SqlResult};
 use std::sync::Arc;
@@ -416,7 +417,7 @@ impl<B: Backend> Session<B> {
     /// A cancel by the gate says so.
     fn cancelled_by_gate(&self, stop: Stop) -> Stop {
         match &stop {
-            Stop::Error(error) if error.message() == errors::cancelled().message() => {
+            Stop::Error(error) if error.cancellation() == Some(Cancellation::UserRequest) => {
                 self.slot.as_ref().and_then(Slot::runaway).map_or(stop, Stop::Error)
             }
             _ => stop,

@@ -166,6 +166,7 @@ impl<T: Send + 'static> Drop for Rest<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Cancellation;
     use crate::error::{SqlError, SqlResult};
     use std::sync::Arc;
 
@@ -173,7 +174,7 @@ mod tests {
 
     impl pulse::Watch for Never {
         fn look(&self) -> SqlResult<()> {
-            Err(SqlError::cancelled("user request"))
+            Err(SqlError::cancelled(Cancellation::UserRequest))
         }
     }
 

@@ -131,6 +131,25 @@ struct Parts {
     about: Option<Box<About>>,
     /// What the engine said, for whoever must act on it.
     engine: Option<engine::Error>,
+    cancelled: Option<Cancellation>,
+}
+
+/// Reason of a `57014`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancellation {
+    /// A cancel request.
+    UserRequest,
+    /// `statement_timeout`
+    StatementTimeout,
+}
+
+impl fmt::Display for Cancellation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cancellation::UserRequest => "user request",
+            Cancellation::StatementTimeout => "statement timeout",
+        })
+    }
 }
 
 /// What an error is about, for programs that would not like to read its text.
@@ -161,6 +180,7 @@ impl SqlError {
             context: None,
             about: None,
             engine: None,
+            cancelled: None,
         }))
     }
 
@@ -185,9 +205,16 @@ impl SqlError {
         SqlError::new(SqlState("40001"), "could not serialize access due to concurrent update")
     }
 
-    /// `57014`: the statement was ended because of `why`: `user request`, `statement timeout`.
-    pub fn cancelled(why: &str) -> SqlError {
-        SqlError::new(SqlState::QUERY_CANCELED, format!("canceling statement due to {why}")).nowhere()
+    /// `57014`: the statement was cancelled.
+    pub fn cancelled(why: Cancellation) -> SqlError {
+        let mut error = SqlError::new(SqlState::QUERY_CANCELED, format!("canceling statement due to {why}")).nowhere();
+        error.0.cancelled = Some(why);
+        error
+    }
+
+    /// Reason of a cancellation; `None` for other errors.
+    pub fn cancellation(&self) -> Option<Cancellation> {
+        self.0.cancelled
     }
 
     /// `0A000`: `what` is not supported.
@@ -342,9 +369,45 @@ impl SqlError {
 
 impl std::error::Error for SqlError {}
 
+/// SQLSTATE of an error of the engine.
+pub fn state_of(error: &engine::Error) -> SqlState {
+    use engine::{Error, InvalidDefinition, InvalidValue, Limit, TransactionState};
+    SqlState(match error {
+        Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken => "40001",
+        Error::Deadlock(_) => "40P01",
+        Error::LockNotAvailable(_) => "55P03",
+        Error::Cancelled => "57014",
+        Error::InFailedTransaction => "25P02",
+        Error::TransactionState(TransactionState::None) => "25P01",
+        Error::TransactionState(TransactionState::Open) => "25001",
+        Error::NoSuchSavepoint => "3B001",
+        Error::UniqueViolation { .. } => "23505",
+        Error::ReadOnly => "25006",
+        Error::InvalidValue { why, .. } => match why {
+            InvalidValue::Null => "23502",
+            InvalidValue::OutOfRange => "22003",
+            InvalidValue::OtherType => "42804",
+            InvalidValue::RowTooWide => "54000",
+            InvalidValue::WrongCount | InvalidValue::NoSuchColumn | InvalidValue::NoSuchRow => "22000",
+        },
+        Error::InvalidDefinition { why: InvalidDefinition::TableExists, .. } => "42P07",
+        Error::InvalidDefinition { .. } => "42P16",
+        Error::Limit(Limit::Memory) => "53200",
+        Error::Limit(_) => "53400",
+        Error::RolledBack => "40000",
+        Error::NoSuchRow { .. } => "02000",
+        Error::MustWait | Error::CorruptRedo(_) => "XX000",
+    })
+}
+
 impl From<engine::Error> for SqlError {
     fn from(error: engine::Error) -> SqlError {
         use engine::Error;
+        if error == Error::Cancelled {
+            let mut told = SqlError::cancelled(Cancellation::UserRequest);
+            told.0.engine = Some(error);
+            return told;
+        }
         let message = match &error {
             Error::UniqueViolation { index, .. } => {
                 format!("duplicate key value violates unique constraint \"{index}\"")
@@ -359,13 +422,12 @@ impl From<engine::Error> for SqlError {
                 "could not serialize access due to read/write dependencies among transactions".to_owned()
             }
             Error::Deadlock(_) => "deadlock detected".to_owned(),
-            Error::Cancelled => "canceling statement due to user request".to_owned(),
             Error::InFailedTransaction => {
                 "current transaction is aborted, commands ignored until end of transaction block".to_owned()
             }
             other => other.to_string(),
         };
-        let mut told = SqlError::new(SqlState(error.sqlstate()), message);
+        let mut told = SqlError::new(state_of(&error), message);
         if error == Error::Taken {
             told = told.detail("A more important transaction needed a row that this one held.");
         }

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** a cancel counts for the preparation that is under way; one that comes before or after it is nobody's.
 
+use crate::error::Cancellation;
 use crate::error::{SqlError, SqlResult};
 use crate::pulse::{self, Watch};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ impl Planning {
     /// # Errors
     /// `57014`: it was cancelled.
     pub fn check(&self) -> SqlResult<()> {
-        if self.0.load(SeqCst) == CANCELLED { Err(SqlError::cancelled("user request")) } else { Ok(()) }
+        if self.0.load(SeqCst) == CANCELLED { Err(SqlError::cancelled(Cancellation::UserRequest)) } else { Ok(()) }
     }
 }
 
@@ -56,7 +57,7 @@ impl Watch for Current {
             SqlError::check_room(0)?;
         }
         match self.deadline {
-            Some(deadline) if deadline <= Instant::now() => Err(SqlError::cancelled("statement timeout")),
+            Some(deadline) if deadline <= Instant::now() => Err(SqlError::cancelled(Cancellation::StatementTimeout)),
             Some(_) | None => Ok(()),
         }
     }

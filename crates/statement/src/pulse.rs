@@ -322,6 +322,7 @@ pub fn sort_by<T>(all: &mut Vec<T>, mut by: impl FnMut(&T, &T) -> Ordering) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Cancellation;
     use crate::error::SqlError;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -332,7 +333,7 @@ mod tests {
         fn look(&self) -> SqlResult<()> {
             let left = self.0.load(Relaxed);
             self.0.store(left.saturating_sub(1), Relaxed);
-            if left == 0 { Err(SqlError::cancelled("user request")) } else { Ok(()) }
+            if left == 0 { Err(SqlError::cancelled(Cancellation::UserRequest)) } else { Ok(()) }
         }
     }
 

@@ -7,7 +7,7 @@
 //! than it does; the parser refuses trees that are deeper than [`TREE_MAX`] before it makes them. What does not fit the
 //! thread's stack is done again on a large one ([`bounded`]), and everything that was made there is run and dropped there,
 //! too. What does not fit that one is `54001`. Functions that bind a definition while a statement runs, as those of the catalog
-//! do, go to a large stack at once ([`on_large`]); what forgets to is refused before it overflows ([`RESERVE_BYTES`]).
+//! do, go to a large stack at once ([`on_large`]); what forgets to is refused before it overflows (`RESERVE_BYTES`).
 //!
 //! A large stack is mapped when it is needed and unmapped afterwards, so a page that was not touched costs nothing. Nothing
 //! here may run in an urgent context, whose stack these functions do not know; such a context neither parses nor plans.

@@ -4,6 +4,7 @@
 
 use crate::frame::{Broken, Malformed};
 use crate::wait::Gone;
+use statement::error::Cancellation;
 use statement::{SqlError, SqlState};
 use std::time::Duration;
 
@@ -86,12 +87,12 @@ pub fn copy_failed(why: &str) -> SqlError {
 
 /// Somebody has cancelled a statement that had not begun.
 pub fn cancelled() -> SqlError {
-    SqlError::cancelled("user request")
+    SqlError::cancelled(Cancellation::UserRequest)
 }
 
 /// A statement that has not begun, and has no time left.
 pub fn late_at_the_door() -> SqlError {
-    SqlError::cancelled("statement timeout")
+    SqlError::cancelled(Cancellation::StatementTimeout)
         .detail("Its time was over while it waited at the gate, or for a connection.")
         .hint("Raise statement_timeout, or the transaction's class by overtake.priority.")
 }

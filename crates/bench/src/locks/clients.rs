@@ -12,6 +12,7 @@ use host::stop::Stop;
 use preempt::{BoundedQueue, os};
 use sched::{Event, Scheduler};
 use stage::Class;
+use statement::error::state_of;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -170,7 +171,7 @@ impl Loop<'_, '_> {
             What::Aborted { run_ns, error } if error.is_retryable() => {
                 if is_counted {
                     tally.wasted_ns += run_ns;
-                    *tally.aborts.entry(error.sqlstate()).or_default() += 1;
+                    *tally.aborts.entry(state_of(&error).0).or_default() += 1;
                 }
             }
             What::Aborted { error, .. } => return Err(error).context("a transaction failed"),

@@ -5,10 +5,10 @@
 //! written: blocks will reach the disk by a checkpoint of their own, not through the log.)
 
 use crate::engine::{Engine, Inner};
-use crate::error::{Error, IS_NULL, Result};
+use crate::error::{Error, InvalidValue, Limit, Result};
 use crate::frozen::arrow;
 use crate::frozen::block::{BLOCK_ROWS_MAX, Block};
-use crate::limits::TRANSACTIONS;
+
 use crate::raw::live::Role;
 use crate::raw::slots::{Held, NEVER};
 use crate::row::key;
@@ -64,7 +64,7 @@ impl Engine {
 
     fn begin_load<'a>(&'a self, table: &'a Table) -> Result<Load<'a>> {
         self.inner.assert_own(table);
-        let held = self.inner.registry.begin(Class::Low, None, Role::None).ok_or(Error::Limit(TRANSACTIONS))?;
+        let held = self.inner.registry.begin(Class::Low, None, Role::None).ok_or(Error::Limit(Limit::Transactions))?;
         Ok(Load { inner: &self.inner, table, held: Some(held), blocks: Vec::new(), rows_count: 0 })
     }
 }
@@ -197,29 +197,30 @@ fn forget(table: &Table, block: &Block) {
 
 /// The columns of the batch in the table's types.
 fn fit(table: &Table, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
-    let bad = |column: &str, why: String| Error::InvalidValue { place: format!("{}.{column}", table.name()), why };
+    let bad =
+        |column: &str, why: InvalidValue| Error::InvalidValue { place: format!("{}.{column}", table.name()), why };
     if batch.num_columns() != table.columns().len() {
-        return Err(bad("*", format!("{} columns, not {}", batch.num_columns(), table.columns().len())));
+        return Err(bad("*", InvalidValue::WrongCount));
     }
     let fit_one = |(column, array): (&crate::Column, &ArrayRef)| {
         let wanted = column.kind.arrow();
         let array: ArrayRef = match array.data_type() {
             found if *found == wanted => array.clone(),
             DataType::Utf8 if wanted == DataType::Utf8View => Arc::new(StringViewArray::from(array.as_string::<i32>())),
-            found => return Err(bad(&column.name, format!("{found} in a column of {wanted}"))),
+            _ => return Err(bad(&column.name, InvalidValue::OtherType)),
         };
         if !column.nullable && 0 < array.null_count() {
-            return Err(bad(&column.name, IS_NULL.to_owned()));
+            return Err(bad(&column.name, InvalidValue::Null));
         }
         if let Type::Decimal { precision, .. } = column.kind {
             // Arrow does not: a value out of range would become another key.
             let decimals = array.as_primitive::<Decimal128Type>();
-            decimals.validate_decimal_precision(precision).map_err(|error| bad(&column.name, error.to_string()))?;
+            decimals.validate_decimal_precision(precision).map_err(|_| bad(&column.name, InvalidValue::OutOfRange))?;
         }
         Ok(array)
     };
     let columns = table.columns().iter().zip(batch.columns()).map(fit_one).collect::<Result<Vec<_>>>()?;
-    if fits_images(table, &columns) { Ok(columns) } else { Err(bad("*", "row too wide".to_owned())) }
+    if fits_images(table, &columns) { Ok(columns) } else { Err(bad("*", InvalidValue::RowTooWide)) }
 }
 
 /// Whether each row could be hot: one that could not would take no update, and no delete.

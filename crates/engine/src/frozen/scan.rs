@@ -5,6 +5,7 @@
 //! ([`preempt::Dense`]).
 
 use crate::engine::{Engine, Inner};
+use crate::error::Limit;
 use crate::error::{Error, Result};
 use crate::frozen::block::Block;
 use crate::frozen::gather::Gather;
@@ -30,9 +31,6 @@ use std::sync::Arc;
 
 /// Hot rows, or newer versions of one, between two safepoints. The design allows 1,024; a row that is not in the cache costs up to 0.1 µs.
 pub(crate) const GATHER_ROWS: usize = 256;
-
-/// What is refused when too many are registered.
-pub(crate) const SNAPSHOTS: &str = "snapshots registered at once";
 
 /// The most rows of a batch, so that their number can be added to any row id.
 const BATCH_ROWS_MAX: usize = 1 << 31;
@@ -138,7 +136,7 @@ impl Txn<'_> {
     pub fn snapshot(&self) -> Result<Arc<Snapshot>> {
         let view = self.view()?;
         let inner = self.inner.itself.upgrade().expect("whoever runs a transaction has the engine");
-        let hold = ReadHold::of(&inner.registry, self.held()).ok_or(Error::Limit(SNAPSHOTS))?;
+        let hold = ReadHold::of(&inner.registry, self.held()).ok_or(Error::Limit(Limit::Snapshots))?;
         Ok(Arc::new(Snapshot { inner, hold, view }))
     }
 
@@ -149,7 +147,7 @@ impl Txn<'_> {
     /// Those of [`Txn::snapshot`].
     pub fn newest_snapshot(&self) -> Result<Arc<Snapshot>> {
         let inner = self.inner.itself.upgrade().expect("whoever runs a transaction has the engine");
-        let hold = ReadHold::new(&inner.registry).ok_or(Error::Limit(SNAPSHOTS))?;
+        let hold = ReadHold::new(&inner.registry).ok_or(Error::Limit(Limit::Snapshots))?;
         let view = View { snapshot: hold.snapshot(), ..self.view()? };
         Ok(Arc::new(Snapshot { inner, hold, view }))
     }

@@ -33,6 +33,7 @@ pub use view::LockView;
 pub use waiter::Wake;
 pub(crate) use waiter::{Outcome, Phase, Waiter};
 
+use crate::error::Limit;
 use crate::error::{Error, Result};
 use crate::raw::slots::Registry;
 use crate::sync::{AtomicU32, AtomicU64, Latch, Relaxed, SeqCst};
@@ -248,7 +249,7 @@ impl LockTable {
         let waiter = asker.waiter.filter(|_| matches!(ask, Ask::Queue | Ask::GrantOrQueue));
         if ask != Ask::Check {
             if self.settings.entries_max() <= self.active.0.load(Relaxed) {
-                return Err(Error::Limit("locks and waits at once"));
+                return Err(Error::Limit(Limit::Locks));
             }
             // Before anything is looked at: whoever claims the row from now on sees the mark, and what was claimed before
             // is seen here.

@@ -4,6 +4,7 @@
 //! conditions must all hold. A scan that is told them may leave rows out by them, and a SERIALIZABLE transaction remembers
 //! them as what it has read.
 
+use crate::error::InvalidValue;
 use crate::error::{Error, Result};
 use crate::row::types::compare;
 use crate::row::value::{Type, Value};
@@ -137,16 +138,16 @@ impl Condition {
     /// # Errors
     /// [`Error::InvalidValue`] when the table has no such column or the constant is not of its type.
     pub fn check(&self, table: &Table) -> Result<()> {
-        let bad = |column: &str, why: &str| {
-            Err(Error::InvalidValue { place: format!("{}.{column}", table.name()), why: why.to_owned() })
+        let bad = |column: &str, why: InvalidValue| {
+            Err(Error::InvalidValue { place: format!("{}.{column}", table.name()), why })
         };
         let Some(column) = table.columns().get(self.column) else {
-            return bad(&self.column.to_string(), "there is no such column");
+            return bad(&self.column.to_string(), InvalidValue::NoSuchColumn);
         };
         match &self.test {
             Test::Compare(_, constant) if constant.value() != Value::Null => {
                 let fits = is_of(constant.value(), column.kind);
-                if fits { Ok(()) } else { bad(&column.name, "compared with a value of another type") }
+                if fits { Ok(()) } else { bad(&column.name, InvalidValue::OtherType) }
             }
             Test::Compare(..) | Test::IsNull | Test::IsNotNull => Ok(()),
         }

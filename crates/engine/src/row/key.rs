@@ -9,6 +9,7 @@
 //! any number of bytes            they, of keyed bytes the key, 00 written as 00 FF; then 00 01
 //! ```
 
+use crate::error::InvalidValue;
 use crate::error::{Error, Result};
 use crate::frozen::block::Block;
 use crate::row::layout::{Image, Slot};
@@ -73,7 +74,7 @@ fn put(key: &mut Vec<u8>, slot: &Slot, raw: Raw<'_>) {
 pub(crate) fn of_values(table: &Table, index: &Index, values: &[Value<'_>], key: &mut Vec<u8>) -> Result<()> {
     key.clear();
     if index.def.columns.len() < values.len() {
-        return Err(misfit(table, index, "more values than the index has columns"));
+        return Err(misfit(table, index, InvalidValue::WrongCount));
     }
     for (column, value) in index.def.columns.iter().zip(values) {
         let slot = &table.layout.slots[*column];
@@ -92,7 +93,7 @@ pub(crate) fn of_values(table: &Table, index: &Index, values: &[Value<'_>], key:
 #[inline]
 pub(crate) fn of_all_values(table: &Table, index: &Index, values: &[Value<'_>], key: &mut Vec<u8>) -> Result<()> {
     if values.len() < index.def.columns.len() {
-        return Err(misfit(table, index, "fewer values than the index has columns"));
+        return Err(misfit(table, index, InvalidValue::WrongCount));
     }
     of_values(table, index, values, key)
 }
@@ -141,8 +142,8 @@ pub(crate) fn pass_prefix(prefix: &mut Vec<u8>) -> bool {
 }
 
 #[cold]
-fn misfit(table: &Table, index: &Index, why: &str) -> Error {
-    Error::InvalidValue { place: format!("{}.{}", table.name(), index.def.name), why: why.to_owned() }
+fn misfit(table: &Table, index: &Index, why: InvalidValue) -> Error {
+    Error::InvalidValue { place: format!("{}.{}", table.name(), index.def.name), why }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 //! Slots stand in falling size from a multiple of 8, so each is aligned, to 8 at most, inside the image. A null column has
 //! its bit set and its slot zero. Which type is stored in which class says `types.rs`.
 
-use crate::error::{Error, IS_NULL, Result, TOO_WIDE};
+use crate::error::{Error, InvalidValue, Result};
 use crate::row::types::{DIGITS_IN_I64, Raw, Storage};
 use crate::row::value::{Type, Value};
 use crate::schema::table::Column;
@@ -70,7 +70,7 @@ impl Layout {
     /// Writes the image of `values` to `image`, replacing what is there.
     pub(crate) fn encode(&self, values: &[Value<'_>], image: &mut Vec<u8>) -> Result<(), Unfit> {
         if values.len() != self.slots.len() {
-            return Err(Unfit { column: values.len().min(self.slots.len()), why: "wrong number of values" });
+            return Err(Unfit { column: values.len().min(self.slots.len()), why: InvalidValue::WrongCount });
         }
         image.clear();
         image.resize(self.fixed_end, 0);
@@ -92,16 +92,16 @@ impl Layout {
                 fixed => put_fixed(image, at, fixed),
             }
         }
-        if image.len() > IMAGE_BYTES_MAX { Err(Unfit { column: 0, why: TOO_WIDE }) } else { Ok(()) }
+        if image.len() > IMAGE_BYTES_MAX { Err(Unfit { column: 0, why: InvalidValue::RowTooWide }) } else { Ok(()) }
     }
 }
 
 impl Slot {
     /// The value as the column stores it; if it cannot hold it, why.
     #[inline]
-    pub(crate) fn raw<'v>(&self, value: Value<'v>) -> Result<Raw<'v>, &'static str> {
+    pub(crate) fn raw<'v>(&self, value: Value<'v>) -> Result<Raw<'v>, InvalidValue> {
         match self.kind.raw(value) {
-            Ok(Raw::Null) if !self.nullable => Err(IS_NULL),
+            Ok(Raw::Null) if !self.nullable => Err(InvalidValue::Null),
             raw => raw,
         }
     }
@@ -111,13 +111,13 @@ impl Slot {
 #[derive(Debug)]
 pub(crate) struct Unfit {
     pub(crate) column: usize,
-    pub(crate) why: &'static str,
+    pub(crate) why: InvalidValue,
 }
 
 impl Unfit {
     pub(crate) fn at(self, table: &str, columns: &[Column]) -> Error {
         let column = columns.get(self.column).map_or("?", |column| column.name.as_str());
-        Error::InvalidValue { place: format!("{table}.{column}"), why: self.why.to_owned() }
+        Error::InvalidValue { place: format!("{table}.{column}"), why: self.why }
     }
 }
 

@@ -14,7 +14,7 @@
 //! | text, bytes | any number of bytes | by their bytes |
 //! | keyed bytes | any number of bytes | by the bytes of their keys |
 
-use crate::error::{OTHER_TYPE, OUT_OF_RANGE};
+use crate::error::InvalidValue;
 use crate::row::value::{Type, Value};
 use core::cmp::Ordering;
 
@@ -111,7 +111,7 @@ impl Type {
 
     /// The value as it is stored; if the type has no such value, why.
     #[inline]
-    pub(crate) fn raw(self, value: Value<'_>) -> Result<Raw<'_>, &'static str> {
+    pub(crate) fn raw(self, value: Value<'_>) -> Result<Raw<'_>, InvalidValue> {
         Ok(match (value, self) {
             (Value::Null, _) => Raw::Null,
             (Value::Bool(v), Type::Bool) => Raw::One(u8::from(v)),
@@ -121,13 +121,13 @@ impl Type {
             (Value::Float64(v), Type::Float64) => Raw::Eight(v.to_bits()),
             (Value::Decimal(v), Type::Decimal { precision, .. }) => {
                 if v.unsigned_abs() >= POWERS_OF_TEN[precision as usize] {
-                    return Err(OUT_OF_RANGE);
+                    return Err(InvalidValue::OutOfRange);
                 }
                 if precision <= DIGITS_IN_I64 { Raw::Eight(v as i64 as u64) } else { Raw::Sixteen(v as u128) }
             }
             (Value::Text(text), Type::Text) => Raw::Bytes(text.as_bytes()),
             (Value::Bytes(bytes), Type::Bytes) | (Value::Keyed(bytes), Type::Keyed) => Raw::Bytes(bytes),
-            _ => return Err(OTHER_TYPE),
+            _ => return Err(InvalidValue::OtherType),
         })
     }
 

@@ -4,7 +4,7 @@
 //! `touched` names every column that may differ from the image it started from. A value that does not fit leaves its
 //! column alone and fails the update.
 
-use crate::error::TOO_WIDE;
+use crate::error::InvalidValue;
 use crate::row::layout::{BITMAP_START, IMAGE_BYTES_MAX, Image, Layout, Unfit, put_bytes_slot, put_fixed};
 use crate::row::types::{Raw, Storage};
 use crate::row::value::Value;
@@ -257,7 +257,7 @@ impl<'a> RowWriter<'a> {
                     return;
                 }
                 if self.image.len() + bytes.len() > 2 * IMAGE_BYTES_MAX {
-                    self.unfit = Some(Unfit { column, why: TOO_WIDE });
+                    self.unfit = Some(Unfit { column, why: InvalidValue::RowTooWide });
                     return;
                 }
                 let start = self.image.len() as u32;
@@ -279,7 +279,7 @@ impl<'a> RowWriter<'a> {
         }
         match self.unfit.take() {
             Some(unfit) => Err(unfit),
-            None if self.image.len() > IMAGE_BYTES_MAX => Err(Unfit { column: 0, why: TOO_WIDE }),
+            None if self.image.len() > IMAGE_BYTES_MAX => Err(Unfit { column: 0, why: InvalidValue::RowTooWide }),
             None => Ok(self.touched),
         }
     }

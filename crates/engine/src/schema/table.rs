@@ -4,6 +4,7 @@
 //! layouts beside the old ones, which is why each image names its own.
 
 use crate::counters::VersionBytes;
+use crate::error::InvalidDefinition;
 use crate::error::{Error, Result};
 use crate::frozen::block::Totals;
 use crate::raw::btree::BTree;
@@ -265,41 +266,41 @@ fn touched(columns: &[usize]) -> Touched {
 }
 
 fn check(def: &TableDef) -> Result<()> {
-    let bad = |why: String| Err(Error::InvalidDefinition { name: def.name.clone(), why });
+    let bad = |why: InvalidDefinition| Err(Error::InvalidDefinition { name: def.name.clone(), why });
     if def.name.is_empty() {
-        return bad("a table needs a name".to_owned());
+        return bad(InvalidDefinition::NoName);
     }
     if COLUMNS_MAX < def.columns.len() {
-        return bad(format!("a table has at most {COLUMNS_MAX} columns"));
+        return bad(InvalidDefinition::ManyColumns(COLUMNS_MAX));
     }
     for (position, column) in def.columns.iter().enumerate() {
         if column.name.is_empty() {
-            return bad(format!("column {position} needs a name"));
+            return bad(InvalidDefinition::UnnamedColumn(position));
         }
         if def.columns[..position].iter().any(|other| other.name == column.name) {
-            return bad(format!("two columns are called {}", column.name));
+            return bad(InvalidDefinition::SameColumn(column.name.clone()));
         }
         if let Type::Decimal { precision, scale } = column.kind
             && !(1..=38).contains(&precision) | !(0..=precision as i8).contains(&scale)
         {
-            return bad(format!("decimal({precision}, {scale}) of {} is impossible", column.name));
+            return bad(InvalidDefinition::Decimal { column: column.name.clone(), precision, scale });
         }
     }
     if INDEXES_MAX < def.indexes.len() {
-        return bad(format!("a table has at most {INDEXES_MAX} indexes"));
+        return bad(InvalidDefinition::ManyIndexes(INDEXES_MAX));
     }
     for (position, index) in def.indexes.iter().enumerate() {
         if index.name.is_empty() {
-            return bad(format!("index {position} needs a name"));
+            return bad(InvalidDefinition::UnnamedIndex(position));
         }
         if def.indexes[..position].iter().any(|other| other.name == index.name) {
-            return bad(format!("two indexes are called {}", index.name));
+            return bad(InvalidDefinition::SameIndex(index.name.clone()));
         }
         if index.columns.is_empty() || key::COLUMNS_MAX < index.columns.len() {
-            return bad(format!("index {} must have 1 to {} columns", index.name, key::COLUMNS_MAX));
+            return bad(InvalidDefinition::IndexWidth { index: index.name.clone(), most: key::COLUMNS_MAX });
         }
         if index.columns.iter().any(|column| def.columns.len() <= *column) {
-            return bad(format!("index {} names a column that does not exist", index.name));
+            return bad(InvalidDefinition::IndexColumn(index.name.clone()));
         }
     }
     Ok(())

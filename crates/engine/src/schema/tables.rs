@@ -4,7 +4,7 @@
 //! in the directory from its creation until nobody can name its id any more. Ids are given out once. A list is looked at
 //! under the latch; whoever goes through the live ones has a share of the list of that moment instead.
 
-use crate::error::{Error, Result, TABLE_EXISTS};
+use crate::error::{Error, InvalidDefinition, Limit, Result};
 use crate::raw::directory::Directory;
 use crate::raw::garbage::Dead;
 use crate::raw::slots::Pin;
@@ -87,9 +87,9 @@ impl Tables {
     pub(crate) fn create(&self, def: TableDef) -> Result<Arc<Table>> {
         self.with(|lists| {
             if lists.live.iter().any(|table| table.name() == def.name) {
-                return Err(Error::InvalidDefinition { name: def.name, why: TABLE_EXISTS.to_owned() });
+                return Err(Error::InvalidDefinition { name: def.name, why: InvalidDefinition::TableExists });
             }
-            let id = u32::try_from(lists.next).map_err(|_| Error::Limit("tables ever created"))?;
+            let id = u32::try_from(lists.next).map_err(|_| Error::Limit(Limit::Tables))?;
             let table = Arc::new(Table::new(self.engine, id, def)?);
             self.directory.put(id, &table);
             Arc::make_mut(&mut lists.live).push(table.clone());

@@ -2,7 +2,8 @@
 
 use super::{Savepoint, Session, Step, Unwind, worker};
 use crate::engine::Engine;
-use crate::error::{Error, IN_TRANSACTION, NO_TRANSACTION, Result};
+use crate::error::TransactionState;
+use crate::error::{Error, Result};
 use crate::locks::Waiter;
 use crate::log::LogPosition;
 use crate::raw::activity::Activity;
@@ -11,7 +12,7 @@ use crate::txn::{AtDecision, Mark, Suspended, Txn, tell};
 use preempt::os;
 use std::sync::Arc;
 
-const NONE_OPEN: Error = Error::TransactionState(NO_TRANSACTION);
+const NONE_OPEN: Error = Error::TransactionState(TransactionState::None);
 
 /// The part of a statement that takes the locks with which it begins.
 type TakeLocks<'f> = dyn FnMut(&Txn<'_>) -> Result<()> + 'f;
@@ -169,7 +170,7 @@ impl Session {
     /// [`Error::TransactionState`] when one is open.
     pub fn begin(&mut self, begin: Begin) -> Result<()> {
         if self.open.is_some() || self.is_parked {
-            return Err(Error::TransactionState(IN_TRANSACTION));
+            return Err(Error::TransactionState(TransactionState::Open));
         }
         let begin = self.promote(begin);
         let now_ns = os::now_ns();

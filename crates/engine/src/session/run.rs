@@ -1,7 +1,8 @@
 //! Procedures: a transaction as one statement, undone whole when it must wait, and run again at the grant.
 
 use super::{Session, Step, Unwind, worker};
-use crate::error::{Error, IN_TRANSACTION, Result};
+use crate::error::TransactionState;
+use crate::error::{Error, Result};
 use crate::locks::Tally;
 use crate::txn::begin::Begin;
 use crate::txn::{Mark, Txn};
@@ -37,7 +38,7 @@ impl Session {
     #[inline]
     fn submit_procedure<R>(&mut self, begin: Begin, mut body: impl FnMut(&Txn<'_>) -> Result<R>) -> Result<Step<R>> {
         if self.open.is_some() {
-            return Err(Error::TransactionState(IN_TRANSACTION));
+            return Err(Error::TransactionState(TransactionState::Open));
         }
         if !self.is_parked {
             self.retries = 0;

@@ -99,7 +99,8 @@
 
 use crate::engine::Inner;
 use crate::error::Error;
-use crate::limits::TRANSACTIONS;
+use crate::error::Limit;
+
 use crate::raw::live::Role;
 use crate::raw::recent::RecentWrite;
 use crate::raw::slots::{Held, Pin, Registry};
@@ -572,7 +573,7 @@ impl Inner {
                 self.registry.begin(begin.class, worker, Role::None)
             }
         };
-        held.ok_or(Error::Limit(TRANSACTIONS))
+        held.ok_or(Error::Limit(Limit::Transactions))
     }
 
     /// Commits a transaction that has changes, whichever way it must, and returns the timestamp.

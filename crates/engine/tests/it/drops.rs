@@ -5,7 +5,7 @@ use crate::scans::{accounts, ids_and_sum, scan};
 use crate::sessions::*;
 use crate::support::*;
 use engine::{
-    AtDecision, Begin, Engine, EngineConfig, Error, Isolation, Limits, Replaced, RowLock, Session, Stats, Table,
+    AtDecision, Begin, Engine, EngineConfig, Error, Isolation, Limit, Limits, Replaced, RowLock, Session, Stats, Table,
     TableDef, Value, Wait,
 };
 use stage::Class;
@@ -392,7 +392,7 @@ pub fn a_dropped_table_makes_room() {
         let load =
             |from: i32| engine.bulk_load(&table, (from..from + 8).map(|at| accounts(at * 2_000..(at + 1) * 2_000)));
         load(0).unwrap();
-        assert_eq!((1..10).find_map(|at| load(8 * at).err()), Some(Error::Limit("memory")));
+        assert_eq!((1..10).find_map(|at| load(8 * at).err()), Some(Error::Limit(Limit::Memory)));
         engine.drop_table(&table);
         drop(table);
         settle(&engine);

@@ -129,8 +129,8 @@ fn takes(engine: &Engine, table: &Arc<Table>, id: i32) -> bool {
 
 fn expect_victim(low: &mut Session, is_victim: bool, engine: &Engine, why: Why) {
     if is_victim {
-        assert_eq!(failed(low, |_| Ok(())).sqlstate(), "40001");
-        assert_eq!(failed(low, |_| Ok(())).sqlstate(), "25P02");
+        assert_eq!(failed(low, |_| Ok(())), Error::Taken);
+        assert_eq!(failed(low, |_| Ok(())), Error::InFailedTransaction);
         let taking = Taking { taker: Class::High, victim: Class::Low, why, count: 1 };
         assert_eq!(engine.lock_stats().takings, [taking]);
         assert_eq!(engine.stats().taken, 1);

@@ -102,7 +102,7 @@ impl Executor for Api {
                 }
             }
         };
-        Some(reply.unwrap_or_else(|error| Reply::Failed(error.sqlstate().to_owned())))
+        Some(reply.unwrap_or_else(|error| Reply::Failed(code(&error).to_owned())))
     }
 
     fn resume(&mut self, session: usize) -> Option<Reply> {
@@ -390,4 +390,18 @@ pub fn table_locks() {
 /// The anomalies: each stands where its level allows it, and nowhere else.
 pub fn anomalies() {
     check(GROUPS.len());
+}
+
+/// Code by which the scripts name an error: its SQLSTATE, as the same scripts run as SQL.
+fn code(error: &Error) -> &'static str {
+    match error {
+        Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken => "40001",
+        Error::Deadlock(_) => "40P01",
+        Error::LockNotAvailable(_) => "55P03",
+        Error::InFailedTransaction => "25P02",
+        Error::UniqueViolation { .. } => "23505",
+        Error::ReadOnly => "25006",
+        Error::NoSuchSavepoint => "3B001",
+        other => panic!("the scripts do not know of {other}"),
+    }
 }

@@ -69,7 +69,6 @@ pub fn a_lock_wait_times_out() {
     engine.expire_waits(now_ns + 11 * SECOND_NS);
     assert!(ticket.is_ready());
     let error = failed(&mut session, locks(&table, 0, RowLock::Share));
-    assert_eq!(error.sqlstate(), "55P03");
     let Error::LockNotAvailable(wanted) = error else { panic!("{error}") };
     assert_eq!((wanted.table, wanted.row.is_some(), wanted.mode), (Some(table.number()), true, "for share"));
     assert_eq!(engine.lock_stats().timeouts, 1);
@@ -88,7 +87,7 @@ pub fn statements_are_cancelled() {
     assert!(canceller.cancel());
     assert!(ticket.is_ready());
     let error = failed(&mut session, add(&table, 0, 1));
-    assert_eq!((error.sqlstate(), error), ("57014", Error::Cancelled));
+    assert_eq!(error, Error::Cancelled);
     session.rollback();
     // After the grant, before it has come back.
     session.begin(COMMITTED).unwrap();

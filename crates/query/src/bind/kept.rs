@@ -17,7 +17,7 @@ use types::SqlType;
 /// Gives every name and literal a place of its own, by which it is found later.
 struct Numbers(u64);
 
-/// See [`Numbers`].
+/// See `Numbers`.
 pub fn number(tree: &mut impl VisitMut) {
     let _ = tree.visit(&mut Numbers(0));
 }

@@ -92,7 +92,7 @@ impl Binder<'_> {
     }
 
     /// Where an expression begins. It is looked for level by level: an expression whose leftmost part has been bound begins at
-    /// [`Binder::start_from`].
+    /// `Binder::start_from`.
     pub fn start(&self, expr: &ast::Expr) -> Place {
         // Whoever looks next finds that the statement must end.
         let _ = pulse::walk(pulse::ITEM);

@@ -8,6 +8,7 @@
 
 use super::{Parked, Session};
 use engine::Wake;
+use statement::error::Cancellation;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -236,7 +237,11 @@ impl Session {
         if is_cancelled || is_late {
             self.end_nap();
             self.is_parked = false;
-            return Err(SqlError::cancelled(if is_cancelled { "user request" } else { "statement timeout" }));
+            return Err(SqlError::cancelled(if is_cancelled {
+                Cancellation::UserRequest
+            } else {
+                Cancellation::StatementTimeout
+            }));
         }
         self.env.naps.get().passed += 1;
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

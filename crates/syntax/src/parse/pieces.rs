@@ -198,6 +198,7 @@ pub(super) fn scanned(bytes: usize) {
 mod tests {
     use super::*;
     use crate::parse::{parse, texts};
+    use statement::error::Cancellation;
     use statement::error::SqlError;
     use statement::pulse::Watch;
     use std::sync::Arc;
@@ -233,7 +234,7 @@ mod tests {
     impl Watch for Stop {
         fn look(&self) -> SqlResult<()> {
             match self.0.fetch_sub(1, Relaxed) {
-                0 => Err(SqlError::cancelled("user request")),
+                0 => Err(SqlError::cancelled(Cancellation::UserRequest)),
                 _ => Ok(()),
             }
         }

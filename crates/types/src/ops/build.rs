@@ -1,7 +1,7 @@
 //! The one place where values of any length are made: it keeps the limit of 1 GB, and counts the work.
 //!
 //! **Invariant:** no value is longer than [`BYTES_MAX`], and none is begun that is known to become so. What makes texts, bytes or
-//! arrays of what it is given makes them by [`TextBuilder`], [`BytesBuilder`] and [`items`]; [`checked`] looks at every result once
+//! arrays of what it is given makes them by `TextBuilder`, `BytesBuilder` and `items`; [`checked`] looks at every result once
 //! more.
 
 use crate::datum::Datum;

@@ -148,7 +148,7 @@ const fn function_in(
     }
 }
 
-/// As [`function_in`], for lines that other modules of the crate add.
+/// As `function_in`, for lines that other modules of the crate add.
 pub const fn line_in(
     name: &'static str,
     arguments: &'static [Kind],

@@ -28,11 +28,15 @@ fn options(flags: &str) -> SqlResult<(Options, bool)> {
     Ok((options, global))
 }
 
+fn no_global(of: &str) -> SqlError {
+    refused(format!("{of} does not support the \"global\" option"))
+}
+
 /// Options of a function that has no use for `g`.
 fn options_without_global(flags: Option<&Datum>, of: &str) -> SqlResult<Options> {
     let (options, global) = options(flags.map_or(Ok(""), text)?)?;
     if global {
-        return Err(refused(format!("{of} does not support the \"global\" option")));
+        return Err(no_global(of));
     }
     Ok(options)
 }
@@ -95,8 +99,10 @@ fn groups(all: &[char], spans: &Match) -> SqlResult<Datum> {
 }
 
 fn regexp_match(args: &[Datum]) -> SqlResult<Datum> {
-    let options = options_without_global(args.get(2), "regexp_match()")
-        .map_err(|error| if error.message().contains("global") { error.hint(USE_MATCHES) } else { error })?;
+    let (options, global) = options(args.get(2).map_or(Ok(""), text)?)?;
+    if global {
+        return Err(no_global("regexp_match()").hint(USE_MATCHES));
+    }
     let (regex, all) = (Regex::new(text(&args[1])?, options)?, chars(&args[0])?);
     matches(&regex, &all, 0, false, false)?.first().map_or(Ok(Datum::Null), |found| groups(&all, found))
 }

@@ -146,7 +146,7 @@ static SAID: [Function; 7] = [
     function_in("version", &[], Kind::Text, |_, env| Ok(Datum::text(env.version()))),
 ];
 
-/// The line of [`SAID`] with this name.
+/// The line of `SAID` with this name.
 pub fn said(name: &str) -> Option<&'static Function> {
     SAID.iter().find(|line| line.name == name)
 }

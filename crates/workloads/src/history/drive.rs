@@ -14,6 +14,7 @@ use engine::{
 };
 use preempt::{Arrival, Delivery, Latch, Serve, Worker, no_preempt, os};
 use stage::Class;
+use statement::error::state_of;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
@@ -319,7 +320,7 @@ fn reason(error: &Error) -> &'static str {
         Error::Deadlock(_) => "deadlock",
         Error::LockNotAvailable(_) => "lock not available",
         Error::Cancelled => "cancelled",
-        other => other.sqlstate(),
+        other => state_of(other).0,
     }
 }
 

@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use engine::{Begin, Engine, Error, Isolation, Result, Session, SessionOptions, Txn};
 use preempt::os;
 use stage::Histogram;
+use statement::error::state_of;
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::time::Duration;
@@ -271,7 +272,7 @@ fn until_ended<R>(
                 Err(Error::MustWait) => (kind.waits, counted) = (kind.waits + 1, counted + 1),
                 Err(error) if error.is_retryable() => {
                     counted += 1;
-                    *kind.aborts.entry(error.sqlstate()).or_default() += 1;
+                    *kind.aborts.entry(state_of(error).0).or_default() += 1;
                 }
                 Err(_) => {}
             }
@@ -281,7 +282,7 @@ fn until_ended<R>(
         // The attempts whose commit was refused: the session has not told why, and the reasons share one SQLSTATE.
         let refused = u64::saturating_sub(attempts, counted + u64::from(is_over));
         if 0 < refused {
-            *kind.aborts.entry(Error::SerializationFailure.sqlstate()).or_default() += refused;
+            *kind.aborts.entry(state_of(&Error::SerializationFailure).0).or_default() += refused;
         }
         if is_over {
             return result;

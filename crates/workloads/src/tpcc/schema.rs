@@ -1,7 +1,7 @@
 //! The nine tables (clause 1.3), and three for what a purge removed.
 
 use super::columns::*;
-use engine::{Column, Engine, Error, IndexDef, Result, Table, TableDef, Type};
+use engine::{Column, Engine, Error, IndexDef, InvalidValue, Result, Table, TableDef, Type};
 use std::sync::Arc;
 
 /// The tables of one engine.
@@ -47,10 +47,7 @@ pub(crate) const BY_CUSTOMER: usize = 1;
 
 /// The row that an input names.
 pub(crate) fn existing<R>(row: Option<R>, table: &Table) -> Result<R> {
-    row.ok_or_else(|| Error::InvalidValue {
-        place: table.name().to_owned(),
-        why: "the input names a row that does not exist".to_owned(),
-    })
+    row.ok_or_else(|| Error::InvalidValue { place: table.name().to_owned(), why: InvalidValue::NoSuchRow })
 }
 
 const fn decimal(precision: u8, scale: i8) -> Type {
