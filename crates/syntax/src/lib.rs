@@ -2,11 +2,14 @@
 //!
 //! # Layers
 //!
-//! - words: `names`, `tags`, `fingerprint`, `normalised`
+//! - words: `lex`, `names`, `tags`, `fingerprint`, `normalised`
 //! - trees: `tree`, `parse`, `overriding`
 //! - positions: `place`
 
+pub mod ast;
 pub mod fingerprint;
+pub mod grammar;
+pub mod lex;
 pub mod names;
 mod normalised;
 pub mod overriding;

@@ -3,6 +3,7 @@
 //! What can be an ordinary test is one: see `tidy`.
 
 mod differential;
+mod grammar;
 mod isolation;
 mod plants;
 mod server;
@@ -19,6 +20,8 @@ enum Xtask {
     Plants,
     /// Run random queries on both paths and on PostgreSQL 15, and report every difference.
     Differential(differential::Differential),
+    /// Parse random texts here and on PostgreSQL 15, and report every difference.
+    Grammar(grammar::Grammar),
     /// Run PostgreSQL's isolation suite and check which of its specs are equal.
     Isolation(isolation::Isolation),
     /// Print figures of the source: sizes, layers, comments, names.
@@ -29,6 +32,7 @@ fn main() -> anyhow::Result<()> {
     match Xtask::parse() {
         Xtask::Plants => plants::run(),
         Xtask::Differential(options) => differential::run(&options),
+        Xtask::Grammar(options) => grammar::run(&options),
         Xtask::Isolation(options) => isolation::run(&options),
         Xtask::Tidy => {
             tidy::run();

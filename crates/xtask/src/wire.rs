@@ -111,6 +111,8 @@ pub struct Client {
     stream: Box<dyn Stream>,
     unread: Vec<u8>,
     at: usize,
+    /// Position of the last error, in characters from 1.
+    position: Option<usize>,
 }
 
 impl Client {
@@ -119,7 +121,7 @@ impl Client {
     /// # Errors
     /// When the server is not there or asks for a password.
     pub fn connect(address: &Address) -> anyhow::Result<Client> {
-        let mut client = Client { stream: address.open(ANSWER_MAX)?, unread: Vec::new(), at: 0 };
+        let mut client = Client { stream: address.open(ANSWER_MAX)?, unread: Vec::new(), at: 0, position: None };
         client.stream.write_all(&address.startup(&[]))?;
         match client.receive()? {
             Answer::Rows { .. } => Ok(client),
@@ -163,7 +165,10 @@ impl Client {
             match kind {
                 b'T' => columns = reader.columns()?,
                 b'D' => rows.push(reader.row()?),
-                b'E' => error = Some(reader.error()?),
+                b'E' => {
+                    self.position = reader.position()?;
+                    error = Some(reader.error()?);
+                }
                 b'R' => ensure!(reader.int4()? == 0, "the server asks for a password"),
                 b'Z' => break,
                 // Parameters, keys, notices, tags: nothing to compare.
@@ -177,6 +182,11 @@ impl Client {
             Some((state, message)) => Answer::Error { state, message },
             None => Answer::Rows { columns, rows },
         })
+    }
+
+    /// Position of the last answer's error, if it had one.
+    pub fn position(&self) -> Option<usize> {
+        self.position
     }
 
     fn bytes(&mut self, count: usize) -> anyhow::Result<Vec<u8>> {
@@ -219,6 +229,21 @@ impl<'a> Reader<'a> {
         let text = String::from_utf8(self.take(end)?.to_vec())?;
         self.take(1)?;
         Ok(text)
+    }
+
+    /// Position that an error's message has, which stays unread.
+    ///
+    /// # Errors
+    /// When the message is cut off.
+    pub fn position(&self) -> anyhow::Result<Option<usize>> {
+        let mut reader = Reader(self.0);
+        loop {
+            match reader.take(1)? {
+                [0] => return Ok(None),
+                [b'P'] => return Ok(Some(reader.text()?.parse()?)),
+                _ => drop(reader.text()?),
+            }
+        }
     }
 
     pub fn columns(&mut self) -> anyhow::Result<Vec<Column>> {

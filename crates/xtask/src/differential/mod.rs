@@ -16,6 +16,7 @@ mod lateral;
 mod operators;
 mod queries;
 mod rng;
+pub use rng::Rng;
 mod schema;
 mod shapes;
 mod shrink;

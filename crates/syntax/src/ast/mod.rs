@@ -1,0 +1,25 @@
+//! Trees of statements, in the shape of PostgreSQL's parse trees (`src/include/nodes/parsenodes.h`).
+//!
+//! **Invariant:** a tree says what its text says and no more: names are not looked up, types are not resolved. Every node knows
+//! where it stands. Two trees are equal if they say the same, wherever they stand.
+
+mod change;
+mod expr;
+mod names;
+mod query;
+
+pub use change::{
+    Arbiter, Assignment, Delete, Insert, InsertColumn, InsertSource, OnConflict, OnConflictAction, Overriding, Update,
+};
+pub use expr::{
+    Argument, CaseBranch, CastStyle, Constant, Expr, ExprKind, Frame, FrameBound, FrameExclusion, FrameUnit,
+    FunctionCall, Indirection, IsTest, LikeKind, OperatorName, Over, QuantifiedOf, Quantifier, SessionValue,
+    WindowSpec,
+};
+pub use names::{IntervalFields, Name, ObjectName, TypeName};
+pub use query::{
+    Alias, AliasColumn, CommonStatement, CommonTable, Distinct, FromItem, FunctionItem, GroupItem, JoinCondition,
+    JoinItem, JoinKind, Limit, LockStrength, LockWait, Locking, Materialized, NullsOrder, Query, QueryBody, RowCount,
+    Select, SelectInto, SelectItem, SetOperator, SortBy, SortOrder, TableFunctionColumn, TableItem, WindowDefinition,
+    With,
+};

@@ -1,0 +1,241 @@
+//! Grammar of PostgreSQL 15 (`src/backend/parser/gram.y`), by recursive descent.
+//!
+//! **Invariant:** a text is refused at the token at which PostgreSQL's LALR parser stops, with its words: at the first token
+//! that no statement could have there. So a function looks at the next token before it takes it, and never goes back.
+
+mod calls;
+mod change;
+mod expr;
+mod from;
+mod names;
+mod primary;
+mod query;
+mod types;
+
+use crate::ast::{Delete, Insert, Query, Update};
+use crate::lex::{Keyword, Lexeme, Lexer, Span, Token, value};
+use statement::error::{SqlError, SqlResult};
+use statement::{pulse, stack};
+use std::collections::VecDeque;
+
+/// Units of work of a rule.
+const RULE: usize = 16;
+/// Greatest height of a tree that any thread's stack has room for, to drop it too.
+const SMALL_TREE_MAX: usize = 400;
+
+/// Statement with a grammar here.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Statement {
+    Query(Box<Query>),
+    Insert(Box<Insert>),
+    Update(Box<Update>),
+    Delete(Box<Delete>),
+}
+
+/// Parser of one text.
+pub struct Parser<'t> {
+    text: &'t str,
+    lexer: Lexer<'t>,
+    /// Token that the scanner has read to tell what the one before it is.
+    read: Option<Token>,
+    /// Token that is looked at.
+    token: Token,
+    /// Tokens behind it that were looked at already.
+    ahead: VecDeque<Token>,
+    /// End of the token before.
+    last_end: u32,
+    /// Rules that are under way, one inside the other.
+    depth: usize,
+    /// Height of the highest of the trees that were made since it was set to 0.
+    height: usize,
+    /// True within the first argument of `substring`, where `SIMILAR` may stand without `TO`.
+    in_substring: bool,
+    /// Names that were cut.
+    notices: Vec<SqlError>,
+}
+
+impl<'t> Parser<'t> {
+    /// Parser at the begin of a text.
+    ///
+    /// # Errors
+    /// `57014`
+    pub fn new(text: &'t str) -> SqlResult<Parser<'t>> {
+        let mut lexer = Lexer::new(text);
+        let mut read = None;
+        let token = token(&mut lexer, &mut read)?;
+        Ok(Parser {
+            text,
+            lexer,
+            read,
+            token,
+            ahead: VecDeque::new(),
+            last_end: 0,
+            depth: 0,
+            height: 0,
+            in_substring: false,
+            notices: Vec::new(),
+        })
+    }
+
+    /// Statements of the text, with their places.
+    ///
+    /// # Errors
+    /// `42601` and others of the grammar, with their positions; `54001`; `57014`.
+    pub fn statements(&mut self) -> SqlResult<Vec<(Statement, Span)>> {
+        let mut statements = Vec::new();
+        loop {
+            while self.eat(Lexeme::Semicolon)? {}
+            if self.is(Lexeme::End) {
+                return Ok(statements);
+            }
+            let from = self.token.span;
+            let statement = self.statement()?;
+            statements.push((statement, self.since(from)));
+            if !self.is(Lexeme::Semicolon) && !self.is(Lexeme::End) {
+                return Err(self.unexpected());
+            }
+        }
+    }
+
+    fn statement(&mut self) -> SqlResult<Statement> {
+        let with = if self.is_word(Keyword::With) { Some(self.with()?) } else { None };
+        match self.token.lexeme {
+            Lexeme::Keyword(Keyword::Insert) => Ok(Statement::Insert(Box::new(self.insert(with)?))),
+            Lexeme::Keyword(Keyword::Update) => Ok(Statement::Update(Box::new(self.update(with)?))),
+            Lexeme::Keyword(Keyword::Delete) => Ok(Statement::Delete(Box::new(self.delete(with)?))),
+            _ => Ok(Statement::Query(Box::new(self.query_with(with)?))),
+        }
+    }
+
+    /// Takes the token that is looked at.
+    fn next(&mut self) -> SqlResult<Token> {
+        let next = match self.ahead.pop_front() {
+            Some(token) => token,
+            None => token(&mut self.lexer, &mut self.read)?,
+        };
+        let token = std::mem::replace(&mut self.token, next);
+        self.last_end = token.span.end;
+        Ok(token)
+    }
+
+    /// Kind of the token that stands `count` behind the one that is looked at.
+    fn ahead(&mut self, count: usize) -> SqlResult<Lexeme> {
+        while self.ahead.len() < count {
+            let token = token(&mut self.lexer, &mut self.read)?;
+            self.ahead.push_back(token);
+        }
+        Ok(self.ahead[count - 1].lexeme)
+    }
+
+    fn is(&self, lexeme: Lexeme) -> bool {
+        self.token.lexeme == lexeme
+    }
+
+    fn is_word(&self, word: Keyword) -> bool {
+        self.token.lexeme == Lexeme::Keyword(word)
+    }
+
+    /// Takes the token if it is this one.
+    fn eat(&mut self, lexeme: Lexeme) -> SqlResult<bool> {
+        let is_there = self.is(lexeme);
+        if is_there {
+            self.next()?;
+        }
+        Ok(is_there)
+    }
+
+    fn eat_word(&mut self, word: Keyword) -> SqlResult<bool> {
+        self.eat(Lexeme::Keyword(word))
+    }
+
+    /// Takes the token, which must be this one.
+    fn expect(&mut self, lexeme: Lexeme) -> SqlResult<Token> {
+        if self.is(lexeme) { self.next() } else { Err(self.unexpected()) }
+    }
+
+    fn expect_word(&mut self, word: Keyword) -> SqlResult<Token> {
+        self.expect(Lexeme::Keyword(word))
+    }
+
+    /// Takes these words, which must be there.
+    fn expect_words(&mut self, words: &[Keyword]) -> SqlResult<()> {
+        words.iter().try_for_each(|word| self.expect_word(*word).map(drop))
+    }
+
+    /// Syntax error at the token that is looked at.
+    fn unexpected(&self) -> SqlError {
+        match (self.token.lexeme, self.lexer.error()) {
+            (Lexeme::Broken, Some(error)) => error.clone(),
+            _ => value::near("syntax error", self.text, self.token),
+        }
+    }
+
+    /// Error with PostgreSQL's own words at the token that is looked at.
+    fn refused_here(&self, message: &str) -> SqlError {
+        value::near(message, self.text, self.token)
+    }
+
+    /// Place from a token to the one before that which is looked at.
+    fn since(&self, from: Span) -> Span {
+        Span { start: from.start, end: self.last_end.max(from.start) }
+    }
+
+    /// Follows a rule that contains itself. Its tree is one higher than the highest within.
+    ///
+    /// # Errors
+    /// `54001` if the stack has no room for the rule, or no stack for the tree; `57014`.
+    fn within<T>(&mut self, rule: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
+        pulse::tick(RULE)?;
+        stack::check()?;
+        self.depth += 1;
+        let highest = std::mem::take(&mut self.height);
+        let made = rule(self);
+        self.depth -= 1;
+        self.grow(1)?;
+        self.height = self.height.max(highest);
+        made
+    }
+
+    /// The tree that was made last becomes higher.
+    fn grow(&mut self, more: usize) -> SqlResult<()> {
+        self.height += more;
+        let most = if stack::is_large() { stack::TREE_MAX } else { SMALL_TREE_MAX };
+        if most < self.depth + self.height { Err(stack::exceeded()) } else { Ok(()) }
+    }
+}
+
+/// Next token, as the grammar wants it (`base_yylex`): some keywords depend on the one behind them.
+fn token(lexer: &mut Lexer<'_>, read: &mut Option<Token>) -> SqlResult<Token> {
+    let mut token = match read.take() {
+        Some(token) => token,
+        None => lexer.next_token()?,
+    };
+    let Lexeme::Keyword(word @ (Keyword::Not | Keyword::Nulls | Keyword::With)) = token.lexeme else {
+        return Ok(token);
+    };
+    let next = *read.insert(lexer.next_token()?);
+    let is_joined = match (word, next.lexeme) {
+        (Keyword::Not, Lexeme::Keyword(next)) => {
+            matches!(next, Keyword::Between | Keyword::In | Keyword::Like | Keyword::Ilike | Keyword::Similar)
+        }
+        (Keyword::Nulls, Lexeme::Keyword(next)) => matches!(next, Keyword::First | Keyword::Last),
+        (_, Lexeme::Keyword(next)) => matches!(next, Keyword::Time | Keyword::Ordinality),
+        _ => false,
+    };
+    if is_joined {
+        token.lexeme = Lexeme::Joined(word);
+    }
+    Ok(token)
+}
+
+/// Statements of a text.
+///
+/// # Errors
+/// Those of [`Parser::statements`].
+pub fn parse(text: &str) -> SqlResult<Vec<(Statement, Span)>> {
+    Parser::new(text)?.statements()
+}
+
+#[cfg(test)]
+mod tests;

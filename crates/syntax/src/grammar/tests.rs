@@ -1,0 +1,111 @@
+use super::*;
+use crate::ast::{Expr, ExprKind, QueryBody};
+
+/// Expression with parentheses around each operator's.
+fn shown(expr: &Expr) -> String {
+    match &expr.kind {
+        ExprKind::Column(name) => name.to_string(),
+        ExprKind::Infix { left, operator, right } => format!("({} {} {})", shown(left), operator.signs, shown(right)),
+        ExprKind::Prefix { operator, operand } => format!("({}{})", operator.signs, shown(operand)),
+        ExprKind::And(all) => format!("({})", all.iter().map(shown).collect::<Vec<_>>().join(" and ")),
+        ExprKind::Or(all) => format!("({})", all.iter().map(shown).collect::<Vec<_>>().join(" or ")),
+        ExprKind::Not(operand) => format!("(not {})", shown(operand)),
+        ExprKind::Is { value, test, is_not, at: _ } => {
+            format!("({} is {}{test:?})", shown(value), if *is_not { "not " } else { "" })
+        }
+        ExprKind::Between { value, low, high, .. } => {
+            format!("({} between {} and {})", shown(value), shown(low), shown(high))
+        }
+        ExprKind::InList { value, list, .. } => {
+            format!("({} in [{}])", shown(value), list.iter().map(shown).collect::<Vec<_>>().join(", "))
+        }
+        ExprKind::Like { value, pattern, .. } => format!("({} like {})", shown(value), shown(pattern)),
+        ExprKind::Cast { value, to, .. } => format!("({}::{})", shown(value), to.name),
+        ExprKind::Row { fields, .. } => format!("row({})", fields.iter().map(shown).collect::<Vec<_>>().join(", ")),
+        ExprKind::Subquery(_) => "query".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn column(text: &str) -> Expr {
+    let statements = parse(&format!("select {text}")).expect(text);
+    let [(Statement::Query(query), _)] = &statements[..] else { panic!("{text} is one query") };
+    let QueryBody::Select(select) = &query.body else { panic!("{text} is a SELECT") };
+    select.list[0].value.clone()
+}
+
+#[test]
+fn operators_bind_as_in_postgresql() {
+    for (text, wanted) in [
+        ("a + b * c - d", "((a + (b * c)) - d)"),
+        ("a ^ b ^ c", "((a ^ b) ^ c)"),
+        ("- a ^ b", "((-a) ^ b)"),
+        ("- a::int", "(-(a::pg_catalog.int4))"),
+        ("not a = b and c or d", "(((not (a = b)) and c) or d)"),
+        ("a and b and (c and d) and e", "(a and b and (c and d) and e)"),
+        ("(a or b) or c", "(a or b or c)"),
+        ("a = b is null", "((a = b) is Null)"),
+        ("a < b in (c)", "(a < (b in [c]))"),
+        ("a in (b) in (c)", "((a in [b]) in [c])"),
+        ("a in ((b, c), (d, e))", "(a in [row(b, c), row(d, e)])"),
+        ("a in ((b, c))", "(a in [row(b, c)])"),
+        ("a between b + c and d and e", "((a between (b + c) and d) and e)"),
+        ("a || b || c + d", "((a || b) || (c + d))"),
+        ("@ a + b", "(@(a + b))"),
+        ("a = not b", "(a = (not b))"),
+        ("a like b || c", "(a like (b || c))"),
+        ("((select 1)) + a", "(query + a)"),
+        ("((select 1) union select 2)", "query"),
+        ("(((a)))", "a"),
+        ("(a, b)", "row(a, b)"),
+    ] {
+        assert_eq!(shown(&column(text)), wanted, "{text}");
+    }
+}
+
+#[test]
+fn nodes_know_where_they_stand() {
+    let text = "select (a + b) * f(c, 'é', d)::int4";
+    let statements = parse(text).expect(text);
+    let [(Statement::Query(query), span)] = &statements[..] else { panic!("one query") };
+    assert_eq!(span.of(text), text);
+    let QueryBody::Select(select) = &query.body else { panic!("a SELECT") };
+    let ExprKind::Infix { left, operator, right } = &select.list[0].value.kind else { panic!("a product") };
+    assert_eq!((left.span.of(text), operator.span.of(text)), ("a + b", "*"));
+    assert_eq!(right.span.of(text), "f(c, 'é', d)::int4");
+    let ExprKind::Cast { value, to, .. } = &right.kind else { panic!("a cast") };
+    assert_eq!((value.span.of(text), to.span.of(text)), ("f(c, 'é', d)", "int4"));
+}
+
+#[test]
+fn statements_are_cut_at_semicolons() {
+    let text = "; select 1;; insert into t values (1) ; ";
+    let found: Vec<&str> = parse(text).expect(text).iter().map(|(_, span)| span.of(text)).collect();
+    assert_eq!(found, ["select 1", "insert into t values (1)"]);
+    assert_eq!(parse(" ; -- nothing").expect("no statement").len(), 0);
+}
+
+/// Goal: no depth ends the process; what is too deep is 54001. Method: each construct nested far beyond what any stack has room for.
+#[test]
+fn depths_are_bounded() {
+    for (open, inner, close) in [
+        ("(", "1", ")"),
+        ("- ", "1", ""),
+        ("not ", "true", ""),
+        ("f(", "1", ")"),
+        ("case when ", "true", " then 1 end"),
+        ("array[", "1", "]"),
+        ("(select ", "1", ")"),
+        ("a[", "1", "]"),
+        ("1 + ", "1", ""),
+    ] {
+        let count = 200_000;
+        let text = format!("select {}{inner}{}", open.repeat(count), close.repeat(count));
+        let parsed = stack::bounded(|| parse(&text).map(drop)).map(drop);
+        let error = parsed.expect_err("it is too deep");
+        assert_eq!(error.state(), statement::SqlState::STATEMENT_TOO_COMPLEX, "{open}");
+    }
+    // A row of conditions is no depth.
+    let text = format!("select 1 where a{}", " and b".repeat(100_000));
+    stack::bounded(|| parse(&text).map(drop)).expect("it is wide, not deep");
+}
