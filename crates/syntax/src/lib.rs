@@ -2,8 +2,9 @@
 //!
 //! # Layers
 //!
-//! - words: `lex`, `names`, `tags`, `fingerprint`, `normalised`
-//! - trees: `tree`, `parse`, `overriding`
+//! - words: `names`, `lex`, `tags`, `fingerprint`, `normalised`
+//! - grammar: `ast`, `grammar`
+//! - the parser before it: `tree`, `parse`, `overriding`
 //! - positions: `place`
 
 pub mod ast;

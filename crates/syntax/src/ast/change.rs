@@ -1,6 +1,6 @@
 //! Statements that change rows.
 
-use super::{Expr, FromItem, Indirection, Name, Query, SelectItem, SortBy, TableItem, With};
+use super::{Expr, FromItem, IndexKey, Indirection, Name, Query, SelectItem, TableItem, With};
 use crate::lex::Span;
 
 /// `INSERT`
@@ -67,11 +67,9 @@ pub enum Arbiter {
     /// Any.
     Any,
     /// Index over these keys, with this predicate.
-    Index(Vec<SortBy>, Option<Expr>),
+    Index(Vec<IndexKey>, Option<Expr>),
     /// `ON CONSTRAINT name`
     Constraint(Name),
-    /// Keys with a syntax that has no meaning here: the name of the feature.
-    Unsupported(&'static str, Span),
 }
 
 /// Action of an `ON CONFLICT`.

@@ -4,12 +4,29 @@
 //! where it stands. Two trees are equal if they say the same, wherever they stand.
 
 mod change;
+mod command;
+mod definition;
 mod expr;
 mod names;
 mod query;
+mod statement;
 
 pub use change::{
     Arbiter, Assignment, Delete, Insert, InsertColumn, InsertSource, OnConflict, OnConflictAction, Overriding, Update,
+};
+pub use command::{
+    CommandOption, ConstraintsCommand, CopyCommand, CopyOf, CopyPlace, DeclareCommand, DiscardTarget, ExecuteCommand,
+    ExplainCommand, FetchCommand, FetchDirection, LockCommand, MaintenanceCommand, MaintenanceKind, OptionValue,
+    PrepareCommand, SetCommand, SetTarget, SetValue, SettingName, TableLockMode, TransactionCommand, TransactionMode,
+    UnsupportedStatement, ZoneValue,
+};
+pub use definition::{
+    AlterAction, AlterActionKind, AlterTable, ColumnClause, ColumnClauseKind, ColumnDefinition, CommentCommand,
+    ConstraintTiming, CreateIndex, CreateSchema, CreateTable, CreateTableAs, CreateView, DropCommand, DropDatabase,
+    IndexKey, KeyOptions, LikeOption, MatchKind, ObjectKind, OwnerCommand, Persistence, Reference, ReferenceAction,
+    RenameCommand, RoleDefinition, RoleName, RoleOption, RoleSetting, SequenceDefinition, SequenceOption,
+    SequenceOptionKind, SetSchemaCommand, SettingChange, StorageParameter, TableConstraint, TableConstraintKind,
+    TableElement, TableSource, TruncateCommand,
 };
 pub use expr::{
     Argument, CaseBranch, CastStyle, Constant, Expr, ExprKind, Frame, FrameBound, FrameExclusion, FrameUnit,
@@ -23,3 +40,4 @@ pub use query::{
     Select, SelectInto, SelectItem, SetOperator, SortBy, SortOrder, TableFunctionColumn, TableItem, WindowDefinition,
     With,
 };
+pub use statement::Statement;

@@ -16,16 +16,21 @@ impl Parser<'_> {
     /// Call of a function, from its parenthesis on, or the literal of a type with modifiers: `numeric(5, 2) '1'`.
     pub(super) fn call_or_literal(&mut self, name: ObjectName, from: Span) -> SqlResult<Expr> {
         let call = self.arguments(name)?;
-        let is_plain = !call.is_star && !call.is_distinct && !call.is_variadic && call.order_by.is_empty();
-        if Self::is_text(self.token.lexeme)
-            && !call.arguments.is_empty()
-            && is_plain
-            && call.arguments.iter().all(|argument| argument.name.is_none())
-        {
-            let modifiers = call.arguments.into_iter().map(|argument| argument.value).collect();
-            return self.typed_literal(call.name, modifiers, from);
+        let may_be_type = !call.is_star && !call.is_distinct && !call.is_variadic && !call.arguments.is_empty();
+        if !may_be_type || !Self::is_text(self.token.lexeme) {
+            return self.behind_call(call, from);
         }
-        self.behind_call(call, from)
+        let named = call.arguments.iter().find(|argument| argument.name.is_some());
+        let wrong = match (named, call.order_by.first()) {
+            (Some(argument), _) => Some(("type modifier cannot have parameter name", argument.value.span)),
+            (None, Some(key)) => Some(("type modifier cannot have ORDER BY", key.value.span)),
+            (None, None) => None,
+        };
+        if let Some((message, at)) = wrong {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at.position(self.text)));
+        }
+        let modifiers = call.arguments.into_iter().map(|argument| argument.value).collect();
+        self.typed_literal(call.name, modifiers, from)
     }
 
     /// Call of a function, from its parenthesis on: `func_application`.
@@ -197,10 +202,7 @@ impl Parser<'_> {
 
     /// Tells if the word `BETWEEN`, which is looked at, names a column: no bound begins behind it.
     fn is_between_column(&mut self) -> SqlResult<bool> {
-        Ok(matches!(
-            self.ahead(1)?,
-            Lexeme::Keyword(Keyword::And | Keyword::Or | Keyword::Is | Keyword::Preceding | Keyword::Following)
-        ))
+        Ok(matches!(self.ahead(1)?, Lexeme::Keyword(Keyword::And | Keyword::Or | Keyword::Is)))
     }
 
     /// Refuses bounds that no row is between, at the one that is wrong.

@@ -3,7 +3,7 @@
 use super::Parser;
 use crate::ast::{
     Alias, Arbiter, Assignment, Delete, Expr, ExprKind, Insert, InsertColumn, InsertSource, OnConflict,
-    OnConflictAction, Overriding, SelectItem, SortBy, TableItem, Update, With,
+    OnConflictAction, Overriding, SelectItem, TableItem, Update, With,
 };
 use crate::lex::{Keyword, Lexeme};
 use statement::error::SqlResult;
@@ -22,7 +22,7 @@ impl Parser<'_> {
         };
         let table = TableItem { name, is_only: false, alias, is_sampled: false, span: self.since(table_from) };
         let mut columns = Vec::new();
-        if self.is(Lexeme::LeftParen) && !Self::begins_query(self.ahead(1)?) && self.ahead(1)? != Lexeme::LeftParen {
+        if self.is(Lexeme::LeftParen) && !self.begins_query(1)? && self.ahead(1)? != Lexeme::LeftParen {
             self.next()?;
             loop {
                 columns.push(self.target_column()?);
@@ -69,21 +69,9 @@ impl Parser<'_> {
         self.expect_word(Keyword::Conflict)?;
         let arbiter = match self.token.lexeme {
             Lexeme::LeftParen => {
-                self.next()?;
-                let mut keys = Vec::new();
-                let mut unsupported = None;
-                loop {
-                    keys.push(self.index_key(&mut unsupported)?);
-                    if !self.eat(Lexeme::Comma)? {
-                        break;
-                    }
-                }
-                self.expect(Lexeme::RightParen)?;
+                let keys = self.index_keys()?;
                 let predicate = if self.eat_word(Keyword::Where)? { Some(self.expr()?) } else { None };
-                match unsupported {
-                    Some((feature, span)) => Arbiter::Unsupported(feature, span),
-                    None => Arbiter::Index(keys, predicate),
-                }
+                Arbiter::Index(keys, predicate)
             }
             Lexeme::Keyword(Keyword::On) => {
                 self.expect_words(&[Keyword::On, Keyword::Constraint])?;
@@ -104,41 +92,6 @@ impl Parser<'_> {
             }
         };
         Ok(OnConflict { arbiter, action, span: self.since(from) })
-    }
-
-    /// Key of an index: `index_elem`.
-    fn index_key(&mut self, unsupported: &mut Option<(&'static str, crate::lex::Span)>) -> SqlResult<SortBy> {
-        let from = self.token.span;
-        let follows = self.ahead(1)?;
-        let is_call = (Self::is_function_name(self.token.lexeme) && follows == Lexeme::LeftParen)
-            || (Self::is_column_name(self.token.lexeme) && follows == Lexeme::Dot);
-        let value = match self.token.lexeme {
-            Lexeme::LeftParen => {
-                self.next()?;
-                let value = self.expr()?;
-                self.expect(Lexeme::RightParen)?;
-                unsupported.get_or_insert(("an expression in ON CONFLICT", from));
-                value
-            }
-            _ if is_call => {
-                unsupported.get_or_insert(("an expression in ON CONFLICT", from));
-                self.primary()?
-            }
-            _ => {
-                let name = self.column_name()?;
-                let span = name.span;
-                Expr { kind: ExprKind::Column(crate::ast::ObjectName { parts: vec![name] }), span }
-            }
-        };
-        let at = self.token.span;
-        if self.eat_word(Keyword::Collate)? {
-            self.object_name()?;
-            unsupported.get_or_insert(("COLLATE in ON CONFLICT", at));
-        }
-        if Self::is_column_name(self.token.lexeme) && !self.is_word(Keyword::Nulls) {
-            self.object_name()?;
-        }
-        Ok(SortBy { value, order: self.direction()?, nulls: self.nulls()? })
     }
 
     /// `WHERE`, if it stands there; a cursor's row may be meant.

@@ -149,6 +149,10 @@ impl Parser<'_> {
                 let operand = Box::new(self.expr_from(OPERATOR + 1, is_restricted)?);
                 Ok(expr(ExprKind::Prefix { operator, operand }, self.since(from)))
             }
+            Lexeme::Keyword(Keyword::Default) if !is_restricted => {
+                self.next()?;
+                Ok(expr(ExprKind::Default, from))
+            }
             _ => self.primary(),
         }
     }
@@ -212,10 +216,7 @@ impl Parser<'_> {
                     Lexeme::Keyword(Keyword::Time) => Infix::AtTimeZone,
                     _ => return Ok(None),
                 },
-                Keyword::Operator => match self.ahead(1)? {
-                    Lexeme::LeftParen => Infix::Qualified,
-                    _ => return Ok(None),
-                },
+                Keyword::Operator => Infix::Qualified,
                 _ => return Ok(None),
             },
             _ => return Ok(None),
@@ -366,7 +367,7 @@ impl Parser<'_> {
 
     /// Query or single expression in parentheses. A comma is refused where it stands.
     fn single_in_parens(&mut self) -> SqlResult<Parenthesised> {
-        if Self::begins_query(self.ahead(1)?) || self.ahead(1)? == Lexeme::LeftParen {
+        if self.begins_query(1)? || self.ahead(1)? == Lexeme::LeftParen {
             return self.parenthesised();
         }
         self.expect(Lexeme::LeftParen)?;

@@ -113,21 +113,8 @@ impl Parser<'_> {
     fn begins_function_item(&mut self) -> SqlResult<bool> {
         let opens = self.ahead(1)? == Lexeme::LeftParen;
         match self.token.lexeme {
-            Lexeme::Keyword(
-                Keyword::CurrentDate
-                | Keyword::CurrentTime
-                | Keyword::CurrentTimestamp
-                | Keyword::Localtime
-                | Keyword::Localtimestamp
-                | Keyword::CurrentRole
-                | Keyword::CurrentUser
-                | Keyword::SessionUser
-                | Keyword::User
-                | Keyword::CurrentCatalog
-                | Keyword::CurrentSchema
-                | Keyword::Cast
-                | Keyword::Collation,
-            ) => return Ok(true),
+            Lexeme::Keyword(Keyword::CurrentSchema | Keyword::Cast | Keyword::Collation) => return Ok(true),
+            Lexeme::Keyword(word) if Self::is_value_function(word) => return Ok(true),
             Lexeme::Keyword(word) if self.has_special_call(word) => return Ok(opens),
             // A word of the grammar's own names a function only behind a schema.
             lexeme if opens && !Self::is_function_name(lexeme) => return Ok(false),
@@ -145,7 +132,7 @@ impl Parser<'_> {
     /// Query or join in parentheses.
     fn item_in_parens(&mut self, is_lateral: bool, from: Span) -> SqlResult<FromItem> {
         let paren = self.token.span;
-        if is_lateral || Self::begins_query(self.ahead(1)?) {
+        if is_lateral || self.begins_query(1)? {
             let query = self.query_in_parens()?;
             return self.query_item(query, is_lateral, from, paren);
         }
@@ -157,7 +144,7 @@ impl Parser<'_> {
 
     /// What stands in parentheses that are looked at.
     fn enclosed(&mut self) -> SqlResult<Enclosed> {
-        if Self::begins_query(self.ahead(1)?) {
+        if self.begins_query(1)? {
             return Ok(Enclosed::Query(Box::new(self.query_in_parens()?)));
         }
         self.expect(Lexeme::LeftParen)?;
@@ -261,10 +248,15 @@ impl Parser<'_> {
                 while Self::is_column_name(lexeme) && self.eat(Lexeme::Dot)? {
                     parts.push(self.label()?);
                 }
+                // A word of the grammar's own names a function only behind a schema.
+                if parts.len() == 1 && !Self::is_function_name(lexeme) {
+                    return Err(self.unexpected());
+                }
                 let call = self.arguments(ObjectName { parts })?;
                 Ok(Expr { kind: ExprKind::Call(Box::new(call)), span: self.since(from) })
             }
-            Lexeme::Keyword(_) => self.primary(),
+            Lexeme::Keyword(Keyword::Cast) => self.primary(),
+            Lexeme::Keyword(word) if Self::is_value_function(word) => self.primary(),
             _ => Err(self.unexpected()),
         }
     }
@@ -310,18 +302,18 @@ impl Parser<'_> {
     pub(super) fn alias(&mut self, defines: bool) -> SqlResult<Option<Alias>> {
         let has_as = self.eat_word(Keyword::As)?;
         if has_as && defines && self.is(Lexeme::LeftParen) {
-            let columns = self.alias_columns(true)?;
+            let columns = self.alias_columns(true, true)?;
             return Ok(Some(Alias { name: None, columns }));
         }
         if !has_as && !Self::is_column_name(self.token.lexeme) {
             return Ok(None);
         }
         let name = Some(self.column_name()?);
-        let columns = if self.is(Lexeme::LeftParen) { self.alias_columns(defines)? } else { Vec::new() };
+        let columns = if self.is(Lexeme::LeftParen) { self.alias_columns(defines, false)? } else { Vec::new() };
         Ok(Some(Alias { name, columns }))
     }
 
-    fn alias_columns(&mut self, defines: bool) -> SqlResult<Vec<AliasColumn>> {
+    fn alias_columns(&mut self, defines: bool, must_define: bool) -> SqlResult<Vec<AliasColumn>> {
         self.expect(Lexeme::LeftParen)?;
         let mut columns = Vec::new();
         loop {
@@ -329,7 +321,7 @@ impl Parser<'_> {
             // The first column says if all are defined.
             let is_end = matches!(self.token.lexeme, Lexeme::Comma | Lexeme::RightParen);
             let is_defined = match columns.first() {
-                None => defines && !is_end,
+                None => must_define || (defines && !is_end),
                 Some(AliasColumn { kind, .. }) => kind.is_some(),
             };
             let kind = if is_defined { Some(self.type_name()?) } else { None };

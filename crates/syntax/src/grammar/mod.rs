@@ -3,16 +3,23 @@
 //! **Invariant:** a text is refused at the token at which PostgreSQL's LALR parser stops, with its words: at the first token
 //! that no statement could have there. So a function looks at the next token before it takes it, and never goes back.
 
+mod alter;
 mod calls;
 mod change;
+mod command;
 mod expr;
+mod foreign;
 mod from;
 mod names;
+mod object;
 mod primary;
 mod query;
+mod role;
+mod table;
 mod types;
+mod utility;
 
-use crate::ast::{Delete, Insert, Query, Update};
+use crate::ast::{MaintenanceCommand, MaintenanceKind, Statement};
 use crate::lex::{Keyword, Lexeme, Lexer, Span, Token, value};
 use statement::error::{SqlError, SqlResult};
 use statement::{pulse, stack};
@@ -22,16 +29,6 @@ use std::collections::VecDeque;
 const RULE: usize = 16;
 /// Greatest height of a tree that any thread's stack has room for, to drop it too.
 const SMALL_TREE_MAX: usize = 400;
-
-/// Statement with a grammar here.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Statement {
-    Query(Box<Query>),
-    Insert(Box<Insert>),
-    Update(Box<Update>),
-    Delete(Box<Delete>),
-}
 
 /// Parser of one text.
 pub struct Parser<'t> {
@@ -104,7 +101,61 @@ impl<'t> Parser<'t> {
             Lexeme::Keyword(Keyword::Insert) => Ok(Statement::Insert(Box::new(self.insert(with)?))),
             Lexeme::Keyword(Keyword::Update) => Ok(Statement::Update(Box::new(self.update(with)?))),
             Lexeme::Keyword(Keyword::Delete) => Ok(Statement::Delete(Box::new(self.delete(with)?))),
+            Lexeme::Keyword(word) if with.is_none() => self.command(word),
             _ => Ok(Statement::Query(Box::new(self.query_with(with)?))),
+        }
+    }
+
+    /// Statement that begins with this keyword and changes no rows.
+    fn command(&mut self, word: Keyword) -> SqlResult<Statement> {
+        if let Some(statement) = self.foreign()? {
+            return Ok(statement);
+        }
+        match word {
+            Keyword::Begin
+            | Keyword::Start
+            | Keyword::Commit
+            | Keyword::End
+            | Keyword::Rollback
+            | Keyword::Abort
+            | Keyword::Savepoint
+            | Keyword::Release => self.transaction(),
+            Keyword::Set => self.set(),
+            Keyword::Show | Keyword::Reset => {
+                self.next()?;
+                let name = self.shown_setting()?;
+                Ok(if word == Keyword::Show { Statement::Show(name) } else { Statement::Reset(name) })
+            }
+            Keyword::Discard => self.discard(),
+            Keyword::Prepare => self.prepare(),
+            Keyword::Execute => Ok(Statement::Execute(self.execute()?)),
+            Keyword::Deallocate => self.deallocate(),
+            Keyword::Declare => self.declare(),
+            Keyword::Fetch | Keyword::Move => self.fetch_rows(),
+            Keyword::Close => self.close(),
+            Keyword::Copy => self.copy(),
+            Keyword::Explain => self.explain(),
+            Keyword::Lock => self.lock(),
+            Keyword::Vacuum | Keyword::Analyze | Keyword::Analyse => self.vacuum(),
+            Keyword::Cluster => self.cluster(),
+            Keyword::Reindex => self.reindex(),
+            Keyword::Checkpoint => {
+                self.next()?;
+                let kind = MaintenanceKind::Checkpoint;
+                let (options, targets) = (Vec::new(), Vec::new());
+                Ok(Statement::Maintenance(MaintenanceCommand { kind, options, targets, index: None }))
+            }
+            Keyword::Create => self.create(),
+            Keyword::Alter => self.alter(),
+            Keyword::Drop => self.drop_objects(),
+            Keyword::Truncate => self.truncate(),
+            Keyword::Comment => self.comment(),
+            Keyword::Unlisten => {
+                self.next()?;
+                let name = if self.eat(Lexeme::Star)? { None } else { Some(self.column_name()?) };
+                Ok(Statement::Unlisten(name))
+            }
+            _ => Ok(Statement::Query(Box::new(self.query_with(None)?))),
         }
     }
 

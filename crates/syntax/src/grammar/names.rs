@@ -28,6 +28,24 @@ impl Parser<'_> {
         }
     }
 
+    /// Tells if a word calls a function of SQL without parentheses. CURRENT_SCHEMA does so too, but may name a function
+    /// or a type as well.
+    pub(super) fn is_value_function(word: Keyword) -> bool {
+        matches!(
+            word,
+            Keyword::CurrentDate
+                | Keyword::CurrentTime
+                | Keyword::CurrentTimestamp
+                | Keyword::Localtime
+                | Keyword::Localtimestamp
+                | Keyword::CurrentRole
+                | Keyword::CurrentUser
+                | Keyword::SessionUser
+                | Keyword::User
+                | Keyword::CurrentCatalog
+        )
+    }
+
     /// Tells if a token may be a label: `ColLabel`.
     pub(super) fn is_label(lexeme: Lexeme) -> bool {
         matches!(lexeme, Lexeme::Word | Lexeme::Quoted | Lexeme::UnicodeQuoted | Lexeme::Keyword(_))

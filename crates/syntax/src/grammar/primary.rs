@@ -103,7 +103,7 @@ impl Parser<'_> {
 
     /// What stands in parentheses, which are looked at: a query, an expression, or several.
     pub(super) fn parenthesised(&mut self) -> SqlResult<Parenthesised> {
-        if Self::begins_query(self.ahead(1)?) {
+        if self.begins_query(1)? {
             return Ok(Parenthesised::Query(Box::new(self.query_in_parens()?)));
         }
         self.expect(Lexeme::LeftParen)?;
@@ -322,7 +322,6 @@ impl Parser<'_> {
             Keyword::Null => self.word_alone(ExprKind::Constant(Constant::Null))?,
             Keyword::True => self.word_alone(ExprKind::Constant(Constant::Boolean(true)))?,
             Keyword::False => self.word_alone(ExprKind::Constant(Constant::Boolean(false)))?,
-            Keyword::Default => self.word_alone(ExprKind::Default)?,
             Keyword::CurrentDate => self.word_alone(ExprKind::Session(SessionValue::CurrentDate))?,
             Keyword::CurrentRole => self.word_alone(ExprKind::Session(SessionValue::CurrentRole))?,
             Keyword::CurrentUser => self.word_alone(ExprKind::Session(SessionValue::CurrentUser))?,

@@ -14,9 +14,14 @@ const UNION: u8 = 1;
 const INTERSECT: u8 = 2;
 
 impl Parser<'_> {
-    /// Tells if a token begins a query that has no parentheses around it.
-    pub(super) fn begins_query(lexeme: Lexeme) -> bool {
-        matches!(lexeme, Lexeme::Keyword(Keyword::Select | Keyword::Values | Keyword::With | Keyword::Table))
+    /// Tells if the token that stands so far on begins a query that has no parentheses around it.
+    pub(super) fn begins_query(&mut self, at: usize) -> SqlResult<bool> {
+        Ok(match self.ahead(at)? {
+            Lexeme::Keyword(Keyword::Select | Keyword::With | Keyword::Table) => true,
+            // It is a name, too.
+            Lexeme::Keyword(Keyword::Values) => self.ahead(at + 1)? == Lexeme::LeftParen,
+            _ => false,
+        })
     }
 
     /// Tells if what is looked at goes on a query in parentheses.
@@ -555,7 +560,9 @@ impl Parser<'_> {
     /// `WITH`, which is looked at.
     pub(super) fn with(&mut self) -> SqlResult<With> {
         let from = self.expect_word(Keyword::With)?.span;
-        let is_recursive = self.eat_word(Keyword::Recursive)?;
+        // `RECURSIVE` is a name, too.
+        let is_name = matches!(self.ahead(1)?, Lexeme::Keyword(Keyword::As) | Lexeme::LeftParen);
+        let is_recursive = !is_name && self.eat_word(Keyword::Recursive)?;
         let mut tables = vec![self.common_table()?];
         while self.eat(Lexeme::Comma)? {
             tables.push(self.common_table()?);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ast::{Expr, ExprKind, QueryBody};
+use crate::ast::{Expr, ExprKind, QueryBody, Statement};
 
 /// Expression with parentheses around each operator's.
 fn shown(expr: &Expr) -> String {

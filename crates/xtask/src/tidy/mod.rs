@@ -7,6 +7,7 @@ mod source;
 mod tests;
 
 use shape::Shape;
+pub(crate) use source::root;
 use std::collections::BTreeSet;
 
 /// Prints the figures of the repository that the command stands in.

@@ -37,7 +37,7 @@ impl Source {
 }
 
 /// Root of the repository: tests and commands run in a package's folder or in the root itself.
-pub(super) fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     let here = Path::new(".");
     let found = if here.join("crates").is_dir() { here } else { Path::new("../..") };
     found.canonicalize().expect("the workspace exists")

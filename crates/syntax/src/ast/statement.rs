@@ -1,0 +1,59 @@
+//! Statements.
+
+use super::{
+    AlterTable, CommentCommand, ConstraintsCommand, CopyCommand, CreateIndex, CreateSchema, CreateTable, CreateTableAs,
+    CreateView, DeclareCommand, Delete, DiscardTarget, DropCommand, DropDatabase, ExecuteCommand, ExplainCommand,
+    FetchCommand, Insert, LockCommand, MaintenanceCommand, Name, OwnerCommand, PrepareCommand, Query, RenameCommand,
+    RoleDefinition, RoleName, RoleSetting, SequenceDefinition, SetCommand, SetSchemaCommand, SettingName,
+    TransactionCommand, TruncateCommand, UnsupportedStatement, Update,
+};
+
+/// Statement.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Statement {
+    Query(Box<Query>),
+    Insert(Box<Insert>),
+    Update(Box<Update>),
+    Delete(Box<Delete>),
+    Transaction(TransactionCommand),
+    Set(SetCommand),
+    Reset(SettingName),
+    Show(SettingName),
+    Discard(DiscardTarget),
+    Constraints(ConstraintsCommand),
+    Prepare(Box<PrepareCommand>),
+    Execute(ExecuteCommand),
+    /// Of a prepared statement, or of all.
+    Deallocate(Option<Name>),
+    Declare(Box<DeclareCommand>),
+    Fetch(FetchCommand),
+    /// Of a cursor, or of all.
+    Close(Option<Name>),
+    Copy(Box<CopyCommand>),
+    Explain(Box<ExplainCommand>),
+    Lock(LockCommand),
+    CreateTable(Box<CreateTable>),
+    CreateTableAs(Box<CreateTableAs>),
+    CreateIndex(Box<CreateIndex>),
+    CreateView(Box<CreateView>),
+    CreateSequence(Box<SequenceDefinition>),
+    CreateSchema(CreateSchema),
+    CreateRole(RoleDefinition),
+    AlterTable(Box<AlterTable>),
+    AlterSequence(Box<SequenceDefinition>),
+    AlterRole(RoleDefinition),
+    RenameRole(RoleName, Name),
+    RoleSetting(Box<RoleSetting>),
+    Rename(RenameCommand),
+    SetSchema(SetSchemaCommand),
+    Owner(OwnerCommand),
+    Drop(DropCommand),
+    DropDatabase(DropDatabase),
+    Truncate(TruncateCommand),
+    Comment(CommentCommand),
+    Maintenance(MaintenanceCommand),
+    /// From a channel, or from all.
+    Unlisten(Option<Name>),
+    Unsupported(UnsupportedStatement),
+}
