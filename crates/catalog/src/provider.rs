@@ -1,4 +1,4 @@
-//! What the server knows and the database does not: its sessions, its statements, its clocks.
+//! Interface of the tables that the server fills: sessions, statements, clocks.
 //!
 //! **Invariant:** asked whenever such a table is read; it must not block.
 
@@ -6,7 +6,7 @@ use statement::outcome::Signal;
 use types::table::Lines;
 use types::table::ProvidedTable;
 
-/// See the module.
+/// Source of the rows of tables that the server fills.
 pub trait Provider: Send + Sync + std::fmt::Debug {
     /// The tables of the schema `overtake`, always the same in the same order.
     fn tables(&self) -> Vec<ProvidedTable>;

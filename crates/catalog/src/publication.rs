@@ -1,4 +1,4 @@
-//! A state of the catalog that becomes everybody's together with the rows of its transaction.
+//! Publication of a new catalog, together with the rows of its transaction.
 //!
 //! **Invariant:** nobody sees a definition whose transaction has not committed, and nobody who sees the rows of that
 //! transaction goes on with the definition before. The number of the new state is announced before the decision, and the state
@@ -12,7 +12,7 @@ use engine::{AtDecision, Replaced};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLockWriteGuard};
 
-/// See the module.
+/// New state of the catalog that becomes visible with the rows of its transaction.
 pub struct Publication<'c> {
     pub(super) catalog: &'c Catalog,
     pub(super) state: Arc<State>,

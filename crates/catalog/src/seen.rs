@@ -7,7 +7,7 @@ use settings::roles::Roles;
 use std::fmt;
 use std::sync::Arc;
 
-/// See the module.
+/// Catalog as one statement sees it, with the providers of its tables.
 #[derive(Clone)]
 pub struct Seen {
     /// What names stand for.

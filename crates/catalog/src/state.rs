@@ -22,7 +22,7 @@ pub struct Schema {
     pub owner: String,
 }
 
-/// See the module.
+/// All objects of a database at one moment.
 #[derive(Debug, Clone)]
 pub struct State {
     version: u64,

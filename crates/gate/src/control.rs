@@ -153,7 +153,7 @@ struct Rest {
     length: Duration,
 }
 
-/// See the module.
+/// Controller of the multiprogramming limit.
 #[derive(Clone, Debug)]
 pub struct Controller {
     settings: ControlSettings,

@@ -1,4 +1,4 @@
-//! The gate: who is inside, who waits, who goes in next.
+//! The gate: transactions inside, transactions that wait, and the order of admission.
 //!
 //! It holds transactions back, not connections: a transaction has a *slot* while it is active inside. One that waits for its
 //! client lends its slot after a time and comes back before all others of its class; one that waits for a lock keeps it. Slots
@@ -144,7 +144,7 @@ struct Class {
     demand: Moments,
 }
 
-/// See the module.
+/// Priority queues before a multiprogramming limit.
 #[derive(Debug)]
 pub struct Gate {
     settings: Settings,

@@ -53,7 +53,7 @@ pub struct Lane {
     pub hook: Arc<dyn BatchHook>,
 }
 
-/// See the module.
+/// Analytics path of sessions.
 pub struct SqlAnalytics(Arc<Inner>);
 
 struct Inner {

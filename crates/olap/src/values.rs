@@ -1,4 +1,4 @@
-//! How SQL's values stand in Arrow arrays, and the way there and back.
+//! Representation of SQL's values in Arrow arrays.
 //!
 //! **Invariant:** a [`Repr`] says both the array's type and which [`Datum`] its values are; what was written is read back the
 //! same, display scale and blanks included. It is what [`catalog::storage`] says of columns, and for what no column can have
@@ -23,7 +23,7 @@ use types::{Datum, Kind, SqlType};
 /// Digits of Arrow's decimals.
 pub(crate) const DIGITS_MAX: u8 = 38;
 
-/// See the module.
+/// Arrow representation of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Repr {
     /// Of a value that is always null.

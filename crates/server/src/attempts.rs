@@ -27,7 +27,7 @@ const WAIT_MAX: Duration = Duration::from_mins(1);
 /// Of more roles than this it is not remembered when they were answered.
 const ROLES_MAX: usize = 10_000;
 
-/// See the module.
+/// Failed logins by client address.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     addresses: Mutex<HashMap<Option<IpAddr>, Attempt>>,

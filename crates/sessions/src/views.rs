@@ -1,4 +1,4 @@
-//! The tables of the schema `overtake`, and `pg_stat_activity`: what the server knows, as rows.
+//! The tables of the schema `overtake`, and `pg_stat_activity`: the server's state as rows.
 //!
 //! **Invariant:** whoever reads gets copies; nobody who runs is held up.
 
@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use types::table::{Lines, ProvidedTable, count, ms};
 use types::{Datum, Kind};
 
-/// See the module.
+/// Provider of the server's own tables.
 pub struct Views {
     stats: Arc<Stats>,
     engine: Engine,

@@ -1,8 +1,8 @@
-//! Why there is nothing to show.
+//! Errors of `overtake top`.
 
 use thiserror::Error;
 
-/// See the module.
+/// Reason for which `overtake top` ends.
 #[derive(Debug, Error)]
 pub enum Error {
     /// Where to connect makes no sense: for whoever has typed it.

@@ -1,4 +1,4 @@
-//! Where to connect: what psql takes, and what it reads from the environment.
+//! Server to connect to: psql's options and the environment variables of libpq.
 //!
 //! Without either it is what `overtake serve` prints at its start: `postgres` on this machine, port 5432. (psql would take the
 //! name of the system's user, which a fresh Overtake does not know.)
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::ClientConfig;
 /// A connection is given up after this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// See the module.
+/// Address, user and password of the server to connect to.
 #[derive(Clone, Debug)]
 pub struct Target {
     config: Config,

@@ -1,4 +1,4 @@
-//! What all looks together have seen: the present, the past minutes, the model beside what was observed.
+//! State over all refreshes: present values, the past minutes, and the model beside the observations.
 //!
 //! **Invariant:** its memory is bounded; points of the past follow one another, though looks overlap.
 
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// Points of the past that are kept.
 const PAST_MAX: usize = 3_600;
 
-/// See the module.
+/// State over all refreshes.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     /// Whose gate it is.

@@ -47,7 +47,7 @@ pub enum IntervalStyle {
     Iso8601,
 }
 
-/// See the module.
+/// Settings for the text forms of values.
 #[derive(Clone, Debug)]
 pub struct Forms {
     /// `TimeZone`.

@@ -5,7 +5,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// See the module.
+/// Answer other than success.
 #[derive(Debug)]
 pub struct Refusal {
     status: StatusCode,

@@ -56,7 +56,7 @@ impl Lengths {
 /// Completions between two looks at whether to stop.
 const STRIDE: u64 = 10_000;
 
-/// See the module.
+/// Runner of simulations.
 pub(super) struct Lab<'a> {
     /// The set-ups that were asked for.
     pub(super) setups: Vec<Setup>,

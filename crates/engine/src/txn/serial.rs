@@ -160,7 +160,7 @@ pub(crate) struct Record {
     committed: u64,
     /// Place in the serial order, the greatest of a summary.
     place: u64,
-    /// See the module; [`NEVER`] without one.
+    /// Least `c(X)` of the transactions X with T -rw-> X; [`NEVER`] without one.
     out: u64,
     /// The clock when it was pushed, never below its place: records are in this order.
     pushed: u64,

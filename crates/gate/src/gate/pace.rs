@@ -1,4 +1,4 @@
-//! How fast those who wait go in.
+//! Rate at which waiting transactions are admitted.
 //!
 //! **Invariant:** only time in which somebody waited counts, so a pause of the load makes nobody slow; all of it counts, so one
 //! that holds everybody up makes the pace slower while it does.
@@ -10,7 +10,7 @@ const KEPT: f64 = 1.0 - 1.0 / 32.0;
 /// Fewer say nothing.
 const LEAST: u32 = 4;
 
-/// See the module.
+/// Rate of admission.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// Those who went in, the earlier the less they count, and the nanoseconds in which they did.

@@ -1,4 +1,4 @@
-//! Durations, counted: a histogram small enough to be copied while everybody waits for it.
+//! Histogram of durations, small enough to copy while the gate's lock is held.
 //!
 //! Each octave of microseconds has 16 parts, so quantiles are known to within 3 %. 44 kilobytes are nine of them, which take two
 //! microseconds to copy; what is exact to three digits takes two hundred times as long.
@@ -15,7 +15,7 @@ const OCTAVES: usize = 36;
 /// The first octave is all below a microsecond.
 const LENGTH: usize = (OCTAVES + 1) * PARTS;
 
-/// See the module.
+/// Histogram of durations.
 #[derive(Clone, PartialEq)]
 pub struct Times {
     counts: [u64; LENGTH],

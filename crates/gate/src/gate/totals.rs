@@ -1,4 +1,4 @@
-//! What has been done since the beginning, whatever the limit was: two looks at it say what was done between them.
+//! Totals since the start, at any limit. The difference of two readings says what was done between them.
 //!
 //! **Invariant:** nothing of it ever becomes less.
 
@@ -6,7 +6,7 @@ use super::Gate;
 use crate::time::Time;
 use std::time::Duration;
 
-/// See the module.
+/// Counts and times since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Seconds that have passed.

@@ -1,4 +1,4 @@
-//! How many rows a plan has, and how many values a column: from samples of the tables, taken when the run is planned.
+//! Estimates of the rows of a plan and the distinct values of a column, from samples taken when the run is planned.
 //!
 //! **Invariant:** an estimate is only ever wrong, never an error: it decides how fast a plan is, not what it means.
 
@@ -24,7 +24,7 @@ const SAMPLE_IDS: u64 = 512;
 const EQUAL_SHARE: f64 = 0.1;
 const OTHER_SHARE: f64 = 0.3;
 
-/// See the module.
+/// Estimator of rows and distinct values.
 pub(super) struct Estimator {
     snapshot: Arc<Snapshot>,
     /// By table and columns: conditions and values of the same ones are asked for again and again.

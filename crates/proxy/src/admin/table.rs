@@ -1,4 +1,4 @@
-//! A table as an answer.
+//! Answers of the admin console that are tables.
 //!
 //! **Invariant:** a line has what its columns name; what it does not have is NULL, as in the views.
 
@@ -9,7 +9,7 @@ use wire::reply::Column;
 use wire::reply::Format;
 use wire::reply::{Formats, Replies};
 
-/// See the module.
+/// Rows and columns of an answer.
 pub(super) struct Table {
     columns: Vec<(String, Kind)>,
     lines: Lines,

@@ -1,4 +1,4 @@
-//! Whether the server still lets a pool's user in, and with what: asked when somebody logs in.
+//! Check at login that the server still accepts a pool's user, and its credentials.
 //!
 //! **Invariant:** what was learned is believed for a few seconds ([`FRESH`]), and one asks at a time. Whoever the catalog would
 //! turn away is turned away by the server itself, in its own words. Where the defaults of the role or of the database are
@@ -31,7 +31,7 @@ const DEADLINE: usize = 5;
 /// What the server has said.
 type Words = Vec<Vec<Option<String>>>;
 
-/// See the module.
+/// Servers' acceptance of the users of pools.
 #[derive(Debug, Default)]
 pub(crate) struct Consent {
     /// Whoever has it asks.

@@ -1,4 +1,4 @@
-//! One database behind the front: whether transactions may begin there, and what has become of them.
+//! Database behind the proxy: its state, and if transactions may begin there.
 //!
 //! **Invariant:** once a pause has settled, no transaction is under way there, and none begins before it goes on. Who begins
 //! counts itself first and looks then; who pauses says so first and counts then: one of them sees the other.
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, O
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// See the module.
+/// State of a database behind the proxy.
 #[derive(Debug, Default)]
 pub(crate) struct Database {
     is_paused: AtomicBool,

@@ -1,4 +1,4 @@
-//! Whom a client that has proved who it is speaks to: servers, or the front itself.
+//! Destination of an authenticated client: servers, or the proxy's admin console.
 //!
 //! **Invariant:** the administration database needs no server, and no place at the door.
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use wire::Cancel;
 use wire::conn::Conn;
 
-/// See the module.
+/// Destination of an authenticated client.
 pub struct Opened(pub(crate) Whom);
 
 pub(crate) enum Whom {

@@ -1,4 +1,4 @@
-//! What is known of a transaction whose connection was lost before all was answered.
+//! Outcome of a transaction whose connection was lost before its answer was complete.
 //!
 //! **Invariant:** a client is told that its transaction was rolled back only if nothing was sent that could have committed it: a
 //! COMMIT, or any statement outside of a block that may write, which commits by itself. In doubt the outcome is not known: whoever tries again
@@ -78,7 +78,7 @@ impl Act {
     }
 }
 
-/// See the module.
+/// Known outcome of a transaction whose connection was lost.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// Whether what is sent next is inside a block, as far as is known.

@@ -1,4 +1,4 @@
-//! A transaction's turn: its place inside the door, its passage to its database, and what is written down of it.
+//! Turn of a transaction: its slot, its way to its database, and its record in the statistics.
 //!
 //! **Invariant:** whoever waits at the door, for a connection or for the end of a pause is not under way; a turn ends by being
 //! dropped, whatever becomes of its client, and is counted then. Counting takes a few additions and reads of the clock.
@@ -29,7 +29,7 @@ pub(crate) struct Wanted {
     pub(crate) arrived: Instant,
 }
 
-/// See the module.
+/// Turn of a transaction, from its admission to its end.
 pub(crate) struct Turn {
     slot: Option<Slot>,
     passage: Passage,

@@ -1,4 +1,4 @@
-//! Pools without a connection to spare: who waits for one, and for how long.
+//! Pools without a spare connection: the clients that wait for one, and their waiting times.
 //!
 //! A pool is full when all of its places are taken. A server may have no room for as many as that (53300): then the gate is told how
 //! many there are, and every while one more is let in to try again.
@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_millis(300);
 /// Without any connection that could come back, so long.
 const ALONE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// See the module.
+/// Pools without a spare connection.
 pub(crate) struct Full {
     begun: Instant,
     /// When somebody last got a connection: milliseconds from then.

@@ -63,7 +63,7 @@ pub(crate) struct Grip {
     is_lowered: bool,
 }
 
-/// See the module.
+/// Setting of the processor priority of server processes.
 #[derive(Debug)]
 pub(crate) struct Internal {
     is_on: bool,

@@ -1,4 +1,4 @@
-//! One server of those behind the front: what it has last said of itself, and who is there.
+//! Server behind the proxy: its last reported state, and its connections.
 //!
 //! **Invariant:** a node is what it has said last, and only until it does not answer any more. It has a door of its own: how many
 //! transactions one server takes says nothing of another.
@@ -46,7 +46,7 @@ impl Standing {
     }
 }
 
-/// See the module.
+/// Server behind the proxy.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// Its place in the list.

@@ -1,4 +1,4 @@
-//! All servers behind the front, and the choice among them.
+//! All servers behind the proxy, and the choice among them.
 //!
 //! A list of one is taken for what it is, without a question. Of several, each is asked what it is (`health`), and a transaction
 //! begins only where that suits its target.
@@ -37,7 +37,7 @@ impl Default for Watching {
     }
 }
 
-/// See the module.
+/// All servers behind the proxy.
 pub(crate) struct Nodes {
     pub(crate) servers: Arc<Servers>,
     all: Box<[Arc<Node>]>,

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 /// Where libpq looks for unix sockets unless it is told; a file of passwords calls that `localhost`.
 const SOCKET_DIRECTORIES: [&str; 3] = ["/tmp", "/var/run/postgresql", "/run/postgresql"];
 
-/// See the module.
+/// Sources of the password for the URL's user.
 pub(crate) struct Passwords {
     known: Option<String>,
     file: Option<PasswordFile>,

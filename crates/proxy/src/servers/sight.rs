@@ -1,4 +1,4 @@
-//! What is shown of one server connection.
+//! View of a server connection for the admin console.
 //!
 //! **Invariant:** whoever looks holds nobody up: the connection's owner writes three numbers when it comes and one when it goes.
 
@@ -8,7 +8,7 @@ use gate::Ticket;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// See the module.
+/// Description of a server connection.
 #[derive(Debug)]
 pub(crate) struct Sight {
     pub(crate) host: Host,

@@ -1,4 +1,4 @@
-//! Which of the servers a client's transactions go to: the setting `overtake.target`.
+//! Choice of server for a client's transactions: the setting `overtake.target`.
 //!
 //! **Invariant:** to a server it is a setting of two parts like any other, so it follows its client and its transactions wherever
 //! they go. What the front answers itself, without a server and between transactions only, are the commands that are one SET,
@@ -6,7 +6,7 @@
 
 use statement::{SqlError, SqlState};
 
-/// See the module. The names are those of libpq's `target_session_attrs`.
+/// Role of the server that transactions need. The names are those of libpq's `target_session_attrs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Target {
     /// The one that says that it is the primary.

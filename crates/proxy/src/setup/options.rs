@@ -1,4 +1,4 @@
-//! What a front is told when it is made.
+//! Options of a proxy.
 //!
 //! **Invariant:** the default is that of the settings' own defaults.
 
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Servers are not asked more often what they are.
 const PERIOD_MIN: Duration = Duration::from_millis(10);
 
-/// See the module.
+/// Options of a proxy.
 #[derive(Clone)]
 pub struct UpstreamOptions {
     /// Connections to the servers.

@@ -1,4 +1,4 @@
-//! Statements without a name that come again and again.
+//! Unnamed statements that repeat.
 //!
 //! A server parses and plans a statement without a name each time that it is sent. One that comes often enough is prepared under a
 //! name instead, once on each connection, where [`Repeated`] is turned on: it is a promise that result types do not change under
@@ -30,7 +30,7 @@ struct Place {
     found: Option<(Box<str>, Arc<Statement>)>,
 }
 
-/// See the module.
+/// Counts of unnamed statements that repeat.
 pub(crate) struct Repeated {
     is_on: AtomicBool,
     /// Who finds two texts with one hash keeps one of them from being prepared, and no more.

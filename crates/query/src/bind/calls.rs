@@ -13,7 +13,7 @@ pub(super) const WINDOWS: usize = 2 * PLACEHOLDERS;
 pub(super) const SETS: usize = 3 * PLACEHOLDERS;
 pub(super) const GROUPINGS: usize = 4 * PLACEHOLDERS;
 
-/// See the module.
+/// Aggregates, window functions and sets of a query.
 #[derive(Default)]
 pub(super) struct Calls {
     pub(super) aggregates: Vec<(Written, AggregateCall, SqlType)>,

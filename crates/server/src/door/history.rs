@@ -1,4 +1,4 @@
-//! What the gate did over time: a point for each second of the last hour, and one for each minute of the last day.
+//! History of the gate: a point for each second of the last hour, and for each minute of the last day.
 //!
 //! **Invariant:** its memory is bounded, whatever happens; points follow one another without gaps or overlaps.
 
@@ -37,7 +37,7 @@ pub struct Moment {
     pub response: Option<f64>,
 }
 
-/// See the module.
+/// History of the gate, by second and by minute.
 #[derive(Debug, Default)]
 pub(super) struct History {
     fine: VecDeque<Moment>,

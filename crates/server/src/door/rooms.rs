@@ -12,7 +12,7 @@ use stage::Class;
 use std::fmt;
 use std::sync::Arc;
 
-/// See the module.
+/// Connection that the gate grants together with a slot.
 pub struct Room {
     shared: Arc<Shared>,
     pub(super) pool: PoolId,

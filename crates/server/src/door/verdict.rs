@@ -1,4 +1,4 @@
-//! What a limit would do, in words: for those who want to know whether one is worth it.
+//! Prediction in words of what a limit would bring.
 //!
 //! **Invariant:** where the model does not apply, it says so and names no number.
 
@@ -16,7 +16,7 @@ const SOONER_MIN: f64 = 1.5;
 /// Where nothing is counted.
 const NO_GATE: &str = "There is no gate, so nothing was seen: overtake.mpl = observe changes nothing, and says here what a limit would do.";
 
-/// See the module.
+/// Predicted effect of a limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The lowest limit that costs almost nothing, if that can be said.

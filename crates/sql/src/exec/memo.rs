@@ -18,7 +18,7 @@ use types::datum::Datum;
 /// Rows in memory.
 pub(super) type Kept = Rc<Vec<Box<[Datum]>>>;
 
-/// See the module. Each by the number of what it is made of; there are few.
+/// Results kept during a run. Each has the number of the part of the plan that makes it; there are few.
 #[derive(Default)]
 pub(crate) struct Memo {
     rows: RefCell<Vec<(u64, Kept)>>,

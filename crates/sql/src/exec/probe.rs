@@ -1,4 +1,4 @@
-//! What the operators of a run do, counted for `EXPLAIN ANALYZE`.
+//! Counters of a run's operators, for `EXPLAIN ANALYZE`.
 //!
 //! **Invariant:** a run without a probe pays one comparison for each operator that it begins. Operators are known by their
 //! places in memory, so a probe belongs to one bound statement.
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// See the module.
+/// Counters of a run's operators.
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
     timing: bool,

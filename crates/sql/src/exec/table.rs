@@ -1,4 +1,4 @@
-//! A hash table of rows: what groups, joins, set operations and `IN` look their rows up in.
+//! Hash table of rows for groups, joins, set operations and `IN`.
 //!
 //! **Invariant:** rows are numbered from 0 in the order in which they were first put in. Two rows are one if their values
 //! compare as equal by their kinds, nulls being equal to nulls.
@@ -66,7 +66,7 @@ impl Hasher for Mixer {
     }
 }
 
-/// See the module.
+/// Hash table of rows.
 pub(super) struct RowTable {
     kinds: Vec<Kind>,
     /// Row after row.

@@ -1,4 +1,4 @@
-//! What a statement does, once its names and types are settled.
+//! Action of a statement after its names and types are resolved.
 
 use crate::ddl::role;
 use crate::session::cursors::{Declare, Fetch};
@@ -20,7 +20,7 @@ use syntax::parse::folded;
 use syntax::parse::maintenance::{self, Target};
 use types::Kind;
 
-/// See the module.
+/// Bound statement, ready to run.
 #[derive(Debug)]
 pub(crate) enum Action {
     Empty,

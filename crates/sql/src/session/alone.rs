@@ -1,4 +1,4 @@
-//! A query bound by itself: for programs that run queries of their own over the tables that sessions see.
+//! Queries without a session: for programs that query the tables that sessions see.
 //!
 //! **Invariant:** it only reads, has no parameters, and was bound with the settings that sessions of the database's owner begin
 //! with; the clock that it sees stands at its binding.
@@ -16,7 +16,7 @@ use types::SqlType;
 use types::ops::CallContext;
 use types::ops::context::clock_us;
 
-/// See the module.
+/// Query bound without a session.
 #[derive(Clone, Debug)]
 pub struct QueryAlone {
     plan: Plan,

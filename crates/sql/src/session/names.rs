@@ -16,7 +16,7 @@ use types::ops::context::clock_us;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names(Arc<Mutex<ByName>>);
 
-/// See the module.
+/// Prepared statements and portals of a session, by name.
 #[derive(Debug, Default)]
 pub(crate) struct ByName {
     pub(crate) statements: BTreeMap<String, Named>,

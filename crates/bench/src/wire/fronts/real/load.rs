@@ -1,4 +1,4 @@
-//! The load of a set-up: tables made wherever its transactions are to be done, then phases through whichever front.
+//! Load of a set-up: loaded tables, then phases through each front.
 
 use super::super::super::pgbench::{self, Protocol, Script};
 use super::super::super::postgres::Programs;
@@ -12,7 +12,7 @@ use workloads::tpcc::Scale;
 /// As many as the paper has.
 pub const CLIENTS: u32 = 100;
 
-/// See the module.
+/// Load of a set-up.
 pub struct Load<'a> {
     programs: &'a Programs,
     work: Work,

@@ -1,4 +1,4 @@
-//! Where a set-up's transactions are done, and how a limit is put before that.
+//! System that runs a set-up's transactions, and the limit before it.
 
 use super::super::super::client::Control;
 use super::super::super::postgres::free_port;
@@ -9,7 +9,7 @@ use anyhow::Context;
 use std::sync::Arc;
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
-/// See the module.
+/// System that runs the transactions.
 pub enum Place {
     /// A server with tables, and gates that share it.
     Upstream(Target),

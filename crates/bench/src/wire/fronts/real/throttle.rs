@@ -15,7 +15,7 @@ pub const READS_PER_S: u32 = 400;
 /// Of the server, the kernel's cache of its files included.
 const MEMORY_BYTES: u64 = 256 << 20;
 
-/// See the module.
+/// Control groups that limit a server's device and memory.
 pub struct Throttled(Vec<PathBuf>);
 
 impl Throttled {
