@@ -26,7 +26,7 @@ pub fn name(text: &str, token: Token) -> SqlResult<(Box<str>, Option<String>)> {
             let (literal, escape) = with_escape(text, token)?;
             let own = literal.span.of(text);
             let inner = doubled(&own[3..own.len() - 1], '"');
-            let name = unicode(&inner, escape, text, token)?;
+            let name = unescaped(&inner, escape, token.span.position(text) + 3)?;
             if name.is_empty() {
                 return Err(near("zero-length delimited identifier", text, token));
             }
@@ -69,7 +69,7 @@ pub fn string(text: &str, token: Token) -> SqlResult<String> {
         }
         Lexeme::UnicodeText => {
             let (literal, escape) = with_escape(text, token)?;
-            unicode(&plain(literal.span.of(text), 2)?, escape, text, token)
+            unescaped(&plain(literal.span.of(text), 2)?, escape, token.span.position(text) + 3)
         }
         Lexeme::Bits | Lexeme::Hex => plain(own, 1),
         _ => plain(own, 0),
@@ -235,10 +235,12 @@ fn not_utf8(bytes: &[u8], at: usize) -> SqlError {
     SqlError::new(NOT_IN_REPERTOIRE, format!("invalid byte sequence for encoding \"UTF8\": {shown}"))
 }
 
-/// Text of a `U&` literal or name with its escapes read.
-fn unicode(raw: &str, escape: char, text: &str, token: Token) -> SqlResult<String> {
-    // The first character stands behind `U&` and a quote.
-    let place = token.span.position(text) + 3;
+/// Text of a `U&` literal or name with its escapes read. `place` is the position of its first character, which stands
+/// behind `U&` and a quote.
+///
+/// # Errors
+/// `42601`, with its position; `57014`.
+pub(crate) fn unescaped(raw: &str, escape: char, place: usize) -> SqlResult<String> {
     let error = |at: usize, message: &str| SqlError::new(SqlState::SYNTAX_ERROR, message).at(place + at);
     pulse::tick(raw.len() * 8)?;
     let characters: Vec<char> = raw.chars().collect();

@@ -3,6 +3,7 @@
 use super::offset;
 use super::paths::SEARCH_PATH;
 use super::rewrite::{VALUES, closing, is_word, mark, mark_at, replace, sign, word};
+use crate::lex::value::unescaped;
 use sqlparser::ast;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -520,49 +521,6 @@ pub(super) fn nationals(_text: &str, tokens: &mut Vec<TokenWithSpan>) -> SqlResu
         }
     }
     Ok(())
-}
-
-/// The text of `U&'...'` or `U&"..."` with its escapes read. `place` is the position of the first character inside the quotes.
-fn unescaped(raw: &str, escape: char, place: usize) -> SqlResult<String> {
-    let error = |at: usize, message: &str| SqlError::new(SqlState::SYNTAX_ERROR, message).at(place + at);
-    let characters: Vec<char> = raw.chars().collect();
-    let mut result = String::with_capacity(raw.len());
-    let mut first_half: Option<u32> = None;
-    let mut at = 0;
-    while let Some(&next) = characters.get(at) {
-        let begin = at;
-        if next != escape || characters.get(at + 1) == Some(&escape) {
-            if first_half.is_some() {
-                return Err(error(begin, "invalid Unicode surrogate pair"));
-            }
-            result.push(next);
-            at += if next == escape { 2 } else { 1 };
-            continue;
-        }
-        let digits = if characters.get(at + 1) == Some(&'+') { at + 2..at + 8 } else { at + 1..at + 5 };
-        at = digits.end;
-        let digits = characters.get(digits).unwrap_or_default().iter().map(|digit| digit.to_digit(16));
-        let number = digits.reduce(|number, digit| Some(number? << 4 | digit?)).flatten().ok_or_else(|| {
-            error(begin, "invalid Unicode escape").hint("Unicode escapes must be \\XXXX or \\+XXXXXX.")
-        })?;
-        let code = match (first_half.take(), number) {
-            (None, 0xD800..=0xDBFF) => {
-                first_half = Some(number);
-                continue;
-            }
-            (Some(first), 0xDC00..=0xDFFF) => 0x1_0000 + ((first - 0xD800) << 10) + (number - 0xDC00),
-            (Some(_), _) | (None, 0xDC00..=0xDFFF) => return Err(error(begin, "invalid Unicode surrogate pair")),
-            (None, number) => number,
-        };
-        match char::from_u32(code) {
-            Some(character) if character != '\0' => result.push(character),
-            _ => return Err(error(begin, "invalid Unicode escape value")),
-        }
-    }
-    match first_half {
-        Some(_) => Err(error(characters.len(), "invalid Unicode surrogate pair")),
-        None => Ok(result),
-    }
 }
 
 /// The character of `UESCAPE`.
