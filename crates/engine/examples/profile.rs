@@ -1,4 +1,4 @@
-//! What the engine's calls cost, in nanoseconds of processor time: `cargo run --release -p engine --example profile`.
+//! Cost of the engine's calls, in nanoseconds of processor time: `cargo run --release -p engine --example profile`.
 //!
 //! The table is like TPC-C's stock: 100,000 rows of about 340 bytes, keyed by two integers.
 
@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// Runs `body` so often, 20 calls a transaction, and prints the nanoseconds of a call.
+/// Runs `body` `calls` times, 20 calls a transaction, and prints the nanoseconds of a call.
 fn measure(what: &str, engine: &Engine, calls: u64, mut body: impl FnMut(&engine::Txn<'_>, &mut Random)) {
     let mut random = Random(7);
     let started_ns = thread_cpu_ns();
@@ -131,7 +131,7 @@ fn main() {
     println!("{:?}", engine.stats());
 }
 
-/// One pass of the freezer over all tables. Returns how many rows it moved.
+/// Runs one pass of the freezer over all tables. Returns the number of rows moved.
 fn freeze_pass(engine: &Engine) -> u64 {
     let mut rows = 0;
     loop {

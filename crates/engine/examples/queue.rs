@@ -1,5 +1,5 @@
-//! A queue of jobs in a table: each worker takes the oldest job that nobody has, with SKIP LOCKED, and works on it while the
-//! row is locked. A worker that fails gives its job back by rolling back.
+//! A queue of jobs in a table: each worker takes the oldest free job, with SKIP LOCKED, and works on it while the row
+//! is locked. A worker that fails gives its job back by rolling back.
 //!
 //! `cargo run --release -p engine --example queue`
 
@@ -13,7 +13,7 @@ use std::thread;
 
 const JOBS: i64 = 1_000;
 
-/// Locks the oldest free job, does it and deletes it. None: there is none that nobody has.
+/// Locks the oldest free job, does it and deletes it. Returns none if no job is free.
 fn work(txn: &Txn<'_>, jobs: &Table, does_it: impl FnOnce(&str) -> Result<()>) -> Result<Option<i64>> {
     for job in txn.range(jobs, 0, &[], Direction::Forward)? {
         if let Some(job) = txn.lock_row(jobs, job.row_id(), RowLock::Update, Wait::SkipLocked)? {

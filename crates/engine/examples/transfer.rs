@@ -25,7 +25,7 @@ fn accounts(engine: &Engine) -> Result<()> {
     txn.commit().map(drop)
 }
 
-/// Moves money, unless the account that pays would owe some.
+/// Moves money, unless the paying account would be overdrawn.
 fn transfer(txn: &Txn<'_>, table: &Table, from: i32, to: i32, amount: i64) -> Result<()> {
     let find = |id: i32| Ok::<_, Error>(txn.get(table, 0, &[Value::Int32(id)])?.expect("it exists").row_id());
     // The closures get the newest version, whatever was read before.

@@ -18,7 +18,7 @@ static HEAP: Heap = Heap::HEAP;
 const ROWS: i64 = 400_000;
 const SPEED: usize = 1;
 
-/// What runs when the worker is interrupted: sets the speed of pump 7.
+/// Handler of the worker's interrupts: sets the speed of pump 7.
 struct Urgent {
     session: Latch<Option<Session>>,
     pumps: Arc<Table>,

@@ -1,5 +1,5 @@
-//! Counters: one line for each transaction slot, written by the slot's holder alone and summed on demand. Those of tables have
-//! some lines, which slots share.
+//! Counters: one line for each transaction slot, written by the slot's holder alone and summed on demand. A table's
+//! counters have a few lines, which slots share.
 
 use core::array::from_fn;
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -15,7 +15,7 @@ impl Count {
         self.0.store(self.0.load(Relaxed).wrapping_add(more), Relaxed);
     }
 
-    /// Replaces it.
+    /// Replaces the number.
     #[inline]
     pub(crate) fn set(&self, value: u64) {
         self.0.store(value, Relaxed);
@@ -26,7 +26,7 @@ impl Count {
     }
 }
 
-/// The counters of one slot.
+/// Counters of one slot.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Counters {
@@ -56,14 +56,14 @@ pub(crate) struct Counters {
     pub(crate) thawed: Count,
 }
 
-/// Lines of one table.
+/// Number of lines of one table.
 const LINES: usize = 8;
 
 /// Bytes of one table's versions.
 #[derive(Debug)]
 pub(crate) struct VersionBytes([Line; LINES]);
 
-/// What some slots have added and taken away.
+/// Bytes that the slots of this line have added and taken away.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Line {
@@ -76,19 +76,19 @@ impl VersionBytes {
         VersionBytes(from_fn(|_| Line::default()))
     }
 
-    /// The slot's holder has made a version.
+    /// Counts a version that the slot's holder has made.
     #[inline]
     pub(crate) fn made(&self, slot: usize, bytes: usize) {
         self.0[slot % LINES].all.fetch_add(bytes as i64, Relaxed);
     }
 
-    /// Versions have died.
+    /// Counts versions that have died.
     #[inline]
     pub(crate) fn died(&self, slot: usize, bytes: usize) {
         self.0[slot % LINES].dead.fetch_add(bytes as i64, Relaxed);
     }
 
-    /// Dead versions were freed.
+    /// Counts dead versions that were freed.
     #[inline]
     pub(crate) fn freed(&self, slot: usize, bytes: usize) {
         let line = &self.0[slot % LINES];
@@ -100,18 +100,18 @@ impl VersionBytes {
         self.0.iter().map(|line| of(line).load(Relaxed)).sum::<i64>().max(0) as u64
     }
 
-    /// Bytes of all versions.
+    /// Returns the bytes of all versions.
     pub(crate) fn all(&self) -> u64 {
         self.sum(|line| &line.all)
     }
 
-    /// Bytes of dead ones.
+    /// Returns the bytes of dead versions.
     pub(crate) fn dead(&self) -> u64 {
         self.sum(|line| &line.dead)
     }
 }
 
-/// Sums up bytes of versions of which many follow that are of the same table.
+/// Sums up bytes of versions, where consecutive ones are often of one table.
 pub(crate) struct BytesByTable<F: FnMut(u32, usize)> {
     table: u32,
     bytes: usize,
@@ -119,7 +119,7 @@ pub(crate) struct BytesByTable<F: FnMut(u32, usize)> {
 }
 
 impl<F: FnMut(u32, usize)> BytesByTable<F> {
-    /// `tell` gets a table's number and bytes, perhaps several times.
+    /// Creates a sum; `tell` gets a table's number and bytes, perhaps several times.
     pub(crate) fn new(tell: F) -> BytesByTable<F> {
         BytesByTable { table: 0, bytes: 0, tell }
     }
@@ -133,7 +133,7 @@ impl<F: FnMut(u32, usize)> BytesByTable<F> {
         self.bytes += bytes;
     }
 
-    /// Tells what was not told yet.
+    /// Reports the bytes that were not reported yet.
     #[inline]
     pub(crate) fn flush(&mut self) {
         if self.bytes != 0 {

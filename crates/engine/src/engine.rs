@@ -1,4 +1,4 @@
-//! The engine: its tables, and where transactions and snapshots begin.
+//! The engine: its tables, and the start of transactions and snapshots.
 //!
 //! **Invariant:** everything that a transaction needs on its way is found without a latch.
 
@@ -33,24 +33,26 @@ use std::sync::{Arc, Weak};
 const SLOTS: usize = if cfg!(feature = "shuttle") { 8 } else { SLOTS_MAX };
 const READERS: usize = if cfg!(feature = "shuttle") { 2 } else { READERS_MAX };
 
-/// What an engine is made with.
+/// Configuration of an engine.
 #[derive(Clone)]
 pub struct EngineConfig {
-    /// Takes the redo records of commits.
+    /// Log that takes the redo records of commits.
     pub log: Arc<dyn Log>,
-    /// How often [`Engine::run`] repeats a transaction after a retryable error.
+    /// Number of times that [`Engine::run`] repeats a transaction after a retryable error.
     pub retries_max: u32,
-    /// The most entries that are kept of committed SERIALIZABLE transactions, for those that overlap them: what they read
-    /// and wrote, about 16 bytes each. Past it the oldest are summed up by tables, and more commits may be refused.
+    /// Largest number of entries that are kept of committed SERIALIZABLE transactions, for those that overlap them:
+    /// their reads and writes, about 16 bytes each. Past it the oldest are summed up by tables, and more commits may be
+    /// refused.
     pub serial_entries_max: usize,
-    /// Who gives way on a row, and other settings of locks; see [`Engine::set_lock_config`].
+    /// Settings of locks, such as which transaction gives way on a row; see [`Engine::set_lock_config`].
     pub lock: LockConfig,
-    /// How much it may hold.
+    /// Limits of the engine.
     pub limits: Limits,
 }
 
 impl EngineConfig {
-    /// An engine that keeps nothing beyond the process, and repeats a transaction up to 16 times.
+    /// Returns the configuration of an engine that keeps nothing beyond the process, and repeats a transaction up to 16
+    /// times.
     pub fn in_memory() -> EngineConfig {
         EngineConfig {
             log: Arc::new(AlwaysReached),
@@ -62,7 +64,7 @@ impl EngineConfig {
     }
 }
 
-/// What the engine holds and has done since it was made.
+/// Statistics of an engine since it was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Hot versions in memory, dead ones included.
@@ -71,7 +73,7 @@ pub struct Stats {
     pub versions_dead: u64,
     /// Bytes of all hot versions.
     pub version_bytes: u64,
-    /// Dead versions that went although a snapshot older than them was live.
+    /// Dead versions that were freed although a snapshot older than them was live.
     pub versions_pruned: u64,
     /// Rows that committed transactions have inserted, or bulk loads, and none has deleted.
     pub rows: u64,
@@ -79,13 +81,13 @@ pub struct Stats {
     pub row_ids_free: u64,
     /// Bytes of the row maps.
     pub row_map_bytes: u64,
-    /// Frozen blocks in memory, replaced ones included that somebody still reads.
+    /// Frozen blocks in memory, including replaced ones that still have readers.
     pub blocks: u64,
-    /// Their bytes.
+    /// Bytes of the blocks.
     pub block_bytes: u64,
     /// Blocks, or parts of them, that scans read.
     pub blocks_scanned: u64,
-    /// Those that the conditions of a scan ruled out.
+    /// Blocks, or parts of them, that the conditions of a scan ruled out.
     pub blocks_skipped: u64,
     /// Rows that the freezer moved into blocks.
     pub frozen: u64,
@@ -101,7 +103,7 @@ pub struct Stats {
     pub conflicts: u64,
     /// SERIALIZABLE transactions refused because they would have completed a dangerous structure.
     pub serialization_failures: u64,
-    /// Those of them that were refused for the sake of a declared READ ONLY transaction that was open.
+    /// Refused SERIALIZABLE transactions whose refusal protects a declared READ ONLY transaction that was open.
     pub refused_by_readers: u64,
     /// Entries kept of committed SERIALIZABLE transactions.
     pub serial_entries: u64,
@@ -124,13 +126,13 @@ pub struct Engine {
 }
 
 pub(crate) struct Inner {
-    /// For a transaction that makes a snapshot, which shares the engine.
+    /// Reference for a transaction that makes a snapshot, which shares the engine.
     pub(crate) itself: Weak<Inner>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) config: EngineConfig,
     pub(crate) tables: Tables,
     pub(crate) drops: Drops,
-    /// What each slot's next transaction takes over from the last.
+    /// State that each slot's next transaction takes over from the last.
     pub(crate) scratch: Box<[Parcel<Scratch>]>,
     pub(crate) counters: Box<[Counters]>,
     pub(crate) serial: Serial,
@@ -141,11 +143,11 @@ pub(crate) struct Inner {
     pub(crate) orphans: Orphans,
     pub(crate) limits: LimitState,
     pub(crate) blocks: Arc<Totals>,
-    /// See [`Engine::take_chain_max`].
+    /// Longest version chain since the last call of [`Engine::take_chain_max`].
     pub(crate) passed_max: AtomicU64,
-    /// Taken by whoever freezes.
+    /// State of the freezer, taken by the thread that freezes.
     pub(crate) freezer: Parcel<Freezer>,
-    /// When the housekeeping walks through all tables again, by [`preempt::os::now_ns`].
+    /// Time at which the housekeeping walks through all tables again, by [`preempt::os::now_ns`].
     pub(crate) walk_due_ns: AtomicU64,
 }
 
@@ -165,14 +167,14 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// The table with this id, which the caller's write set or queue of the dead names.
+    /// Returns the table with this id, which the caller's write set or queue of dead versions names.
     #[inline]
     pub(crate) fn table<'a>(&'a self, id: u32, pin: &'a Pin) -> &'a Table {
         self.tables.get(id, pin).expect("a table stays as long as a slot names it")
     }
 
     /// # Panics
-    /// When `table` belongs to another engine.
+    /// If `table` belongs to another engine.
     #[inline]
     pub(crate) fn assert_own(&self, table: &Table) {
         assert!(self.tables.is_own(table), "table {} of another engine, or dropped", table.name());
@@ -180,7 +182,7 @@ impl Inner {
 }
 
 impl Engine {
-    /// An engine without tables.
+    /// Creates an engine without tables.
     pub fn new(config: EngineConfig) -> Engine {
         let serial = Serial::new(config.serial_entries_max);
         let registry = Registry::new(config.limits.transactions.clamp(1, SLOTS), READERS);
@@ -213,27 +215,28 @@ impl Engine {
     /// Creates a table.
     ///
     /// # Errors
-    /// [`Error::InvalidDefinition`] when the name is taken or the definition makes no sense, [`Error::Limit`] after 2³²
+    /// [`Error::InvalidDefinition`] if the name is taken or the definition makes no sense, [`Error::Limit`] after 2³²
     /// tables.
     pub fn create_table(&self, def: TableDef) -> Result<Arc<Table>> {
         self.inner.tables.create(def)
     }
 
-    /// Drops a table: it is not among the tables any more, and its name is free. If it is not among them, nothing happens.
+    /// Drops a table: it is not among the tables any more, and its name is free. If it is not among them, nothing
+    /// happens.
     ///
-    /// Whoever has the table, or a snapshot's scan of it, goes on using it as before; what they write to it is their
-    /// business, unless a commit has taken its rows away ([`crate::AtDecision::replaced`]). When nobody has it any more, and the transactions that were open then are over, the housekeeping frees all
-    /// that it held.
+    /// Users of the table, or of a snapshot's scan of it, go on as before; their writes to it are their own business,
+    /// unless a commit has taken its rows away ([`crate::AtDecision::replaced`]). When it has no user any more, and the
+    /// transactions that were open then are over, the housekeeping frees all that it held.
     pub fn drop_table(&self, table: &Arc<Table>) {
         self.inner.tables.drop_one(table);
     }
 
-    /// The table called `name`.
+    /// Returns the table called `name`.
     pub fn table(&self, name: &str) -> Option<Arc<Table>> {
         self.inner.tables.live().iter().find(|table| table.name() == name).cloned()
     }
 
-    /// All tables, oldest first.
+    /// Returns the tables, oldest first.
     pub fn tables(&self) -> Vec<Arc<Table>> {
         self.inner.tables.live().to_vec()
     }
@@ -241,7 +244,7 @@ impl Engine {
     /// Begins a transaction that reads what is committed now.
     ///
     /// # Panics
-    /// When as many are open as [`Limits::transactions`] allows; see [`Engine::try_begin`].
+    /// If as many are open as [`Limits::transactions`] allows; see [`Engine::try_begin`].
     #[inline]
     pub fn begin(&self, begin: Begin) -> Txn<'_> {
         self.try_begin(begin).expect("no more transactions are open than may be")
@@ -250,7 +253,7 @@ impl Engine {
     /// Begins a transaction that reads what is committed now.
     ///
     /// # Errors
-    /// [`Error::Limit`] when too many are open.
+    /// [`Error::Limit`] if too many are open.
     #[inline]
     pub fn try_begin(&self, begin: Begin) -> Result<Txn<'_>> {
         let txn = self.try_begin_whole(begin)?;
@@ -258,7 +261,8 @@ impl Engine {
         Ok(txn)
     }
 
-    /// The same for a transaction that runs from its beginning to its end without waiting for anybody.
+    /// Begins a transaction as [`Engine::try_begin`] does, for one that runs from its beginning to its end without
+    /// waiting for another.
     #[inline]
     fn try_begin_whole(&self, begin: Begin) -> Result<Txn<'_>> {
         // An urgent context is never paused: only a transaction of a worker's base context is known by its worker.
@@ -266,9 +270,9 @@ impl Engine {
         Ok(Txn::new(&self.inner, self.inner.hold(begin, worker)?, begin))
     }
 
-    /// Runs `body` as a transaction and commits it; begins again, a bounded number of times, when it or the commit meets
-    /// a retryable error. Any other error rolls back; [`Error::RolledBack`] is for bodies that want just that. The second
-    /// value says how often it began again.
+    /// Runs `body` as a transaction and commits it; begins again, a bounded number of times, when it or the commit
+    /// meets a retryable error. Any other error rolls back; [`Error::RolledBack`] is for bodies that want only the
+    /// rollback. The second value is the number of times that it began again.
     pub fn run<R>(&self, begin: Begin, mut body: impl FnMut(&Txn<'_>) -> Result<R>) -> (Result<R>, u32) {
         let mut retries = 0;
         loop {
@@ -293,7 +297,7 @@ impl Engine {
     /// Registers a snapshot of what is committed now.
     ///
     /// # Panics
-    /// When 1,024 snapshots are registered; see [`Engine::try_snapshot`].
+    /// If 1,024 snapshots are registered; see [`Engine::try_snapshot`].
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.try_snapshot().expect("at most 1,024 snapshots are registered")
     }
@@ -301,12 +305,12 @@ impl Engine {
     /// Registers a snapshot of what is committed now.
     ///
     /// # Errors
-    /// [`Error::Limit`] when too many are registered.
+    /// [`Error::Limit`] if too many are registered.
     pub fn try_snapshot(&self) -> Result<Arc<Snapshot>> {
         Snapshot::new(&self.inner).map(Arc::new).ok_or(Error::Limit(Limit::Snapshots))
     }
 
-    /// The figures now. Those of transactions that run may be missing.
+    /// Returns the figures now. Those of transactions that run may be missing.
     pub fn stats(&self) -> Stats {
         let blocks = &self.inner.blocks;
         let mut stats = Stats {
@@ -319,6 +323,8 @@ impl Engine {
             retries: self.inner.locks.tally.retries.load(Ordering::Relaxed),
             ..Stats::default()
         };
+        // The slots are read without their holders: a version may be made on one slot and freed on another meanwhile,
+        // so each difference alone may be below zero, and only the wrapped sums count.
         for slot in &self.inner.counters[..self.inner.registry.slots_used()] {
             stats.versions =
                 stats.versions.wrapping_add(slot.versions_made.get()).wrapping_sub(slot.versions_freed.get());
@@ -351,7 +357,7 @@ impl Engine {
         stats
     }
 
-    /// The log of this engine.
+    /// Returns the log of this engine.
     pub fn log(&self) -> &dyn Log {
         &*self.inner.config.log
     }

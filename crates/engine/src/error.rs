@@ -1,12 +1,12 @@
-//! What can go wrong, one variant for each *reaction* of the caller.
+//! Errors, one variant for each *reaction* of the caller.
 //!
-//! Invariant: a transaction that got a retryable error has no effect that anybody else can see, and the same transaction
+//! **Invariant:** a transaction that got a retryable error has no effect that others can see, and the same transaction
 //! run again from its start may succeed. Nothing here mentions SQL.
 
 use crate::locks::{Waited, Wanted};
 use std::sync::Arc;
 
-/// The engine's result.
+/// Result of a call of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Reason of [`Error::InvalidValue`].
@@ -24,7 +24,7 @@ pub enum InvalidValue {
     /// Row that is too wide to be changed.
     #[error("row too wide")]
     RowTooWide,
-    /// Another number of values than the row or the key has.
+    /// Wrong number of values for the row or the key.
     #[error("wrong number of values")]
     WrongCount,
     /// Column that the table does not have.
@@ -44,7 +44,7 @@ pub enum InvalidDefinition {
     /// Table without a name.
     #[error("a table needs a name")]
     NoName,
-    /// More columns than this.
+    /// Number of columns above this limit.
     #[error("a table has at most {0} columns")]
     ManyColumns(usize),
     /// Column at this position without a name.
@@ -63,7 +63,7 @@ pub enum InvalidDefinition {
         /// Digits behind the point.
         scale: i8,
     },
-    /// More indexes than this.
+    /// Number of indexes above this limit.
     #[error("a table has at most {0} indexes")]
     ManyIndexes(usize),
     /// Index at this position without a name.
@@ -122,15 +122,15 @@ pub enum Limit {
     Tables,
 }
 
-/// Why a call did not do what it was asked.
+/// Reason why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Another transaction changed the row, or is changing it now. Run the transaction again.
+    /// Write conflict: another transaction changed the row, or is changing it now. Run the transaction again.
     #[error("could not serialize access due to a concurrent change of {table}")]
     WriteConflict {
-        /// The table of the row.
+        /// Table of the row.
         table: String,
-        /// True if a write met a row that is there no more.
+        /// True if a write met a row that is deleted.
         is_deleted: bool,
     },
     /// The commit would complete a dangerous structure of SERIALIZABLE transactions (see the module `serial`), or the
@@ -138,27 +138,27 @@ pub enum Error {
     /// ([`crate::AtDecision::replaced`]). Run the transaction again.
     #[error("could not serialize access due to read/write dependencies among transactions")]
     SerializationFailure,
-    /// The statement must wait for another transaction. Hand it on: the session undoes the statement, and submits it again
-    /// when the wait is over. Nobody but a closure that a session runs ever meets it.
+    /// The statement must wait for another transaction. Pass it on: the session undoes the statement, and submits it
+    /// again when the wait is over. Only a closure that a session runs ever meets it.
     #[error("the statement must wait for another transaction")]
     MustWait,
-    /// This transaction and others waited for one another, and this one was chosen to give way. Run it again.
-    /// The sessions of the circle, this one first: each waited for the next, and the last for this one.
+    /// Deadlock: this transaction and others waited for one another, and this one was chosen as the victim. Run it
+    /// again. The sessions of the cycle, this one first: each waited for the next, and the last for this one.
     #[error("deadlock detected")]
     Deadlock(Arc<[Waited]>),
-    /// Another transaction has the lock, and was not to be waited for, or not so long.
+    /// Lock that another transaction has, and that the statement was not to wait for, or not so long.
     #[error("could not obtain lock")]
     LockNotAvailable(Wanted),
     /// The statement was cancelled, or took longer than it may.
     #[error("canceling statement due to user request or timeout")]
     Cancelled,
-    /// A statement before has failed: until the rollback, or the rollback to a savepoint, nothing else is done.
+    /// A statement before has failed: until the rollback, or the rollback to a savepoint, no other statement runs.
     #[error("current transaction is aborted, commands ignored until end of transaction block")]
     InFailedTransaction,
     /// The session has no open transaction, or has one where none may be.
     #[error("{0}")]
     TransactionState(TransactionState),
-    /// There is no such savepoint, or no more.
+    /// Savepoint that does not exist, or no more.
     #[error("savepoint does not exist")]
     NoSuchSavepoint,
     /// A more important transaction took a row from this one. Run the transaction again.
@@ -170,17 +170,17 @@ pub enum Error {
     /// The key exists already.
     #[error("duplicate key value violates unique index {index} of {table}")]
     UniqueViolation {
-        /// The table of the row.
+        /// Table of the row.
         table: String,
-        /// The unique index.
+        /// Unique index.
         index: String,
     },
-    /// The row does not exist in what this transaction sees.
+    /// The row does not exist in the transaction's snapshot.
     #[error("row {row} of {table} does not exist")]
     NoSuchRow {
-        /// The table that was asked.
+        /// Table that was asked.
         table: String,
-        /// The row id asked for.
+        /// Row id asked for.
         row: u64,
     },
     /// A value that the column cannot hold, or the wrong number of values.
@@ -194,7 +194,7 @@ pub enum Error {
     /// A table or an index definition that makes no sense, or a name that is taken.
     #[error("invalid definition of {name}: {why}")]
     InvalidDefinition {
-        /// The name of the table.
+        /// Name of the table.
         name: String,
         /// Reason.
         why: InvalidDefinition,
@@ -211,7 +211,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same transaction, run again from its start, may succeed.
+    /// Returns true if the same transaction, run again from its start, may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken | Error::Deadlock(_) => true,

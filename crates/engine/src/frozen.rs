@@ -1,4 +1,4 @@
-//! Columns: blocks of rows that rest, the freezer and the bulk load that make them, and scans for analytics.
+//! Columns: blocks of rows at rest, the freezer and the bulk load that make them, and scans for analytics.
 
 pub(crate) mod arrow;
 pub(crate) mod block;

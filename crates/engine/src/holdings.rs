@@ -1,6 +1,6 @@
-//! Memory of an engine, by who holds it.
+//! Memory of an engine, by its holders.
 //!
-//! **Invariant:** nobody who runs is held up: all of it is counted anyway, or is a product of counts.
+//! **Invariant:** measuring holds up no transaction: every figure is counted anyway, or is a product of counts.
 
 use crate::engine::{Engine, Inner};
 use crate::memory;
@@ -8,10 +8,10 @@ use crate::raw::garbage::Dead;
 use crate::schema::table::Table;
 use crate::txn::scratch::Write;
 
-/// What an engine holds.
+/// Memory that an engine holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holdings {
-    /// By table, dropped ones included that are not freed.
+    /// Memory by table, including dropped ones that are not freed.
     pub tables: Vec<TableHoldings>,
     /// Bytes of the write sets of open transactions.
     pub write_sets: u64,
@@ -19,14 +19,14 @@ pub struct Holdings {
     pub garbage_queues: u64,
 }
 
-/// What a table holds, in bytes.
+/// Memory that a table holds, in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableHoldings {
-    /// Its name in the engine.
+    /// Name of the table in the engine.
     pub name: String,
-    /// Whether it was dropped.
+    /// True if the table was dropped.
     pub is_dropped: bool,
-    /// Versions that nobody has ended, blocks of frozen rows, and the map of rows.
+    /// Live versions, blocks of frozen rows, and the map of rows.
     pub rows: u64,
     /// Dead versions that are not freed yet.
     pub garbage: u64,
@@ -46,7 +46,7 @@ fn of(table: &Table, is_dropped: bool) -> TableHoldings {
 }
 
 impl Inner {
-    /// Says what it holds to those who are refused.
+    /// Reports the engine's memory, for the messages to those that are refused.
     pub(crate) fn tell_memory(&self) {
         memory::TABLES.set(self.memory_bytes());
         memory::CHANGES.set(self.write_set_bytes());
@@ -59,7 +59,7 @@ impl Inner {
 }
 
 impl Engine {
-    /// Who holds the engine's memory now.
+    /// Returns the present holders of the engine's memory.
     pub fn holdings(&self) -> Holdings {
         let (live, dropped) = self.inner.tables.all().into_parts();
         let tables = live.iter().map(|table| of(table, false)).chain(dropped.iter().map(|table| of(table, true)));

@@ -1,31 +1,32 @@
-//! What somebody must do now and then, beside what transactions do in passing.
+//! Housekeeping: work that must be done now and then, beside the work that transactions do in passing.
 
 use crate::engine::Engine;
 use crate::frozen::freeze::Frozen;
 use core::sync::atomic::Ordering::Relaxed;
 use preempt::{no_preempt, os};
 
-/// An engine of at most so many tables walks through all of them at each turn.
+/// Number of tables up to which each turn walks through all of them.
 const FEW_TABLES: usize = 256;
-/// With more, walks take one part of time in so many.
+/// Divisor of time: with more tables, walks take that share of it.
 const WALK_SHARE: u64 = 20;
 
-/// What a turn of the housekeeping did.
+/// Result of a turn of the housekeeping.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Housekept {
     /// Dead versions that it freed.
     pub freed: usize,
-    /// What the freezer did.
+    /// Result of the freezer.
     pub frozen: Frozen,
-    /// When somebody's wait is over, by [`preempt::os::now_ns`]: no later than that the next turn should come.
+    /// Time at which the next wait is over, by [`preempt::os::now_ns`]: no later than that the next turn should come.
     pub deadline_ns: Option<u64>,
 }
 
 impl Engine {
-    /// A turn of the housekeeping: frees what idle transaction slots have left, prunes between snapshots, freezes rows that
-    /// rest, ends waits whose time is over, forgets committed SERIALIZABLE transactions that nobody needs. It frees at most `budget` dead
-    /// versions, looks at most at so many others, and at about so many rows. With hundreds of tables it walks through them all at some
-    /// turns only, so that an idle engine stays idle however many it has.
+    /// Runs a turn of the housekeeping: frees the garbage that idle transaction slots have left, prunes between
+    /// snapshots, freezes rows at rest, ends waits whose time is over, forgets committed SERIALIZABLE transactions that
+    /// are not needed any more. It frees at most `budget` dead versions, looks at most at as many others, and at about
+    /// as many rows. With hundreds of tables it walks through them all at some turns only, so that an idle engine stays
+    /// idle however many it has.
     ///
     /// To be called by an ordinary thread, some ten times a second. Several may call it at once.
     pub fn housekeep(&self, budget: usize) -> Housekept {
@@ -48,12 +49,13 @@ impl Engine {
         Housekept { freed, frozen, deadline_ns }
     }
 
-    /// Frees what is dead and out of reach: at most `limit` versions, and it looks at most at so many others whether they
-    /// can go. Returns how many it freed. Frees dropped tables too, whatever they hold. It is a part of
+    /// Frees garbage that is out of reach: at most `limit` versions, and it checks at most as many others for whether
+    /// they can be freed. Returns the number freed. Frees dropped tables too, whatever they hold. It is a part of
     /// [`Engine::housekeep`].
     ///
-    /// Transactions do this in passing, each for the slot it uses; a caller is needed only to free what the last of them
-    /// left on slots that are used no more. What a running transaction's slot holds is left to that one.
+    /// Transactions do this in passing, each for the slot it uses; a caller is needed only to free the garbage that the
+    /// last of them left on slots that are used no more. The garbage of a running transaction's slot is left to that
+    /// one.
     pub fn collect_garbage(&self, limit: usize) -> usize {
         let tables = self.inner.tables.all();
         for index in tables.iter().flat_map(|table| &table.indexes) {

@@ -1,6 +1,7 @@
-//! Thread that keeps house beside sessions.
+//! Thread that does the housekeeping beside sessions.
 //!
-//! **Invariant:** waits end and memory returns only while one runs; whoever opens sessions keeps one until the last has gone.
+//! **Invariant:** waits end and memory returns only while one runs; an owner of sessions keeps one until the last
+//! session has gone.
 
 use crate::Engine;
 use std::io;
@@ -24,7 +25,7 @@ impl Housekeeper {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system refuses a thread.
+    /// If the system refuses a thread.
     pub fn start(engine: &Engine) -> io::Result<Housekeeper> {
         let engine = engine.clone();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -40,7 +41,7 @@ impl Housekeeper {
         Ok(Housekeeper { is_over, thread: Some(thread) })
     }
 
-    /// False if the thread has panicked.
+    /// Returns false if the thread has panicked.
     pub fn is_alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
@@ -64,7 +65,7 @@ impl Housekeeper {
 }
 
 impl Drop for Housekeeper {
-    /// Nobody waits for the thread of a run that has failed.
+    /// Lets the thread end by itself: nothing waits for the thread of a run that has failed.
     fn drop(&mut self) {
         self.ask_to_end();
     }

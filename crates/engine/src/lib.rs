@@ -7,16 +7,16 @@
 //!
 //! The folders, in the order to read them:
 //! - `row`: [`Type`], [`Value`], layout of a row image, keys of an index, [`Condition`];
-//! - `schema`: [`Table`] with its row map and indexes, all tables, how a dropped one goes;
+//! - `schema`: [`Table`] with its row map and indexes, all tables, the removal of a dropped one;
 //! - `raw`: the versions' memory, the status words and the protocol by which rows are claimed, taken and given back
 //!   (the only module with `unsafe`; its README explains the protocol);
-//! - `txn`: [`Txn`]: reads and writes, commit and rollback; `serial`: SERIALIZABLE, with the proof that refusing dangerous
-//!   structures is enough; `settle`, `orphans`: clearing away what nobody can reach;
-//! - `locks`: who waits for whom, and who gives way (a README there);
+//! - `txn`: [`Txn`]: reads and writes, commit and rollback; `serial`: SERIALIZABLE, with the proof that refusing
+//!   dangerous structures is enough; `settle`, `orphans`: removal of garbage that no reader can reach;
+//! - `locks`: waits between transactions, and which of them gives way (a README there);
 //! - `frozen`: [`Snapshot`]: blocks of columns, the freezer, the bulk load, scans for analytics.
 //!
-//! Beside them: [`Engine`] and [`Session`], which hold all of it together; [`Engine::housekeep`] and the thread that calls it;
-//! `redo`, [`Log`]: what a commit hands to the log.
+//! Beside them: [`Engine`] and [`Session`], which hold all of it together; [`Engine::housekeep`] and the thread that
+//! calls it; `redo`, [`Log`]: the record that a commit gives to the log.
 
 mod counters;
 mod engine;

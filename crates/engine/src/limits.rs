@@ -1,9 +1,9 @@
-//! Limits of memory, of open transactions, and of what open snapshots may hold back.
+//! Limits of memory, of open transactions, and of the garbage that open snapshots may hold back.
 //!
-//! **Invariant:** past a limit whoever would make it worse gets an error that names it, and nobody else notices; as soon as
-//! there is room again, writes go on. Memory and versions are summed up each time a slot has made so much more, so a limit
-//! may be passed by that much for each slot in use, and by as much again that it keeps for its next versions
-//! ([`crate::raw::spares`]); a write looks at one word.
+//! **Invariant:** past a limit a statement that would make it worse gets an error that names it, and no other is
+//! affected; as soon as there is room again, writes go on. Memory and versions are summed up each time a slot has made
+//! a fixed amount more, so a limit may be passed by that much for each slot in use, and by as much again that it keeps
+//! for its next versions ([`crate::raw::spares`]); a write looks at one word.
 
 use crate::engine::Inner;
 use crate::error::Limit;
@@ -15,19 +15,20 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const BYTES_BETWEEN_SUMS: u32 = 18;
 /// Changes between two sums.
 const CHANGES_BETWEEN_SUMS: u64 = 1024;
-/// About how many bytes an entry of a committed SERIALIZABLE transaction has.
+/// Approximate bytes of an entry of a committed SERIALIZABLE transaction.
 const SERIAL_ENTRY_BYTES: u64 = 16;
 
-/// How much an engine may hold. (The locks have theirs: [`crate::LockConfig::entries_max`].)
+/// Limits of an engine. (The locks have theirs: [`crate::LockConfig::entries_max`].)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of versions, blocks, indexes and row maps. Past it, or past the process's limit ([`crate::memory`]), inserts, updates and loads get [`Error::Limit`], SQLSTATE
     /// 53200; deletes go on.
     pub memory_bytes: u64,
-    /// Transactions open at once, 1 to 4,096; what is beyond counts as the nearest of them. Past it a transaction does not begin: [`Error::Limit`], SQLSTATE 53400.
+    /// Transactions open at once, 1 to 4,096; a value outside counts as the nearest of them. Past it a transaction does
+    /// not begin: [`Error::Limit`], SQLSTATE 53400.
     pub transactions: usize,
-    /// Dead versions that wait because an open transaction or snapshot sees them. Past it all writes get [`Error::Limit`],
-    /// SQLSTATE 53400. [`crate::Engine::transactions`] says who holds them back.
+    /// Dead versions that wait because an open transaction or snapshot sees them. Past it all writes get
+    /// [`Error::Limit`], SQLSTATE 53400. [`crate::Engine::transactions`] lists the transactions that hold them back.
     pub versions_kept: u64,
 }
 
@@ -37,16 +38,16 @@ impl Default for Limits {
     }
 }
 
-/// Which limit was reached.
+/// Limit that was reached.
 const NONE: u64 = 0;
 const MEMORY_REACHED: u64 = 1;
 const VERSIONS_REACHED: u64 = 2;
 const PROCESS_IS_FULL: u64 = 3;
 
-/// A transaction with fewer changes may take some of the process's reserve.
+/// Number of changes below which a transaction may take some of the process's reserve.
 const SMALL_CHANGES: u64 = 256;
 
-/// The limits of an engine, and whether one was reached. On a line of its own: every write reads it.
+/// Limits of an engine, and the one that was reached, if any. On a line of its own: every write reads it.
 #[repr(align(128))]
 pub(crate) struct LimitState {
     reached: AtomicU64,
@@ -59,7 +60,7 @@ impl LimitState {
         LimitState { reached: AtomicU64::new(NONE), limits, changes: AtomicU64::new(0) }
     }
 
-    /// A slot has made so many bytes, before and now.
+    /// Notes the bytes that a slot has made, before and now.
     #[inline]
     pub(crate) fn note_bytes(&self, inner: &Inner, before: u64, now: u64) {
         if before >> BYTES_BETWEEN_SUMS != now >> BYTES_BETWEEN_SUMS {
@@ -67,7 +68,7 @@ impl LimitState {
         }
     }
 
-    /// So many versions may have died.
+    /// Notes that about `count` versions may have died.
     #[inline]
     pub(crate) fn note_dead(&self, inner: &Inner, count: usize) {
         if self.limits.versions_kept == u64::MAX {
@@ -79,7 +80,7 @@ impl LimitState {
         }
     }
 
-    /// Looks whether a limit is reached.
+    /// Checks whether a limit is reached.
     #[cold]
     pub(crate) fn sum_up(&self, inner: &Inner) -> u64 {
         let Limits { memory_bytes, versions_kept, .. } = self.limits;
@@ -87,7 +88,7 @@ impl LimitState {
         let reached = if is_full(memory_bytes) {
             MEMORY_REACHED
         } else if !memory::has_room_beside(usize::MAX, 0) {
-            // What is promised to others is not taken yet, and a small change is done meanwhile.
+            // Bytes promised to others are not taken yet, and a small change is done meanwhile.
             inner.tell_memory();
             PROCESS_IS_FULL
         } else if versions_kept != u64::MAX && versions_kept < inner.held_back.versions() {
@@ -101,7 +102,7 @@ impl LimitState {
 }
 
 impl Inner {
-    /// Whether a delete may go on: it makes no version.
+    /// Checks that a delete may go on: it makes no version.
     ///
     /// # Errors
     /// [`Error::Limit`]
@@ -115,7 +116,7 @@ impl Inner {
         if self.limits.sum_up(self) == VERSIONS_REACHED { Err(Error::Limit(Limit::Versions)) } else { Ok(()) }
     }
 
-    /// Whether a transaction that has made so many changes may make a version.
+    /// Checks that a transaction that has made this many changes may make a version.
     ///
     /// # Errors
     /// [`Error::Limit`]
@@ -124,7 +125,7 @@ impl Inner {
         if self.limits.reached.load(Relaxed) == NONE { Ok(()) } else { self.check_room_again(changes) }
     }
 
-    /// The same of somebody who makes so much at a time that it is summed up anew.
+    /// Checks as [`Inner::check_room`] does, with new sums, for a transaction that makes much at a time.
     ///
     /// # Errors
     /// [`Error::Limit`]
@@ -138,7 +139,7 @@ impl Inner {
         }
     }
 
-    /// Bytes that the engine holds, as far as they grow with the data.
+    /// Returns the bytes that the engine holds, as far as they grow with the data.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let versions = |sum: u64, slot: &crate::counters::Counters| {
             sum.wrapping_add(slot.bytes_made.get()).wrapping_sub(slot.bytes_freed.get())

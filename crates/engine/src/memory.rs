@@ -1,8 +1,9 @@
-//! Memory of the process: whether there is room for more, and who holds it.
+//! Memory of the process: the room for more, and its holders.
 //!
-//! **Invariant:** what is held is what the allocator has given out ([`preempt::memory`]); the shares only say of whom it is.
-//! Statements that take memory ask [`has_room`] before each large block and when they have taken so much since they asked last. Those
-//! that give memory back (deletes, drops) ask [`has_reserve`]; the ends of transactions and small statements do not ask.
+//! **Invariant:** the held bytes are those that the allocator has allocated ([`preempt::memory`]); the shares only tell
+//! their owners. Statements that take memory ask [`has_room`] before each large block and when they have taken a fixed
+//! amount since they asked last. Statements that give memory back (deletes, drops) ask [`has_reserve`]; the ends of
+//! transactions and small statements do not ask.
 
 use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 pub use preempt::memory::{
@@ -13,7 +14,7 @@ pub use preempt::memory::{
 /// Bytes that a statement may take without asking.
 pub const SMALL_BYTES: usize = 256 << 10;
 
-/// Bytes that something holds, as it counts them itself.
+/// Bytes of one kind of holder, as it counts them itself.
 #[derive(Debug)]
 pub struct Share {
     what: &'static str,
@@ -36,23 +37,23 @@ impl Share {
         Share { what, bytes: AtomicI64::new(0) }
     }
 
-    /// Bytes of it.
+    /// Returns the bytes of the share.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed).max(0) as u64
     }
 
-    /// Takes the place of what was said before.
+    /// Replaces the bytes of the share.
     pub fn set(&self, bytes: u64) {
         self.bytes.store(bytes as i64, Relaxed);
     }
 
-    /// So many more, or less.
+    /// Adds to the bytes of the share, or subtracts from them.
     pub fn change(&self, change: i64) {
         self.bytes.fetch_add(change, Relaxed);
     }
 }
 
-/// The sentence that says what is held, and by whom, for somebody who is refused.
+/// Returns the sentence that tells the holders of memory, for a statement that is refused.
 pub fn in_words() -> String {
     let mb = |bytes: u64| bytes >> 20;
     let (held, limit) = (held_bytes() as u64, limit_bytes() as u64);
@@ -60,7 +61,7 @@ pub fn in_words() -> String {
     let more = [&CHANGES, &SESSIONS, &MESSAGES].map(|share| (share.what, share.bytes()));
     shares.extend(more.into_iter().filter(|(_, bytes)| 0 < mb(*bytes)));
     let said = shares.iter().map(|(_, bytes)| bytes).sum();
-    // They have taken some of what they were promised.
+    // Holders of promises have taken some of what they were promised.
     let texts = (promised_bytes() as u64).min(held.saturating_sub(said));
     if 0 < mb(texts) {
         shares.push(("texts that are read", texts));

@@ -1,5 +1,5 @@
-//! The row protocol by itself, for `tests/shuttle.rs`: rows of one number, and transactions that add to them. Nothing is
-//! freed here, so a model sees the words and pointers exactly as they were left.
+//! The row protocol by itself, for `tests/shuttle.rs`: rows of one number, and transactions that add to them. Nothing
+//! is freed here, so a model sees the words and pointers exactly as they were left.
 
 use crate::raw::activity::{Pressed, Yields};
 use crate::raw::chain::{Change, Claim, View};
@@ -17,12 +17,12 @@ mod serial;
 
 pub use frozen::{FreezeModel, FreezeTxn};
 
-/// Some rows of one number each, and their transactions.
+/// A model: rows of one number each, and their transactions.
 pub struct Model {
     registry: Registry,
     rows: Vec<RowCell>,
     serial: Serial,
-    /// None: reads are rows by their ids.
+    /// Set of no tables: reads are rows by their ids.
     tables: Tables,
 }
 
@@ -35,7 +35,7 @@ pub struct ModelTxn<'m> {
     reads: RefCell<ReadLog>,
 }
 
-/// The row was not to be had.
+/// Error: the row was not available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused;
 
@@ -43,7 +43,7 @@ fn number(version: &Version) -> i64 {
     i64::from_le_bytes(version.image().try_into().expect("rows of the model have 8 bytes"))
 }
 
-/// Claims the row, or takes it from a less important transaction: in the model, those are always to be had.
+/// Claims the row, or takes it from a less important transaction: in the model, that is always possible.
 fn claim_or_take<'p>(held: &'p Held<'_>, cell: &RowCell) -> Claim<'p> {
     loop {
         match held.claim(cell, 0, false, false) {
@@ -57,7 +57,7 @@ fn claim_or_take<'p>(held: &'p Held<'_>, cell: &RowCell) -> Claim<'p> {
 }
 
 impl Model {
-    /// Rows with these numbers, committed.
+    /// Creates rows with these numbers, committed.
     pub fn new(numbers: &[i64]) -> Model {
         let model = Model {
             registry: Registry::new(8, 1),
@@ -82,7 +82,8 @@ impl Model {
         ModelTxn { model: self, held, changes: Vec::new(), reads: RefCell::default() }
     }
 
-    /// Panics unless the row is at rest: its newest version is committed and stamped, and nobody has claimed it.
+    /// Panics unless the row is at rest: its newest version is committed and stamped, and no transaction has claimed
+    /// it.
     pub fn assert_at_rest(&self, row: usize) {
         let txn = self.begin(Class::Normal);
         assert!(txn.held.is_at_rest(&self.rows[row]), "row {row} is not at rest");
@@ -91,7 +92,7 @@ impl Model {
 }
 
 impl ModelTxn<'_> {
-    /// The number of the row, as its snapshot and its own changes say.
+    /// Returns the number of the row, by its snapshot and its own changes.
     pub fn read(&self, row: usize) -> i64 {
         if self.held.logs_reads() {
             self.reads.borrow_mut().row(0, row as u64);
@@ -104,7 +105,7 @@ impl ModelTxn<'_> {
     /// Adds to the number of the row.
     ///
     /// # Errors
-    /// When another transaction has the row, or took it from this one.
+    /// If another transaction has the row, or took it from this one.
     pub fn add(&mut self, row: usize, more: i64) -> Result<(), Refused> {
         let cell = &self.model.rows[row];
         let Claim::Claimed(base) = claim_or_take(&self.held, cell) else { return Err(Refused) };
@@ -122,7 +123,7 @@ impl ModelTxn<'_> {
     /// Commits.
     ///
     /// # Errors
-    /// When somebody took a row of it; everything is undone then.
+    /// If another transaction took a row of it; everything is undone then.
     pub fn commit(self) -> Result<u64, Refused> {
         let Ok(timestamp) = self.decide() else {
             self.abort();

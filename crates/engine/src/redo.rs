@@ -1,4 +1,4 @@
-//! Redo records: what a commit changed, as bytes for the log.
+//! Redo records: the changes of a commit, as bytes for the log.
 //!
 //! **Invariant:** applying the changes of all records in the order of their timestamps, and those of one record in order,
 //! to the tables as they were gives the tables as they are. Updates carry only the columns that they touched.
@@ -88,25 +88,25 @@ pub(crate) fn seal(redo: &mut [u8], timestamp: u64) {
     redo[8..16].copy_from_slice(&timestamp.to_le_bytes());
 }
 
-/// One change of a redo record.
+/// A change in a redo record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Redo<'a> {
-    /// The number of the table: [`Table::number`].
+    /// Number of the table: [`Table::number`].
     pub table: u32,
-    /// The row.
+    /// Row that was changed.
     pub row: RowId,
-    /// What happened to it.
+    /// Kind of the change, with its values.
     pub what: RedoWhat<'a>,
 }
 
-/// What happened to a row.
+/// Kind of a change of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RedoWhat<'a> {
-    /// It was inserted with these values.
+    /// The row was inserted with these values.
     Insert(Vec<Value<'a>>),
-    /// These columns got these values.
+    /// Columns of the row got these values.
     Update(Vec<(usize, Value<'a>)>),
-    /// It was deleted.
+    /// The row was deleted.
     Delete,
 }
 
@@ -114,7 +114,7 @@ impl Engine {
     /// Decodes a redo record of this engine's tables: the commit's timestamp, and its changes in order.
     ///
     /// # Errors
-    /// [`Error::CorruptRedo`] when the bytes are no such record.
+    /// [`Error::CorruptRedo`] if the bytes are no such record.
     pub fn decode_redo<'a>(&'a self, record: &'a [u8]) -> Result<(u64, Vec<Redo<'a>>)> {
         let mut bytes = Bytes(record);
         let (length, changes, timestamp) = (bytes.u32()?, bytes.u32()?, bytes.u64()?);
@@ -178,7 +178,7 @@ fn decode_column<'a>(table: &Table, column: usize, bytes: &mut Bytes<'a>) -> Res
     slot.kind.value(raw).ok_or(Error::CorruptRedo("a value that its column cannot have"))
 }
 
-/// What is left to decode.
+/// Bytes that are left to decode.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {

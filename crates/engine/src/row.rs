@@ -12,8 +12,8 @@ use crate::row::layout::Image;
 use crate::row::value::Value;
 use crate::schema::table::Table;
 
-/// Names a row of a table for as long as the row lives, and as long as any snapshot sees it. After that another row may
-/// have it. Rows that one transaction inserts have growing ids, until it meets ids that come back.
+/// Identifier of a row of a table, for as long as the row lives, and as long as any snapshot sees it. After that
+/// another row may have it. Rows that one transaction inserts have growing ids, until it meets ids that come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId(pub u64);
 
@@ -46,14 +46,14 @@ macro_rules! getter {
 }
 
 impl<'t> Row<'t> {
-    /// The row's id, for updates and deletes.
+    /// Returns the row's id, for updates and deletes.
     #[inline]
     pub fn row_id(&self) -> RowId {
         self.id
     }
 
-    /// Tells whether both are the same version of one row. Both must come from one look if it is committed and nobody has claimed it: it
-    /// may be frozen at any time, and then has another place.
+    /// Returns true if both are one version of one row. Both must come from one look if it is committed and not
+    /// claimed: it may be frozen at any time, and then has another place.
     pub fn is_same_version(&self, other: &Row<'_>) -> bool {
         match (self.place, other.place) {
             (Place::Hot(one), Place::Hot(other)) => std::ptr::eq(one, other),
@@ -63,43 +63,43 @@ impl<'t> Row<'t> {
     }
 
     getter!(
-        /// Whether the column is null.
+        /// Returns true if the column is null.
         is_null, is_null, bool);
     getter!(
-        /// A 32-bit integer.
+        /// Returns a 32-bit integer.
         get_i32, i32, i32);
     getter!(
-        /// A 64-bit integer.
+        /// Returns a 64-bit integer.
         get_i64, i64, i64);
     getter!(
-        /// The unscaled integer of a decimal with at most 18 digits.
+        /// Returns the unscaled integer of a decimal with at most 18 digits.
         get_decimal_i64, decimal_i64, i64);
     getter!(
-        /// The unscaled integer of a decimal.
+        /// Returns the unscaled integer of a decimal.
         get_decimal, decimal, i128);
     getter!(
-        /// Days since 1970-01-01.
+        /// Returns the days since 1970-01-01.
         get_date, i32, i32);
     getter!(
-        /// Microseconds since 1970-01-01 00:00.
+        /// Returns the microseconds since 1970-01-01 00:00.
         get_timestamp, i64, i64);
     getter!(
-        /// A text.
+        /// Returns a text.
         get_text, text, &'t str);
     getter!(
-        /// A boolean.
+        /// Returns a boolean.
         get_bool, bool, bool);
     getter!(
-        /// A 16-bit integer.
+        /// Returns a 16-bit integer.
         get_i16, i16, i16);
     getter!(
-        /// A floating point number.
+        /// Returns a floating point number.
         get_f64, f64, f64);
     getter!(
-        /// Bytes.
+        /// Returns bytes.
         get_bytes, byte_string, &'t [u8]);
     getter!(
-        /// The column as a value.
+        /// Returns the column as a value.
         get, value, Value<'t>);
 }
 

@@ -1,4 +1,4 @@
-//! Tables: definitions, row maps, indexes, and how a dropped one goes.
+//! Tables: definitions, row maps, indexes, and the removal of dropped ones.
 
 pub(crate) mod drops;
 pub(crate) mod entries;

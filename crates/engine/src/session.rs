@@ -1,8 +1,8 @@
-//! Sessions: what waits for a lock in place of a thread.
+//! Sessions: they wait for locks in place of threads.
 //!
-//! **Invariant:** between two calls a session's open transaction lives on the heap and no reference into the engine's rows
-//! is left. A statement that must wait has been undone before its [`Ticket`] is handed out: it has its place in a queue,
-//! and nothing else to remember.
+//! **Invariant:** between two calls a session's open transaction lives on the heap and no reference into the engine's
+//! rows is left. A statement that must wait has been undone before its [`Ticket`] is returned: it has its place in a
+//! queue, and nothing else to remember.
 
 mod open;
 mod run;
@@ -17,33 +17,33 @@ use stage::Class;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a session is made with.
+/// Options of a session.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
-    /// Its class, for whoever makes its transactions.
+    /// Class of the session, for the code that begins its transactions.
     pub class: Class,
-    /// Its name in views.
+    /// Name of the session in views.
     pub name: String,
-    /// How long it waits for one lock: [`Error::LockNotAvailable`] after that.
+    /// Longest wait for one lock: [`Error::LockNotAvailable`] after that.
     pub lock_timeout: Option<Duration>,
-    /// How long a statement may take, its waits included: [`Error::Cancelled`] after that.
+    /// Longest time of a statement, its waits included: [`Error::Cancelled`] after that.
     pub statement_timeout: Option<Duration>,
 }
 
 impl SessionOptions {
-    /// A session of this class without a name and without timeouts.
+    /// Returns the options of a session of this class without a name and without timeouts.
     pub fn new(class: Class) -> SessionOptions {
         SessionOptions { class, name: String::new(), lock_timeout: None, statement_timeout: None }
     }
 }
 
-/// What a statement came to that does not block.
+/// Result of a statement that does not block.
 #[derive(Debug)]
 #[must_use]
 pub enum Step<R> {
-    /// It is done.
+    /// The statement is done.
     Done(R),
-    /// It waits, and has had no effect. Call again with the same statement when the ticket is ready.
+    /// The statement waits, and has had no effect. Call again with the same statement when the ticket is ready.
     Parked(Ticket),
 }
 
@@ -54,7 +54,7 @@ pub struct Savepoint {
     number: u64,
 }
 
-/// One after another, transactions that may wait for locks. Dropping it rolls back what is open.
+/// Session: transactions, one after another, that may wait for locks. Dropping it rolls back the open transaction.
 ///
 /// A transaction is either a procedure ([`Session::run`]), which counts as one statement, or is opened by
 /// [`Session::begin`] and goes on statement by statement ([`Session::execute`]).
@@ -62,21 +62,21 @@ pub struct Session {
     engine: Engine,
     options: SessionOptions,
     waiter: Arc<Waiter>,
-    /// Whether its statement waits, or has waited and not come back.
+    /// True if its statement waits, or has waited and not come back.
     is_parked: bool,
     /// True if that statement waits for the locks with which it begins.
     is_locking: bool,
-    /// How often the procedure that runs was begun again after an error.
+    /// Number of times that the procedure that runs was begun again after an error.
     retries: u32,
-    /// Whether the transaction has the class of who took from its session.
+    /// True if the transaction has the class of a taker from its session.
     promoted: bool,
     open: Option<Open>,
-    /// How many savepoints it has made: the handle of one is never taken for another's.
+    /// Number of savepoints it has made: the handle of one is never taken for another's.
     savepoints: u64,
 }
 
-/// What is left to do when the caller's statement panics, which has dropped its transaction: one that was open has failed
-/// as a whole, and whoever is next in a queue goes on.
+/// Cleanup for the case that the caller's statement panics, which has dropped its transaction: an open transaction has
+/// failed as a whole, and the next session in a queue goes on.
 struct Unwind<'s>(&'s mut Session);
 
 impl Drop for Unwind<'_> {
@@ -91,7 +91,7 @@ impl Drop for Unwind<'_> {
     }
 }
 
-/// Cancels what a session does, from anywhere.
+/// Handle that cancels a session's statement, from anywhere.
 #[derive(Clone)]
 pub struct Canceller {
     engine: Engine,
@@ -99,7 +99,8 @@ pub struct Canceller {
 }
 
 impl Canceller {
-    /// Makes the statement that runs or waits fail with [`Error::Cancelled`], if there is one. Says whether there was.
+    /// Makes the statement that runs or waits fail with [`Error::Cancelled`], if there is one. Returns true if there
+    /// was.
     pub fn cancel(&self) -> bool {
         if !self.waiter.cancel_statement() {
             return false;
@@ -111,8 +112,8 @@ impl Canceller {
         true
     }
 
-    /// Fails if the statement that runs, if there is one, must end: it was cancelled, or has taken longer than it may. For what
-    /// computes for long without its transaction.
+    /// Checks that the statement that runs, if there is one, may go on: it must end if it was cancelled, or has taken
+    /// longer than it may. For code that computes for long without its transaction.
     ///
     /// # Errors
     /// [`Error::Cancelled`]
@@ -122,7 +123,7 @@ impl Canceller {
 }
 
 impl Engine {
-    /// A session.
+    /// Opens a session.
     pub fn session(&self, options: SessionOptions) -> Session {
         let waiter = Arc::new(Waiter::new(self.inner.locks.number(), options.name.clone()));
         self.inner.sessions.add(waiter.id, &options.name);
@@ -146,7 +147,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The worker whose base context this is. An urgent context is never paused.
+/// Returns the worker whose base context this is. An urgent context is never paused.
 fn worker() -> Option<&'static Worker> {
     if in_urgent() { None } else { Worker::current() }
 }
@@ -160,55 +161,56 @@ impl Session {
         &self.waiter
     }
 
-    /// What it was made with.
+    /// Returns the options of the session.
     pub fn options(&self) -> &SessionOptions {
         &self.options
     }
 
-    /// Cancels its statements from elsewhere.
+    /// Returns a handle that cancels its statements from elsewhere.
     pub fn canceller(&self) -> Canceller {
         Canceller { engine: self.engine.clone(), waiter: self.waiter.clone() }
     }
 
-    /// Whether a transaction is open.
+    /// Returns true if a transaction is open.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Changes and locks of the open transaction, and what it has read at SERIALIZABLE: either end, and a statement that fails, takes
-    /// time in proportion.
+    /// Returns the number of changes and locks of the open transaction, and of its reads at SERIALIZABLE: either end,
+    /// and a statement that fails, takes time in proportion.
     #[inline]
     pub fn weight(&self) -> usize {
         self.open.as_ref().map_or(0, Open::weight)
     }
 
-    /// Tells whether the statement that waits has not begun: it waits for locks that it takes before its snapshot.
+    /// Returns true if the statement that waits has not begun: it waits for locks that it takes before its snapshot.
     pub fn is_locking(&self) -> bool {
         self.is_parked && self.is_locking
     }
 
-    /// Tells whether the open transaction has no snapshot yet that it must keep: no statement of it has read anything.
+    /// Returns true if the open transaction has no snapshot yet that it must keep: no statement of it has read
+    /// anything.
     pub fn is_unread(&self) -> bool {
         self.open.as_ref().is_some_and(|open| open.is_unread)
     }
 
-    /// How often the last procedure was begun again after a retryable error.
+    /// Returns the number of times that the last procedure was begun again after a retryable error.
     pub fn retries(&self) -> u32 {
         self.retries
     }
 
-    /// Changes how long it waits for one lock.
+    /// Changes the longest wait for one lock.
     pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
         self.options.lock_timeout = timeout;
         self.waiter.set_lock_timeout_ns(timeout.map_or(u64::MAX, nanoseconds));
     }
 
-    /// Changes how long its next statements may take.
+    /// Changes the longest time of its next statements.
     pub fn set_statement_timeout(&mut self, timeout: Option<Duration>) {
         self.options.statement_timeout = timeout;
     }
 
-    /// A statement that is not one submitted again begins. (A cancel counts for all of its submissions.)
+    /// Begins a statement that is not one submitted again. (A cancel counts for all of its submissions.)
     #[inline]
     fn begin_statement(&mut self) {
         let deadline_ns = match self.options.statement_timeout {
@@ -218,7 +220,7 @@ impl Session {
         self.waiter.begin_statement(deadline_ns);
     }
 
-    /// The statement is over, one way or another: its place in a queue goes to who is next.
+    /// Ends the statement, one way or another: its place in a queue goes to the next.
     #[inline]
     fn end_statement(&mut self) {
         self.is_parked = false;
@@ -228,10 +230,10 @@ impl Session {
         }
     }
 
-    /// If the statement was parked: whether it still is, and what it came to.
+    /// Comes back to a statement that was parked: returns its ticket if it still is, and else the outcome of the wait.
     ///
     /// # Errors
-    /// Why the wait ended without success.
+    /// The reason why the wait ended without success.
     #[inline]
     fn come_back(&mut self) -> Result<Option<Ticket>> {
         if !self.is_parked {
@@ -251,7 +253,7 @@ impl Session {
         Ticket::new(self.engine.clone(), self.waiter.clone(), number)
     }
 
-    /// The class that a transaction begins with: after too many losses that of who took from us.
+    /// Returns the class that a transaction begins with: after too many losses that of the taker.
     #[inline]
     fn promote(&mut self, begin: Begin) -> Begin {
         let locks = &self.engine.inner.locks;
@@ -263,7 +265,7 @@ impl Session {
         Begin { class, ..begin }
     }
 
-    /// A transaction has ended.
+    /// Notes that a transaction has ended.
     #[inline]
     fn end_transaction(&mut self, committed: bool) {
         if committed || self.promoted {

@@ -1,4 +1,4 @@
-//! The atomics of the protocol modules: the processor's, or shuttle's when `tests/shuttle.rs` explores interleavings.
+//! Atomics of the protocol modules: the processor's, or shuttle's when `tests/shuttle.rs` explores interleavings.
 
 #[cfg(feature = "shuttle")]
 mod latch;

@@ -42,42 +42,42 @@ use std::sync::Arc;
 
 /// A transaction. It reads the snapshot of its beginning and its own earlier commands; dropping it aborts it.
 ///
-/// All methods borrow it shared, so that rows it has read stay borrowed while it writes. After an error that
-/// [is retryable](Error::is_retryable) nothing but dropping it makes sense.
+/// Every method borrows it shared, so that rows it has read stay borrowed while it writes. After an error that [is
+/// retryable](Error::is_retryable) nothing but dropping it makes sense.
 pub struct Txn<'e> {
     pub(crate) inner: &'e Inner,
-    /// Given up by commit and abort alone, which consume the transaction.
+    /// Hold on the slot, given up by commit and abort alone, which consume the transaction.
     held: Option<Held<'e>>,
     scratch: RefCell<Option<Box<Scratch>>>,
     begin: Begin,
-    /// The number of the command that runs.
+    /// Number of the command that runs.
     command: Cell<u32>,
-    /// Whether this command has written: the next read then begins a new one, which sees it.
+    /// True if this command has written: the next read then begins a new one, which sees it.
     wrote: Cell<bool>,
-    /// Whether reads do not see what this command has written, however many there are; see [`Txn::hold_command`].
+    /// True if reads do not see the writes of this command, however many there are; see [`Txn::hold_command`].
     pub(crate) command_held: Cell<bool>,
-    /// Whether reads see the newest committed rows; see [`Txn::each_newest`].
+    /// True if reads see the newest committed rows; see [`Txn::each_newest`].
     pub(crate) sees_newest: Cell<bool>,
-    /// The bits of the tables that it has written to.
+    /// Bits of the tables that it has written to.
     pub(crate) tables: Cell<u64>,
-    /// Those that it has said it reads.
+    /// Tables that it has announced to read.
     pub(crate) shared: Cell<Shared>,
-    /// Its session, if it has one: then it can wait.
+    /// Session of the transaction, if it has one: then it can wait.
     pub(crate) waiter: Option<&'e Arc<Waiter>>,
-    /// Whether this statement has been told to wait: it is undone, whatever it made of that.
+    /// True if this statement has been told to wait: it is undone, whatever it made of that.
     pub(crate) must_wait: Cell<bool>,
-    /// See [`Txn::take_back`].
+    /// True after [`Txn::take_back`].
     pub(crate) is_taken_back: Cell<bool>,
-    /// See [`Txn::give_back_when_waiting`].
+    /// True after [`Txn::give_back_when_waiting`].
     pub(crate) gives_back: Cell<bool>,
-    /// See [`Txn::has_read_nothing`].
+    /// True after [`Txn::has_read_nothing`].
     pub(crate) is_unread: Cell<bool>,
-    /// See [`Txn::taking_nothing`].
+    /// True during [`Txn::taking_nothing`].
     pub(crate) takes_nothing: Cell<bool>,
     pub(crate) calls: Calls,
 }
 
-/// A transaction between two statements. Whoever has it must end it: [`Txn::resume`], then either end.
+/// A transaction between two statements. Its holder must end it: [`Txn::resume`], then either end.
 pub(crate) struct Suspended {
     pub(crate) hold: SuspendedHold,
     scratch: Box<Scratch>,
@@ -86,7 +86,7 @@ pub(crate) struct Suspended {
     wrote: bool,
     tables: u64,
     shared: Shared,
-    /// Its snapshot is not registered: it must refresh it.
+    /// True if its snapshot is not registered: it must refresh it.
     hidden: bool,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Mark {
     writes: usize,
     locks: usize,
     shared: Shared,
-    /// The tables that it has announced to write to, those of its writes among them.
+    /// Tables that it has announced to write to, those of its writes among them.
     tables: u64,
 }
 
@@ -107,32 +107,35 @@ impl Mark {
 /// A table whose rows go all at once: dropped, emptied or copied.
 #[derive(Debug, Clone)]
 pub struct Replaced {
-    /// The table.
+    /// Table that loses its rows.
     pub old: Arc<Table>,
-    /// The table that is in its place from now on, which nobody else knows yet.
+    /// Table that is in its place from now on, which no one else knows yet.
     pub new: Option<Arc<Table>>,
 }
 
-/// Called around the decision of a commit: what the transaction has done elsewhere becomes visible together with its rows.
+/// Hook around the decision of a commit: the transaction's effects elsewhere become visible together with its rows.
 ///
-/// The transaction still holds its locks when `after` is called, so whoever waits for one of them finds that done.
+/// The transaction still holds its locks when `after` is called, so a transaction that waits for one of them finds that
+/// done.
 pub trait AtDecision {
-    /// True if there is anything to be done. The commit then fails if somebody took the transaction's locks, even if it
+    /// True if there is anything to be done. The commit then fails if another took the transaction's locks, even if it
     /// has written no row.
     const IS_NEEDED: bool;
-    /// Tables whose rows the transaction takes away all at once, each with the one that has them from now on, if any. It has locked
-    /// them against writers. When it has committed, they can be read, but no row of them can be changed or locked.
+    /// Returns the tables whose rows the transaction takes away all at once, each with the one that has them from now
+    /// on, if any. It has locked them against writers. When it has committed, they can be read, but no row of them can
+    /// be changed or locked.
     #[inline]
     fn replaced(&self) -> &[Replaced] {
         &[]
     }
-    /// From here on others may see the transaction's rows. False refuses the commit, with [`Error::SerializationFailure`].
+    /// Called when others may see the transaction's rows from here on. Returning false refuses the commit, with
+    /// [`Error::SerializationFailure`].
     fn before(&mut self) -> bool;
-    /// The transaction is committed, or is not.
+    /// Called when the transaction is committed, or is not.
     fn after(&mut self, is_committed: bool);
 }
 
-/// Tells of a decision, while the transaction still has its locks.
+/// Reports a decision, while the transaction still has its locks.
 #[inline]
 pub(crate) fn tell<D: AtDecision>(decision: &mut D, is_committed: bool) {
     if is_committed {
@@ -156,7 +159,7 @@ impl Suspended {
         slot_of(self.hold.owner())
     }
 
-    /// Changes, locks, and reads that a commit compares.
+    /// Returns the number of changes, locks, and reads that a commit compares.
     #[inline]
     pub(crate) fn weight(&self) -> usize {
         let Scratch { writes, locks, reads, .. } = &*self.scratch;
@@ -198,7 +201,7 @@ impl<'e> Txn<'e> {
         }
     }
 
-    /// The same in a session.
+    /// Returns the transaction as one of a session.
     #[inline]
     pub(crate) fn in_session(mut self, waiter: &'e Arc<Waiter>) -> Txn<'e> {
         self.held().set_session(waiter.id);
@@ -206,8 +209,8 @@ impl<'e> Txn<'e> {
         self
     }
 
-    /// Takes it out of hand between two statements. A READ COMMITTED transaction that has changed and locked nothing then
-    /// holds nothing back.
+    /// Suspends it between two statements. A READ COMMITTED transaction that has changed and locked nothing then holds
+    /// nothing back.
     #[inline]
     pub(crate) fn suspend(mut self, may_hide: bool) -> Suspended {
         self.end_calls();
@@ -226,7 +229,7 @@ impl<'e> Txn<'e> {
         }
     }
 
-    /// Takes it in hand again. With `refresh` it sees what is committed now.
+    /// Resumes it. With `refresh` it sees the state that is committed now.
     #[inline]
     pub(crate) fn resume(
         inner: &'e Inner,
@@ -239,7 +242,7 @@ impl<'e> Txn<'e> {
         let mut held = inner.registry.resume(hold, worker);
         held.walk();
         if hidden || refresh {
-            // Whoever aborted it meanwhile is found out about by the next call.
+            // An abort by another meanwhile is found by the next call.
             held.refresh(hidden);
         }
         Txn {
@@ -275,7 +278,7 @@ impl<'e> Txn<'e> {
         }
     }
 
-    /// Where it is now.
+    /// Returns its present point.
     #[inline]
     pub(crate) fn mark(&self) -> Mark {
         let scratch = self.scratch();
@@ -287,21 +290,22 @@ impl<'e> Txn<'e> {
         }
     }
 
-    /// Takes a new snapshot, for who has read nothing by the one before. Whoever aborted it meanwhile is found out about by
-    /// the next call.
+    /// Takes a new snapshot, for a transaction that has read nothing by the one before. An abort by another meanwhile
+    /// is found by the next call.
     #[inline]
     pub(crate) fn renew_snapshot(&mut self) {
         self.held_mut().refresh(false);
     }
 
-    /// Undoes what it has done since, and gives up the locks that it got.
+    /// Undoes its work since the mark, and releases the locks taken since.
     pub(crate) fn undo_to(&self, mark: Mark) {
         if self.undo_quietly_to(mark) {
             self.keys_released();
         }
     }
 
-    /// The same without waking who waits for a unique key. Returns true if that is still to be done.
+    /// Undoes as [`Txn::undo_to`] does, without waking those that wait for a unique key. Returns true if that is still
+    /// to be done.
     pub(crate) fn undo_quietly_to(&self, mark: Mark) -> bool {
         let _call = self.call();
         let mut scratch = self.scratch();
@@ -315,18 +319,18 @@ impl<'e> Txn<'e> {
         undone
     }
 
-    /// Whether its writes meet the newest committed version, whatever its snapshot sees.
+    /// Returns true if its writes meet the newest committed version, whatever its snapshot sees.
     #[inline]
     pub fn reads_latest(&self) -> bool {
         self.begin.isolation == Isolation::ReadCommitted
     }
 
-    /// Whether nobody has aborted it.
+    /// Returns true if no other transaction has aborted it.
     pub(crate) fn check_alive(&self) -> bool {
         self.held().is_active()
     }
 
-    /// Its number, as views show it.
+    /// Returns its number, as views show it.
     pub fn id(&self) -> u64 {
         self.held().owner()
     }
@@ -346,7 +350,7 @@ impl<'e> Txn<'e> {
         RefMut::map(self.scratch.borrow_mut(), |scratch| &mut **scratch.as_mut().expect("only the two ends give it up"))
     }
 
-    /// The scratch, if nobody has it.
+    /// Returns the scratch, if it is not in use.
     pub(crate) fn try_scratch(&self) -> Result<RefMut<'_, Scratch>, BorrowMutError> {
         let scratch = self.scratch.try_borrow_mut()?;
         Ok(RefMut::map(scratch, |scratch| &mut **scratch.as_mut().expect("only the two ends give it up")))
@@ -357,17 +361,17 @@ impl<'e> Txn<'e> {
         &self.inner.counters[self.held().index()]
     }
 
-    /// The number of the snapshot that it reads.
+    /// Returns the number of the snapshot that it reads.
     pub fn snapshot_number(&self) -> u64 {
         self.held().snapshot()
     }
 
-    /// Whether it may go on. Every call begins with this; a statement that computes for long between two calls asks now and
-    /// then.
+    /// Checks that it may go on. Every call begins with this; a statement that computes for long between two calls asks
+    /// now and then.
     ///
     /// # Errors
-    /// [`Error::Taken`] and the like when somebody has aborted it, [`Error::Cancelled`] when its statement was cancelled or has
-    /// taken longer than it may.
+    /// [`Error::Taken`] and the like if another has aborted it, [`Error::Cancelled`] if its statement was cancelled or
+    /// has taken longer than it may.
     #[inline]
     pub fn check_active(&self) -> Result<()> {
         if !self.held().is_active() {
@@ -379,7 +383,7 @@ impl<'e> Txn<'e> {
         }
     }
 
-    /// What a read that begins now sees.
+    /// Returns the view of a read that begins now.
     #[inline]
     pub(crate) fn view(&self) -> Result<View> {
         self.check_active()?;
@@ -395,7 +399,7 @@ impl<'e> Txn<'e> {
         Ok(View { snapshot, owner: held.word(0), command: self.command.get() })
     }
 
-    /// The number of a write that begins now.
+    /// Returns the number of a write that begins now.
     #[inline]
     pub(crate) fn write_command(&self) -> Result<u32> {
         self.check_active()?;
@@ -404,7 +408,7 @@ impl<'e> Txn<'e> {
         Ok(self.command.get())
     }
 
-    /// Why somebody else has aborted it.
+    /// Returns the reason why another has aborted it.
     #[cold]
     pub(crate) fn lost(&self) -> Error {
         lost(self.held())
@@ -418,7 +422,7 @@ impl<'e> Txn<'e> {
         if self.begin.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
 
-    /// What a read of the newest committed versions sees, and of our own commands before this one.
+    /// Returns the view of a read of the newest committed versions, and of our own commands before this one.
     pub(crate) fn latest_view(&self) -> Result<View> {
         Ok(View { snapshot: LATEST, ..self.view()? })
     }
@@ -426,14 +430,14 @@ impl<'e> Txn<'e> {
     /// Commits. Replies may leave when the log has reached the position returned.
     ///
     /// # Errors
-    /// [`Error::Taken`] when a more important transaction aborted it before; [`Error::SerializationFailure`] when it is
+    /// [`Error::Taken`] if a more important transaction aborted it before; [`Error::SerializationFailure`] if it is
     /// SERIALIZABLE and would complete a dangerous structure (see the module `serial`).
     #[inline]
     pub fn commit(self) -> Result<LogPosition> {
         self.commit_with(&mut ())
     }
 
-    /// As [`Txn::commit`], with something to be done at the decision.
+    /// Commits as [`Txn::commit`] does, with a hook at the decision.
     ///
     /// # Errors
     /// Those of [`Txn::commit`].
@@ -450,7 +454,7 @@ impl<'e> Txn<'e> {
                 tell(decision, false);
                 return Err(self.refuse(held, scratch, Refused::Conflict));
             }
-            // Its locks may have guarded something outside of the database: whoever lost one is told.
+            // Its locks may have guarded something outside of the database: the owner of a lost lock is told.
             if held.taken_by().is_some() {
                 tell(decision, false);
                 return Err(self.refuse(held, scratch, Refused::Aborted));
@@ -462,8 +466,8 @@ impl<'e> Txn<'e> {
                 return Err(self.refuse(held, scratch, refused));
             }
             if D::IS_NEEDED || held.tables_written() != 0 || held.shared() != Shared::NONE {
-                // Nothing carries its word, so nobody sees a difference; but who waits for the tables that it has announced
-                // must not find it active.
+                // Nothing carries its word, so no reader sees a difference; but a transaction that waits for the tables
+                // that it has announced must not find it active.
                 let was_taken = held.abort();
                 if D::IS_NEEDED && was_taken {
                     tell(decision, false);
@@ -524,9 +528,9 @@ impl<'e> Txn<'e> {
         Ok(position)
     }
 
-    /// Fails if the transaction is SERIALIZABLE and its commit is sure to be refused by what it has read and written so far: it
-    /// would complete a dangerous structure (see the module `serial`). A session's statements ask so at their ends. That it
-    /// does not fail says nothing about the commit.
+    /// Checks that the commit of a SERIALIZABLE transaction is not sure to be refused by its reads and writes so far:
+    /// it would complete a dangerous structure (see the module `serial`). A session's statements ask so at their ends.
+    /// Success says nothing about the commit.
     ///
     /// # Errors
     /// [`Error::SerializationFailure`]
@@ -555,31 +559,34 @@ impl<'e> Txn<'e> {
         error
     }
 
-    /// Bytes of versions that this slot's transactions have made: only the difference between two moments of one transaction says
-    /// anything.
+    /// Returns the bytes of versions that this slot's transactions have made: only the difference between two moments
+    /// of one transaction says anything.
     pub fn bytes_made(&self) -> u64 {
         self.counters().bytes_made.get()
     }
 
-    /// What the statement of this session has changed is undone when it returns, and its result stands all the same: it will
-    /// be run again. Locks that it took are given up, but for those that it took before it began ([`crate::Session::try_execute_after`]).
+    /// Requests that the changes of this statement of the session are undone when it returns, while its result stands:
+    /// it will be run again. Locks that it took are released, except those that it took before it began
+    /// ([`crate::Session::try_execute_after`]).
     pub fn take_back(&self) {
         self.is_taken_back.set(true);
     }
 
-    /// For the part of a statement that takes its locks (see [`crate::Session::try_execute_after`]): if the statement must
-    /// wait later, it gives back these locks, too. When the wait is over it takes them again, and a new snapshot.
+    /// Requests, in the part of a statement that takes its locks (see [`crate::Session::try_execute_after`]), that
+    /// these locks too are released if the statement must wait later. When the wait is over it takes them again, and a
+    /// new snapshot.
     pub fn give_back_when_waiting(&self) {
         self.gives_back.set(true);
     }
 
-    /// Says that the statement has read nothing. If it is the first of its transaction, the next one takes a new snapshot at
-    /// any isolation level.
+    /// Declares that the statement has read nothing. If it is the first of its transaction, the next one takes a new
+    /// snapshot at any isolation level.
     pub fn has_read_nothing(&self) {
         self.is_unread.set(true);
     }
 
-    /// Runs `f`, for which less important transactions do not give way: it waits for them as for others, however long.
+    /// Runs `f`, during which less important transactions do not give way: it waits for them as for others, however
+    /// long.
     pub fn taking_nothing<R>(&self, f: impl FnOnce() -> R) -> R {
         let before = self.takes_nothing.replace(true);
         let result = f();
@@ -608,7 +615,7 @@ impl Drop for Txn<'_> {
     }
 }
 
-/// Error of a transaction that a more important one has aborted to take a row.
+/// Returns the error of a transaction that a more important one has aborted to take a row.
 #[cold]
 fn lost(held: &Held<'_>) -> Error {
     if held.taken_by().is_some() { Error::Taken } else { Error::SerializationFailure }

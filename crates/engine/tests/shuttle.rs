@@ -102,7 +102,7 @@ fn a_row_taken_twice_has_one_owner() {
     });
 }
 
-/// The same over two rows in opposite order, again and again on recycled slots, while a reader looks: takers that are
+/// Goal: two rows taken in opposite order, again and again on recycled slots, while a reader looks: takers that are
 /// taken from, stacked changes, words whose slot moved on. The two rows always are equal.
 #[test]
 fn rows_taken_in_opposite_order_stay_together() {

@@ -1,9 +1,9 @@
-//! Records how fast this host lets one thread go: the noise that the controller's tests replay.
+//! Records the speed at which this host lets one thread run: the noise that the controller's tests replay.
 //!
 //!     cargo run --release -p gate --example host_noise -- 300 > crates/gate/tests/reference/host_noise.csv
 //!
-//! Prints one line for each tenth of a second: the work done in it, over the most done in any. Run it beside the load whose noise
-//! is wanted.
+//! Prints one line for each tenth of a second: the work done in it, over the most done in any. Run it beside the load
+//! whose noise is to be recorded.
 
 use std::time::{Duration, Instant};
 

@@ -1,23 +1,27 @@
-//! The controller: finds the lowest limit that costs almost nothing, and stays there (section 4.3 of the paper).
+//! The controller: finds the lowest limit that costs almost nothing, and keeps it (section 4.3 of the paper).
 //!
-//! It starts where the models say, observes, and moves. What the paper leaves out, and what is done here:
+//! It starts at the limit that the models propose, observes, and moves. The paper leaves these questions open; the
+//! answers here are:
 //!
-//! - *How long to observe.* A hundred transactions say nothing when C² is 15. An observation is over when it is as precise as the
-//!   thresholds ask, by its own spread; so it takes as long as it must.
-//! - *Where to go next.* A curve through what was observed proposes: first the best limit, as losses are counted from there, then
-//!   the lowest that is good enough. What was observed decides: a limit is chosen when it was seen to keep the thresholds and one
-//!   just below it was seen not to.
-//! - *What is representative.* When somebody waits nearly always, the limit is what throughput depends on. When the limit binds
-//!   seldom, throughput says nothing, but throughput at each number of active transactions does (it is the same curve), and the
-//!   mean response is judged by the model of section 4.2, at the load and the C² that are measured.
-//! - *When to begin anew.* When what is seen at the chosen limit is no longer what was seen there.
-//! - *What a host that others load makes of it.* An observation that is known less well than a limit may cost moves nothing. From then
-//!   on, and whenever a limit that was held no longer does what it did, limits are compared in alternating phases, so that both
-//!   see the same host: a search by ratios. It begins with no limit, or compares the limit that is held with none. A comparison that
-//!   does not tell its limits apart moves nothing, either: a limit is held that was seen to keep the thresholds, never one that was
-//!   only tried. The next search waits so long that all of them cost a hundredth at most.
+//! - *Length of an observation.* A hundred transactions prove nothing when C² is 15. An observation is over when it is
+//!   as precise as the thresholds require, by its own spread; so it takes as long as necessary.
+//! - *The next limit.* A curve through the observed points proposes: first the best limit, as losses are counted from
+//!   there, then the lowest that is good enough. Observations decide: a limit is chosen when it was observed to keep
+//!   the thresholds and one directly below it was observed not to.
+//! - *Representative observations.* When transactions wait nearly always, throughput depends on the limit. When the
+//!   limit binds seldom, throughput says nothing, but throughput at each number of active transactions does (it is the
+//!   same curve), and the mean response is judged by the model of section 4.2, at the measured load and C².
+//! - *Restarts.* The search starts again when an observation at the chosen limit no longer agrees with the earlier
+//!   ones.
+//! - *A host with other loads.* An observation that is less precise than the loss a limit may cost moves nothing. From
+//!   then on, and whenever a limit that was held no longer performs as it did, limits are compared in alternating
+//!   phases, so that both see the same host: a search by ratios. It begins with no limit, or compares the limit that is
+//!   held with none. A comparison that does not distinguish its limits moves nothing, either: the limit held is one
+//!   that was observed to keep the thresholds, never one that was only tried. The next search waits so long that all
+//!   searches together cost a hundredth at most.
 //!
-//! **Invariant:** a decision follows from the observations since the load last changed, and each is in the log with its reason.
+//! **Invariant:** a decision follows from the observations since the load last changed, and each is in the log with its
+//! reason.
 
 mod curve;
 mod forecast;
@@ -39,41 +43,41 @@ use search::{Range, Search, Tried};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a limit may cost, and what it is for.
+/// Goal of the controller, and the losses that it accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
-    /// The lowest limit that keeps both.
+    /// The lowest limit that keeps both thresholds.
     Lowest {
-        /// The largest loss of throughput, a share of the best.
+        /// Largest loss of throughput, as a share of the best.
         loss_max: f64,
-        /// The largest increase of the mean response, a share of the best.
+        /// Largest increase of the mean response, as a share of the best.
         increase_max: f64,
     },
     /// The limit at which this class responds soonest.
     BestFor(ClassId),
 }
 
-/// What a controller is told when it is made.
+/// Settings of a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlSettings {
-    /// What it is after.
+    /// Goal of the search.
     pub goal: Goal,
-    /// The lowest limit that it tries.
+    /// Lowest limit that the controller tries.
     pub mpl_min: u32,
-    /// The highest.
+    /// Highest limit that the controller tries.
     pub mpl_max: u32,
-    /// The database as a network of stations, if somebody knows it: where to start. Without it, as many balanced stations as
-    /// there are processors and disks, two at least.
+    /// Database as a network of stations, if it is known: the search starts from it. Without it, as many balanced
+    /// stations as there are processors and disks, two at least.
     pub model: Option<Network>,
-    /// An observation lasts at least so long.
+    /// Shortest observation.
     pub observation_min: Duration,
-    /// And at most so long, however imprecise it is; pauses of the load do not count.
+    /// Longest observation, however imprecise it is; pauses of the load do not count.
     pub observation_max: Duration,
 }
 
 impl Goal {
-    /// The loss of throughput that counts. In a closed system with clients that do not think, responses grow as throughput falls:
-    /// the stricter threshold counts.
+    /// Returns the loss of throughput that counts. In a closed system with clients that do not think, responses grow as
+    /// throughput falls: the stricter threshold counts.
     fn loss(&self) -> f64 {
         match self {
             Goal::Lowest { loss_max, increase_max } => loss_max.min(1.0 - 1.0 / (1.0 + increase_max)) * USED,
@@ -99,57 +103,60 @@ impl Default for ControlSettings {
     }
 }
 
-/// Completions without which nothing is concluded.
+/// Completions that an observation needs before anything is concluded from it.
 pub const COMPLETIONS_MIN: u64 = 400;
-/// Of the thresholds so much is used: the rest is for what an observation may be wrong by.
+/// Share of the thresholds that is used: the rest is for the error of an observation.
 const USED: f64 = 0.9;
-/// The precision that is asked of an observation, over the loss that is allowed.
+/// Precision required of an observation, over the allowed loss.
 const PRECISION: f64 = 0.08;
-/// An observation known less well than this part of the loss says nothing of itself.
+/// Part of the loss beyond which the uncertainty of an observation makes it inconclusive by itself.
 const CERTAIN: f64 = 0.5;
-/// A limit that falls short by so many half widths of its interval need not be known better.
+/// Number of half widths of its interval by which a limit may fall short before more precision is unnecessary.
 const SURELY: f64 = 3.0;
-/// From this C² on a load is varied: what the short ones do first after each change of the limit outweighs what the host does between
-/// two phases, and limits are observed for longer instead of compared in turn.
+/// C² from which on a load counts as varied: the effect of short transactions, which finish first after each change of
+/// the limit, then outweighs the host's changes between two phases, and limits are observed for longer instead of
+/// compared in turn.
 const VARIED: f64 = 4.0;
-/// An interval is the load's own up to so many times what its C² makes of it.
+/// Factor over the interval that C² alone explains, up to which an interval is ascribed to the load itself.
 const OWN: f64 = 1.5;
-/// The precision that is asked of an observation of a varied load, over the loss that is allowed.
+/// Precision required of an observation of a varied load, over the allowed loss.
 const PRECISION_VARIED: f64 = 0.25;
-/// The precision that is asked of a class's mean response.
+/// Precision required of a class's mean response.
 const RESPONSE_PRECISION: f64 = 0.1;
-/// After so many times the least time of an observation it is asked whether it can come to anything.
+/// Multiple of the shortest observation after which an observation is checked for whether it can become precise enough.
 const HOPE: u32 = 3;
-/// A larger C² than this makes nothing that is observed longer.
+/// Largest C² that prolongs an observation.
 const C2_MAX: f64 = 20.0;
-/// Completions of a phase that has taken as long as an observation may.
+/// Completions needed of a phase that has taken as long as an observation may.
 const PHASE_COMPLETIONS_MIN: u64 = 50;
-/// Waits before the next search by ratios: at first, when one after the other has ended where it began, and in any case.
+/// Waits before the next search by ratios: the first one, the one after a search that ended where it began, and the
+/// longest.
 const REST: [Duration; 3] = [Duration::from_secs(60), Duration::from_secs(4 * 60), Duration::from_secs(16 * 60)];
-/// The part of the time's throughput that searches by ratios may cost.
+/// Share of the throughput over time that searches by ratios may cost.
 const COST: f64 = 0.01;
-/// No comparison begins in a search that has lasted such a part of the longest observation: what is known by then is held.
+/// Part of the longest observation after which a search begins no comparison: the limit known by then is held.
 const SEARCH_MAX: f64 = 0.25;
-/// Moves that the log keeps.
+/// Number of moves that the log keeps.
 const MOVES_KEPT: usize = 256;
 
-/// What the controller is doing.
+/// Phase of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It tries limits.
+    /// The controller tries limits.
     Searching,
-    /// It has found one, and sees whether it stays good.
+    /// The controller has found a limit, and checks whether it stays good.
     Holding,
 }
 
-/// When the next search by ratios may begin.
+/// Times at which the next search by ratios may begin.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
-    /// If the limit does no longer what it did.
+    /// Time if the limit no longer performs as it did.
     changed: Time,
-    /// If nothing has changed: what is seen at one limit does not say what others do by now, and now and then a comparison is wrong.
+    /// Time if nothing has changed: an observation of one limit does not tell the present throughput of others, and now
+    /// and then a comparison is wrong.
     same: Time,
-    /// Length of this one, cost left out.
+    /// Length of this rest, the part for the cost left out.
     length: Duration,
 }
 
@@ -157,44 +164,44 @@ struct Rest {
 #[derive(Clone, Debug)]
 pub struct Controller {
     settings: ControlSettings,
-    /// What the database is like, as far as that was found out. It says where to start, and what to forecast; how the search goes is
-    /// not for it to say: a device that works for several at a time looks like a slow one from the outside while few are inside,
-    /// and who believes it never tries more.
+    /// Model of the database, as far as it was learned. It gives the start of the search, and forecasts; it does not
+    /// guide the search: a device that serves several transactions at a time looks like a slow one from the outside
+    /// while few are inside, and a search that believed it would never try more.
     learned: Option<Network>,
     phase: Phase,
-    /// What was seen at the limits tried since the load last changed.
+    /// Observations at the limits tried since the load last changed.
     tried: Vec<Tried>,
-    /// True if the search compares limits in turn, so that what was tried is known by ratios.
+    /// True if the search compares limits in turn, so that the limits tried are known by ratios.
     in_turn: bool,
-    /// The comparison under way.
+    /// Comparison under way.
     comparing: Option<Pairs>,
-    /// True if the limit held was found by ratios: its next observation says what it does.
+    /// True if the held limit was found by ratios: its next observation tells its throughput.
     is_new: bool,
-    /// The limit that was held when the search began.
+    /// Limit that was held when the search began.
     held: Option<u32>,
-    /// When the next search by ratios may begin, after one.
+    /// Times at which the next search by ratios may begin, after one.
     rest: Option<Rest>,
-    /// True if the search by ratios has compared the limit that was held with none.
+    /// True if the search by ratios has compared the held limit with no limit.
     guarded: bool,
-    /// When the search by ratios began, and the seconds of throughput that its comparisons have cost.
+    /// Time at which the search by ratios began, and the seconds of throughput that its comparisons have cost.
     began: Time,
     cost: f64,
-    /// The curve of the load before: its shape is the best guess for the next one's.
+    /// Curve of the load before: its shape is the best guess for the next one's.
     before: Option<Curve>,
     moves: VecDeque<Move>,
     observations: u64,
-    /// Work of the transactions of the last observation, and of all phases of the comparison under way. (Each phase has the short ones
-    /// in it first: alone it would say that all are.)
+    /// Work of the transactions of the last observation, and of all phases of the comparison under way. (Short
+    /// transactions finish first in each phase: a phase alone would suggest that all are short.)
     work: Moments,
-    /// Throughput of the last observation, in transactions a second.
+    /// Throughput of the last observation, in transactions per second.
     rate: f64,
-    /// With how many completions the present observation is looked at next.
+    /// Number of completions at which the present observation is looked at next.
     next_look: u64,
     has_begun: bool,
 }
 
 impl Controller {
-    /// One that has seen nothing yet.
+    /// Creates a controller without observations.
     pub fn new(settings: ControlSettings) -> Controller {
         let (phase, tried, moves) = (Phase::Searching, Vec::new(), VecDeque::new());
         Controller {
@@ -220,12 +227,12 @@ impl Controller {
         }
     }
 
-    /// What it was told.
+    /// Returns the settings of the controller.
     pub fn settings(&self) -> &ControlSettings {
         &self.settings
     }
 
-    /// What the database is like, as was found out by now. What was said in [`ControlSettings::model`] counts more.
+    /// Sets the model of the database, as learned by now. A model in [`ControlSettings::model`] takes precedence.
     pub fn know_model(&mut self, model: Network) {
         self.learned = Some(model);
     }
@@ -234,27 +241,27 @@ impl Controller {
         self.settings.model.as_ref().or(self.learned.as_ref())
     }
 
-    /// What it is doing.
+    /// Returns the phase of the controller.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// How many observations it has used.
+    /// Returns the number of observations used.
     pub fn observations(&self) -> u64 {
         self.observations
     }
 
-    /// Why it has moved, the latest last.
+    /// Returns the moves with their reasons, the latest last.
     pub fn moves(&self) -> impl Iterator<Item = &Move> {
         self.moves.iter()
     }
 
-    /// Throughput against the limit, as far as it is known.
+    /// Returns throughput against the limit, as far as it is known.
     pub fn curve(&self) -> Option<Curve> {
         Curve::through(&self.with_guesses(self.points()))
     }
 
-    /// The limit that the model proposes, before anything was seen.
+    /// Returns the limit that the model proposes, before any observation.
     pub fn start(&self, processors: u32) -> u32 {
         let keep = match self.settings.goal {
             Goal::Lowest { loss_max, .. } => 1.0 - loss_max * USED,
@@ -262,7 +269,7 @@ impl Controller {
         };
         let network = match self.model() {
             Some(network) => Ok(network.clone()),
-            // So many processors are one station, and there is a log or a disk.
+            // This many processors are one station, and there is a log or a disk.
             None => Network::balanced(2),
         };
         let least = network.and_then(|network| network.least_mpl(keep)).unwrap_or(20);
@@ -274,8 +281,8 @@ impl Controller {
         mpl.clamp(self.settings.mpl_min, self.settings.mpl_max.max(self.settings.mpl_min))
     }
 
-    /// Looks at the gate, and moves its limit if what it has observed says so. To be called now and then, some hundred times in
-    /// an observation; it costs nothing until one is over. Says whether one was.
+    /// Looks at the gate, and moves its limit if the observation calls for it. To be called now and then, some hundred
+    /// times in an observation; it costs nothing until one is over. Returns true if one was.
     pub fn look(&mut self, now: Time, gate: &mut Gate) -> bool {
         let Some(seen) = self.observed(now, gate) else { return false };
         let mpl = self.decide(now, &seen, gate.settings().processors);
@@ -283,8 +290,8 @@ impl Controller {
         true
     }
 
-    /// What the gate has observed, if an observation is over: the first part of [`Controller::look`], for those who must not hold up
-    /// the gate while the others compute.
+    /// Returns the gate's observation, if one is over: the first part of [`Controller::look`], for callers that must
+    /// not hold up the gate during the rest of the computation.
     pub fn observed(&mut self, now: Time, gate: &mut Gate) -> Option<Observation> {
         if !self.has_begun {
             // An empty system fills first.
@@ -295,7 +302,7 @@ impl Controller {
         if gate.observed() < self.next_look {
             return None;
         }
-        // Whoever looks all the time and stops when it seems precise stops when it only seems so.
+        // Looking all the time and stopping when the observation seems precise would stop when it only seems so.
         self.next_look = gate.observed() + gate.observed() / 4;
         let seen = gate.observation();
         if !self.is_enough(&seen, gate.settings().processors) {
@@ -308,14 +315,14 @@ impl Controller {
         Some(seen)
     }
 
-    /// The limit that follows from what was observed. Models may take seconds.
+    /// Returns the limit that follows from an observation. Models may take seconds.
     pub fn decide(&mut self, now: Time, seen: &Observation, processors: u32) -> u32 {
         let mut noted = journal::Seen::from(seen);
         (self.work, self.rate) = (self.work_with(seen), seen.throughput.mean);
         if let Some(pairs) = &mut self.comparing {
             if seen.stands_for(processors).is_none() && !pairs.is_filled(seen.mpl, seen.crowd()) {
-                // The load pauses, or begins; or the limit no longer holds anybody back, and there is nothing to compare: then the
-                // limit is what it was, and not the one that was to be tried.
+                // The load pauses, or begins; or the limit no longer holds anything back, and there is nothing to
+                // compare: then the limit is the one from before, and not the one that was to be tried.
                 if pairs.skip() {
                     self.next_look = PHASE_COMPLETIONS;
                     return pairs.limit();
@@ -334,17 +341,18 @@ impl Controller {
             noted.throughput.half_width = compared.half_width;
             self.cost += compared.cost;
             if self.held == Some(compared.known) && compared.known < compared.other {
-                // That the limit is still good is seen soon, and leaves time for another one.
+                // A check that the limit is still good is short, and leaves time for another comparison.
                 self.began = now;
             }
             if !compared.is_known {
                 self.comparing = None;
                 let unsure = Reason::Unsure { half_width: compared.half_width, wanted: loss };
-                // Where a limit seems to cost more than it may, none is the safe side of the doubt.
+                // Where a limit seems to cost more than it may, no limit is the safe side of the doubt.
                 let costs = compared.known < compared.other && 1.0 < compared.ratio * (1.0 - loss);
                 let mpl = if costs { compared.other } else { self.lowest_known(compared.known) };
                 if costs {
-                    // What the others do was measured by one that counts no more; the next observation says what this one does.
+                    // The values of the other limits were measured against one that counts no more; the next
+                    // observation tells the throughput of this one.
                     let known = self.tried.iter().find(|tried| tried.mpl == compared.known);
                     self.tried = known.map(|known| known.clone().into_unit(mpl)).into_iter().collect();
                 }
@@ -369,7 +377,7 @@ impl Controller {
         mpl
     }
 
-    /// An observation is over, with this outcome.
+    /// Records the end of an observation, with this outcome.
     fn note(&mut self, moved: Move) {
         self.observations += 1;
         self.moves.push_back(moved);
@@ -378,10 +386,11 @@ impl Controller {
         }
     }
 
-    /// Has the gate keep this limit, and observe anew. After a change of the limit nothing is observed until the new ones inside are as
-    /// far with their work as those were that stay: of many who begin at once the short ones leave first, so a higher limit seems to do
-    /// more, and a lower one, under which the long ones are left over, less. What is left to do of those inside is (1 + C²) / 2 times
-    /// the mean for each of them (the mean residual life of renewal theory: Kleinrock, Queueing Systems, volume 1, section 5.2).
+    /// Makes the gate keep this limit, and observe anew. After a change of the limit nothing is observed until the
+    /// newly admitted transactions are as far with their work as those that stayed: of many that begin at once the
+    /// short ones leave first, so a higher limit seems to do more, and a lower one, under which the long ones are left
+    /// over, less. The remaining work of a transaction inside is (1 + C²) / 2 times the mean (the mean residual life of
+    /// renewal theory: Kleinrock, Queueing Systems, volume 1, section 5.2).
     pub fn steer(&self, now: Time, gate: &mut Gate, mpl: u32) {
         if mpl == gate.mpl() {
             return gate.observe_anew(now, 0);
@@ -394,20 +403,19 @@ impl Controller {
         gate.observe_anew(now, residual.min(most.max(inside)) as u32);
     }
 
-    /// The work of the transactions that say how variable it is.
+    /// Returns the work of the transactions from which variability is estimated.
     fn work_with(&self, seen: &Observation) -> Moments {
         if self.comparing.is_some() { self.work.and(&seen.demand) } else { seen.demand }
     }
 
-    /// Whether an observation is as precise as it must be, or has taken as long as it may.
+    /// Returns true if an observation is as precise as it must be, or has taken as long as it may.
     fn is_enough(&self, seen: &Observation, processors: u32) -> bool {
         let is_varied = self.phase == Phase::Searching && self.is_varied(seen);
         // A load that pauses has shown nothing meanwhile.
         let has_lasted = self.longest(seen, is_varied) <= seen.worked;
         if self.comparing.is_some() {
-            // After a change of the limit the short ones leave first, and the long ones stay: where few do most of the work, that
-            // favours the higher limit until many have come and gone.
-            // (Of no samples it is no number.)
+            // After a change of the limit the short transactions leave first, and the long ones stay: where few do most
+            // of the work, that favours the higher limit until many have come and gone. (C² of no samples is NaN.)
             let completions = PHASE_COMPLETIONS as f64 * self.work_with(seen).c2().clamp(1.0, C2_MAX);
             let is_phase = completions <= seen.completions as f64 && self.settings.observation_min <= seen.lasted;
             return is_phase || (has_lasted && PHASE_COMPLETIONS_MIN <= seen.completions);
@@ -421,7 +429,7 @@ impl Controller {
                 let share = if is_varied { PRECISION_VARIED } else { PRECISION };
                 seen.throughput.half_width <= self.wanted(seen, share, loss) || self.is_hopeless(seen, loss, is_varied)
             }
-            // What is concluded then stands on the load and on C², which are known sooner.
+            // The conclusion then rests on the load and on C², which are known sooner.
             (Goal::Lowest { loss_max, increase_max }, None) => {
                 seen.response.half_width <= 10.0 * PRECISION * loss_max.min(increase_max)
             }
@@ -435,27 +443,30 @@ impl Controller {
         is_precise || has_lasted
     }
 
-    /// The width of the interval that is asked of an observation: a share of the loss, or more if it falls short by much more.
+    /// Returns the width of the interval required of an observation: a share of the loss, or more if the limit falls
+    /// short by much more.
     fn wanted(&self, seen: &Observation, share: f64, loss: f64) -> f64 {
         (share * loss).max(self.shortfall(seen, loss) / SURELY)
     }
 
-    /// Tells whether transactions differ by so much, and the host by so little, that only many of them say what a limit does. Of so many
-    /// that are served one after the other, or together, the throughput has the variance C² over their number.
+    /// Returns true if transactions differ by so much, and the host by so little, that only many of them tell the
+    /// throughput of a limit. The throughput of n transactions served one after the other, or together, has the
+    /// variance C² / n.
     fn is_varied(&self, seen: &Observation) -> bool {
         let c2 = self.work_with(seen).c2();
         let own = 2.0 * (c2 / seen.completions as f64).sqrt();
         self.comparing.is_none() && VARIED <= c2 && seen.throughput.half_width <= OWN * own
     }
 
-    /// Longest time of an observation. A varied load needs C² times as many transactions.
+    /// Returns the longest time of an observation. A varied load needs C² times as many transactions.
     fn longest(&self, seen: &Observation, is_varied: bool) -> Duration {
         let times = if is_varied { self.work_with(seen).c2().min(C2_MAX) } else { 1.0 };
         self.settings.observation_max.mul_f64(times)
     }
 
-    /// Tells whether no observation of a search will be as precise as it is to be in its time, because the host is unsteady or little is
-    /// done: more of them or limits compared in turn say more, and sooner. An interval becomes narrower with the root of the time.
+    /// Returns true if no observation of a search can be as precise in its time as required, because the host is
+    /// unsteady or little is done: more observations, or limits compared in turn, tell more, and sooner. An interval
+    /// becomes narrower with the root of the time.
     fn is_hopeless(&self, seen: &Observation, loss: f64, is_varied: bool) -> bool {
         let share = if is_varied { CERTAIN } else { PRECISION };
         let takes = seen.worked.as_secs_f64() * (seen.throughput.half_width / self.wanted(seen, share, loss)).powi(2);
@@ -465,7 +476,7 @@ impl Controller {
             && self.longest(seen, is_varied).as_secs_f64() < takes
     }
 
-    /// What is known less well than a limit may cost moves nothing.
+    /// Returns a reason to stay if the observation is less precise than the loss a limit may cost: then nothing moves.
     fn unsure(&self, seen: &Observation, processors: u32) -> Option<Reason> {
         let half_width = seen.throughput.half_width;
         let loss = match self.settings.goal {
@@ -477,14 +488,15 @@ impl Controller {
         is_unsure.then_some(Reason::Unsure { half_width, wanted })
     }
 
-    /// By how much less is done than may be lost, as a share of the best that was seen at other limits.
+    /// Returns the throughput missing beyond the allowed loss, as a share of the best that was observed at other
+    /// limits.
     fn shortfall(&self, seen: &Observation, loss: f64) -> f64 {
         let others = self.tried.iter().filter(|tried| tried.mpl != seen.mpl);
         let best = others.map(Tried::throughput).fold(0.0, f64::max);
         if best == 0.0 { 0.0 } else { (1.0 - loss - seen.throughput.mean / best).max(0.0) }
     }
 
-    /// What follows from an observation: the next limit, and why.
+    /// Returns the conclusion from an observation: the next limit, and the reason.
     fn conclude(&mut self, now: Time, seen: &Observation, processors: u32) -> (u32, Reason) {
         let tried = Tried::of(seen, processors);
         let unsure = self.unsure(seen, processors);
@@ -508,7 +520,7 @@ impl Controller {
                 }
                 _ => {}
             }
-            // Though it is not known what it does now, it is not what it did.
+            // The present throughput of the limit is not known, but it is not the earlier one.
             let observes = is_lowest && self.is_varied(seen);
             let in_turn = asks_again || was_bound && tried.is_bound() && is_lowest && !observes;
             match unsure {
@@ -532,8 +544,8 @@ impl Controller {
         }
         let mut mpl = seen.mpl;
         if unsure.is_some() && !self.in_turn {
-            // What was seen before belongs to a host that is no longer the same. The limit is the one that was held; where none was,
-            // it is one that nobody meets, and all others have yet to show what they are worth.
+            // Earlier observations belong to a host that is no longer the same. The limit is the one that was held;
+            // where none was, it is one that is never reached, and every other limit has yet to prove its worth.
             self.tried.clear();
             (self.in_turn, self.guarded) = (true, false);
             (self.began, self.cost) = (now, 0.0);
@@ -549,7 +561,7 @@ impl Controller {
         self.search(now, mpl, seen, processors)
     }
 
-    /// The next step of the search from this limit, and why.
+    /// Returns the next step of the search from this limit, and the reason.
     fn search(&mut self, now: Time, from: u32, seen: &Observation, processors: u32) -> (u32, Reason) {
         if let Some(pairs) = self.guard(seen, processors) {
             let (limit, with) = (pairs.limit(), pairs.other());
@@ -582,7 +594,7 @@ impl Controller {
         }
     }
 
-    /// The limit that is held does so much, as was seen; what is known of others is known over that.
+    /// Replaces the values of the held limit by those observed; the values of others are relative to it.
     fn renew(&mut self, held: Tried) {
         let Some(at) = self.tried.iter().position(|tried| tried.mpl == held.mpl) else { return };
         let times = held.throughput() / self.tried[at].throughput();
@@ -590,7 +602,8 @@ impl Controller {
         self.tried[at] = held;
     }
 
-    /// Each search by ratios first compares the limit that was held with none: whatever the host has become, that is the measure.
+    /// Begins each search by ratios with a comparison of the held limit and no limit: however the host has changed,
+    /// that is the measure.
     fn guard(&mut self, seen: &Observation, processors: u32) -> Option<Pairs> {
         if !self.in_turn || std::mem::replace(&mut self.guarded, true) {
             return None;
@@ -601,12 +614,13 @@ impl Controller {
         Some(Pairs::new(held, most))
     }
 
-    /// The lowest limit that is known to keep the thresholds, in a search by ratios that ends before its time.
+    /// Returns the lowest limit that is known to keep the thresholds, in a search by ratios that ends early.
     fn lowest_known(&self, best: u32) -> u32 {
         search::lowest_known(&self.tried, self.loss()).map_or(best, |known| known.mpl)
     }
 
-    /// The loss that a limit may have. In turn it is known to half of that only, and comparing costs, too.
+    /// Returns the loss that a limit may have. In a search by ratios it is known to half of that only, and comparing
+    /// costs, too.
     fn loss(&self) -> f64 {
         self.settings.goal.loss() * if self.in_turn { 0.5 } else { 1.0 }
     }
@@ -625,13 +639,14 @@ impl Controller {
         self.is_new = std::mem::take(&mut self.in_turn);
     }
 
-    /// Limits that make a difference: as many as there are transactions, waiting ones included, are as good as none.
+    /// Returns the limits that make a difference: one as high as the number of transactions, waiting ones included, is
+    /// as good as none.
     fn range(&self, seen: &Observation, processors: u32, in_turn: bool) -> Range {
         // Little's law.
         let present = seen.throughput.mean * seen.response.mean;
         let is_bound = in_turn || seen.stands_for(processors).is_some();
         let useful = if is_bound { present.ceil() as u32 } else { self.settings.mpl_max };
-        // What was tried counts; in turn, no more than there are makes a difference.
+        // Limits that were tried count; in turn, no more than the limits that make a difference.
         let tried = if in_turn { self.held } else { self.tried.iter().map(|tried| tried.mpl).max() };
         Range { least: self.settings.mpl_min, most: useful.max(tried.unwrap_or(1)).min(self.settings.mpl_max) }
     }
@@ -644,7 +659,7 @@ impl Controller {
             let search = Search { tried: &self.tried, loss, range, curve, hope };
             return search.next(from, self.start(processors));
         }
-        // What the limit costs is then how long the short wait for the long.
+        // The cost of the limit is then the time that the short transactions wait for the long ones.
         let Some(curve) = Curve::through(&points) else { return (seen.mpl, Reason::Stays) };
         let load = self.load_of(seen, &curve, processors);
         let model = Response::new(load, seen.demand.c2(), processors);
@@ -657,7 +672,7 @@ impl Controller {
         }
     }
 
-    /// The share of what the database can do that is asked for.
+    /// Returns the load as a share of the database's capacity.
     fn load_of(&self, seen: &Observation, curve: &Curve, processors: u32) -> f64 {
         let peak = curve.throughput(curve.peak(self.settings.mpl_max).into());
         let capacity = peak.max(f64::from(processors) / seen.demand.mean().max(f64::MIN_POSITIVE));
@@ -665,12 +680,12 @@ impl Controller {
         (rate / capacity).clamp(0.01, forecast::LOAD_MAX)
     }
 
-    /// What was observed, as points of the curve.
+    /// Returns the observations as points of the curve.
     fn points(&self) -> Vec<Point> {
         self.tried.iter().flat_map(Tried::points).collect()
     }
 
-    /// And, with little weight, what the model or the load before lets expect.
+    /// Adds, with little weight, the points that the model or the load before suggests.
     fn with_guesses(&self, points: Vec<Point>) -> Vec<Point> {
         self.with_guesses_of(self.settings.model.as_ref(), points)
     }

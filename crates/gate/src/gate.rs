@@ -1,12 +1,12 @@
-//! The gate: transactions inside, transactions that wait, and the order of admission.
+//! The gate: active transactions, waiting transactions, and the order of admission.
 //!
-//! It holds transactions back, not connections: a transaction has a *slot* while it is active inside. One that waits for its
-//! client lends its slot after a time and comes back before all others of its class; one that waits for a lock keeps it. Slots
-//! beyond the limit exist only to end what would be a deadlock, and are counted.
+//! It holds transactions back, not connections: a transaction has a *slot* while it is active inside. One that waits
+//! for its client lends its slot after a time and comes back before all others of its class; one that waits for a lock
+//! keeps it. Slots beyond the limit exist only to resolve what would be a deadlock, and are counted.
 //!
-//! **Invariant:** slots in use never exceed the limit in force plus the extra ones, but after the limit was lowered, when nobody
-//! goes in until they are. As long as a slot is free, nobody waits who may have it: but for those whose pool of connections has no
-//! room, who hold no slot while they wait for that.
+//! **Invariant:** slots in use never exceed the limit in force plus the extra ones, except after the limit was lowered,
+//! when no transaction is admitted until they are within it. As long as a slot is free, no transaction waits that may
+//! have it: except those whose pool of connections has no room, which hold no slot while they wait for that.
 
 mod batches;
 mod change;
@@ -50,86 +50,88 @@ use thiserror::Error;
 use timer::{Timed, Timer};
 use window::Window;
 
-/// A transaction that comes.
+/// Arrival of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Its class.
+    /// Class of the transaction.
     pub class: ClassId,
-    /// What stands for its first statement, its values left out; by it is known what it will take.
+    /// Fingerprint of its first statement, the values left out; the expected time is learned by it.
     pub fingerprint: Option<u64>,
-    /// What stands for the row that it will meet others at. At most one with it is inside, but for those that have lent their slots.
+    /// Key of the row at which it will meet others. At most one transaction with the key is inside, except those that
+    /// have lent their slots.
     pub hot_key: Option<u64>,
-    /// Whose it is: who has several transactions at once may wait for itself. 0: nobody's in particular.
+    /// Owner of the transaction: an owner with several transactions at once may wait for itself. 0: no owner.
     pub owner: u64,
-    /// What it needs a connection of; none: it has one, or needs none.
+    /// Pool that it needs a connection of; none if it has one, or needs none.
     pub pool: Option<PoolId>,
 }
 
 impl Arrival {
-    /// One of this class, of which nothing more is known.
+    /// Creates an arrival of this class, of which nothing more is known.
     pub fn new(class: ClassId) -> Arrival {
         Arrival { class, fingerprint: None, hot_key: None, owner: 0, pool: None }
     }
 }
 
-/// What becomes of a transaction that has come, or come back.
+/// Answer to a transaction that has come, or come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entrance {
-    /// It has a slot, and the connection that it needs.
+    /// The transaction has a slot, and the connection that it needs.
     In,
-    /// It waits; [`Event::Admitted`] will say when it has one.
+    /// The transaction waits; [`Event::Admitted`] reports its admission.
     Waits,
 }
 
-/// Why a transaction was turned away. Only by bounds that were set.
+/// Reason of a refusal of a transaction. Only limits that were set refuse.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Refused {
-    /// [`ClassSettings::queue_max`](crate::ClassSettings::queue_max).
+    /// The queue is full: [`ClassSettings::queue_max`](crate::ClassSettings::queue_max).
     #[error("too many transactions of class \"{class}\" are waiting")]
     Full {
-        /// Its class.
+        /// Name of the class.
         class: String,
-        /// How many of its class wait for a slot.
+        /// Number of transactions of the class that wait for a slot.
         waiting: usize,
-        /// Where it would have stood.
+        /// Place that the transaction would have had.
         at: Whereabouts,
     },
 }
 
-/// How a transaction has ended.
+/// Ending of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It has done what it was for.
+    /// The transaction is done.
     Done,
-    /// It has failed, or its client has gone.
+    /// The transaction has failed, or its client has gone.
     Failed,
 }
 
-/// What the caller must act on.
+/// Event that the caller must act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It has a slot now, and the connection that it needs; or a connection, if it [asked](Gate::ask) for nothing else.
+    /// The transaction has a slot now, and the connection that it needs; or a connection, if it [asked](Gate::ask) for
+    /// nothing else.
     Admitted(Ticket),
-    /// It has waited for longer than its class may, and is forgotten: it stood at this place.
+    /// The transaction has waited for longer than its class may, and is forgotten: it stood at this place.
     TimedOut(Ticket, ClassId, Whereabouts),
-    /// It has been active for longer than its class may, and is of this class now.
+    /// The transaction has been active for longer than its class may, and is of this class now.
     Demoted(Ticket, ClassId),
-    /// It has been active for longer than its class may, and is to be cancelled.
+    /// The transaction has been active for longer than its class may, and is to be cancelled.
     Runaway(Ticket),
-    /// It was given an extra slot.
+    /// The transaction was given an extra slot.
     Extra(Ticket),
 }
 
-/// One class at work.
+/// State of one class.
 #[derive(Debug)]
 struct Class {
     queue: Queue,
     slots: u32,
-    /// Nanoseconds in slots over weight, those charged ahead included.
+    /// Nanoseconds in slots over weight, those charged in advance included.
     used: f64,
-    /// What one of its transactions takes, in nanoseconds of a slot.
+    /// Expected time of one transaction, in nanoseconds of a slot.
     expected_ns: f64,
-    /// Of those that wait for a slot.
+    /// Pace of admission of the class's transactions that wait for a slot.
     pace: Pace,
     wait_timer: Timer,
     run_timer: Timer,
@@ -159,27 +161,28 @@ pub struct Gate {
     meter: Meter,
     window: Window,
     slots: u32,
-    /// Of them, those that exist beyond the limit.
+    /// Number of slots that exist beyond the limit.
     extras: u32,
     queued: usize,
     next_number: u64,
     lend_timer: Timer,
     return_timer: Timer,
-    /// When somebody was last seen to get on.
+    /// Time at which a transaction was last observed to make progress.
     progress: Time,
-    /// Of all who wait for a slot.
+    /// Pace of admission of all transactions that wait for a slot.
     pace: Pace,
     counters: Counters,
     totals: Totals,
 }
 
 impl Gate {
-    /// A gate that nobody has come to yet.
+    /// Creates a gate without transactions.
     ///
     /// # Errors
-    /// Settings that make none.
+    /// If the settings are invalid.
     pub fn new(settings: Settings) -> Result<Gate, SettingsError> {
         settings.check()?;
+        // New queues and timers for each class; its settings say which of its waits and runs are timed.
         let class = |class: &crate::settings::ClassSettings| Class {
             queue: Queue::default(),
             slots: 0,
@@ -223,22 +226,22 @@ impl Gate {
         })
     }
 
-    /// What it was told.
+    /// Returns the settings of the gate.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The limit in force.
+    /// Returns the limit in force.
     pub fn mpl(&self) -> u32 {
         self.mpl
     }
 
-    /// How many have a slot.
+    /// Returns the number of slots in use.
     pub fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// The database has so many processors, as was found out by now. What is observed begins anew.
+    /// Sets the number of the database's processors, as learned by now. A new observation begins.
     pub fn know_processors(&mut self, now: Time, processors: u32) {
         let processors = processors.max(1);
         if processors != self.settings.processors {
@@ -249,7 +252,7 @@ impl Gate {
         }
     }
 
-    /// Lets so many be active from now on. What is observed begins anew, when as many have left as were inside.
+    /// Sets the limit. A new observation begins when as many transactions have left as were inside.
     pub fn set_mpl(&mut self, now: Time, mpl: u32) {
         self.pass(now);
         self.mpl = mpl.max(1);
@@ -257,21 +260,21 @@ impl Gate {
         self.admit();
     }
 
-    /// Begins a new observation, when so many have left.
+    /// Begins a new observation, when `left_out` transactions have left.
     pub fn observe_anew(&mut self, now: Time, left_out: u32) {
         self.pass(now);
         self.window = Window::new(now, self.mpl, self.classes.len(), left_out);
     }
 
-    /// A transaction comes.
+    /// Admits or queues a transaction that arrives.
     ///
     /// # Errors
-    /// It is turned away, if a bound says so.
+    /// If a limit refuses the transaction.
     pub fn arrive(&mut self, now: Time, arrival: Arrival) -> Result<(Ticket, Entrance), Refused> {
         self.pass(now);
         let Arrival { class: id, fingerprint, hot_key, owner, pool } = arrival;
         let (class, settings) = (&self.classes[id.index()], &self.settings.classes[id.index()]);
-        // Who is held back waits for a row, not for a slot, and takes no place that the bound is for.
+        // A transaction that is held back waits for a row, not for a slot, and takes no place that the bound is for.
         let is_held_back = hot_key.is_some_and(|key| self.hot.is_taken(key));
         let waiting = class.queue.len();
         if let Some(most) = settings.queue_max
@@ -312,7 +315,7 @@ impl Gate {
         Ok((ticket, Entrance::Waits))
     }
 
-    /// The transaction waits for its client.
+    /// Notes that the transaction waits for its client.
     pub fn rest(&mut self, now: Time, ticket: Ticket) {
         self.pass(now);
         let Some(State::Inside) = self.state(ticket) else { return };
@@ -322,7 +325,7 @@ impl Gate {
         self.lend_timer.set(now, ticket, &self.entries);
     }
 
-    /// Its client goes on. Whether it may go on with it.
+    /// Notes that the transaction's client goes on. Returns whether the transaction may go on.
     pub fn resume(&mut self, now: Time, ticket: Ticket) -> Entrance {
         self.pass(now);
         match self.entries.get(ticket).map(|entry| (entry.state, entry.class)) {
@@ -348,7 +351,8 @@ impl Gate {
         }
     }
 
-    /// Whether the transaction waits for a lock inside. It keeps its slot, but when all do, they may wait for one outside.
+    /// Notes whether the transaction waits for a lock inside. It keeps its slot, but when all of them wait, they may
+    /// wait for one outside.
     pub fn stall(&mut self, now: Time, ticket: Ticket, is_stalled: bool) {
         self.pass(now);
         if let Some(entry) = self.entries.get_mut(ticket) {
@@ -356,7 +360,7 @@ impl Gate {
         }
     }
 
-    /// The transaction is of another class from now on.
+    /// Moves the transaction to another class.
     pub fn reclass(&mut self, now: Time, ticket: Ticket, to: ClassId) {
         self.pass(now);
         let Some(entry) = self.entries.get_mut(ticket) else { return };
@@ -393,9 +397,10 @@ impl Gate {
         self.admit();
     }
 
-    /// The transaction has ended, or is given up while it waits.
+    /// Removes a transaction that has ended, or that is given up while it waits.
     pub fn leave(&mut self, now: Time, ticket: Ticket, ending: Ending) {
         self.pass(now);
+        // Read before the transaction becomes inactive: its own place counts in the number of active ones.
         let active_count = self.meter.active();
         let Some(state) = self.state(ticket) else { return };
         if state == State::Inside {
@@ -425,6 +430,7 @@ impl Gate {
             self.vacate(pool);
         }
         entry.turn(state, now);
+        // A transaction that is held back only waits for its key: there is none to pass on.
         if state != State::HeldBack
             && let Some(key) = entry.hot
         {
@@ -438,26 +444,26 @@ impl Gate {
         self.admit();
     }
 
-    /// What the caller must act on: to be asked after each call until there is nothing.
+    /// Returns the next event that the caller must act on: to be asked after each call until there is none.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// What was seen since the limit last changed.
+    /// Returns the observation since the limit last changed.
     pub fn observation(&self) -> Observation {
         self.window.observation(self.now)
     }
 
-    /// How many have left since then.
+    /// Returns the number of transactions that have left since then.
     pub fn observed(&self) -> u64 {
         self.window.completions()
     }
 
-    /// Time has passed.
+    /// Lets time pass.
     fn pass(&mut self, now: Time) {
         if self.now < now {
             let passed = now.since(self.now);
-            // Who waits for a connection is not held back by the limit.
+            // A transaction that waits for a connection is not held back by the limit.
             let holds_back = 0 < self.queued && self.classes.iter().any(|class| class.queue.can_run());
             self.window.pass(passed, self.meter.active(), holds_back);
             self.totals.pass(

@@ -1,13 +1,14 @@
-//! External scheduling: how many transactions to let into a database at once (the multiprogramming limit, MPL), and which.
+//! External scheduling: the number of transactions to admit into a database at once (the multiprogramming limit, MPL),
+//! and their order.
 //!
 //! Schroeder, Harchol-Balter, Iyengar, Nahum, Wierman: How to determine a good multi-programming level for external scheduling
 //! (ICDE 2006).
 //!
-//! To be read in this order: [`Settings`], [`Gate`] (who goes in next), [`model`] (what to expect of a limit),
-//! [`control`] (which limit), [`sim`] (a database to try it on).
+//! To be read in this order: [`Settings`], [`Gate`] (order of admission), [`model`] (expected cost of a limit),
+//! [`control`] (choice of the limit), [`sim`] (a database to try it on).
 //!
-//! **Architecture Invariant:** pure logic. There is no clock, no thread, no socket and no storage here: whoever calls says what
-//! time it is, so that a simulator on virtual time runs the very code that serves.
+//! **Architecture Invariant:** pure logic. There is no clock, no thread, no socket and no storage here: the caller
+//! tells the time, so that a simulator on virtual time runs the very code that serves.
 
 pub mod control;
 mod gate;

@@ -1,7 +1,7 @@
-//! What a gate is told when it is made.
+//! Settings of a gate.
 //!
-//! **Invariant:** by default nothing is ever turned away and nothing times out: who comes waits until there is room. That is what
-//! sets external scheduling apart from admission control (section 1 of the paper).
+//! **Invariant:** by default nothing is ever turned away and nothing times out: a transaction waits until there is
+//! room. That is what sets external scheduling apart from admission control (section 1 of the paper).
 
 use stage::Class;
 use std::time::Duration;
@@ -12,81 +12,82 @@ use thiserror::Error;
 pub struct ClassId(pub(crate) u8);
 
 impl ClassId {
-    /// Its place in [`Settings::classes`].
+    /// Returns the place of the class in [`Settings::classes`].
     pub fn index(self) -> usize {
         self.0.into()
     }
 }
 
-/// In which order a class's transactions go in.
+/// Order in which a class's transactions are admitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Order {
-    /// As they have come.
+    /// Order of arrival.
     #[default]
     Fifo,
-    /// The shortest expected first: one that is expected to take `d` goes as if it had come `patience` times `d` later. So
-    /// nobody waits for ever: who comes later than that is behind it, however short.
+    /// The shortest expected first: a transaction that is expected to take `d` is ordered as if it had come `patience`
+    /// times `d` later. So none waits for ever: one that comes later than that is behind it, however short.
     ShortestExpected {
-        /// How many times its own expected length a transaction lets others go before it.
+        /// Multiple of its own expected length for which a transaction lets others go before it.
         patience: f64,
     },
 }
 
-/// How many slots a class may hold.
+/// Limit on the slots that a class may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Most {
-    /// All of them.
+    /// Every slot.
     #[default]
     Unlimited,
-    /// So many while another class waits; all of them else, so that no slot stays empty.
+    /// A number of slots while another class waits; every slot otherwise, so that no slot stays empty.
     Yielding(u32),
-    /// So many, though slots stay empty.
+    /// A number of slots, though others stay empty.
     Strict(u32),
 }
 
-/// What becomes of a transaction that has been inside for too long.
+/// Reaction to a transaction that has been inside for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
-    /// It counts as one of this class from then on.
+    /// Count the transaction as one of this class from then on.
     Demote(ClassId),
-    /// The caller is asked to cancel it.
+    /// Ask the caller to cancel the transaction.
     Cancel,
 }
 
-/// A bound on the time that a transaction is active inside.
+/// Limit on the time that a transaction is active inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runaway {
-    /// The bound.
+    /// Longest active time.
     pub after: Duration,
-    /// What becomes of those that exceed it.
+    /// Reaction to transactions that exceed it.
     pub reaction: Reaction,
 }
 
-/// One class of transactions.
+/// Settings of one class of transactions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassSettings {
-    /// Its name in settings, views and messages.
+    /// Name in settings, views and messages.
     pub name: String,
-    /// Classes with a smaller level go before it, always.
+    /// Level: classes with a smaller level always go before it.
     pub level: u8,
-    /// Its share of the time in slots, against classes of the same level.
+    /// Share of the time in slots, against classes of the same level.
     pub weight: u32,
-    /// Below so many slots it goes before everybody. What it does not use others may.
+    /// Number of slots below which the class goes before every other. Others may use slots that it does not.
     pub slots_min: u32,
-    /// How many slots it may hold.
+    /// Limit on the slots that the class may hold.
     pub slots_max: Most,
-    /// In which order its transactions go in.
+    /// Order in which its transactions are admitted.
     pub order: Order,
-    /// More than so many that wait for a slot are turned away; those held back for their hot keys do not count.
+    /// Limit on the transactions that wait for a slot; more are turned away. Those held back for their hot keys do not
+    /// count.
     pub queue_max: Option<usize>,
-    /// Who has waited for so long is turned away.
+    /// Longest wait; a transaction that has waited for longer is turned away.
     pub wait_max: Option<Duration>,
-    /// What becomes of those that stay for too long.
+    /// Limit on the active time, and the reaction to it.
     pub runaway: Option<Runaway>,
 }
 
 impl ClassSettings {
-    /// A class that is bound by nothing but its level.
+    /// Creates a class that is bound by nothing but its level.
     pub fn new(name: impl Into<String>, level: u8) -> ClassSettings {
         ClassSettings {
             name: name.into(),
@@ -102,38 +103,40 @@ impl ClassSettings {
     }
 }
 
-/// What a gate is told when it is made.
+/// Settings of a gate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The classes, at most [`Settings::CLASSES_MAX`].
+    /// Classes, at most [`Settings::CLASSES_MAX`].
     pub classes: Vec<ClassSettings>,
-    /// How many transactions may be active inside, to begin with.
+    /// Number of transactions that may be active inside, to begin with.
     pub mpl: u32,
     /// Processors of the database, by which demands are told from the times that they are stretched to.
     pub processors: u32,
-    /// If nobody of a class has gone in for so long, the first that waits counts as one of the next level above; after twice as long,
-    /// two above. One at a time of those who need a connection of the same pool.
+    /// Period of ageing: if no transaction of a class has been admitted for so long, the first that waits counts as one
+    /// of the next level above; after twice as long, two above. One at a time of those that need a connection of one
+    /// pool.
     pub ageing: Option<Duration>,
-    /// Who is idle inside its transaction for so long lends its slot to others.
+    /// Idle time inside a transaction after which it lends its slot to others.
     pub lend_after: Option<Duration>,
-    /// Who comes back to a slot that it has lent gets an extra one after so long.
+    /// Time after which a transaction that comes back for a slot that it has lent gets an extra one.
     pub return_patience: Duration,
-    /// When nobody has left for so long and all inside may be stuck, one that waits gets an extra slot.
+    /// Time without departures after which, if all inside may be stuck, one that waits gets an extra slot.
     pub stall_patience: Option<Duration>,
-    /// Whether the caller says who waits for a lock inside ([`Gate::stall`](crate::Gate::stall)). If not, everybody who is
-    /// inside may.
+    /// True if the caller reports transactions that wait for a lock inside ([`Gate::stall`](crate::Gate::stall)). If
+    /// not, any that is inside may.
     pub knows_stalls: bool,
 }
 
 impl Settings {
-    /// More classes than this are none that anybody could tell apart.
+    /// Upper limit on the number of classes; more could not be told apart.
     pub const CLASSES_MAX: usize = 64;
 
-    /// [`Settings::ageing`], unless it is said. Longer than any queue that goes away by itself should last, so that the important are
-    /// seldom made to wait for it; and who is at the lowest of three levels has one of its turns in each ten seconds.
+    /// Default of [`Settings::ageing`]. Longer than any queue that goes away by itself should last, so that the
+    /// important are seldom made to wait for it; and the lowest of three levels has one of its turns in each ten
+    /// seconds.
     pub const AGEING: Duration = Duration::from_secs(5);
 
-    /// The classes of a session's priority, in strict order, and a limit of so many.
+    /// Returns settings with the classes of a session's priority, in strict order, and this limit.
     pub fn of_priorities(mpl: u32) -> Settings {
         let classes = Class::ALL.iter().map(|class| ClassSettings::new(class.name(), *class as u8)).collect();
         Settings {
@@ -148,16 +151,16 @@ impl Settings {
         }
     }
 
-    /// The class of this name.
+    /// Returns the class of this name.
     pub fn class(&self, name: &str) -> Option<ClassId> {
         let index = self.classes.iter().position(|class| class.name == name)?;
         u8::try_from(index).ok().map(ClassId)
     }
 
-    /// Whether a gate can be made of them.
+    /// Checks that the settings are valid.
     ///
     /// # Errors
-    /// What is wrong, and of which class.
+    /// The first error, and its class.
     pub fn check(&self) -> Result<(), SettingsError> {
         if self.classes.is_empty() || Settings::CLASSES_MAX < self.classes.len() {
             return Err(SettingsError::Classes(self.classes.len()));
@@ -198,16 +201,16 @@ impl Settings {
     }
 }
 
-/// Why no gate can be made of its settings.
+/// Error in the settings of a gate.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SettingsError {
     /// Too few or too many classes.
     #[error("there are {0} classes; 1 to {max} are needed", max = Settings::CLASSES_MAX)]
     Classes(usize),
-    /// Nobody would ever get in.
+    /// No transaction would ever be admitted.
     #[error("a limit of 0 lets nobody in")]
     NoSlot,
-    /// There is none to share.
+    /// There is no processor to share.
     #[error("a database without processors does nothing")]
     NoProcessor,
     /// Two classes of one name.
@@ -219,10 +222,10 @@ pub enum SettingsError {
     /// The minimum is above the maximum, or the maximum is 0.
     #[error("class \"{0}\" has at least {1} and at most {2} slots")]
     Slots(String, u32, u32),
-    /// No number that orders anything.
+    /// Patience that is no valid number.
     #[error("class \"{0}\" has a patience of {1}; a number from 0 is needed")]
     Patience(String, f64),
-    /// One that is asked for is not there.
+    /// A class that is asked for does not exist.
     #[error("there is no class \"{0}\"")]
     Missing(String),
     /// Demoted to itself, to one that goes before it, or to none.

@@ -1,10 +1,11 @@
 //! A database on virtual time, behind the very gate that serves.
 //!
-//! A closed network of processors, disks and rows (or one with arrivals from outside), as in section 3 of the paper; what the
-//! models leave out is here: rows that are locked until the end, and what it costs to wait for them.
+//! A closed network of processors, disks and rows (or one with arrivals from outside), as in section 3 of the paper. It
+//! adds what the models leave out: rows that are locked until the end, and the cost of waiting for them.
 //!
-//! **Invariant:** the same seed gives the same run, and, under every limit, the same transactions in the order in which they come:
-//! what they are is drawn apart from what they meet. So the difference between two limits is not that between two samples.
+//! **Invariant:** equal seeds give equal runs, and, under every limit, the transactions are the same in the order of
+//! their arrival: their properties are drawn apart from the events that they meet. So the difference between two limits
+//! is not that between two samples.
 
 mod random;
 mod setups;
@@ -24,19 +25,20 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use workload::Plan;
 
-/// Who sends transactions.
+/// Source of transactions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
-    /// So many clients, each with one at a time, who think for so many seconds (exponential) in between.
+    /// A fixed number of clients, each with one transaction at a time, which think for a mean time (exponential) in
+    /// between.
     Closed {
         /// Clients.
         clients: u32,
-        /// Seconds of thought, on average.
+        /// Mean think time in seconds.
         think: f64,
     },
-    /// So many arrivals in a second (Poisson), whatever becomes of them.
+    /// Arrivals at a mean rate (Poisson), whatever becomes of them.
     Open {
-        /// Arrivals in a second.
+        /// Arrivals per second.
         rate: f64,
     },
 }
@@ -56,11 +58,11 @@ pub struct Simulation {
     workload: Workload,
     sizes: H2,
     load: Load,
-    /// The class of important transactions, that of the others, and how many are important.
+    /// Class of important transactions, that of the others, and share of important ones.
     classes: (ClassId, ClassId, f64),
     gate: Gate,
     random: Random,
-    /// How long each visit to a disk takes, and each thought.
+    /// Durations of the visits to disks, and of thinking.
     services: Random,
     now: Time,
     processors: Processors,
@@ -69,7 +71,7 @@ pub struct Simulation {
     jobs: Vec<Option<Running>>,
     free: Vec<Job>,
     of_ticket: HashMap<Ticket, Job>,
-    /// When clients come.
+    /// Times at which clients come.
     arrivals: BinaryHeap<Reverse<Time>>,
     completions: u64,
     host: Option<Host>,
@@ -79,16 +81,16 @@ pub struct Simulation {
 #[derive(Debug)]
 struct Host {
     speeds: Vec<f64>,
-    /// The next one.
+    /// Index of the next speed.
     at: usize,
-    /// When it begins.
+    /// Time at which it begins.
     due: Time,
 }
 
-/// How long each speed of a host lasts.
+/// Length of each speed of a host.
 const HOST_SAMPLE: f64 = 0.1;
 
-/// What happens next.
+/// Kind of the next event.
 enum Next {
     Host,
     Arrival,
@@ -98,10 +100,11 @@ enum Next {
 }
 
 impl Simulation {
-    /// A database before anybody has come. A share of the transactions, at random, is of the class `high`, the others of `low`.
+    /// Creates a database without transactions. A share of them, at random, is of the class `high`, the others of
+    /// `low`.
     ///
     /// # Panics
-    /// With settings that make no gate, and with a workload whose sizes no distribution has.
+    /// If the settings of the gate are invalid, or no distribution has the sizes of the workload.
     pub fn new(setup: &Setup, load: Load, settings: Settings, high: f64, seed: u64) -> Simulation {
         let class = |name| settings.class(name).expect("the classes of priorities are there");
         let classes = (class("high"), class("low"), high);
@@ -133,30 +136,30 @@ impl Simulation {
         simulation
     }
 
-    /// The same on a host that others load: it leaves the processors each of these shares of their speed for a tenth of a second,
-    /// over and over.
+    /// Puts the database on a host with other loads: it leaves the processors each of these shares of their speed for a
+    /// tenth of a second, over and over.
     #[must_use]
     pub fn on_host(mut self, speeds: Vec<f64>) -> Simulation {
         self.host = (!speeds.is_empty()).then_some(Host { speeds, at: 0, due: self.now });
         self
     }
 
-    /// Its gate.
+    /// Returns the gate.
     pub fn gate(&self) -> &Gate {
         &self.gate
     }
 
-    /// Its gate, to be told of another limit.
+    /// Returns the gate, so that its limit can be changed.
     pub fn gate_mut(&mut self) -> &mut Gate {
         &mut self.gate
     }
 
-    /// What time it is there.
+    /// Returns the virtual time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Other work from the next transaction on.
+    /// Switches to another workload from the next transaction on.
     ///
     /// # Panics
     /// As [`Simulation::new`].
@@ -166,14 +169,14 @@ impl Simulation {
         self.workload = workload.clone();
     }
 
-    /// How busy the processors and each disk were so far, from 0 to 1.
+    /// Returns the utilisation of the processors and of each disk so far, from 0 to 1.
     pub fn utilisation(&self) -> (f64, Vec<f64>) {
         let seconds = self.now.since(Time::ZERO).as_secs_f64().max(f64::MIN_POSITIVE);
         let disks = self.disks.iter().map(|disk| disk.busy_seconds / seconds).collect();
         (self.processors.busy_seconds / seconds / self.processors.count(), disks)
     }
 
-    /// Goes on until so many more have done what they were for.
+    /// Runs until `completions` more transactions are done.
     pub fn run(&mut self, completions: u64) {
         let end = self.completions + completions;
         while self.completions < end {
@@ -181,7 +184,7 @@ impl Simulation {
         }
     }
 
-    /// What is observed of so many, after as many as are inside have left.
+    /// Returns an observation of this many completions, after as many as are inside have left.
     pub fn observe(&mut self, completions: u64) -> Observation {
         let inside = self.gate.mpl();
         self.gate.observe_anew(self.now, inside);
@@ -225,7 +228,7 @@ impl Simulation {
         }
     }
 
-    /// A client comes back after a thought, or the next one comes from outside.
+    /// Brings a client back after a thought, or the next transaction from outside.
     fn come_back(&mut self) {
         let seconds = match self.load {
             Load::Closed { think, .. } => think * self.services.exponential(),
@@ -262,7 +265,7 @@ impl Simulation {
         self.jobs[job as usize].as_mut().expect("a job that runs is there")
     }
 
-    /// The next thing it has to do.
+    /// Starts the next step of a job.
     fn go_on(&mut self, job: Job) {
         while let Some(row) = self.job(job).plan.next_row() {
             if !self.rows.take(row, job) {

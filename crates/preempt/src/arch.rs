@@ -17,7 +17,7 @@ use core::ffi::c_void;
 /// Calls `call(argument)` on the stack that ends at `top` and returns when it returns.
 ///
 /// # Safety
-/// `top` is 16-byte aligned and ends a writable stack that nobody uses now; `call` does not unwind.
+/// `top` is 16-byte aligned and ends a writable stack that is not in use; `call` does not unwind.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn run_on(top: *mut c_void, argument: *mut c_void, call: extern "C" fn(*mut c_void)) {
     core::arch::naked_asm!(

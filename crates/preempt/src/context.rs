@@ -1,4 +1,4 @@
-//! Urgent contexts: how one is entered, and the reference by which others see whether a context is paused.
+//! Urgent contexts: their start and end, and the reference by which others see whether a context is paused.
 //!
 //! **Invariant:** an urgent context starts only at depth 0 of [`crate::Region`] and never inside another one, and it
 //! ends before the code below it goes on. It ends only when no request is left that a sender may have given up on.
@@ -11,10 +11,10 @@ use crate::worker::Worker;
 use core::ffi::c_void;
 use core::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
 
-/// How an urgent context came to run.
+/// Way in which an urgent context came to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arrival {
-    /// At a safepoint, or at a change of mode, of the interrupted code.
+    /// The interrupted code reached a safepoint, or changed its mode.
     Polled,
     /// A signal interrupted the code.
     Signalled,
@@ -32,7 +32,7 @@ pub(crate) fn serve(worker: &'static Worker, local: &Local, arrival: Arrival) {
     run_urgent(worker, local, &mut body);
 }
 
-/// Runs `body` as an urgent context of this worker, again as long as requests keep coming.
+/// Runs `body` as an urgent context of this worker, and again as long as requests keep coming.
 fn run_urgent(worker: &'static Worker, local: &Local, body: &mut dyn FnMut()) {
     local.urgent.store(true, Relaxed);
     let before = worker.line().begin_urgent();
@@ -67,7 +67,7 @@ fn on_second_stack(worker: &'static Worker, mut body: &mut dyn FnMut()) {
     unsafe { arch::run_on(worker.urgent_top(), argument.cast(), call_body) };
 }
 
-/// The outermost region ended with an interrupt pending.
+/// Serves an interrupt that was pending when the outermost region ended.
 #[cold]
 pub(crate) fn serve_deferred(local: &Local) {
     if local.urgent.load(Relaxed) {
@@ -76,12 +76,12 @@ pub(crate) fn serve_deferred(local: &Local) {
     local.pending.store(false, Relaxed);
     if let Some(worker) = worker_of(local) {
         worker.count_deferred_wait();
-        // A region may end between a failed system call and the look at its error: in a drop, for instance.
+        // A region may end between a failed system call and the read of its error: in a drop, for instance.
         os::keeping_errno(|| serve(worker, local, Arrival::Deferred));
     }
 }
 
-/// A safepoint found its flag set.
+/// Serves a request whose flag a safepoint found set.
 #[cold]
 pub(crate) fn serve_polled(local: &Local) {
     let Some(worker) = worker_of(local) else { return };
@@ -102,10 +102,10 @@ pub(crate) fn worker_of(local: &Local) -> Option<&'static Worker> {
 
 /// Runs `f` as an urgent context of this thread: on the second stack, with the mode published.
 ///
-/// Inside another urgent context, or on a thread that is no worker, `f` is simply called.
+/// Inside another urgent context, or on a thread that is no worker, `f` is called directly.
 ///
 /// # Panics
-/// In a debug build, when a [`crate::Region`] is open. A panic in `f` on a worker aborts the process: catch it inside.
+/// In a debug build, if a [`crate::Region`] is open. A panic in `f` on a worker aborts the process: catch it inside.
 pub fn enter_urgent(f: &mut dyn FnMut()) {
     LOCAL.with(|local| match worker_of(local) {
         Some(worker) if !local.urgent.load(Relaxed) => {
@@ -124,7 +124,7 @@ pub fn enter_urgent(f: &mut dyn FnMut()) {
     });
 }
 
-/// Whether this code runs in an urgent context.
+/// Returns true if this code runs in an urgent context.
 #[inline]
 pub fn in_urgent() -> bool {
     LOCAL.with(|local| local.urgent.load(Relaxed))
@@ -132,8 +132,8 @@ pub fn in_urgent() -> bool {
 
 /// A reference to a context, by which any thread may ask whether an urgent context runs above it.
 ///
-/// It names the *base* context of a worker, or a context that nothing can pause. The answer is a hint that may be
-/// outdated at once: whoever acts on it needs a protocol that stays right if the context goes on.
+/// The reference names the *base* context of a worker, or a context that nothing can pause. The answer is a hint that
+/// may be outdated at once: code that acts on it needs a protocol that stays right if the context goes on.
 #[derive(Clone, Copy)]
 pub struct ContextRef(Option<&'static Worker>);
 
@@ -141,14 +141,14 @@ impl ContextRef {
     /// A context that nothing pauses.
     pub const NEVER_PAUSED: ContextRef = ContextRef(None);
 
-    /// Whether an urgent context runs above this one now.
+    /// Returns true if an urgent context runs above this one now.
     #[inline]
     pub fn is_paused(self) -> bool {
         self.0.is_some_and(|worker| worker.mode() == Mode::Urgent)
     }
 }
 
-/// The context that this code runs in.
+/// Returns the context that this code runs in.
 #[inline]
 pub fn current_context() -> ContextRef {
     LOCAL.with(|local| match worker_of(local) {

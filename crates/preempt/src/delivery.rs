@@ -1,8 +1,8 @@
-//! The rungs of delivery: how a sender gets a worker's attention.
+//! The rungs of delivery: the ways in which a sender gets a worker's attention.
 //!
-//! The worker publishes what it runs; the sender decides at once. All rungs wake an idle worker by the signal, which
-//! runs the work right there. A rung for user interrupts (UINTR) would be one more implementation of [`Delivery`];
-//! [`crate::os::uintr`] says whether a machine has them.
+//! The worker publishes its mode; the sender decides at once. Every rung wakes an idle worker by the signal, and the
+//! worker runs the work right there. A rung for user interrupts (UINTR) would be one more implementation of
+//! [`Delivery`]; [`crate::os::uintr`] tells whether a machine has them.
 
 use crate::line::{Sent, Want};
 use crate::signal;
@@ -23,7 +23,7 @@ pub enum Rung {
 
 /// A way to get a worker's attention.
 pub trait Delivery: Send + Sync {
-    /// Which rung this is.
+    /// Returns the rung of this delivery.
     fn rung(&self) -> Rung;
     /// Asks `to` to serve its queues. The work must be queued before.
     fn send(&self, to: &Worker) -> Sent;
@@ -32,7 +32,7 @@ pub trait Delivery: Send + Sync {
 /// Sets the flag only. A worker in foreign code serves it when that code reaches a safepoint.
 pub struct Poll;
 
-/// Sends a signal whatever the worker runs.
+/// Sends a signal, whatever the worker runs.
 pub struct Signal;
 
 /// Sets the flag, and sends a signal to code without dense safepoints.
@@ -80,7 +80,7 @@ impl Delivery for Thread {
     }
 }
 
-/// Wakes `to` if it is idle, and does nothing to a busy worker: what policies without preemption use.
+/// Wakes `to` if it is idle, and does nothing to a busy worker: policies without preemption use this.
 pub fn wake_idle(to: &Worker) -> Sent {
     request(to, Want { poll: false, signal: false })
 }

@@ -4,9 +4,10 @@
 //! runs. So every call into it is a [`Region`](crate::Region), everywhere in the process; [`self_test`] checks at start
 //! that this is so (a Rust dylib, for one, would bring an unguarded shim of its own).
 //!
-//! What would take long inside the region happens outside it: big blocks are mappings of their own (`mappings.rs`), and
-//! clearing and copying of middle-sized ones is done by us. Nobody who frees memory gives it back to the kernel
-//! ([`prepare_heap`]), because that costs milliseconds inside the allocator: [`crate::memory::purge`] does, on a thread of its own.
+//! Work that would take long inside the region happens outside it: big blocks are mappings of their own
+//! (`mappings.rs`), and this module clears and copies middle-sized ones itself. No thread that frees memory returns it
+//! to the kernel ([`prepare_heap`]), because that costs milliseconds inside the allocator: [`crate::memory::purge`]
+//! does, on a thread of its own.
 
 use crate::mappings::{Mappings, SMALLEST, is_big};
 use crate::memory::class_bytes;
@@ -18,25 +19,26 @@ use core::sync::atomic::Ordering::Relaxed;
 /// Blocks of at least this size are cleared and moved outside the region.
 const MOVED_OUTSIDE: usize = 32 << 10;
 
-/// Those that have been freed, of the whole process.
+/// Freed mappings of the whole process.
 static MAPPINGS: Mappings = Mappings::new();
 
-/// Freed big blocks.
+/// Returns the freed big blocks.
 pub(crate) fn mappings() -> &'static Mappings {
     &MAPPINGS
 }
 
-/// An allocator whose every call is a region.
+/// An allocator that makes every call a region.
 pub struct Guarded<A>(A);
 
-/// The allocator of every Overtake process: `#[global_allocator] static HEAP: preempt::Heap = preempt::Heap::HEAP`.
+/// Allocator of every Overtake process: `#[global_allocator] static HEAP: preempt::Heap = preempt::Heap::HEAP`.
 pub type Heap = Guarded<Mimalloc>;
 
 /// mimalloc 3.
 ///
-/// Its functions for aligned memory take a longer way, and more memory, for all sizes that are not a power of two. What
-/// its plain ones give is aligned to 8 bytes, and to 16 from that size on (`MI_MAX_ALIGN_SIZE`), which is enough for nearly
-/// everything. (The Rust crate `mimalloc` asks for aligned memory always: TPC-C's New-Order spent 8 % in there.)
+/// Its functions for aligned memory take a longer way, and more memory, for all sizes that are not a power of two. The
+/// blocks of its plain functions are aligned to 8 bytes, and to 16 from that size on (`MI_MAX_ALIGN_SIZE`), which is
+/// enough for nearly everything. (The Rust crate `mimalloc` always asks for aligned memory: TPC-C's New-Order spent 8 %
+/// in there.)
 #[derive(Debug)]
 pub struct Mimalloc;
 
@@ -45,8 +47,9 @@ fn is_aligned_anyway(layout: &Layout) -> bool {
     layout.align() <= 8 || (layout.align() == 16 && 16 <= layout.size())
 }
 
-// SAFETY: plain calls of an allocator, each with what it wants: sizes and alignments as `Layout` promises them, and blocks
-// that it gave. `mi_free` and the functions for reallocation take blocks of both ways.
+// SAFETY: plain calls of an allocator, each with arguments that it accepts: sizes and alignments as `Layout` promises
+// them, and blocks that it allocated. `mi_free` and the functions for reallocation accept blocks of both kinds of
+// functions.
 unsafe impl GlobalAlloc for Mimalloc {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -96,8 +99,8 @@ impl Guarded<Mimalloc> {
     /// mimalloc, guarded.
     pub const HEAP: Heap = Guarded(Mimalloc);
 
-    /// Takes a block of `bytes` (0 counts as 1) from mimalloc and gives it back, past the guard: what a benchmark compares the
-    /// guard with. The witness keeps interrupts out, as the guard would.
+    /// Allocates a block of `bytes` (0 counts as 1) from mimalloc and frees it, past the guard: a benchmark compares
+    /// the guard with this. The witness keeps interrupts out, as the guard would.
     #[inline]
     pub fn take_and_give_unguarded(bytes: usize, _: &NoPreempt) {
         let layout = Layout::array::<u8>(bytes.max(1)).expect("a benchmark asks for small blocks");
@@ -108,7 +111,7 @@ impl Guarded<Mimalloc> {
 }
 
 impl<A> Guarded<A> {
-    /// Guards `inner`.
+    /// Guards the allocator `inner`.
     pub const fn new(inner: A) -> Guarded<A> {
         Guarded(inner)
     }
@@ -128,7 +131,7 @@ impl<A> Guarded<A> {
 }
 
 impl<A> Guarded<A> {
-    /// A block of `new` bytes in place of one of `old`, counted if there is one.
+    /// Calls `call` for a block of `new` bytes in place of one of `old`, and counts it if it returns a block.
     #[inline]
     fn counted(old: usize, new: usize, call: impl FnOnce() -> *mut u8) -> *mut u8 {
         Self::guarded(|local| {
@@ -140,7 +143,7 @@ impl<A> Guarded<A> {
         })
     }
 
-    /// The same of mappings, which the total counts itself.
+    /// Counts a block as [`counted`](Self::counted) does, for mappings, which the total counts itself.
     fn counted_big(old: usize, new: usize, call: impl FnOnce() -> *mut u8) -> *mut u8 {
         let block = call();
         if !block.is_null() {
@@ -187,7 +190,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
                 taken.0
             });
             if !is_new {
-                // SAFETY: a mapping that is at least so long, and ours.
+                // SAFETY: a mapping that is at least so long, and the caller's.
                 unsafe { ptr::write_bytes(block, 0, layout.size()) };
             }
             return block;
@@ -229,7 +232,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Guarded<A> {
     }
 }
 
-/// The process allocates past the guard, so the first interrupt inside an allocation would corrupt the heap.
+/// Error: the process allocates past the guard, so the first interrupt inside an allocation would corrupt the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuardMissing;
 
@@ -267,17 +270,17 @@ pub fn self_test() -> Result<(), GuardMissing> {
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 /// `mi_option_minimal_purge_size`, in KiB.
 const MINIMAL_PURGE_SIZE: libmimalloc_sys::mi_option_t = 44;
-/// Milliseconds: some thirty years. Not -1, with which mimalloc would not note what is free.
+/// Milliseconds: some thirty years. Not -1, with which mimalloc would not record what is free.
 const NEVER: core::ffi::c_long = 1 << 40;
 
-/// Sets the allocator up for short stays: freed memory stays with it until [`crate::memory::purge`]. Call it at start.
+/// Sets the allocator up for short pauses: freed memory stays with it until [`crate::memory::purge`]. Call it at start.
 pub fn prepare_heap() {
     // SAFETY: a plain call into mimalloc, which this process uses as its allocator.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, NEVER) };
 }
 
-/// Gives the pages of this thread's heap in which no block is left back to the allocator. Others free blocks of them, too, and the
-/// allocator learns of that when their thread looks.
+/// Returns the pages of this thread's heap in which no block is left to the allocator. Other threads free blocks of
+/// them, too, and the allocator learns of that when their owner looks.
 pub(crate) fn collect() {
     LOCAL.with(|local| {
         local.enter();
@@ -287,7 +290,7 @@ pub(crate) fn collect() {
     });
 }
 
-/// Gives mimalloc's free memory back to the kernel, as far as aligned ranges of `range_kib` are free.
+/// Returns mimalloc's free memory to the kernel, as far as aligned ranges of `range_kib` are free.
 pub(crate) fn purge(range_kib: usize) {
     LOCAL.with(|local| {
         local.enter();

@@ -1,9 +1,9 @@
 //! A latch: short mutual exclusion between threads, held only inside a region.
 //!
 //! **Invariant:** the holder's context cannot be paused by an urgent context of its own thread, because the guard
-//! borrows the [`NoPreempt`] witness; so nobody ever waits for a context that waits for him. Another *thread* may be
-//! descheduled while it holds the latch, and a real-time thread that span for it would keep it so: after a bounded
-//! spin a waiter sleeps in the kernel.
+//! borrows the [`NoPreempt`] witness; so no context ever waits for one that waits for it. Another *thread* may be
+//! descheduled while it holds the latch, and a real-time thread that span for it would keep it so: after a bounded spin
+//! a waiter sleeps in the kernel.
 
 use crate::region::NoPreempt;
 use core::cell::UnsafeCell;
@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// Held, and somebody may sleep.
+/// Held, and a waiter may sleep.
 const AWAITED: u32 = 2;
 const SPINS_MAX: u32 = 200;
 
@@ -26,12 +26,12 @@ pub struct Latch<T> {
 unsafe impl<T: Send> Sync for Latch<T> {}
 
 impl<T> Latch<T> {
-    /// A free latch.
+    /// Creates a free latch.
     pub const fn new(value: T) -> Latch<T> {
         Latch { word: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
     }
 
-    /// Takes the latch, waiting for it if need be.
+    /// Acquires the latch, and waits for it if it is held.
     #[inline]
     pub fn lock<'a>(&'a self, no_preempt: &'a NoPreempt) -> LatchGuard<'a, T> {
         if self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
@@ -40,19 +40,19 @@ impl<T> Latch<T> {
         LatchGuard { latch: self, _no_preempt: no_preempt }
     }
 
-    /// Takes the latch if it is free.
+    /// Acquires the latch if it is free.
     #[inline]
     pub fn try_lock<'a>(&'a self, no_preempt: &'a NoPreempt) -> Option<LatchGuard<'a, T>> {
         let taken = self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok();
         taken.then(|| LatchGuard { latch: self, _no_preempt: no_preempt })
     }
 
-    /// The value, without the latch: the exclusive borrow proves that nobody holds it.
+    /// Returns the value without the latch: the exclusive borrow proves that there is no holder.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// The value of a latch that ends.
+    /// Consumes the latch and returns its value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -81,7 +81,7 @@ impl<T> Latch<T> {
     }
 }
 
-/// Holds a latch until it is dropped.
+/// Guard that holds a latch until it is dropped.
 pub struct LatchGuard<'a, T> {
     latch: &'a Latch<T>,
     _no_preempt: &'a NoPreempt,

@@ -3,18 +3,18 @@
 //!
 //! **Invariant: strictly last in, first out.** A context is a nested call. The interrupted code sees only a pause:
 //! nothing migrates between threads, nothing is suspended inside an urgent context, and it returns before the code
-//! below it runs again. All that can go wrong is therefore state that both sides share, and a [`Region`] is how code
-//! says "not now": an interrupt that lands in one is remembered and served when the outermost region ends.
+//! below it runs again. The only possible errors therefore concern state that both sides share, and a [`Region`] is how
+//! code says "not now": an interrupt that lands in one is remembered and served when the outermost region ends.
 //!
 //! The modules, in the order to read them:
 //! - [`Region`], [`NoPreempt`]: non-preemptible regions and their witness;
 //! - [`Worker`], [`register`]: a thread that can be interrupted;
 //! - `line`: the cache line on which senders and a worker agree, and why no request is lost between them;
-//! - `context`: how an urgent context is entered, and by which of three ways ([`Arrival`]);
+//! - `context`: the start of an urgent context, by one of three ways ([`Arrival`]);
 //! - `signal`: the handlers, and the report of a stack overflow;
 //! - [`Delivery`]: the rungs of the ladder, from a polled flag to a signal;
-//! - [`Heap`]: the global allocator as a region; [`memory`]: what it has given out; [`Latch`], [`BoundedQueue`]: the only ways to share state with an
-//!   urgent context; [`os`]: what we ask of the kernel.
+//! - [`Heap`]: the global allocator as a region; [`memory`]: the bytes that it has allocated; [`Latch`],
+//!   [`BoundedQueue`]: the only ways to share state with an urgent context; [`os`]: calls of the kernel.
 //!
 //! This crate knows nothing of databases. It and `engine::raw` are the only places where `unsafe` is allowed.
 #![allow(unsafe_code)]

@@ -17,15 +17,15 @@ use crate::sync::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 const POLL: u32 = 1;
 const AGAIN: u32 = 2;
 
-/// What a worker runs now.
+/// Mode: the kind of code that a worker runs now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Mode {
-    /// It sleeps, or is about to.
+    /// The worker sleeps, or is about to.
     Idle = 0,
     /// Code that may go long without a safepoint, third-party code for instance.
     Foreign = 1,
-    /// Code that polls at least each 1,024 rows.
+    /// Code that polls at least every 1,024 rows.
     Dense = 2,
     /// An urgent context; it looks for more work before it ends.
     Urgent = 3,
@@ -42,31 +42,32 @@ impl Mode {
     }
 }
 
-/// Which ways of delivery a sender allows.
+/// Ways of delivery that a sender allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
-    /// A safepoint may serve the request.
+    /// True if a safepoint may serve the request.
     pub poll: bool,
-    /// A signal may be sent to code without dense safepoints.
+    /// True if a signal may be sent to code without dense safepoints.
     pub signal: bool,
 }
 
-/// What a sender has to do, or did.
+/// Step that a sender has to do, or did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// The flag is set; a safepoint serves it.
     Flagged,
     /// A signal was sent.
     Signalled,
-    /// A signal is on its way already and will see this request too.
+    /// A signal is on its way already, and its handler will see this request too.
     Outstanding,
-    /// An urgent context runs there and looks again before it ends.
+    /// An urgent context runs on the worker and looks again before it ends.
     Running,
     /// A dedicated thread was woken.
     Woken,
 }
 
-/// The shared words. A line of its own (and of its neighbour, which the prefetcher pulls along).
+/// Words shared by the senders and the worker. The line is their own (and so is its neighbour, which the prefetcher
+/// pulls along).
 #[repr(align(128))]
 pub struct Line {
     request: AtomicU32,
@@ -75,13 +76,13 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line of a worker that runs foreign code and has no request.
+    /// Creates the line of a worker that runs foreign code and has no request.
     #[cfg(not(feature = "shuttle"))]
     pub const fn new() -> Line {
         Line { request: AtomicU32::new(0), mode: AtomicU32::new(Mode::Foreign as u32), signal: AtomicU32::new(0) }
     }
 
-    /// A line of a worker that runs foreign code and has no request.
+    /// Creates the line of a worker that runs foreign code and has no request.
     #[cfg(feature = "shuttle")]
     pub fn new() -> Line {
         Line { request: AtomicU32::new(0), mode: AtomicU32::new(Mode::Foreign as u32), signal: AtomicU32::new(0) }
@@ -105,48 +106,49 @@ impl Line {
         }
     }
 
-    /// What the worker runs now.
+    /// Returns the mode of the worker now.
     pub fn mode(&self) -> Mode {
         Mode::from_word(self.mode.load(SeqCst))
     }
 
-    /// Worker: whether a safepoint has to serve. One load of a line that is ours until somebody asks.
+    /// Worker: returns true if a safepoint has to serve. One load of a line that is this worker's until a sender asks.
     #[inline]
     pub fn polled(&self) -> bool {
         self.request.load(Relaxed) & POLL != 0
     }
 
-    /// Worker: publishes `mode`; true if a request must be served now because its sender may have seen the old mode.
+    /// Worker: publishes `mode`; returns true if a request must be served now because its sender may have seen the old
+    /// mode.
     #[inline]
     pub fn publish(&self, mode: Mode) -> bool {
         self.mode.store(mode as u32, SeqCst);
         self.request.load(SeqCst) & POLL != 0
     }
 
-    /// Worker: an urgent context begins. Returns the mode to restore.
+    /// Worker: begins an urgent context. Returns the mode to restore.
     pub fn begin_urgent(&self) -> Mode {
         let before = self.mode();
         self.mode.store(Mode::Urgent as u32, SeqCst);
         before
     }
 
-    /// Worker: takes every request made so far; what comes later is a new one.
+    /// Worker: takes every request made so far; a later one is new.
     pub fn take(&self) {
         self.request.store(0, SeqCst);
     }
 
-    /// Worker: the signal has arrived; what is requested from now on may send the next one. The caller serves, or
+    /// Worker: notes that the signal has arrived; a request from now on may send the next one. The caller serves, or
     /// remembers to, after this.
     pub fn arrived(&self) {
         self.signal.store(0, SeqCst);
     }
 
-    /// Whether a signal is on its way.
+    /// Returns true if a signal is on its way.
     pub(crate) fn is_signal_due(&self) -> bool {
         self.signal.load(SeqCst) == 1
     }
 
-    /// Worker: the urgent context wants to end. False, and still urgent, if a request came in meanwhile.
+    /// Worker: ends the urgent context. Returns false, and the worker is still urgent, if a request came in meanwhile.
     pub fn end_urgent(&self, before: Mode) -> bool {
         self.mode.store(before as u32, SeqCst);
         if self.request.load(SeqCst) == 0 {
@@ -156,7 +158,7 @@ impl Line {
         false
     }
 
-    /// Forgets everything, for a new owner.
+    /// Resets every word, for a new owner.
     pub(crate) fn reset(&self) {
         self.mode.store(Mode::Foreign as u32, SeqCst);
         self.arrived();

@@ -1,12 +1,14 @@
 //! Big blocks of the heap: mappings of the kernel's, some of which are kept when they are freed.
 //!
-//! A query's operators ask for arrays of many megabytes and free them again, tens of times a second. To give one back to the kernel
-//! takes about a millisecond, in which nobody else gets the processor where the kernel is not preemptible, and the next one's
-//! pages come one fault at a time. So freed mappings wait here for the next who wants one of their length, and those that are
-//! made are asked for in huge pages. What is too much to be kept goes back to the kernel by the thread that purges, if there is one.
+//! A query's operators ask for arrays of many megabytes and free them again, tens of times a second. To return one to
+//! the kernel takes about a millisecond, in which no other thread gets the processor where the kernel is not
+//! preemptible, and the next one's pages come one fault at a time. So freed mappings wait here for the next owner that
+//! asks for one of their length, and new ones are requested in huge pages. Mappings that are too many to be kept go
+//! back to the kernel by the thread that purges, if there is one.
 //!
-//! **Invariant:** a mapping in a slot belongs to nobody else, and whoever takes it empties the slot by the same step. Nothing here
-//! waits, so it needs no region: an interrupt between two steps finds a mapping in a slot, or with its owner.
+//! **Invariant:** a mapping in a slot has no owner, and a thread that takes it empties the slot by the same step.
+//! Nothing here waits, so it needs no region: an interrupt between two steps finds a mapping in a slot, or with its
+//! owner.
 
 use crate::memory;
 use core::alloc::Layout;
@@ -18,45 +20,46 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
 pub(crate) const SMALLEST: usize = 8 << 20;
 /// Lengths are multiples of this, the size of a huge page.
 const STEP: usize = 2 << 20;
-/// Longer ones are not kept.
+/// Longest mapping that is kept.
 const LONGEST_KEPT: usize = 256 << 20;
-/// So many of each length.
+/// Mappings of each length that are kept.
 const SLOTS: usize = 4;
 const LENGTHS: usize = (LONGEST_KEPT - SMALLEST) / STEP + 1;
-/// What is kept altogether is at most a sixteenth of the limit of memory, within these bounds.
+/// Bounds of the bytes kept altogether, which are at most a sixteenth of the limit of memory.
 const KEPT_LEAST: usize = 256 << 20;
 const KEPT_MOST: usize = 1 << 30;
 const PAGE: usize = 4096;
 
-/// Whether a block of this layout is a mapping.
+/// Returns true if a block of this layout is a mapping.
 pub(crate) fn is_big(layout: &Layout) -> bool {
     layout.size() >= SMALLEST && layout.align() <= PAGE
 }
 
-/// Bytes that may be kept altogether.
+/// Returns the bytes that may be kept altogether.
 fn kept_max() -> usize {
     (memory::limit_bytes() / 16).clamp(KEPT_LEAST, KEPT_MOST)
 }
 
-/// How long the mapping of a block is.
+/// Returns the length of the mapping of a block.
 fn length_of(size: usize) -> usize {
     size.next_multiple_of(STEP)
 }
 
-/// What the purge gives back by one call of the kernel.
+/// Bytes that the purge returns by one call of the kernel.
 const PURGED_AT_ONCE: usize = 4 << 20;
 
-/// Freed mappings.
+/// Freed mappings of the process.
 pub(crate) struct Mappings {
-    /// Those that wait for the next owner, by their lengths.
+    /// Mappings that wait for the next owner, by their lengths.
     slots: [[AtomicPtr<u8>; SLOTS]; LENGTHS],
-    /// Those that wait for the purge, each a [`Doomed`]. Taken all at once, so that a list's head is never compared twice.
+    /// Mappings that wait for the purge, each a [`Doomed`]. Taken all at once, so that a list's head is never compared
+    /// twice.
     doomed: AtomicPtr<u8>,
-    /// Bytes of both.
+    /// Bytes of the mappings that wait for an owner or for the purge.
     kept: AtomicUsize,
     /// Mappings that were taken out of slots.
     reused: AtomicUsize,
-    /// Somebody purges.
+    /// True if a thread purges.
     is_purged: AtomicBool,
 }
 
@@ -81,7 +84,8 @@ impl Mappings {
         self.slots.get((length - SMALLEST) / STEP).map_or(&[], |slots| &slots[..])
     }
 
-    /// A mapping for a block of this size, at least [`SMALLEST`], and whether it is new, and so all zero. Null: there is no memory.
+    /// Returns a mapping for a block of this size, at least [`SMALLEST`], and whether it is new, and so all zero. Null
+    /// if there is no memory.
     pub(crate) fn take(&self, size: usize) -> (*mut u8, bool) {
         let length = length_of(size);
         for slot in self.slots_of(length) {
@@ -100,23 +104,24 @@ impl Mappings {
         (map(length), true)
     }
 
-    /// Bytes of those that are kept.
+    /// Returns the bytes of the mappings that are kept.
     pub(crate) fn kept_bytes(&self) -> usize {
         self.kept.load(Relaxed)
     }
 
-    /// How many have found another owner.
+    /// Returns the number of mappings that have found another owner.
     pub(crate) fn reused(&self) -> usize {
         self.reused.load(Relaxed)
     }
 
-    /// Gives all that are kept back to the kernel.
+    /// Returns every kept mapping to the kernel.
     pub(crate) fn release(&self) {
         self.release_doomed(unmap);
         self.release_kept(unmap);
     }
 
-    /// The same in steps, by a thread that does so again and again. Those that wait for an owner go only if `with_kept`.
+    /// Returns kept mappings to the kernel in steps, by a thread that does so again and again. Those that wait for an
+    /// owner go only if `with_kept`.
     pub(crate) fn purge(&self, with_kept: bool) {
         self.is_purged.store(true, Relaxed);
         self.release_doomed(unmap_in_steps);
@@ -131,7 +136,8 @@ impl Mappings {
                 let block = slot.swap(ptr::null_mut(), Acquire);
                 if !block.is_null() {
                     self.kept.fetch_sub(length, Relaxed);
-                    // SAFETY: a mapping of this length, which nobody else has: the slot was emptied by the same step.
+                    // SAFETY: a mapping of this length, which no other thread has: the slot was emptied by the same
+                    // step.
                     unsafe { unmap(block, length) };
                 }
             }
@@ -141,7 +147,8 @@ impl Mappings {
     fn release_doomed(&self, unmap: unsafe fn(*mut u8, usize)) {
         let mut block = self.doomed.swap(ptr::null_mut(), Acquire);
         while !block.is_null() {
-            // SAFETY: mappings of the list belong to whoever took it, and begin with what `doom` has written there.
+            // SAFETY: mappings of the list belong to the thread that took it, and begin with what `doom` has written
+            // there.
             unsafe {
                 let Doomed { next, length } = block.cast::<Doomed>().read();
                 self.kept.fetch_sub(length, Relaxed);
@@ -154,7 +161,7 @@ impl Mappings {
     /// Leaves a mapping, which counts as kept, to the purge.
     ///
     /// # Safety
-    /// It has this length, and nobody uses it.
+    /// The mapping has this length, and is not in use.
     unsafe fn doom(&self, block: *mut u8, length: usize) {
         let mut next = self.doomed.load(Relaxed);
         loop {
@@ -170,10 +177,11 @@ impl Mappings {
     /// Takes back the mapping of a block of this size.
     ///
     /// # Safety
-    /// It came from [`take`](Mappings::take) or [`resize`](Mappings::resize) for a size with the same length, and nobody uses it.
+    /// The block came from [`take`](Mappings::take) or [`resize`](Mappings::resize) for a size with the same length,
+    /// and is not in use.
     pub(crate) unsafe fn give(&self, block: *mut u8, size: usize) {
         let length = length_of(size);
-        // Counted before somebody can take it.
+        // Counted before another thread can take it.
         if self.kept.fetch_add(length, Relaxed) + length <= kept_max() {
             for slot in self.slots_of(length) {
                 if slot.compare_exchange(ptr::null_mut(), block, AcqRel, Relaxed).is_ok() {
@@ -192,8 +200,8 @@ impl Mappings {
         }
     }
 
-    /// Makes the mapping of a block another's, by moving its pages rather than their bytes. Null: there is no memory, and
-    /// the block is as it was.
+    /// Turns the mapping of a block into one of another size, by moving its pages rather than their bytes. Returns null
+    /// if there is no memory; the block is then as it was.
     ///
     /// # Safety
     /// As for [`give`](Mappings::give) with `old`; `new` is at least [`SMALLEST`].
@@ -202,7 +210,7 @@ impl Mappings {
         if old == new {
             return block;
         }
-        // Those that are kept make room for what grows as for what is new.
+        // Kept mappings make room for a block that grows as for one that is new.
         if memory::is_tight(new.saturating_sub(old)) {
             self.release();
         }
@@ -231,7 +239,7 @@ fn map(length: usize) -> *mut u8 {
 }
 
 /// # Safety
-/// A mapping of this length that nobody uses.
+/// A mapping of this length that is not in use.
 unsafe fn unmap(block: *mut u8, length: usize) {
     // SAFETY: the caller's promise.
     unsafe { libc::munmap(block.cast(), length) };
@@ -242,7 +250,7 @@ unsafe fn unmap(block: *mut u8, length: usize) {
 /// As for [`unmap`].
 unsafe fn unmap_in_steps(block: *mut u8, length: usize) {
     for at in (0..length).step_by(PURGED_AT_ONCE) {
-        // SAFETY: inside the mapping, whose bytes nobody wants.
+        // SAFETY: inside the mapping, whose bytes are not needed.
         unsafe {
             libc::madvise(block.add(at).cast(), PURGED_AT_ONCE.min(length - at), libc::MADV_DONTNEED);
         }

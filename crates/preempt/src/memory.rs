@@ -1,15 +1,16 @@
-//! Bytes that the process holds, and how many it may.
+//! Bytes that the process holds, and their limits.
 //!
-//! Each thread counts the blocks that it takes and gives back, and adds its sum to the total when that sum has grown by
-//! `BATCH`; so a call of the allocator touches nothing that another thread writes. A block counts as the size of the class that
-//! mimalloc serves it from. Big blocks are mappings (`mappings`) and count at once, those that are kept for the next
-//! owner included.
+//! Each thread counts the blocks that it allocates and frees, and adds its sum to the total when that sum has grown by
+//! `BATCH`; so a call of the allocator touches nothing that another thread writes. A block counts as the size of the
+//! class that mimalloc serves it from. Big blocks are mappings (`mappings`) and count at once, those that are kept for
+//! the next owner included.
 //!
 //! **Invariant:** the total differs from the truth by at most `BATCH` for each thread that there is, or has been. A thread's
 //! own sum changes inside the allocator's region only, where no urgent context can start, so a plain load and store suffice.
 //!
-//! What is counted is not what is resident: freed memory stays until it is purged, pages hold free blocks beside used ones, and
-//! threads have stacks. A thread that samples the resident size tells it ([`set_resident_bytes`]), and both have a limit.
+//! The counted bytes are not the resident ones: freed memory stays until it is purged, pages hold free blocks beside
+//! used ones, and threads have stacks. A thread that samples the resident size reports it ([`set_resident_bytes`]), and
+//! both have a limit.
 
 use crate::heap;
 use crate::region::LOCAL;
@@ -18,7 +19,7 @@ use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 /// Bytes that a thread counts on its own.
 const BATCH: usize = 32 << 10;
 
-/// On lines of their own: every thread writes the total now and then.
+/// A word on lines of its own: every thread writes the total now and then.
 #[repr(align(128))]
 struct Total(AtomicIsize);
 
@@ -30,67 +31,69 @@ static PROMISED: AtomicUsize = AtomicUsize::new(0);
 /// Resident bytes less counted ones, when they were sampled.
 static BESIDE: AtomicIsize = AtomicIsize::new(0);
 
-/// Bytes that blocks of this process take.
+/// Returns the bytes that blocks of this process take.
 pub fn held_bytes() -> usize {
     usize::try_from(TOTAL.0.load(Relaxed)).unwrap_or(0)
 }
 
-/// Bytes that blocks of this process should not exceed; `usize::MAX` if nobody has set a limit.
+/// Returns the bytes that blocks of this process should not exceed; `usize::MAX` if no limit was set.
 pub fn limit_bytes() -> usize {
     LIMIT.load(Relaxed)
 }
 
-/// Sets the limit. The allocator gives memory beyond it, too: whoever takes much of it asks [`has_room`] before.
+/// Sets the limit. The allocator allocates memory beyond it, too: code that needs much memory asks [`has_room`] before.
 pub fn set_limit_bytes(bytes: usize) {
     LIMIT.store(bytes, Relaxed);
 }
 
-/// Bytes of freed big blocks, which are among [`held_bytes`].
+/// Returns the bytes of freed big blocks, which are among [`held_bytes`].
 pub fn kept_bytes() -> usize {
     heap::mappings().kept_bytes()
 }
 
-/// How many freed big blocks have found another owner so far.
+/// Returns the number of freed big blocks that have found another owner so far.
 pub fn kept_blocks_reused() -> usize {
     heap::mappings().reused()
 }
 
-/// Bytes that should be resident at most; `usize::MAX` if nobody has set a limit.
+/// Returns the bytes that should be resident at most; `usize::MAX` if no limit was set.
 pub fn resident_limit_bytes() -> usize {
     RESIDENT_LIMIT.load(Relaxed)
 }
 
-/// Sets the limit of resident bytes, the reserve included: past it [`has_room`] and the others say no, whatever is counted.
+/// Sets the limit of resident bytes, the reserve included: past it [`has_room`] and the others return false, whatever
+/// is counted.
 pub fn set_resident_limit_bytes(bytes: usize) {
     RESIDENT_LIMIT.store(bytes, Relaxed);
 }
 
-/// Tells how many bytes are resident now.
+/// Reports the bytes that are resident now.
 pub fn set_resident_bytes(bytes: usize) {
     BESIDE.store(bytes as isize - held_bytes() as isize, Relaxed);
 }
 
-/// Bytes that are resident, by the last sample and by what has been counted since.
+/// Returns the resident bytes, by the last sample and by what has been counted since.
 pub fn resident_bytes() -> usize {
     held_bytes().saturating_add_signed(BESIDE.load(Relaxed))
 }
 
-/// Tells whether `more` bytes fit below both limits. Freed mappings that are kept do not count: they are unmapped for others.
+/// Returns true if `more` bytes fit below both limits. Freed mappings that are kept do not count: they are unmapped for
+/// others.
 pub fn has_room(more: usize) -> bool {
     has_room_beside(0, more)
 }
 
-/// The same for who has been promised `own` bytes.
+/// Returns true if `more` bytes fit as for [`has_room`], for a caller that has a promise of `own` bytes.
 pub fn has_room_beside(own: usize, more: usize) -> bool {
     let others = PROMISED.load(Relaxed).saturating_sub(own);
     fits(more.saturating_add(others), 0)
 }
 
-/// Bytes that its owner is going to take, or has taken: nobody else gets them.
+/// A promise of bytes that its owner is going to allocate, or has allocated: no one else gets them.
 #[derive(Debug)]
 pub struct Promise(usize);
 
-/// Bytes of all promises.
+/// Returns the bytes of all promises.
 pub fn promised_bytes() -> usize {
     PROMISED.load(Relaxed)
 }
@@ -103,7 +106,7 @@ pub fn promise(bytes: usize) -> Option<Promise> {
 }
 
 impl Promise {
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn bytes(&self) -> usize {
         self.0
     }
@@ -115,17 +118,17 @@ impl Drop for Promise {
     }
 }
 
-/// The same for what gives memory back when it is done: it may use the reserve.
+/// Returns true if `more` bytes fit for work that frees memory when it is done: it may use the reserve.
 pub fn has_reserve(more: usize) -> bool {
     fits(more, reserve_bytes())
 }
 
-/// The same for small transactions, which leave half of the reserve to others.
+/// Returns true if there is room for small transactions, which leave half of the reserve to others.
 pub fn has_small_reserve() -> bool {
     fits(0, reserve_bytes() / 2)
 }
 
-/// Bytes beyond the limit of blocks, a seventh of it. The limit of resident bytes has them already.
+/// Returns the bytes beyond the limit of blocks, a seventh of it. The limit of resident bytes has them already.
 fn reserve_bytes() -> usize {
     match limit_bytes() {
         usize::MAX => 0,
@@ -133,7 +136,7 @@ fn reserve_bytes() -> usize {
     }
 }
 
-/// Tells whether `more` bytes fit for who may use so much of the reserve.
+/// Returns true if `more` bytes fit for a caller that may use `of_reserve` bytes of the reserve.
 fn fits(more: usize, of_reserve: usize) -> bool {
     let fits = |used: usize, limit: usize| {
         used.saturating_sub(kept_bytes()).saturating_add(more) <= limit.saturating_add(of_reserve)
@@ -141,26 +144,26 @@ fn fits(more: usize, of_reserve: usize) -> bool {
     fits(held_bytes(), limit_bytes()) && fits(resident_bytes(), resident_limit_bytes().saturating_sub(reserve_bytes()))
 }
 
-/// Parts of the heap that [`purge`] gives back.
+/// Parts of the heap that [`purge`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purge {
     /// Freed big blocks that are not kept for the next owner.
     Freed,
-    /// And those that are.
+    /// Freed big blocks, the kept ones included.
     Kept,
-    /// And free huge pages of the allocator.
+    /// Freed big blocks, and free huge pages of the allocator.
     HugePages,
-    /// And all free pages of the allocator, which takes huge pages apart.
+    /// Freed big blocks, and every free page of the allocator, which takes huge pages apart.
     All,
 }
 
-/// Gives free memory back to the kernel: at most 4 MB by one call of the kernel, so that others get the processor in between.
-/// To be called by an ordinary thread, never by one that runs statements. Once it has been called, big blocks that are too
-/// many to be kept wait for the next call.
+/// Returns free memory to the kernel: at most 4 MB by one call of the kernel, so that others get the processor in
+/// between. To be called by an ordinary thread, never by one that runs statements. Once it has been called, big blocks
+/// that are too many to be kept wait for the next call.
 pub fn purge(what: Purge) {
-    /// Of an x86-64.
+    /// Size of a huge page of an x86-64.
     const HUGE_PAGE_KIB: usize = 2048;
-    /// What mimalloc gives to its pages.
+    /// Size of the slices from which mimalloc makes its pages.
     const SLICE_KIB: usize = 64;
     heap::mappings().purge(what != Purge::Freed);
     match what {
@@ -170,13 +173,14 @@ pub fn purge(what: Purge) {
     }
 }
 
-/// Gives what is free in this thread's heap back to the allocator, for the next [`purge`]: a thread that has answered large statements
-/// keeps their pages else until it asks for blocks of the same sizes. It takes about a millisecond for a gigabyte.
+/// Returns free memory in this thread's heap to the allocator, for the next [`purge`]: otherwise a thread that has
+/// answered large statements keeps their pages until it asks for blocks of the same sizes. It takes about a millisecond
+/// for a gigabyte.
 pub fn collect() {
     heap::collect();
 }
 
-/// Tells whether `more` bytes at once would pass a limit, with all that is kept.
+/// Returns true if `more` bytes at once would pass a limit, with all that is kept.
 pub(crate) fn is_tight(more: usize) -> bool {
     let is_past = |used: usize, limit| limit < used.saturating_add(more);
     is_past(held_bytes(), limit_bytes()) || is_past(resident_bytes(), resident_limit_bytes())
@@ -187,7 +191,8 @@ pub(crate) fn add(change: isize) {
     TOTAL.0.fetch_add(change, Relaxed);
 }
 
-/// Bytes of the class that a block of this size is served from: four classes between a power of two and the next.
+/// Returns the bytes of the class that a block of this size is served from: four classes between a power of two and the
+/// next.
 #[inline]
 pub fn block_bytes(size: usize) -> usize {
     if size <= 64 {
@@ -202,11 +207,11 @@ pub(crate) fn class_bytes(size: usize) -> isize {
     block_bytes(size) as isize
 }
 
-/// Sums of one thread. To be changed inside a region.
+/// Sums of one thread. Changed inside a region only.
 pub(crate) struct Own {
-    /// Which the total does not have yet.
+    /// Bytes that the total does not have yet.
     sum: AtomicIsize,
-    /// Which it has, and big blocks.
+    /// Bytes that the total has, and big blocks.
     before: AtomicIsize,
 }
 
@@ -227,14 +232,14 @@ impl Own {
         }
     }
 
-    /// Adds a change of which the total knows otherwise.
+    /// Adds a change that the total has counted otherwise.
     pub(crate) fn add_big(&self, change: isize) {
         self.before.store(self.before.load(Relaxed) + change, Relaxed);
     }
 }
 
-/// Bytes of blocks that this thread has taken, less those that it has given back. What others take of it counts for them, so
-/// only the difference between two moments says anything.
+/// Returns the bytes of blocks that this thread has allocated, less those that it has freed. Blocks of it that others
+/// free count for them, so only the difference between two moments says anything.
 #[inline]
 pub fn thread_bytes() -> isize {
     LOCAL.with(|local| local.held.before.load(Relaxed) + local.held.sum.load(Relaxed))

@@ -1,4 +1,4 @@
-//! What we ask of the kernel: time, threads, priorities, and how long a thread waited for a processor.
+//! Calls of the kernel: time, threads, priorities, and the time that a thread waited for a processor.
 
 use crate::region::{LOCAL, Local};
 use core::mem;
@@ -7,18 +7,18 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Nanoseconds of `CLOCK_MONOTONIC`. No system call, so it is allowed in an urgent context.
+/// Returns the nanoseconds of `CLOCK_MONOTONIC`. No system call, so it is allowed in an urgent context.
 #[inline]
 pub fn now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// Processor time of this process in nanoseconds.
+/// Returns the processor time of this process in nanoseconds.
 pub fn process_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Processor time of this thread in nanoseconds.
+/// Returns the processor time of this thread in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -30,14 +30,14 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The kernel's id of this thread.
+/// Returns the kernel's id of this thread.
 #[inline]
 pub fn thread_id() -> i32 {
     // SAFETY: gettid has no arguments and cannot fail.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
-/// Processors that this process may use.
+/// Returns the processors that this process may use.
 pub fn cpus() -> Vec<usize> {
     // SAFETY: an all-zero set is valid, and the kernel fills it.
     let set = unsafe {
@@ -51,7 +51,7 @@ pub fn cpus() -> Vec<usize> {
     (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
 }
 
-/// The processor that this thread runs on now; none if the kernel does not say.
+/// Returns the processor that this thread runs on now; none if the kernel does not say.
 #[inline]
 pub fn current_cpu() -> Option<usize> {
     // SAFETY: no arguments; answered by the vDSO without a system call.
@@ -101,9 +101,9 @@ pub fn set_thread_ordinary(thread: i32) -> io::Result<()> {
 /// Puts this thread into the class SCHED_IDLE, below every ordinary one. That needs no privilege. From now on it gives way at
 /// its [safepoints](crate::safepoint).
 ///
-/// Linux (since 6.6, EEVDF) runs whoever has the earliest virtual deadline, and a thread of this class that has waited for
-/// another of it may have an earlier one than an ordinary thread that wakes: so two of them on one processor delayed an ordinary
-/// one by up to 3 ms, until the slice was over. `sched_yield` gives up the slice.
+/// Linux (since 6.6, EEVDF) runs the thread with the earliest virtual deadline, and a thread of this class that has
+/// waited for another of it may have an earlier one than an ordinary thread that wakes: so two of them on one processor
+/// delayed an ordinary one by up to 3 ms, until the slice was over. `sched_yield` gives up the slice.
 pub fn set_idle() -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: reads a local.
@@ -112,22 +112,22 @@ pub fn set_idle() -> io::Result<()> {
     Ok(())
 }
 
-/// Touched memory comes in small pages from now on, whatever was advised: a huge page is resident as a whole, and each thread's part
-/// of the heap touches several.
+/// Disables huge pages: touched memory comes in small pages from now on, whatever was advised. A huge page is resident
+/// as a whole, and each thread's part of the heap touches several.
 pub fn disable_huge_pages() -> io::Result<()> {
     // SAFETY: sets a flag of this process.
     checked(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) })
 }
 
-/// A thread of the idle class gives way so often at most: nobody who waits for it waits longer, but for what it does
-/// between two safepoints.
+/// Shortest time between two yields of a thread of the idle class. No thread that waits for it waits longer, except for
+/// its work between two safepoints.
 const GIVES_WAY_NS: u64 = 300_000;
 
-/// Lets others of this processor go first, on a thread of the idle class that has not done so just before.
+/// Lets other threads of this processor go first, on a thread of the idle class that has not done so recently.
 #[inline]
 pub(crate) fn give_way(local: &Local) {
     let last_ns = local.gave_way_ns.load(Relaxed);
-    // Who holds a latch, or is urgent, keeps the processor.
+    // A holder of a latch, or an urgent context, keeps the processor.
     if last_ns == 0 || local.depth.load(Relaxed) != 0 || local.urgent.load(Relaxed) {
         return;
     }
@@ -139,7 +139,7 @@ pub(crate) fn give_way(local: &Local) {
     }
 }
 
-/// Whether this process may use the real-time class, tried on a thread of its own.
+/// Returns true if this process may use the real-time class, tried on a thread of its own.
 pub fn realtime_allowed() -> bool {
     std::thread::spawn(|| set_realtime(1).is_ok()).join().unwrap_or(false)
 }
@@ -165,7 +165,8 @@ fn checked(result: i32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Reads how long a thread was ready but had to wait for a processor (`/proc/thread-self/schedstat`, second field).
+/// Counter of the time that a thread was ready but had to wait for a processor (`/proc/thread-self/schedstat`, second
+/// field).
 ///
 /// Any thread may read it, and reading is one restartable system call without allocation.
 pub struct RunDelay(File);
@@ -176,12 +177,12 @@ impl RunDelay {
         Ok(RunDelay(File::open(format!("/proc/self/task/{}/schedstat", thread_id()))?))
     }
 
-    /// Nanoseconds waited so far; 0 when the kernel does not say.
+    /// Returns the nanoseconds waited so far; 0 when the kernel does not say.
     pub fn read_ns(&self) -> u64 {
         self.read_both_ns().1
     }
 
-    /// Nanoseconds run and waited so far; 0 when the kernel does not say.
+    /// Returns the nanoseconds run and waited so far; 0 when the kernel does not say.
     pub fn read_both_ns(&self) -> (u64, u64) {
         let mut bytes = [0; 64];
         let count = self.0.read_at(&mut bytes, 0).unwrap_or(0);
@@ -193,12 +194,12 @@ impl RunDelay {
     }
 }
 
-/// Whether this machine could deliver user interrupts (UINTR), the rung below a signal.
+/// Support of this machine for user interrupts (UINTR), the rung below a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uintr {
-    /// The processor has the instructions (CPUID leaf 7, EDX bit 5).
+    /// True if the processor has the instructions (CPUID leaf 7, EDX bit 5).
     pub processor: bool,
-    /// The kernel offers the system calls. No released kernel does; Intel's patches of 2021 use number 471.
+    /// True if the kernel offers the system calls. No released kernel does; Intel's patches of 2021 use number 471.
     pub kernel: bool,
 }
 
@@ -212,7 +213,7 @@ impl core::fmt::Display for Uintr {
     }
 }
 
-/// Looks for user interrupts.
+/// Checks for user interrupts.
 pub fn uintr() -> Uintr {
     let leaf7 = core::arch::x86_64::__cpuid_count(7, 0);
     let processor = leaf7.edx & (1 << 5) != 0;

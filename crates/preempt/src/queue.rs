@@ -1,4 +1,4 @@
-//! A bounded queue for many producers and consumers in which nobody ever waits for anybody.
+//! A bounded queue for many producers and consumers in which no thread ever waits for another.
 //!
 //! The algorithm is Vyukov's bounded MPMC queue (1024cores.net, 2010). Each slot carries a turn: `position` when it may
 //! be written, `position + 1` when it may be read, and `position + capacity` after that. A producer that is descheduled
@@ -33,7 +33,7 @@ unsafe impl<T: Send> Sync for BoundedQueue<T> {}
 unsafe impl<T: Send> Send for BoundedQueue<T> {}
 
 impl<T> BoundedQueue<T> {
-    /// An empty queue for at least `capacity` values (the next power of two, at least 2).
+    /// Creates an empty queue for at least `capacity` values (the next power of two, at least 2).
     pub fn new(capacity: usize) -> BoundedQueue<T> {
         let capacity = capacity.max(2).next_power_of_two();
         let slot = |turn| Slot { turn: AtomicUsize::new(turn), value: UnsafeCell::new(MaybeUninit::uninit()) };
@@ -45,17 +45,17 @@ impl<T> BoundedQueue<T> {
         }
     }
 
-    /// How many values fit.
+    /// Returns the number of values that fit.
     pub fn capacity(&self) -> usize {
         self.mask + 1
     }
 
-    /// About how many values are queued.
+    /// Returns the approximate number of queued values.
     pub fn len(&self) -> usize {
         self.tail.0.load(SeqCst).saturating_sub(self.head.0.load(SeqCst)).min(self.capacity())
     }
 
-    /// Whether nothing is queued, or being queued.
+    /// Returns true if nothing is queued, or being queued.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head.0.load(SeqCst) >= self.tail.0.load(SeqCst)
@@ -90,7 +90,7 @@ impl<T> BoundedQueue<T> {
         }
     }
 
-    /// Takes the oldest value. `None` also when the oldest one is still being written.
+    /// Takes the oldest value. Returns `None` also if the oldest one is still being written.
     pub fn pop(&self) -> Option<T> {
         let mut position = self.head.0.load(Relaxed);
         loop {

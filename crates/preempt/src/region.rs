@@ -11,27 +11,28 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed, compiler_fence};
 
-/// The witness that no urgent context can start on this thread now. Only a [`Region`] lends one.
+/// Witness that no urgent context can start on this thread now. Only a [`Region`] lends one.
 ///
 /// Latches ask for it, so that forgetting the region does not compile.
 pub struct NoPreempt {
     _own_thread: PhantomData<*const ()>,
 }
 
-/// What a thread and the signal handlers on it agree about. Constant-initialised and without a destructor, so that a
+/// State that a thread shares with the signal handlers on it. Constant-initialised and without a destructor, so that a
 /// handler may use it at any time.
 pub(crate) struct Local {
-    /// How many regions are open.
+    /// Number of open regions.
     pub(crate) depth: AtomicU32,
-    /// An interrupt arrived while it could not be served.
+    /// True if an interrupt arrived while it could not be served.
     pub(crate) pending: AtomicBool,
-    /// An urgent context runs on this thread.
+    /// True if an urgent context runs on this thread.
     pub(crate) urgent: AtomicBool,
-    /// This thread's worker, or null.
+    /// Worker of this thread, or null.
     pub(crate) worker: AtomicPtr<Worker>,
-    /// When this thread last let others go first, in [`os::now_ns`](crate::os::now_ns); 0 on one that need not.
+    /// Time at which this thread last let others go first, in [`os::now_ns`](crate::os::now_ns); 0 on one that need
+    /// not.
     pub(crate) gave_way_ns: AtomicU64,
-    /// Bytes of blocks that this thread has taken and given back.
+    /// Bytes of blocks that this thread has allocated and freed.
     pub(crate) held: memory::Own,
 }
 

@@ -3,7 +3,7 @@
 //! The interrupt is SIGURG, which is ignored by default and which no library sends (Go's runtime chose it for the same
 //! reason). Its handler starts on the thread's signal stack and enters the urgent context on the urgent stack from
 //! there. So the signal stack is idle but for that one frame, and a fault inside the urgent context can be reported on
-//! it: the report overwrites the interrupt's frame, which nobody returns to any more.
+//! it: the report overwrites the interrupt's frame, to which nothing returns any more.
 
 use crate::context::{self, Arrival};
 use crate::os;
@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 const INTERRUPT: c_int = libc::SIGURG;
 
-/// The handlers that were there before ours, for faults that are not ours to report.
+/// Handlers that were installed before these, for faults that are not urgent stacks'.
 struct Previous {
     segv: libc::sigaction,
     bus: libc::sigaction,
@@ -94,7 +94,7 @@ pub(crate) fn unblock() {
     }
 }
 
-/// Makes `stack` this thread's signal stack and returns the one before.
+/// Makes `stack` this thread's signal stack and returns the earlier one.
 pub(crate) fn use_alternate_stack(stack: &Stack) -> libc::stack_t {
     let new = libc::stack_t { ss_sp: stack.bottom(), ss_flags: 0, ss_size: stack.usable() };
     let mut before = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
@@ -117,11 +117,11 @@ pub(crate) fn restore_alternate_stack(stack: &Stack, before: &libc::stack_t) {
     }
 }
 
-/// Sends the interrupt to the worker at `index`, on thread `tid`. False if that thread is gone.
+/// Sends the interrupt to the worker at `index`, on thread `tid`. Returns false if that thread is gone.
 ///
 /// The index travels with the signal, so that the handler needs no thread-local to find its worker.
 pub(crate) fn send(index: usize, tid: i32) -> bool {
-    /// The head of the kernel's `siginfo_t` as `rt_tgsigqueueinfo` reads it (x86-64 layout).
+    /// Head of the kernel's `siginfo_t` as `rt_tgsigqueueinfo` reads it (x86-64 layout).
     #[repr(C)]
     struct QueuedInfo {
         signo: c_int,

@@ -4,8 +4,8 @@ use core::ffi::c_void;
 use std::io;
 use std::ptr;
 
-/// Bytes of the stack of an urgent context. Its code is ours and shallow; a row executor's depth check (54001) comes
-/// long before this ends.
+/// Bytes of the stack of an urgent context. Code on it is this project's and shallow; a row executor's depth check
+/// (54001) comes long before this ends.
 pub const STACK_BYTES: usize = 256 * 1024;
 
 /// Bytes of the stack on which signal handlers start. The kernel's frame is 3.6 KB with AVX-512 and 11 KB with AMX.
@@ -39,31 +39,31 @@ impl Stack {
             return Err(io::Error::last_os_error());
         }
         let stack = Stack { base, bytes };
-        // SAFETY: the first page of the mapping made above, which nobody uses yet.
+        // SAFETY: the first page of the mapping made above, which is not in use yet.
         if unsafe { libc::mprotect(base, PAGE, libc::PROT_NONE) } != 0 {
             return Err(io::Error::last_os_error());
         }
         Ok(stack)
     }
 
-    /// The lowest usable address.
+    /// Returns the lowest usable address.
     pub(crate) fn bottom(&self) -> *mut c_void {
         // SAFETY: one page into a mapping that is longer than a page.
         unsafe { self.base.byte_add(PAGE) }
     }
 
-    /// The end of the stack, aligned to a page.
+    /// Returns the end of the stack, aligned to a page.
     pub(crate) fn top(&self) -> *mut c_void {
         // SAFETY: one past the end of the mapping.
         unsafe { self.base.byte_add(self.bytes) }
     }
 
-    /// Usable bytes.
+    /// Returns the number of usable bytes.
     pub(crate) fn usable(&self) -> usize {
         self.bytes - PAGE
     }
 
-    /// First and past-the-end address of the guard page.
+    /// Returns the first and the past-the-end address of the guard page.
     pub(crate) fn guard(&self) -> (usize, usize) {
         (self.base as usize, self.base as usize + PAGE)
     }

@@ -91,7 +91,7 @@ fn a_held_latch_cannot_be_tried() {
     let latch = Latch::new(());
     no_preempt(|witness| {
         let held = latch.lock(witness);
-        // Twice: a failed try must not free somebody else's latch.
+        // Twice: a failed try must not free a latch that another holds.
         assert!(latch.try_lock(witness).is_none());
         assert!(latch.try_lock(witness).is_none());
         drop(held);

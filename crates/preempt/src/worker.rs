@@ -23,17 +23,17 @@ pub const WORKERS_MAX: usize = 256;
 
 const NAME_BYTES: usize = 24;
 
-/// What a worker does when it is interrupted: takes work from its queues and runs it.
+/// Handler of a worker's interrupts: takes work from its queues and runs it.
 ///
 /// `serve` runs in an urgent context and is never nested in itself. It must follow the rules of the design, section 4:
 /// no lock that a paused context could hold, no I/O, no tokio, no logging, no first-use initialisation, and it catches
-/// panics of what it runs: one that leaves `serve` aborts the process.
+/// panics of the work that it runs: one that leaves `serve` aborts the process.
 pub trait Serve: Send + Sync {
-    /// Serves whatever is queued for `worker`; more than one request may stand behind one call, or none.
+    /// Serves the requests queued for `worker`; more than one may stand behind one call, or none.
     fn serve(&self, worker: &'static Worker, arrival: Arrival);
 }
 
-/// How often a worker was interrupted, and how.
+/// Counts of a worker's interrupts, by their kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Urgent contexts entered at a safepoint.
@@ -46,9 +46,9 @@ pub struct Counters {
     pub signals: u64,
     /// Signals that landed in a region or in a running urgent context, and were remembered.
     pub landed_in_region: u64,
-    /// The longest time in nanoseconds that a remembered interrupt waited for the end of its region.
+    /// Longest time in nanoseconds that a remembered interrupt waited for the end of its region.
     pub deferred_ns_max: u64,
-    /// The sum of these times.
+    /// Sum of these times.
     pub deferred_ns_sum: u64,
 }
 
@@ -56,7 +56,7 @@ pub struct Counters {
 pub struct Worker {
     line: Line,
     index: AtomicUsize,
-    /// 0 free, 1 being set up or taken down, 2 registered.
+    /// State: 0 free, 1 being set up or taken down, 2 registered.
     state: AtomicU32,
     tid: AtomicI32,
     name: [AtomicU8; NAME_BYTES],
@@ -120,32 +120,32 @@ impl Worker {
         }
     }
 
-    /// This thread's worker, if it is registered.
+    /// Returns this thread's worker, if it is registered.
     pub fn current() -> Option<&'static Worker> {
         LOCAL.with(context::worker_of)
     }
 
-    /// Its place in the table of workers, below [`WORKERS_MAX`].
+    /// Returns the place in the table of workers, below [`WORKERS_MAX`].
     pub fn id(&self) -> usize {
         self.index.load(Relaxed)
     }
 
-    /// The name given at registration, cut to 24 bytes.
+    /// Returns the name given at registration, cut to 24 bytes.
     pub fn name(&self) -> String {
         let mut bytes = [0; NAME_BYTES];
         String::from_utf8_lossy(self.name_into(&mut bytes)).into_owned()
     }
 
-    /// What it runs now.
+    /// Returns the mode of the worker now.
     pub fn mode(&self) -> Mode {
         self.line.mode()
     }
 
-    /// Publishes what this thread runs from now on, and serves a request whose sender may have seen the old mode.
+    /// Publishes the mode of this thread from now on, and serves a request whose sender may have seen the old mode.
     /// Within an urgent context it does nothing: that context's mode is `Urgent` until it ends.
     ///
     /// # Panics
-    /// When called by another thread than the worker's own.
+    /// If called by another thread than the worker's own.
     pub fn set_mode(&self, mode: Mode) {
         LOCAL.with(|local| {
             assert!(core::ptr::eq(local.worker.load(Relaxed), self), "only its own thread sets a worker's mode");
@@ -155,7 +155,7 @@ impl Worker {
         });
     }
 
-    /// How often it was interrupted, and how.
+    /// Returns the counts of the worker's interrupts.
     pub fn counters(&self) -> Counters {
         Counters {
             polled: self.polled.load(Relaxed),
@@ -198,7 +198,7 @@ impl Worker {
         &bytes[..count]
     }
 
-    /// The thread state of this worker; null while it is not registered.
+    /// Returns the thread state of this worker; null while it is not registered.
     pub(crate) fn local(&self) -> *const Local {
         self.local.load(Relaxed)
     }
@@ -225,7 +225,7 @@ impl Worker {
         add_own(&self.signals, 1);
     }
 
-    /// A signal was remembered. One that a running urgent context takes along waits for no region.
+    /// Counts a signal that was remembered. One that a running urgent context takes along waits for no region.
     pub(crate) fn count_landed(&self, is_urgent: bool) {
         add_own(&self.landed_in_region, 1);
         if !is_urgent && self.landed_at_ns.load(Relaxed) == 0 {
@@ -248,7 +248,7 @@ fn add_own(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Relaxed) + n, Relaxed);
 }
 
-/// The counts of every worker of this process so far, also of those that ended.
+/// Returns the counts of every worker of this process so far, also of those that ended.
 pub fn totals() -> Counters {
     let ended = Counters {
         polled: ENDED[0].load(Relaxed),
@@ -273,7 +273,7 @@ pub fn totals() -> Counters {
     })
 }
 
-/// The counts of workers that ended, in the order of the fields of [`Counters`].
+/// Counts of workers that ended, in the order of the fields of [`Counters`].
 static ENDED: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
 
 fn remember_counts(counters: Counters) {
@@ -285,27 +285,27 @@ fn remember_counts(counters: Counters) {
     ENDED[6].fetch_add(counters.deferred_ns_sum, Relaxed);
 }
 
-/// Every worker that is registered now.
+/// Returns every worker that is registered now.
 pub fn workers() -> impl Iterator<Item = &'static Worker> {
     WORKERS.iter().filter(|worker| worker.state.load(Acquire) == 2)
 }
 
-/// The worker at `index`, if it is registered and runs on the thread `tid`. For signal handlers.
+/// Returns the worker at `index`, if it is registered and runs on the thread `tid`. For signal handlers.
 pub(crate) fn worker_at(index: usize, tid: i32) -> Option<&'static Worker> {
     WORKERS.get(index).filter(|worker| worker.state.load(Acquire) == 2 && worker.tid.load(Relaxed) == tid)
 }
 
-/// A thread's registration; dropping it ends the thread's life as a worker.
+/// A thread's registration as a worker, which ends when this is dropped.
 pub struct Registration {
     worker: &'static Worker,
-    /// For signals, and for urgent contexts.
+    /// Stack for signals, and stack for urgent contexts.
     stacks: [Stack; 2],
     alternate_before: libc::stack_t,
     _own_thread: PhantomData<*const ()>,
 }
 
 impl Registration {
-    /// The worker that this thread is.
+    /// Returns the worker that this thread is.
     pub fn worker(&self) -> &'static Worker {
         self.worker
     }
@@ -314,7 +314,7 @@ impl Registration {
 /// Makes this thread a worker: gives it a stack for signals and one for urgent contexts, and lets it be interrupted.
 ///
 /// # Errors
-/// When the thread is a worker already, [`WORKERS_MAX`] are registered, or the kernel refuses memory or the handlers.
+/// If the thread is a worker already, [`WORKERS_MAX`] are registered, or the kernel refuses memory or the handlers.
 pub fn register(name: &str, serve: Arc<dyn Serve>) -> io::Result<Registration> {
     if Worker::current().is_some() {
         return Err(io::Error::other("this thread is registered as a worker already"));
@@ -350,10 +350,10 @@ pub fn register(name: &str, serve: Arc<dyn Serve>) -> io::Result<Registration> {
         local.pending.store(false, Relaxed);
         local.worker.store(core::ptr::from_ref(worker).cast_mut(), Relaxed);
     });
-    // Release: whoever finds the worker registered finds all of the above.
+    // Release: a thread that finds the worker registered finds all of the above.
     worker.state.store(2, Release);
-    // A sender that still knew the worker's last owner may have set the mark above, and its signal found nobody: the mark
-    // would keep every later signal away. One that is set from now on belongs to a signal that will be served.
+    // A sender that still knew the worker's last owner may have set the mark above, and its signal found no worker: the
+    // mark would keep every later signal away. One that is set from now on belongs to a signal that will be served.
     worker.line.arrived();
     signal::unblock();
     Ok(Registration { worker, stacks: [signal_stack, urgent_stack], alternate_before, _own_thread: PhantomData })
@@ -379,8 +379,8 @@ impl Drop for Registration {
     }
 }
 
-/// A point at which this thread can be interrupted without a signal: cheap enough for each 1,024 rows. One of the idle class
-/// ([`os::set_idle`]) lets others go first here.
+/// Marks a point at which this thread can be interrupted without a signal: cheap enough for every 1,024 rows. A thread
+/// of the idle class ([`os::set_idle`]) lets others go first here.
 #[inline]
 pub fn safepoint() {
     LOCAL.with(|local| {
@@ -393,8 +393,8 @@ pub fn safepoint() {
     });
 }
 
-/// Says, from [`Dense::enter`] to its drop, that this thread reaches a [`safepoint`] at least each 1,024 rows, so that a
-/// sender need only set the flag.
+/// Guard of a stretch with dense safepoints: from [`Dense::enter`] to its drop this thread reaches a [`safepoint`] at
+/// least every 1,024 rows, so that a sender need only set the flag.
 pub struct Dense {
     before: Option<(&'static Worker, Mode)>,
     _own_thread: PhantomData<*const ()>,

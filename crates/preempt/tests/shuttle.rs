@@ -14,7 +14,7 @@ const SCHEDULES: usize = 20_000;
 struct Model {
     line: Line,
     queue: BoundedQueue<u32>,
-    /// A signal is on its way.
+    /// True if a signal is on its way.
     signal: AtomicU32,
     served: AtomicU32,
 }

@@ -6,14 +6,14 @@
 
 use crate::policy::Share;
 
-/// How much of a worker's time is kept for its queries.
+/// Settings of the share of a worker's time that is kept for its queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapSettings {
     /// Percent of the time that urgent work leaves to queries; 0 switches the cap off. At most 100.
     pub low_share_percent: u8,
-    /// The time over which the share is kept.
+    /// Length of the window over which the share is kept.
     pub window_ns: u64,
-    /// Requests that run in one go before the query goes on for its share of the time they took.
+    /// Requests that run in one go before the query resumes for its share of the time they took.
     pub entry_requests_max: u32,
 }
 
@@ -24,16 +24,16 @@ impl Default for CapSettings {
 }
 
 impl CapSettings {
-    /// No cap.
+    /// Settings without a cap.
     pub const OFF: CapSettings =
         CapSettings { low_share_percent: 0, window_ns: 10_000_000, entry_requests_max: u32::MAX };
 
-    /// Whether there is a cap at all.
+    /// Returns true if there is a cap.
     pub fn is_on(&self) -> bool {
         0 < self.low_share_percent
     }
 
-    /// Requests that run in one go where they hold up a query.
+    /// Returns the number of requests that run in one go where they hold up a query.
     pub fn entry_requests(&self) -> u32 {
         if self.is_on() { self.entry_requests_max.max(1) } else { u32::MAX }
     }
@@ -47,30 +47,30 @@ impl CapSettings {
     }
 }
 
-/// The account of one worker.
+/// Account of one worker's time.
 #[derive(Clone, Debug)]
 pub struct Cap {
     settings: CapSettings,
     window_start_ns: u64,
-    /// Urgent time in this window, and what was too much in those before.
+    /// Urgent time in this window, and the excess of the windows before.
     urgent_ns: u64,
-    /// A query that let a whole budget of requests pass runs until then.
+    /// Time until which a query runs that let a whole budget of requests pass.
     rest_until_ns: u64,
 }
 
 impl Cap {
-    /// An empty account, whose first window begins now.
+    /// Creates an empty account, whose first window begins now.
     pub fn new(settings: CapSettings, now_ns: u64) -> Cap {
         assert!(0 < settings.window_ns, "the cap's window is not empty");
         Cap { settings, window_start_ns: now_ns, urgent_ns: 0, rest_until_ns: 0 }
     }
 
-    /// Whether urgent work may hold up a query now.
+    /// Returns `Open` if urgent work may hold up a query now.
     pub fn share(&mut self, now_ns: u64) -> Share {
         if self.opens_at(now_ns) <= now_ns { Share::Open } else { Share::Closed }
     }
 
-    /// The time from which on urgent work may hold up a query; not later than `now_ns` if it may already.
+    /// Returns the time from which on urgent work may hold up a query; not later than `now_ns` if it may already.
     pub fn opens_at(&mut self, now_ns: u64) -> u64 {
         if !self.settings.is_on() {
             return now_ns;
@@ -88,7 +88,7 @@ impl Cap {
         self.rest_until_ns.max(self.window_start_ns + windows * self.settings.window_ns)
     }
 
-    /// Urgent work held up a query from `from_ns` to `to_ns`.
+    /// Charges the time from `from_ns` to `to_ns`, in which urgent work held up a query.
     pub fn charge(&mut self, from_ns: u64, to_ns: u64) {
         if !self.settings.is_on() {
             return;
@@ -110,7 +110,7 @@ impl Cap {
         self.urgent_ns += to_ns.saturating_sub(from_ns);
     }
 
-    /// A budget of requests took `entry_ns` in one go: the query goes on for its share before the next.
+    /// Notes that a budget of requests took `entry_ns` in one go: the query runs for its share before the next.
     pub fn rest(&mut self, now_ns: u64, entry_ns: u64) {
         if self.settings.is_on() {
             let low = self.settings.low_percent();

@@ -1,8 +1,8 @@
-//! Counters: how requests came to run, and what did not go straight.
+//! Counters: the ways in which requests came to run, and the exceptions.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How a request came to run.
+/// Occasion on which a request came to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Start {
     /// A safepoint of the query found the flag.
@@ -22,7 +22,7 @@ pub enum Start {
 }
 
 impl Start {
-    /// All of them, in the order of [`Counters::starts`].
+    /// Every occasion, in the order of [`Counters::starts`].
     pub const ALL: [Start; 7] = [
         Start::Polled,
         Start::Signalled,
@@ -33,7 +33,7 @@ impl Start {
         Start::Dedicated,
     ];
 
-    /// Its name in figures.
+    /// Returns the name of the occasion in figures.
     pub const fn name(self) -> &'static str {
         match self {
             Start::Polled => "polled",
@@ -49,7 +49,7 @@ impl Start {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
-        /// Counts since the scheduler was made.
+        /// Counts since the scheduler was created.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)+
@@ -90,20 +90,20 @@ counters! {
     retried,
     /// Runs that parked.
     parks,
-    /// Parked requests that were submitted again. The others still wait.
+    /// Parked requests that were submitted again. The other parked requests still wait.
     resubmits,
     /// Requests that panicked.
     panicked,
-    /// Requests whose attempts were used up.
+    /// Requests that used up their attempts.
     exhausted,
-    /// Requests that ended, whatever the way.
+    /// Requests that ended, in whatever way.
     completed,
     /// Events that found their ring full.
     events_lost,
 }
 
 impl Counters {
-    /// Runs begun by `start`.
+    /// Returns the number of runs begun by `start`.
     pub fn started(&self, start: Start) -> u64 {
         self.starts[start as usize]
     }

@@ -1,7 +1,7 @@
 //! Dedicated threads of the policy `thread`: the kernel's scheduler does the preempting.
 //!
-//! **Invariant:** a dedicated thread sleeps only by parking, after it has found every queue empty; whoever queues
-//! unparks it afterwards, and the token of [`std::thread::park`] keeps that from being lost.
+//! **Invariant:** a dedicated thread sleeps only by parking, after it has found every queue empty; the thread that
+//! queues a request unparks it afterwards, and the token of [`std::thread::park`] keeps that wake-up from being lost.
 
 use crate::counters::Start;
 use crate::entry::Left;
@@ -14,14 +14,14 @@ use preempt::os::{self, RunDelay};
 use std::sync::mpsc::Sender;
 use std::thread;
 
-/// What such a thread says when it is ready: whether it runs in the real-time class.
+/// Channel on which a dedicated thread reports that it is ready: true if it runs in the real-time class.
 pub(crate) type Ready = Sender<bool>;
 
-/// The life of the dedicated thread of worker `at`.
+/// Runs the dedicated thread of worker `at` until the scheduler stops.
 pub(crate) fn run(shared: &Shared, at: usize, ready: &Ready) {
     let slot = &shared.slots[at];
     if let Some(cpu) = shared.cpu_of(at) {
-        // A processor that is gone, or forbidden, makes it slower, not wrong.
+        // A processor that is gone, or forbidden, makes the thread slower, not wrong.
         let _ = os::pin_to_cpu(cpu);
     }
     let priority = shared.settings.realtime_priority;
@@ -32,7 +32,7 @@ pub(crate) fn run(shared: &Shared, at: usize, ready: &Ready) {
         let _ = slot.run_delay.set(run_delay);
     }
     slot.dedicated.get_or_init(thread::current);
-    // The maker may be gone if another thread could not be started.
+    // The receiver may be gone if another thread could not be started.
     let _ = ready.send(is_realtime);
     while !shared.is_stopped() {
         let mut left = Left::Nothing;

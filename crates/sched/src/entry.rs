@@ -1,45 +1,45 @@
-//! One entry: what a worker does at a point, from the first decision to the last.
+//! An entry: the requests that a worker runs at one point, from the first decision to the last.
 //!
-//! **Invariant:** between two requests the question is asked anew, so a more important one that came meanwhile goes
-//! first. The loop is written once, for real workers and for the simulator; a [`Host`] is what differs.
+//! **Invariant:** the question is asked anew between two requests, so a more important one that came meanwhile goes
+//! first. The loop is written once, for real workers and for the simulator; their differences are in [`Host`].
 
 use crate::policy::{Heads, Point, Policy, Share, decide};
 use stage::Class;
 
-/// When a request ran.
+/// Time span in which a request ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ran {
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
 }
 
-/// A worker as the loop sees it.
+/// A worker, as the loop uses it.
 pub(crate) trait Host {
-    /// What stands first in the queues now.
+    /// Returns the heads of the queues now.
     fn heads(&mut self) -> Heads;
-    /// What the cap says now; open where no query is held up.
+    /// Returns the verdict of the cap now; open where no query is held up.
     fn share(&mut self) -> Share;
-    /// Requests that may run in one go where a query is held up.
+    /// Returns the number of requests that may run in one go where a query is held up.
     fn entry_requests_max(&mut self) -> u32;
-    /// Takes the oldest request of `class` and runs it to its end. None if there was none to run after all: another
-    /// worker took it, or it was cancelled.
+    /// Takes the oldest request of `class` and runs it to its end. Returns none if there was none to run after all:
+    /// another worker took it, or it was cancelled.
     fn run(&mut self, class: Class) -> Option<Ran>;
-    /// A request ran, and may have held up a query.
+    /// Charges a request that ran, and may have held up a query.
     fn charge(&mut self, ran: Ran);
-    /// The budget is used up; the query goes on.
+    /// Ends the entry when its budget is used up; the query resumes.
     fn rest(&mut self, entry: Ran);
 }
 
-/// What an entry leaves.
+/// Requests that an entry leaves in the queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// Nothing that could run at such a point.
+    /// No request that could run at such a point.
     Nothing,
-    /// Urgent requests that the cap or the budget held back: somebody has to come back for them.
+    /// Urgent requests that the cap or the budget held back: some thread has to come back for them.
     HeldBack,
 }
 
-/// Serves at `point` until nothing more may run there.
+/// Runs requests at `point` until none may run there.
 pub(crate) fn serve(host: &mut impl Host, policy: Policy, point: Point) -> Left {
     let mut budget = if counts_requests(point) { host.entry_requests_max() } else { u32::MAX };
     let mut entry: Option<Ran> = None;
@@ -49,7 +49,7 @@ pub(crate) fn serve(host: &mut impl Host, policy: Policy, point: Point) -> Left 
             return Left::Nothing;
         }
         let Some(class) = decide(policy, point, &heads, host.share()) else {
-            // Is it the cap that says no, or the policy?
+            // Decides whether the cap or the policy refused.
             return match decide(policy, point, &heads, Share::Open) {
                 Some(_) => Left::HeldBack,
                 None => Left::Nothing,
@@ -68,8 +68,8 @@ pub(crate) fn serve(host: &mut impl Host, policy: Policy, point: Point) -> Left 
     }
 }
 
-/// At the end of a query and on an idle worker the budget of requests does not count, the share of the time does: else
-/// a burst would wait for one whole query more.
+/// Returns true if the budget of requests counts at the point. At the end of a query and on an idle worker it does not,
+/// only the share of the time: otherwise a burst would wait for one whole query more.
 fn counts_requests(point: Point) -> bool {
     match point {
         Point::Interrupt | Point::Safepoint | Point::YieldPoint | Point::Dedicated => true,

@@ -1,69 +1,69 @@
-//! Events: what happened, written by workers without waiting, drained by one reader.
+//! Events, written by workers without waiting, drained by one reader.
 
 use crate::counters::Start;
 use crate::request::Ended;
 use stage::{Class, Stamps};
 
-/// A request that ended.
+/// Record of a request that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// The caller's number for it.
+    /// Number of the request, chosen by the caller.
     pub id: u64,
-    /// How important it was.
+    /// Class of the request.
     pub class: Class,
-    /// The index of the worker that ran it last.
+    /// Index of the worker that ran the request last.
     pub worker: u32,
-    /// Its stamps; submit is the first submission's, dispatch and run are the last attempt's.
+    /// Stamps of the request; submit is the first submission's, dispatch and run are the last attempt's.
     pub stamps: Stamps,
-    /// When its first attempt began.
+    /// Time at which the first attempt began.
     pub first_run_ns: u64,
-    /// How often it was run.
+    /// Number of runs.
     pub attempts: u32,
-    /// How many of these runs parked; [`Stamps::lock_wait_ns`] says for how long.
+    /// Number of runs that parked; their total time is in [`Stamps::lock_wait_ns`].
     pub parks: u32,
-    /// How its last run came about.
+    /// Occasion of the last run.
     pub start: Start,
-    /// How long its worker had to wait for a processor between submit and end, if that is tracked.
+    /// Time that the worker had to wait for a processor between submit and end, if that is tracked.
     pub run_delay_ns: Option<u64>,
-    /// How it ended.
+    /// Outcome of the request.
     pub ended: Ended,
 }
 
-/// Something that happened on a worker. All times are [`preempt::os::now_ns`].
+/// An event on a worker. Times are those of [`preempt::os::now_ns`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A request ended.
     Completed(Completed),
     /// A worker woke up.
     Busy {
-        /// Its index.
+        /// Index of the worker.
         worker: u32,
-        /// When.
+        /// Time of the wake-up.
         from_ns: u64,
     },
     /// A worker went to sleep.
     Idle {
-        /// Its index.
+        /// Index of the worker.
         worker: u32,
-        /// When.
+        /// Time at which the sleep begins.
         from_ns: u64,
     },
     /// A query was started.
     QueryStart {
-        /// What [`crate::Scheduler::submit_low`] returned.
+        /// Number that [`crate::Scheduler::submit_low`] returned.
         id: u64,
-        /// The worker whose thread started it, if it was one.
+        /// Worker whose thread started the query, if it was one.
         worker: Option<u32>,
-        /// When.
+        /// Time of the start.
         at_ns: u64,
     },
     /// A query ended.
     QueryEnd {
-        /// What [`crate::Scheduler::submit_low`] returned.
+        /// Number that [`crate::Scheduler::submit_low`] returned.
         id: u64,
-        /// The worker whose thread ended it, if it was one.
+        /// Worker whose thread ended the query, if it was one.
         worker: Option<u32>,
-        /// When.
+        /// Time of the end.
         at_ns: u64,
     },
 }

@@ -1,8 +1,8 @@
-//! The keeper: a thread that comes back for what the starvation cap held back.
+//! The keeper: a thread that comes back for requests that the starvation cap held back.
 //!
 //! **Invariant:** while the cap holds requests back on a worker that would not come by itself, the keeper is awake, and
-//! asks again as soon as the cap opens. It sleeps otherwise, but looks around ten times a second: what it
-//! then finds is counted, and would be a lost wake-up.
+//! asks again as soon as the cap opens. It sleeps otherwise, but looks around ten times a second: a request that it
+//! finds then is counted, and would be a lost wake-up.
 
 use crate::policy::Policy;
 use crate::shared::Shared;
@@ -13,9 +13,9 @@ use stage::Class;
 use std::sync::OnceLock;
 use std::thread::{self, Thread};
 
-/// The keeper's time between two looks while something is held back.
+/// Interval between two looks of the keeper while something is held back.
 const LOOK_NS: u64 = 1_000_000;
-/// And while nothing is.
+/// Interval between two looks while nothing is held back.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
@@ -25,7 +25,8 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Something was held back. Allowed in an urgent context: it stores a word and perhaps wakes a thread.
+    /// Wakes the keeper because something was held back. Allowed in an urgent context: it stores a word and perhaps
+    /// wakes a thread.
     pub(crate) fn wake(&self) {
         if !self.is_awake.swap(true, SeqCst)
             && let Some(thread) = self.thread.get()
@@ -41,7 +42,7 @@ impl Keeper {
     }
 }
 
-/// The keeper's life.
+/// Runs the keeper's thread.
 pub(crate) fn run(shared: &Shared) {
     shared.keeper.thread.get_or_init(thread::current);
     while !shared.is_stopped() {
@@ -49,7 +50,8 @@ pub(crate) fn run(shared: &Shared) {
             Some(pause_ns) => thread::park_timeout(Duration::from_nanos(pause_ns)),
             None => {
                 shared.keeper.is_awake.store(false, SeqCst);
-                // Either this look finds what is held back now, or whoever holds it back finds the keeper asleep.
+                // Either this look finds what is held back now, or the thread that holds it back finds the keeper
+                // asleep.
                 if shared.deliver_again().is_none() {
                     thread::park_timeout(LOOK_AROUND);
                 }
@@ -59,7 +61,7 @@ pub(crate) fn run(shared: &Shared) {
 }
 
 impl Shared {
-    /// Asks every worker to serve that could and may; the time to the next look, none if nothing is held back.
+    /// Asks every worker to serve that could and may. Returns the time to the next look, none if nothing is held back.
     fn deliver_again(&self) -> Option<u64> {
         let now_ns = os::now_ns();
         let has_queued = self.has_queued();

@@ -1,8 +1,8 @@
-//! Queues: one lane for each class and worker, and one set more for what fits in none of them.
+//! Queues: one lane for each class and worker, and one more set for requests that fit in none of them.
 //!
 //! **Invariant:** a request that was pushed stays visible, as head or in the queue, until one taker has it. The queue
-//! gives no look at its oldest entry, so a lane keeps that one apart, under a latch, with its place beside it for
-//! readers that only look.
+//! cannot show its oldest entry, so a lane keeps that one apart, under a latch, with its place beside it for readers
+//! that only look.
 
 use crate::policy::class_index;
 use crate::request::Request;
@@ -12,30 +12,30 @@ use stage::Class;
 use std::sync::Arc;
 
 const NO_HEAD: u64 = u64::MAX;
-/// An entry is on its way from the queue to the head: the lane is not empty.
+/// Mark that an entry is on its way from the queue to the head: the lane is not empty.
 const COMING: u64 = u64::MAX - 1;
 
-/// A bounded first-in-first-out queue whose oldest entry can be looked at. Any thread may push and take.
+/// A bounded first-in-first-out queue that shows its oldest entry. Any thread may push and take.
 #[doc(hidden)]
 pub struct Lane {
     head: Latch<Option<Arc<Request>>>,
-    /// The place of `head`, written under its latch.
+    /// Place of `head`, written under its latch.
     head_place: AtomicU64,
     queue: BoundedQueue<Arc<Request>>,
 }
 
 impl Lane {
-    /// An empty lane for `capacity` requests.
+    /// Creates an empty lane for `capacity` requests.
     pub fn new(capacity: usize) -> Lane {
         Lane { head: Latch::new(None), head_place: AtomicU64::new(NO_HEAD), queue: BoundedQueue::new(capacity) }
     }
 
-    /// Appends, or gives the request back if the lane is full.
+    /// Appends a request, or gives it back if the lane is full.
     pub fn push(&self, request: Arc<Request>) -> Result<(), Arc<Request>> {
         self.queue.push(request)
     }
 
-    /// The place of the oldest request in the line of submissions.
+    /// Returns the place of the oldest request in the line of submissions.
     pub fn peek(&self) -> Option<u64> {
         let place = self.head_place.load(Ordering::SeqCst);
         if place < COMING {
@@ -47,7 +47,7 @@ impl Lane {
         no_preempt(|no_preempt| {
             let mut head = self.head.lock(no_preempt);
             if head.is_none() {
-                // Before the pop, so that nobody finds the lane empty in between and goes to sleep.
+                // Before the pop, so that no thread finds the lane empty in between and goes to sleep.
                 self.head_place.store(COMING, Ordering::SeqCst);
                 *head = self.queue.pop();
                 let place = head.as_ref().map_or(NO_HEAD, |request| request.place());
@@ -71,20 +71,20 @@ impl Lane {
         })
     }
 
-    /// Whether nothing is queued, or being queued.
+    /// Returns true if nothing is queued, or being queued.
     #[inline]
     pub fn is_empty(&self) -> bool {
         // The queue first: an entry that moves to the head meanwhile is then seen there.
         self.queue.is_empty() && self.head_place.load(Ordering::SeqCst) == NO_HEAD
     }
 
-    /// About how many requests are queued.
+    /// Returns the approximate number of queued requests.
     pub fn len(&self) -> usize {
         self.queue.len() + usize::from(self.head_place.load(Ordering::SeqCst) != NO_HEAD)
     }
 }
 
-/// One lane for each class.
+/// Set of lanes, one for each class.
 pub(crate) struct Lanes([Lane; 3]);
 
 impl Lanes {

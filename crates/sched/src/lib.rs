@@ -1,20 +1,20 @@
-//! Workers, priority queues, policies, starvation cap: who runs when.
+//! Scheduler: workers, priority queues, policies and the starvation cap.
 //!
-//! **Invariants.** A request runs exactly once at a time, on whoever claimed it, whatever queues it stands in. Urgent
-//! work runs in an urgent context of [`preempt`], never nested in itself. A request that parks comes back by its wake-up, and
-//! no wake-up is lost. No worker sleeps while something that it may
-//! run is queued. Nothing else than [`decide`] chooses what runs.
+//! **Invariants.** A request runs exactly once at a time, on the thread that claimed it, whatever queues it stands in.
+//! Urgent work runs in an urgent context of [`preempt`], never nested in itself. A request that parks comes back by its
+//! wake-up, and no wake-up is lost. No worker sleeps while something that it may run is queued. Only [`decide`] chooses
+//! what runs.
 //!
-//! Workers are threads of somebody else's runtime; they call [`Scheduler::attach`] and tell when they sleep. This crate
-//! runs `dyn` [`Work`] and starts `dyn` [`LowWork`]; it knows neither transactions nor query engines.
+//! Workers are threads of another runtime; they call [`Scheduler::attach`] and report their sleeps. This crate runs
+//! `dyn` [`Work`] and starts `dyn` [`LowWork`]; it knows neither transactions nor query engines.
 //!
 //! The modules, in the order to read them:
 //! - [`decide`]: the decision, a pure function of policy, point and queues; [`Cap`]: the starvation cap;
 //! - `entry`: the loop that asks it, shared by workers and simulator; [`sim`]: the simulator, on virtual time;
-//! - [`Request`], [`Work`]: what is run, and the claim; `lanes`: the queues;
-//! - `shared`: what the threads share, and placement; `serve`: running requests on a worker; `low`: queries;
+//! - [`Request`], [`Work`]: the unit of work, and the claim; `lanes`: the queues;
+//! - `shared`: the state that the threads share, and placement; `serve`: running requests on a worker; `low`: queries;
 //! - [`Scheduler`]: the interface; `keeper`, `dedicated`: its own threads;
-//! - [`Event`]: what happened, for one reader.
+//! - [`Event`]: a record for one reader.
 
 mod cap;
 mod counters;
@@ -46,6 +46,6 @@ pub use settings::{Placement, Rungs, Settings};
 #[cfg(feature = "shuttle")]
 #[doc(hidden)]
 pub mod model {
-    //! What `tests/shuttle.rs` explores.
+    //! Items that `tests/shuttle.rs` explores.
     pub use crate::lanes::Lane;
 }

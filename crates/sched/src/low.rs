@@ -1,8 +1,8 @@
-//! Low jobs: queries, which take whole workers and end when they end.
+//! Low jobs: queries, which take whole workers until they end.
 //!
 //! **Invariant:** low jobs start in the order of their submission, in base context only, when as many workers as they
-//! are wide are free of other low jobs (or none runs, or the settings let them share). The end of one is the drop of its [`Finish`], on whatever thread:
-//! there requests get their turn first, and then the next low job starts.
+//! are wide are free of other low jobs (or none runs, or the settings let them share). A low job ends with the drop of
+//! its [`Finish`], on whatever thread: there requests get their turn first, and then the next low job starts.
 
 use crate::event::Event;
 use crate::policy::Policy;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// A query, or any work that is not urgent.
 pub trait LowWork: Send {
-    /// Starts it and returns at once; it runs on the runtime whose threads are the workers. Called in base context
+    /// Starts the job and returns at once; it runs on the runtime whose threads are the workers. Called in base context
     /// only. The job lasts until `finish` is dropped, best on the worker that did its last step.
     fn start(self: Box<Self>, finish: Finish);
 }
@@ -27,10 +27,10 @@ impl<F: FnOnce(Finish) + Send> LowWork for F {
     }
 }
 
-/// The end of a low job, when dropped.
+/// Guard of a running low job, which ends when the guard is dropped.
 ///
 /// # Panics
-/// Its drop panics in an urgent context, where no query can end.
+/// The drop panics in an urgent context, where no query can end.
 #[must_use = "the low job ends when this is dropped"]
 pub struct Finish {
     shared: Arc<Shared>,
@@ -39,7 +39,7 @@ pub struct Finish {
 }
 
 impl Finish {
-    /// The low job's number.
+    /// Returns the low job's number.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -65,12 +65,13 @@ struct State {
     running_width: usize,
 }
 
-/// The low jobs that wait, and how many workers those that run take. Touched in base context only, but for `head`.
+/// Low jobs that wait, and the number of workers that the running ones take. Touched in base context only, except
+/// `head`.
 pub(crate) struct LowQueue {
     state: Latch<State>,
-    /// Place of the oldest one that waits. A low job's number is its place in the line of submissions.
+    /// Place of the oldest waiting job. A low job's number is its place in the line of submissions.
     head: AtomicU64,
-    /// Low jobs that wait or run.
+    /// Number of low jobs that wait or run.
     alive: AtomicUsize,
     is_closed: AtomicBool,
     capacity: usize,
@@ -79,7 +80,7 @@ pub(crate) struct LowQueue {
 const NONE: u64 = u64::MAX;
 
 thread_local! {
-    /// This thread is starting low jobs further up; that loop goes on.
+    /// True while this thread starts low jobs further up its stack; that loop goes on.
     static STARTING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -98,13 +99,13 @@ impl LowQueue {
         Some(self.head.load(SeqCst)).filter(|&place| place != NONE)
     }
 
-    /// Whether a low job waits or runs.
+    /// Returns true if a low job waits or runs.
     #[inline]
     pub(crate) fn has_any(&self) -> bool {
         0 < self.alive.load(SeqCst)
     }
 
-    /// How many wait or run.
+    /// Returns the number of low jobs that wait or run.
     pub(crate) fn alive(&self) -> usize {
         self.alive.load(SeqCst)
     }
@@ -162,7 +163,7 @@ impl LowQueue {
         })
     }
 
-    /// Takes no more, and drops what waits.
+    /// Accepts no more jobs, and drops those that wait.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, SeqCst);
         let dropped = no_preempt(|no_preempt| {
@@ -195,7 +196,7 @@ impl Shared {
     pub(crate) fn cancel_low(self: &Arc<Self>, id: u64) -> bool {
         let Some(job) = self.low.remove(id) else { return false };
         drop(job);
-        // A narrower one may have stood behind it, or, under `wait`, requests that idle workers may run.
+        // A narrower job may have stood behind it, or, under `wait`, requests that idle workers may run.
         self.start_low_jobs();
         self.wake_idle_workers();
         true

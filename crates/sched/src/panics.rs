@@ -1,4 +1,4 @@
-//! Panics of requests: caught at the boundary, without a word on standard error.
+//! Panics of requests, caught at the boundary without output on standard error.
 //!
 //! The standard hook prints under a lock that the interrupted code may hold, so within a request it does not run.
 
@@ -10,7 +10,7 @@ thread_local! {
     static IN_REQUEST: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Puts a hook before the present one that keeps silent within requests. Once for a process; not in an urgent context.
+/// Installs a hook before the present one that is silent within requests. Once for a process; not in an urgent context.
 pub(crate) fn silence_requests() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -23,7 +23,7 @@ pub(crate) fn silence_requests() {
     });
 }
 
-/// Runs `f`; none if it panicked.
+/// Runs `f` and returns its result; none if it panicked.
 pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Option<R> {
     IN_REQUEST.set(true);
     let result = panic::catch_unwind(AssertUnwindSafe(f));

@@ -1,7 +1,7 @@
-//! The one decision: which class of request may run at this point, if any.
+//! The one decision: the class of request that may run at this point, if any.
 //!
 //! **Invariant:** [`decide`] is a pure function, and nothing else in the program chooses. The real workers and the
-//! simulator ([`crate::sim`]) call it with what they see; so what a test shows on virtual time holds for real threads.
+//! simulator ([`crate::sim`]) call it with what they see; so a result of a test on virtual time holds for real threads.
 //!
 //! | policy     | interrupt, safepoint | yield point | end of a query          | idle worker  | dedicated thread |
 //! |------------|----------------------|-------------|-------------------------|--------------|------------------|
@@ -11,39 +11,39 @@
 //! | `preempt`  | urgent               | –           | by class                | by class     | –                |
 //! | `thread`   | –                    | –           | low                     | low          | urgent           |
 //!
-//! *Urgent* is the classes high and normal: a request of class low is as important as a query and interrupts none.
-//! *By class* is high, normal, then whichever is older of the low requests and the waiting queries. A closed starvation
-//! cap turns every entry into "–", but, at the end of a query, for `wait` and for low requests, which the line limits.
+//! *Urgent* is the classes high and normal: a request of class low is as important as a query and interrupts none. *By
+//! class* is high, normal, then the older one of the low requests and the waiting queries. A closed starvation cap
+//! turns every entry into "–", except, at the end of a query, for `wait` and for low requests, which the line limits.
 
 use stage::Class;
 use std::fmt;
 use std::str::FromStr;
 
-/// The place of a class in arrays that hold one thing for each of [`Class::ALL`].
+/// Returns the place of a class in arrays that hold one thing for each of [`Class::ALL`].
 pub const fn class_index(class: Class) -> usize {
     class as usize
 }
 
-/// When urgent work may run on a worker that is busy with a query.
+/// Occasions on which urgent work may run on a worker that is busy with a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// Strict first in, first out, whatever the class; queries stand in the same line.
     Wait,
     /// Urgent first, at the end of a query.
     Boundary,
-    /// Also at each n-th yield point of a query.
+    /// Also at every n-th yield point of a query.
     Yield,
-    /// At once, nested on the busy worker.
+    /// Immediately, nested on the busy worker.
     Preempt,
-    /// On dedicated threads that the kernel prefers to the workers.
+    /// Dedicated threads that the kernel prefers to the workers run it.
     Thread,
 }
 
 impl Policy {
-    /// All policies, the slowest first.
+    /// Every policy, the slowest first.
     pub const ALL: [Policy; 5] = [Policy::Wait, Policy::Boundary, Policy::Yield, Policy::Preempt, Policy::Thread];
 
-    /// Its name in settings and figures.
+    /// Returns the name of the policy in settings and figures.
     pub const fn name(self) -> &'static str {
         match self {
             Policy::Wait => "wait",
@@ -74,7 +74,7 @@ impl FromStr for Policy {
     }
 }
 
-/// Where a worker, or a dedicated thread, asks what it may run.
+/// Point at which a worker, or a dedicated thread, asks what it may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Point {
     /// An arbitrary instruction of a query, reached by a signal or by the end of a region.
@@ -91,22 +91,22 @@ pub enum Point {
     Dedicated,
 }
 
-/// What stands first in the queues that the asker may take from; each is the place in the one line of submissions.
+/// Heads of the queues that the asker may take from; each is a place in the one line of submissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heads {
-    /// The oldest request of each class, see [`class_index`].
+    /// Oldest request of each class, see [`class_index`].
     pub requests: [Option<u64>; 3],
-    /// The oldest query that waits for a worker.
+    /// Oldest query that waits for a worker.
     pub low_job: Option<u64>,
 }
 
 impl Heads {
-    /// No request is queued.
+    /// Returns true if no request is queued.
     pub fn is_empty(&self) -> bool {
         self.requests.iter().all(Option::is_none)
     }
 
-    /// A request that is more important than a query is queued.
+    /// Returns true if a request that is more important than a query is queued.
     pub fn has_urgent(&self) -> bool {
         self.most_urgent().is_some()
     }
@@ -135,7 +135,7 @@ impl Heads {
     }
 }
 
-/// What the starvation cap says. It says `Open` where no query is held up.
+/// Verdict of the starvation cap. It is `Open` where no query is held up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// Urgent work may take more of this worker's time.
@@ -144,7 +144,7 @@ pub enum Share {
     Closed,
 }
 
-/// The class whose oldest request runs next at `point`, or none: the query goes on, or the next one starts.
+/// Returns the class whose oldest request runs next at `point`, or none: the query goes on, or the next one starts.
 pub fn decide(policy: Policy, point: Point, heads: &Heads, share: Share) -> Option<Class> {
     let is_open = share == Share::Open;
     let urgent = || heads.most_urgent().filter(|_| is_open);

@@ -1,9 +1,10 @@
 //! Requests: a piece of work, its claim and its stamps.
 //!
-//! **Invariant:** whoever moves the state from queued to claimed by compare-and-swap, and nobody else, runs the work,
-//! and gives the claim up when the run ends. A cancelled request never runs. Of a run that parks, the wake-up and the
-//! end of the run are two compare-and-swaps on one word, in either order: the second of them queues the request again,
-//! so no wake-up is lost and none counts twice. A wake-up names the run it is for; one that comes late does nothing.
+//! **Invariant:** the thread that moves the state from queued to claimed by compare-and-swap, and no other, runs the
+//! work, and gives the claim up when the run ends. A cancelled request never runs. Of a run that parks, the wake-up and
+//! the end of the run are two compare-and-swaps on one word, in either order: the second of them queues the request
+//! again, so no wake-up is lost and none counts twice. A wake-up names the run it is for; one that comes late does
+//! nothing.
 //!
 //! ```text
 //! new -> queued <-> claimed -> done
@@ -21,51 +22,52 @@ use stage::{Class, Clock};
 use std::fmt;
 use std::sync::Arc;
 
-/// How a run went.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is finished; a failure that the work has reported by itself counts too.
+    /// The request is finished; a failure that the work has reported by itself counts too.
     Done,
-    /// It was aborted and wants to run again, after what is queued.
+    /// The run was aborted and the request is to run again, after the queued ones.
     Again,
-    /// It waits for something that is not there yet, and has left a [`Resubmit`] of this run with whoever will know:
+    /// The request waits for something outside, and has left a [`Resubmit`] of this run with the party that will know:
     /// the request is submitted again when that is used. The worker goes on with other work meanwhile.
     Parked,
 }
 
-/// How a request ended.
+/// End of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The work said [`Outcome::Done`].
+    /// The work returned [`Outcome::Done`].
     Done,
     /// The work panicked. Nothing else was harmed.
     Panicked,
-    /// The work still said [`Outcome::Again`] after the last attempt that the settings allow.
+    /// The work still returned [`Outcome::Again`] after the last attempt that the settings allow.
     Exhausted,
 }
 
-/// What a run may know.
+/// Context of a run, as the work sees it.
 pub struct RunCx<'a> {
     pub(crate) shared: &'a Shared,
-    /// The request that runs.
+    /// Request that runs.
     pub request: &'a Arc<Request>,
-    /// The index of the worker that runs it.
+    /// Index of the worker that runs the request.
     pub worker: usize,
-    /// 1 for the first run.
+    /// Number of the run: 1 for the first.
     pub attempt: u32,
-    /// How it came to run.
+    /// Occasion of the run.
     pub start: Start,
 }
 
 impl RunCx<'_> {
-    /// The wake-up for this run, to be left with what the work waits for before it says [`Outcome::Parked`]. Neither
-    /// this nor its clones allocate.
+    /// Returns the wake-up for this run. The work leaves it with what it waits for before it returns
+    /// [`Outcome::Parked`]. Neither this call nor clones of the wake-up allocate.
     pub fn resubmitter(&self) -> Resubmit {
         Resubmit { shared: self.shared.own(), request: Arc::clone(self.request), attempt: self.attempt }
     }
 }
 
-/// Submits a parked request again. Any thread may use it, in any context outside of a region, urgent ones included.
+/// Wake-up of a parked request: submits it again. Any thread may use it, in any context outside of a region, urgent
+/// ones included.
 #[derive(Clone)]
 pub struct Resubmit {
     shared: Arc<Shared>,
@@ -74,8 +76,8 @@ pub struct Resubmit {
 }
 
 impl Resubmit {
-    /// The run that this was made in may be repeated now, whether it has ended yet or not. The first call counts; later
-    /// ones, and those for a run that did not park, do nothing.
+    /// Lets the request run again after the run that this wake-up was made in, whether that run has ended yet or not.
+    /// The first call counts; later ones, and those for a run that did not park, do nothing.
     pub fn resubmit(&self) {
         if let Some(parked_ns) = self.request.wake(self.attempt, os::now_ns()) {
             self.request.clock().add_lock_wait(parked_ns);
@@ -83,7 +85,7 @@ impl Resubmit {
         }
     }
 
-    /// The request.
+    /// Returns the request.
     pub fn request(&self) -> &Arc<Request> {
         &self.request
     }
@@ -108,23 +110,23 @@ impl<F: Fn(&RunCx<'_>) -> Outcome + Send + Sync> Work for F {
     }
 }
 
-/// Where a request is in its life.
+/// State of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
-    /// Not submitted yet, or rejected.
+    /// The request was not submitted yet, or was rejected.
     New = 0,
-    /// It waits; it can be cancelled.
+    /// The request waits in a queue; it can be cancelled.
     Queued = 1,
-    /// Somebody runs it.
+    /// A thread runs the request.
     Claimed = 2,
-    /// It has ended.
+    /// The request has ended.
     Done = 3,
-    /// It was cancelled while it was queued.
+    /// The request was cancelled while it was queued.
     Cancelled = 4,
-    /// It runs, and what it will wait for is there already.
+    /// The request runs, and its wake-up came already.
     Woken = 5,
-    /// It waits for something outside of the scheduler.
+    /// The request waits for something outside of the scheduler.
     Parked = 6,
 }
 
@@ -153,25 +155,25 @@ pub struct Request {
     id: u64,
     class: Class,
     work: Box<dyn Work>,
-    /// See [`word`].
+    /// State and number of the run, as [`word`] packs them.
     word: AtomicU64,
-    /// Its place in the one line of submissions.
+    /// Place in the one line of submissions.
     place: AtomicU64,
     clock: Clock,
-    /// Runs that said [`Outcome::Again`].
+    /// Number of runs that returned [`Outcome::Again`].
     repeats: AtomicU32,
-    /// Runs that said [`Outcome::Parked`].
+    /// Number of runs that returned [`Outcome::Parked`].
     parks: AtomicU32,
-    /// The worker it was placed with; its index plus one, 0 for none.
+    /// Worker that the request was placed with; its index plus one, 0 for none.
     target: AtomicU32,
-    /// What to subtract from its worker's run-queue delay in the end.
+    /// Nanoseconds to subtract from the worker's run-queue delay in the end.
     run_delay_base_ns: PlainU64,
     first_run_ns: PlainU64,
     parked_ns: PlainU64,
 }
 
 impl Request {
-    /// A request that the caller knows as `id`.
+    /// Creates a request that the caller knows as `id`.
     pub fn new(id: u64, class: Class, work: Box<dyn Work>) -> Request {
         Request {
             id,
@@ -189,43 +191,43 @@ impl Request {
         }
     }
 
-    /// The caller's number for it.
+    /// Returns the caller's number of the request.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// How important it is.
+    /// Returns the class of the request.
     pub fn class(&self) -> Class {
         self.class
     }
 
-    /// Its stamps.
+    /// Returns the stamps of the request.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// How often it was started so far.
+    /// Returns the number of runs started so far.
     pub fn attempts(&self) -> u32 {
         (self.word.load(Ordering::SeqCst) >> ATTEMPT_SHIFT) as u32
     }
 
-    /// How many of its runs parked.
+    /// Returns the number of runs that parked.
     pub fn parks(&self) -> u32 {
         self.parks.load(Ordering::Relaxed)
     }
 
-    /// Where it is in its life.
+    /// Returns the state of the request.
     pub fn state(&self) -> State {
         state_of(self.word.load(Ordering::SeqCst))
     }
 
-    /// Takes it back. False if it runs, or has run, or was never submitted. A parked one is not taken back, because it
-    /// may have a place elsewhere: end what it waits for, and it runs once more to learn of that.
+    /// Takes the request back. Returns false if it runs, or has run, or was never submitted. A parked one is not taken
+    /// back, because it may have a place elsewhere: end what it waits for, and it runs once more to learn of that.
     pub fn cancel(&self) -> bool {
         self.change(State::Queued, State::Cancelled, 0).is_some()
     }
 
-    /// The submitter's step.
+    /// Queues the request: the submitter's step. Returns false if it was submitted before.
     #[doc(hidden)]
     pub fn enqueue(&self, place: u64) -> bool {
         let is_mine = self.change(State::New, State::Queued, 0).is_some();
@@ -235,24 +237,24 @@ impl Request {
         is_mine
     }
 
-    /// The right to run it. At most one caller gets it, with the number of the run: 1 for the first.
+    /// Claims the right to run the request. At most one caller gets it, with the number of the run: 1 for the first.
     #[doc(hidden)]
     pub fn claim(&self) -> Option<u32> {
         self.change(State::Queued, State::Claimed, 1)
     }
 
-    /// The claimant lets it wait again, whether somebody woke it or not.
+    /// Returns a claimed request to the state queued, whether its wake-up came or not.
     pub(crate) fn release(&self) {
         self.set(State::Queued);
     }
 
-    /// The claimant is through with it.
+    /// Ends a claimed request.
     pub(crate) fn end(&self) {
         self.set(State::Done);
     }
 
-    /// The claimant's run ended at `now_ns` and waits. False if the wake-up came before: the request is queued then, and
-    /// the caller has to put it into a queue.
+    /// Parks the request after the claimant's run ended at `now_ns`. Returns false if the wake-up came before: the
+    /// request is queued then, and the caller has to put it into a queue.
     #[doc(hidden)]
     pub fn park(&self, now_ns: u64) -> bool {
         self.parks.fetch_add(1, Ordering::Relaxed);
@@ -268,28 +270,30 @@ impl Request {
         false
     }
 
-    /// What run `attempt` waits for is there. The nanoseconds that it was parked if the caller has to put it into a
-    /// queue; none if its run has not ended yet, or if this wake-up is for nobody.
+    /// Wakes run `attempt`. Returns the nanoseconds that it was parked if the caller has to put it into a queue; none
+    /// if the run has not ended yet, or if this wake-up is too late or too often.
     #[doc(hidden)]
     pub fn wake(&self, attempt: u32, now_ns: u64) -> Option<u64> {
         let swap = |from, to| {
             let (from, to) = (word(from, attempt.into()), word(to, attempt.into()));
             self.word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         };
-        // Parking comes after the claim, so whoever finds it parked neither yet nor still finds nothing to do.
+        // Parking comes after the claim, so a caller that finds neither the claim nor the parked state has nothing to
+        // do.
         if !swap(State::Claimed, State::Woken) && swap(State::Parked, State::Queued) {
             return Some(now_ns.saturating_sub(self.parked_ns.load(Ordering::Relaxed)));
         }
         None
     }
 
-    /// The claimant's store. Only a wake-up can come between, and the claimant wants to hear of none.
+    /// Stores a state for the claimant. Only a wake-up can come between, and the claimant ignores it.
     fn set(&self, to: State) {
         let attempt = self.word.load(Ordering::SeqCst) >> ATTEMPT_SHIFT;
         self.word.store(word(to, attempt), Ordering::SeqCst);
     }
 
-    /// Moves `from` one state `to` another, and `runs` runs on; the number of the run, or none if it was in another state.
+    /// Moves the state `from` one `to` another, and the number of the run on by `runs`. Returns the number of the run,
+    /// or none if the request was in another state.
     fn change(&self, from: State, to: State, runs: u64) -> Option<u32> {
         let mut now = self.word.load(Ordering::SeqCst);
         while state_of(now) == from {

@@ -1,4 +1,4 @@
-//! The scheduler's interface: the hooks of the runtime that lends the workers, and the doors for work.
+//! The scheduler's interface: the hooks of the runtime that lends the workers, and the submission of work.
 
 use crate::counters::Counters;
 use crate::dedicated;
@@ -19,10 +19,10 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 
-/// Why work was not accepted.
+/// Reason of a refusal of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    /// As many requests as may be are under way, or queries wait; it may be submitted again later.
+    /// The limit of requests under way, or of waiting queries, is reached; the work may be submitted again later.
     #[error("the scheduler is full")]
     Full,
     /// The scheduler was shut down.
@@ -33,18 +33,18 @@ pub enum Rejected {
     NotNew,
 }
 
-/// The nice value of workers under `thread` where the real-time class is not allowed.
+/// Nice value of workers under `thread` where the real-time class is not allowed.
 const NICE_MAX: i32 = 19;
 
 /// Runs requests and starts low jobs on the workers that attach to it, by one policy.
 ///
-/// Its drop shuts it down.
+/// Dropping it shuts it down.
 pub struct Scheduler {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// This thread's life as a worker.
+/// State of this thread as a worker.
 struct Attachment {
     shared: Arc<Shared>,
     slot: usize,
@@ -58,15 +58,16 @@ impl Drop for Attachment {
 }
 
 thread_local! {
-    /// Touched when a thread starts and ends, never in an urgent context.
+    /// State of this thread as a worker, if it is one. Touched when a thread starts and ends, never in an urgent
+    /// context.
     static ATTACHMENT: RefCell<Option<Attachment>> = const { RefCell::new(None) };
 }
 
 impl Scheduler {
-    /// A scheduler with its own threads running, and no worker yet.
+    /// Creates a scheduler with its own threads running, and no worker yet.
     ///
     /// # Errors
-    /// When the settings make no sense, or a thread cannot be started.
+    /// If the settings make no sense, or a thread cannot be started.
     pub fn new(settings: Settings) -> io::Result<Scheduler> {
         if settings.workers == 0 || settings.yield_interval == 0 || settings.cap.window_ns == 0 {
             let why = "a scheduler needs a worker, a yield interval and a window of the cap above 0";
@@ -97,32 +98,33 @@ impl Scheduler {
         Ok(())
     }
 
-    /// How it works.
+    /// Returns the settings of the scheduler.
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }
 
-    /// Its policy.
+    /// Returns the policy of the scheduler.
     pub fn policy(&self) -> Policy {
         self.shared.settings.policy
     }
 
-    /// How many workers it has places for.
+    /// Returns the number of workers that the scheduler has places for.
     pub fn workers(&self) -> usize {
         self.shared.settings.workers
     }
 
-    /// What worker `index` runs now, if it is attached.
+    /// Returns the mode of worker `index` now, if it is attached.
     pub fn worker_mode(&self, index: usize) -> Option<Mode> {
         self.shared.slots.get(index)?.worker().map(Worker::mode)
     }
 
-    /// The attached worker `index`, for its counters of interrupts.
+    /// Returns the attached worker `index`, for its counters of interrupts.
     pub fn worker(&self, index: usize) -> Option<&'static Worker> {
         self.shared.slots.get(index)?.worker()
     }
 
-    /// `thread`: whether the dedicated threads run in the real-time class. If not, workers run at nice +19.
+    /// Returns true if, under `thread`, the dedicated threads run in the real-time class. If not, workers run at nice
+    /// +19.
     pub fn is_realtime(&self) -> bool {
         self.shared.is_realtime.load(SeqCst)
     }
@@ -130,7 +132,7 @@ impl Scheduler {
     /// Makes this thread worker `index`, until [`Scheduler::detach`] or its end. Call it when the thread starts.
     ///
     /// # Errors
-    /// When there is no such place, it was taken before, or the thread is a worker already.
+    /// If there is no such place, it was taken before, or the thread is a worker already.
     pub fn attach(&self, index: usize) -> io::Result<()> {
         let shared = &self.shared;
         if !shared.is_free(index) {
@@ -157,45 +159,45 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Ends this thread's life as a worker. What is queued with it is left to the others.
+    /// Ends this thread's role as a worker. Requests queued with it are left to the others.
     pub fn detach(&self) {
         drop(ATTACHMENT.with_borrow_mut(Option::take));
     }
 
-    /// This thread is about to sleep. Nothing happens on a thread that is no worker of ours.
+    /// Tells the scheduler that this thread is about to sleep. Has no effect on a thread that is no worker of it.
     pub fn thread_parks(&self) {
         if let (Some(slot), Some(worker)) = (self.shared.current_slot(), Worker::current()) {
             self.shared.parks(slot, worker);
         }
     }
 
-    /// This thread is awake. Nothing happens on a thread that is no worker of ours.
+    /// Tells the scheduler that this thread is awake. Has no effect on a thread that is no worker of it.
     pub fn thread_unparks(&self) {
         if let (Some(slot), Some(worker)) = (self.shared.current_slot(), Worker::current()) {
             self.shared.unparks(slot, worker);
         }
     }
 
-    /// A point at which a query may yield: between two batches, say. Costs a few loads.
+    /// Marks a point at which a query may yield, between two batches for example. Costs a few loads.
     #[inline]
     pub fn yield_point(&self) {
         self.shared.yield_point();
     }
 
-    /// The end of a query that was not submitted by [`Scheduler::submit_low`], on this thread.
+    /// Marks the end of a query that was not submitted by [`Scheduler::submit_low`], on this thread.
     pub fn boundary(&self) {
         self.shared.boundary();
     }
 
-    /// Takes a request, and makes it run as soon as the policy lets it.
+    /// Accepts a request, and runs it as soon as the policy allows.
     ///
     /// # Errors
-    /// [`Rejected`]; one that was refused because the scheduler is full may be submitted again.
+    /// [`Rejected`]; a request that was refused because the scheduler is full may be submitted again.
     pub fn submit(&self, request: Arc<Request>) -> Result<(), Rejected> {
         self.shared.submit(request)
     }
 
-    /// Takes a low job that needs `width` workers, and starts it when they are free of other low jobs: often here and
+    /// Accepts a low job that needs `width` workers, and starts it when they are free of other low jobs: often here and
     /// now. Returns its number. Not in an urgent context.
     ///
     /// # Errors
@@ -204,38 +206,38 @@ impl Scheduler {
         self.shared.submit_low(work, width)
     }
 
-    /// Takes a low job back that was not started yet. A started one is ended by whoever runs it.
+    /// Takes a low job back that was not started yet. A started one is ended by its runner.
     pub fn cancel_low(&self, id: u64) -> bool {
         self.shared.cancel_low(id)
     }
 
-    /// About how many requests are queued.
+    /// Returns the approximate number of queued requests.
     pub fn queued_requests(&self) -> usize {
         self.shared.queued_count()
     }
 
-    /// How many low jobs wait to be started.
+    /// Returns the number of low jobs that wait to be started.
     pub fn queued_low_jobs(&self) -> usize {
         self.shared.low.len()
     }
 
-    /// How many low jobs wait or run.
+    /// Returns the number of low jobs that wait or run.
     pub fn low_jobs(&self) -> usize {
         self.shared.low.alive()
     }
 
-    /// Hands every event since the last call to `f`. For one reader at a time; each worker's events come in order.
+    /// Passes every event since the last call to `f`. For one reader at a time; each worker's events come in order.
     pub fn drain_events(&self, f: &mut dyn FnMut(Event)) {
         self.shared.drain_events(f);
     }
 
-    /// Counts since the scheduler was made.
+    /// Returns the counts since the scheduler was created.
     pub fn counters(&self) -> Counters {
         self.shared.counters.read()
     }
 
-    /// Takes no more work, cancels what is queued, and ends its own threads. The workers are left to their runtime. What
-    /// runs goes on to its end; what is parked is cancelled by its wake-up.
+    /// Accepts no more work, cancels what is queued, and ends the scheduler's own threads. The workers are left to
+    /// their runtime. Running requests go on to their end; a parked one is cancelled by its wake-up.
     pub fn shutdown(&self) {
         self.shared.stop();
         self.shared.low.close();

@@ -1,6 +1,6 @@
 //! Running requests: on a worker, in an urgent context of it, or on a dedicated thread.
 //!
-//! **Invariant:** everything here keeps the rules of urgent contexts (design, section 4): no blocking, no I/O beyond
+//! **Invariant:** this module keeps the rules of urgent contexts (design, section 4): no blocking, no I/O beyond
 //! reading a counter of the kernel, no logging; events leave through rings made beforehand.
 
 use crate::cap::Cap;
@@ -17,7 +17,7 @@ use preempt::{Arrival, Serve, Worker, no_preempt, os};
 use stage::{Class, Stage};
 use std::sync::Arc;
 
-/// What an interrupted worker does.
+/// Handler that an interrupted worker runs.
 pub(crate) struct Handler {
     pub(crate) shared: Arc<Shared>,
     pub(crate) slot: usize,
@@ -39,7 +39,7 @@ impl Serve for Handler {
 }
 
 impl Shared {
-    /// Serves at `point` of the worker `slot`, in the present context.
+    /// Runs requests at `point` of the worker `slot`, in the present context.
     pub(crate) fn serve(&self, slot: usize, point: Point, start: Start) -> Left {
         // Under `wait` a query that is submitted when this one ends stands in the line from now on.
         let line_end = (point == Point::Boundary).then(|| self.next_place.load(SeqCst));
@@ -47,7 +47,7 @@ impl Shared {
         let left = entry::serve(&mut host, self.settings.policy, point);
         if left == Left::HeldBack {
             self.counters.capped.add_one();
-            // A dedicated thread, a query's next yield point or end comes back by itself.
+            // A dedicated thread, or a query's next yield point or end, comes back by itself.
             if point == Point::Idle || self.settings.policy == Policy::Preempt {
                 self.keeper.wake();
             }
@@ -55,7 +55,7 @@ impl Shared {
         left
     }
 
-    /// The end of a query on this thread.
+    /// Runs requests at the end of a query on this thread.
     pub(crate) fn boundary(&self) {
         if let Some(slot) = self.current_slot().filter(|_| self.has_queued() && !preempt::in_urgent()) {
             preempt::enter_urgent(&mut || {
@@ -64,7 +64,7 @@ impl Shared {
         }
     }
 
-    /// A point of a query at which it could yield.
+    /// Runs requests at a point of a query at which it could yield.
     #[inline]
     pub(crate) fn yield_point(&self) {
         if self.settings.policy == Policy::Yield
@@ -90,7 +90,7 @@ impl Shared {
         });
     }
 
-    /// A worker is about to sleep.
+    /// Notes that a worker is about to sleep.
     pub(crate) fn parks(&self, slot: usize, worker: &'static Worker) {
         self.log(Some(slot), Event::Idle { worker: slot as u32, from_ns: os::now_ns() });
         self.slots[slot].is_parked.store(true, SeqCst);
@@ -103,19 +103,20 @@ impl Shared {
         }
     }
 
-    /// A worker is awake.
+    /// Notes that a worker is awake.
     pub(crate) fn unparks(&self, slot: usize, worker: &'static Worker) {
         self.slots[slot].is_parked.store(false, SeqCst);
         worker.set_mode(preempt::Mode::Foreign);
         self.log(Some(slot), Event::Busy { worker: slot as u32, from_ns: os::now_ns() });
-        // After the mode: a request that was sent to an idle worker and finds a busy one is left to those still idle.
+        // After the mode: a request that was sent to an idle worker and finds a busy one is left to the workers still
+        // idle.
         if self.has_queued_for(slot) {
             self.wake_idle_workers();
         }
     }
 }
 
-/// The global queues, as sources of requests.
+/// Index that stands for the global queues, as a source of requests.
 const OVERFLOW: usize = usize::MAX;
 
 struct OnWorker<'a> {
@@ -124,7 +125,7 @@ struct OnWorker<'a> {
     point: Point,
     start: Start,
     line_end: Option<u64>,
-    /// Where the oldest request of each class was seen.
+    /// Slot in which the oldest request of each class was seen.
     from: [usize; 3],
 }
 
@@ -153,8 +154,8 @@ impl<'a> OnWorker<'a> {
         }
     }
 
-    /// Whether what runs here takes time from a query. On an idle worker it may, too: from one that was started
-    /// meanwhile, whose tasks wait for a worker to come back from here.
+    /// Returns true if requests that run here take time from a query. They may on an idle worker, too: from a query
+    /// that was started meanwhile, whose tasks wait for a worker to come back from here.
     fn holds_up_query(&self) -> bool {
         let is_idle = self.point == Point::Idle || self.own().is_parked.load(Relaxed);
         !is_idle || self.shared.low.has_any()
@@ -170,7 +171,7 @@ impl<'a> OnWorker<'a> {
         slot.opens_at_ns.store(opens_at_ns, Relaxed);
     }
 
-    /// Runs a claimed request, and returns when.
+    /// Runs a claimed request, and returns the time span of its run.
     fn run_claimed(&self, request: Arc<Request>, attempt: u32) -> Ran {
         let run_ns = os::now_ns();
         request.clock().set(Stage::Dispatch, run_ns);
@@ -196,7 +197,7 @@ impl<'a> OnWorker<'a> {
         Ran { from_ns: run_ns, to_ns }
     }
 
-    /// The run ended at `to_ns` and waits: leaves the request to its wake-up, or queues it if that was there before.
+    /// Parks a request whose run ended at `to_ns`: leaves it to its wake-up, or queues it if that came before.
     fn park(&self, request: Arc<Request>, to_ns: u64) {
         self.shared.counters.parks.add_one();
         if !request.park(to_ns) {
@@ -232,7 +233,8 @@ impl<'a> OnWorker<'a> {
         self.shared.log(Some(self.slot), Event::Completed(completed));
     }
 
-    /// Another worker takes over: what the request's own one waited so far, and what this one waits from now on, count.
+    /// Moves a request to this worker. The time that its former worker waited for a processor so far, and the time that
+    /// this one waits from now on, count.
     fn take_over(&self, request: &Request) {
         let Some(target) = request.target().filter(|&target| target != self.slot) else { return };
         self.shared.counters.stolen.add_one();

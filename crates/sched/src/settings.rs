@@ -5,16 +5,16 @@ use crate::policy::Policy;
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a request goes when no worker is idle.
+/// Worker that a request goes to when no worker is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// To the worker on the submitter's own processor; to the next in turn if there is none.
+    /// Worker on the submitter's own processor; the next in turn if there is none.
     OwnCore,
-    /// To the workers in turn.
+    /// Workers in turn.
     RoundRobin,
 }
 
-/// By which rungs of delivery the policy `preempt` reaches a busy worker.
+/// Rungs of delivery by which the policy `preempt` reaches a busy worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rungs {
     /// Safepoints only.
@@ -26,7 +26,7 @@ pub enum Rungs {
 }
 
 impl Rungs {
-    /// Its name in settings and figures.
+    /// Returns the name of the rungs in settings and figures.
     pub const fn name(self) -> &'static str {
         match self {
             Rungs::Poll => "poll",
@@ -53,42 +53,43 @@ impl FromStr for Rungs {
     }
 }
 
-/// How a [`crate::Scheduler`] works.
+/// Settings of a [`crate::Scheduler`].
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The workers are named after it.
+    /// Name that the workers are named after.
     pub name: String,
-    /// When urgent work may run on a busy worker.
+    /// Policy that decides when urgent work may run on a busy worker.
     pub policy: Policy,
-    /// Workers that will attach. At least 1.
+    /// Number of workers that will attach. At least 1.
     pub workers: usize,
-    /// Processors to pin workers (and dedicated threads) to, used in turn; empty pins nothing.
+    /// Processors to pin workers (and dedicated threads) to, used in turn; an empty list pins nothing.
     pub cpus: Vec<usize>,
-    /// By which rungs `preempt` delivers.
+    /// Rungs by which `preempt` delivers.
     pub rungs: Rungs,
-    /// Where a request goes when no worker is idle.
+    /// Worker that a request goes to when no worker is idle.
     pub placement: Placement,
-    /// `yield`: each how many yield points a query yields. At least 1.
+    /// Under `yield`, a query yields at every n-th yield point, with this n. At least 1.
     pub yield_interval: u32,
-    /// The share of each worker's time that is kept for queries.
+    /// Share of each worker's time that is kept for queries.
     pub cap: CapSettings,
     /// Requests that fit in the queue of one class of one worker.
     pub queue_requests: usize,
-    /// Requests that may be under way at a time: queued, running or parked. Submissions beyond that are refused, so that
-    /// there is room for whatever comes back.
+    /// Requests that may be under way at a time: queued, running or parked. Submissions beyond that are refused, so
+    /// that there is room for every request that comes back.
     pub requests_max: usize,
-    /// How wide the low jobs may be together that run at a time; nothing: as the workers are many. With more, they share
-    /// workers.
+    /// Limit on the summed width of the low jobs that run at a time; none for the number of workers. With a higher
+    /// limit, they share workers.
     pub low_width_max: Option<usize>,
     /// Queries that may wait to be started.
     pub low_jobs_max: usize,
-    /// Runs that say [`crate::Outcome::Again`] before one of them ends the request.
+    /// Runs that may return [`crate::Outcome::Again`] before one of them ends the request.
     pub attempts_max: u32,
     /// Events that fit in the ring of one worker.
     pub events_per_worker: usize,
-    /// Whether each request records how long its worker had to wait for a processor: costs two system calls each.
+    /// True if each request records the time that its worker had to wait for a processor; this costs two system calls
+    /// each.
     pub track_run_delay: bool,
-    /// `thread`: the real-time priority of the dedicated threads, where allowed; 0 does not try.
+    /// Under `thread`, the real-time priority of the dedicated threads, where allowed; 0 does not try.
     pub realtime_priority: i32,
 }
 

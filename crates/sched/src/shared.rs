@@ -1,4 +1,4 @@
-//! What all threads of a scheduler share, and where a request goes.
+//! State that the threads of a scheduler share, and the placement of requests.
 //!
 //! **Invariant: no wake-up is lost.** A submitter queues first and then looks at the modes of the workers; a worker that
 //! is about to sleep publishes the mode idle first and then looks at all queues (Dekker's pattern, sequentially
@@ -21,21 +21,21 @@ use preempt::{BoundedQueue, Delivery, Latch, Mode, Sent, WORKERS_MAX, Worker, os
 use stage::{Class, Stage};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// What one worker has.
+/// State of one worker.
 pub(crate) struct Slot {
     pub(crate) lanes: Lanes,
     worker: OnceLock<&'static Worker>,
     is_attached: AtomicBool,
-    /// The thread sleeps or is about to: what it runs then holds up no query.
+    /// True if the thread sleeps or is about to: requests that it runs then hold up no query.
     pub(crate) is_parked: AtomicBool,
     /// Yield points passed since the last one that was due. The worker alone writes it.
     pub(crate) yield_points: AtomicU32,
     pub(crate) cap: Latch<Cap>,
-    /// Until when the cap is closed, for submitters; the worker alone writes it.
+    /// Time until which the cap is closed, for submitters; the worker alone writes it.
     pub(crate) opens_at_ns: AtomicU64,
     pub(crate) run_delay: OnceLock<RunDelay>,
     pub(crate) events: BoundedQueue<Event>,
-    /// `thread`: the dedicated thread of this worker, and whether it sleeps.
+    /// Under `thread`, the dedicated thread of this worker, and whether it sleeps.
     pub(crate) dedicated: OnceLock<std::thread::Thread>,
     pub(crate) dedicated_sleeps: AtomicBool,
 }
@@ -45,7 +45,7 @@ impl Slot {
         if self.is_attached.load(SeqCst) { self.worker.get().copied() } else { None }
     }
 
-    /// Whether the cap keeps urgent work from this worker, which is busy. A hint.
+    /// Returns true if the cap keeps urgent work from this worker, which is busy. A hint.
     fn is_closed(&self, now_ns: u64) -> bool {
         now_ns < self.opens_at_ns.load(Relaxed) && self.worker().is_some_and(|worker| worker.mode() != Mode::Idle)
     }
@@ -58,19 +58,19 @@ impl Slot {
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) slots: Box<[Slot]>,
-    /// The global queues. Each has room for all requests under way, so whoever brings one back is never turned away.
+    /// Global queues. Each has room for every request under way, so a thread that brings one back is never turned away.
     pub(crate) overflow: Lanes,
-    /// Requests under way: from their submission until they have ended or, cancelled, have left their queue.
+    /// Number of requests under way: from their submission until they have ended or, cancelled, have left their queue.
     under_way: AtomicUsize,
-    /// For those who wake parked requests.
+    /// Handle for the wake-ups of parked requests.
     me: Weak<Shared>,
-    /// The line of submissions: requests and low jobs take their places here.
+    /// End of the line of submissions: requests and low jobs take their places here.
     pub(crate) next_place: AtomicU64,
     pub(crate) low: LowQueue,
     pub(crate) counters: Cells,
     pub(crate) keeper: Keeper,
     pub(crate) is_realtime: AtomicBool,
-    /// Index plus one of the slot of each worker of the process, 0 for those that are not ours.
+    /// Index plus one of the slot of each worker of the process, 0 for workers of others.
     slot_of: Box<[AtomicU32]>,
     turn: AtomicUsize,
     delivery: Box<dyn Delivery>,
@@ -118,7 +118,7 @@ impl Shared {
         })
     }
 
-    /// A handle of its own for somebody who may outlive this call.
+    /// Returns a handle for a caller that may outlive this call.
     pub(crate) fn own(&self) -> Arc<Shared> {
         self.me.upgrade().expect("whoever calls this has a handle")
     }
@@ -133,7 +133,7 @@ impl Shared {
     pub(crate) fn detach(&self, slot: usize, worker: &'static Worker) {
         self.slots[slot].is_attached.store(false, SeqCst);
         self.slot_of[worker.id()].store(0, SeqCst);
-        // What is queued there is left to the others.
+        // Requests queued there are left to the others.
         self.wake_idle_workers();
     }
 
@@ -141,7 +141,7 @@ impl Shared {
         self.slots.get(slot).is_some_and(|slot| slot.worker.get().is_none())
     }
 
-    /// The slot of this thread, if it is one of our workers.
+    /// Returns the slot of this thread, if it is a worker of this scheduler.
     #[inline]
     pub(crate) fn current_slot(&self) -> Option<usize> {
         (self.slot_of[Worker::current()?.id()].load(Relaxed) as usize).checked_sub(1)
@@ -194,7 +194,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Something was queued with `slot`, at `now_ns`.
+    /// Tells a worker that something was queued with `slot`, at `now_ns`; or the keeper, if the cap is closed.
     fn tell(&self, slot: usize, class: Class, now_ns: u64) {
         if self.settings.policy == Policy::Preempt && class != Class::Low && self.slots[slot].is_closed(now_ns) {
             // An interrupt would only find the cap closed.
@@ -204,29 +204,29 @@ impl Shared {
         }
     }
 
-    /// Takes a parked request back whose wake-up came: it is queued by its state, and the caller is its only owner. It
-    /// cannot be turned away. It keeps its first place in the line of submissions.
+    /// Accepts a parked request back whose wake-up came: it is queued by its state, and the caller is its only owner.
+    /// It cannot be turned away. It keeps its first place in the line of submissions.
     pub(crate) fn resubmit(&self, request: Arc<Request>) {
         self.counters.resubmits.add_one();
         let class = request.class();
-        // What was freed here goes on here, next: another worker, even an idle one, has to be woken first, and whoever waits
-        // for the same waits that long each time.
+        // A request that was freed here goes on here, next: another worker, even an idle one, has to be woken first,
+        // and every waiter for the same thing waits that long each time.
         let own = if preempt::in_urgent() { self.current_slot() } else { None };
         let first = own.unwrap_or_else(|| self.choose(class));
         let slot = self.queue(request, first);
         if self.is_stopped() {
-            // Whoever stopped it may have looked before.
+            // The thread that stopped the scheduler may have looked before.
             return self.cancel_queued();
         }
         self.tell(slot, class, os::now_ns());
     }
 
-    /// A request is under way no more.
+    /// Counts a request as under way no more.
     pub(crate) fn leaves(&self) {
         self.under_way.fetch_sub(1, SeqCst);
     }
 
-    /// Queues with `first`, else with the next worker that has room, else globally. Returns whom to tell.
+    /// Queues with `first`, else with the next worker that has room, else globally. Returns the worker to tell.
     fn queue(&self, mut request: Arc<Request>, first: usize) -> usize {
         let class = request.class();
         for step in 0..self.slots.len() {
@@ -255,7 +255,7 @@ impl Shared {
         self.counters.overflowed.add_one();
     }
 
-    /// `thread`: requests of this class run on the dedicated threads.
+    /// Returns true if requests of the class run on the dedicated threads, under `thread`.
     pub(crate) fn uses_dedicated(&self, class: Class) -> bool {
         self.settings.policy == Policy::Thread && class != Class::Low
     }
@@ -289,7 +289,7 @@ impl Shared {
         cpus.iter().take(self.slots.len()).position(|&of_slot| of_slot == cpu)
     }
 
-    /// Something was queued with `slot`.
+    /// Makes a worker look at the queues, because something was queued with `slot`.
     pub(crate) fn deliver(&self, slot: usize, class: Class) {
         if self.uses_dedicated(class) {
             if let Some(thread) = self.slots[slot].dedicated.get() {
@@ -298,13 +298,14 @@ impl Shared {
             return;
         }
         let Some(worker) = self.slots[slot].worker() else {
-            // It left since the choice was made, or none has come yet.
+            // The worker left since the choice was made, or none has come yet.
             return self.wake_idle_workers();
         };
         if self.settings.policy == Policy::Preempt && class != Class::Low {
             self.delivery.send(worker);
         } else if !matches!(preempt::wake_idle(worker), Sent::Signalled | Sent::Outstanding) {
-            // It is busy, and will come by itself. One that went to sleep since the choice was made takes it at once.
+            // The worker is busy, and will come by itself. One that went to sleep since the choice was made takes it at
+            // once.
             if let Some(other) = self.slots.iter().find(|slot| slot.is_idle()).and_then(Slot::worker) {
                 preempt::wake_idle(other);
             }
@@ -325,7 +326,7 @@ impl Shared {
         self.has_queued_globally() || self.slots.iter().any(|slot| !slot.lanes.is_empty())
     }
 
-    /// Whether a worker that is busy could find something: in its own queues or the global one.
+    /// Returns true if a worker that is busy could find something: in its own queues or the global one.
     #[inline]
     pub(crate) fn has_queued_for(&self, slot: usize) -> bool {
         !self.slots[slot].lanes.is_empty() || self.has_queued_globally()
@@ -357,7 +358,7 @@ impl Shared {
         }
     }
 
-    /// Cancels whatever is queued.
+    /// Cancels every queued request.
     pub(crate) fn cancel_queued(&self) {
         for lanes in self.slots.iter().map(|slot| &slot.lanes).chain([&self.overflow]) {
             for class in Class::ALL {

@@ -22,39 +22,39 @@ use std::collections::VecDeque;
 /// A query to simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// When it is submitted.
+    /// Time of the submission.
     pub arrive: u64,
-    /// How long it runs, alone.
+    /// Run time without interruptions.
     pub length: u64,
 }
 
 /// A transaction to simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// When it is submitted.
+    /// Time of the submission.
     pub arrive: u64,
-    /// How long it runs.
+    /// Run time.
     pub length: u64,
-    /// How important it is.
+    /// Class of the transaction.
     pub class: Class,
 }
 
-/// What to simulate. Times are in units of the caller's choice.
+/// Input of a simulation. Times are in units of the caller's choice.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// The policy.
+    /// Policy.
     pub policy: Policy,
-    /// `yield`: units of its own progress after which a query yields. At least 1.
+    /// Under `yield`, the units of its own progress after which a query yields. At least 1.
     pub yield_every: u64,
-    /// The starvation cap, its window in these units.
+    /// Starvation cap, its window in these units.
     pub cap: CapSettings,
-    /// The queries. Of two that arrive together the first comes first, and queries before transactions.
+    /// Queries. Of two that arrive together the first comes first, and queries before transactions.
     pub queries: Vec<Query>,
-    /// The transactions.
+    /// Transactions.
     pub transactions: Vec<Transaction>,
 }
 
-/// Whose work a segment is: the index in the scenario's list.
+/// Owner of the work in a segment: the index in the scenario's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// A query.
@@ -66,35 +66,35 @@ pub enum Context {
 /// A stretch of time in which the worker ran one context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// What ran.
+    /// Context that ran.
     pub context: Context,
-    /// From when.
+    /// Start of the stretch.
     pub start: u64,
-    /// Until when.
+    /// End of the stretch.
     pub end: u64,
 }
 
-/// What happened: the segments in the order of time, without overlap.
+/// Result of a simulation: the segments in the order of time, without overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// The policy that did it.
+    /// Policy that was simulated.
     pub policy: Policy,
-    /// The segments.
+    /// Segments.
     pub segments: Vec<Segment>,
 }
 
 impl Trace {
-    /// When `context` ran for the first time, if it ever did.
+    /// Returns the time at which `context` ran for the first time, if it ever did.
     pub fn started(&self, context: Context) -> Option<u64> {
         self.segments.iter().find(|segment| segment.context == context).map(|segment| segment.start)
     }
 
-    /// When `context` ran for the last time.
+    /// Returns the time at which `context` ran for the last time.
     pub fn ended(&self, context: Context) -> Option<u64> {
         self.segments.iter().rev().find(|segment| segment.context == context).map(|segment| segment.end)
     }
 
-    /// The trace as text, one letter a unit: `Q` a query, `T` a transaction, `.` nothing.
+    /// Returns the trace as text, one letter a unit: `Q` a query, `T` a transaction, `.` nothing.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for segment in &self.segments {
@@ -109,7 +109,7 @@ impl Trace {
     }
 }
 
-/// The scenario of the paper's Figure 1 under `policy`.
+/// Returns the scenario of the paper's Figure 1 under `policy`.
 pub fn figure1_scenario(policy: Policy) -> Scenario {
     Scenario {
         policy,
@@ -120,7 +120,7 @@ pub fn figure1_scenario(policy: Policy) -> Scenario {
     }
 }
 
-/// Figure 1 of the paper under each policy, in the order of [`Policy::ALL`].
+/// Simulates Figure 1 of the paper under each policy, in the order of [`Policy::ALL`].
 pub fn figure1() -> Vec<Trace> {
     Policy::ALL.map(|policy| simulate(&figure1_scenario(policy))).into()
 }
@@ -146,13 +146,13 @@ struct Running {
 struct VirtualWorker<'a> {
     scenario: &'a Scenario,
     now: u64,
-    /// Those to come, in the order of time.
+    /// Arrivals to come, in the order of time.
     arrivals: VecDeque<Arrival>,
     next_place: u64,
     requests: [VecDeque<(u64, usize)>; 3],
     low_jobs: VecDeque<(u64, usize)>,
     running: Option<Running>,
-    /// Where the line ended when the last query did.
+    /// End of the line at the time when the last query ended.
     line_end: Option<u64>,
     cap: Cap,
     segments: Vec<Segment>,
@@ -204,7 +204,7 @@ impl<'a> VirtualWorker<'a> {
         }
     }
 
-    /// Whether a query runs, waits, or has just ended.
+    /// Returns true if a query runs, waits, or has ended at this moment.
     fn has_query(&self) -> bool {
         self.running.is_some() || self.line_end.is_some() || !self.low_jobs.is_empty()
     }
@@ -213,7 +213,7 @@ impl<'a> VirtualWorker<'a> {
         entry::serve(self, self.scenario.policy, point);
     }
 
-    /// One step of the worker; false when nothing is left to do.
+    /// Makes one step of the worker; returns false when nothing is left to do.
     fn step(&mut self) -> bool {
         self.admit();
         match self.running.take() {
@@ -238,7 +238,7 @@ impl<'a> VirtualWorker<'a> {
     }
 
     fn step_query(&mut self, mut running: Running) {
-        // What would have interrupted it before it goes on.
+        // Requests that would have interrupted it before it goes on.
         self.running = Some(Running { ..running });
         match self.scenario.policy {
             Policy::Preempt => self.serve(Point::Interrupt),
@@ -256,7 +256,7 @@ impl<'a> VirtualWorker<'a> {
             self.line_end = Some(self.next_place);
             self.serve(Point::Boundary);
             self.line_end = None;
-            // The end of one query is the start of the next, whoever still waits for his share.
+            // The end of one query is the start of the next, whichever queries still wait for their share.
             if let Some((_, query)) = self.low_jobs.pop_front() {
                 self.running = Some(Running { query, done: 0 });
             }
@@ -268,7 +268,7 @@ impl<'a> VirtualWorker<'a> {
         self.running = Some(running);
     }
 
-    /// When the query stops next: at its end, a yield point, an arrival, or when the cap opens.
+    /// Returns the time at which the query stops next: at its end, a yield point, an arrival, or when the cap opens.
     fn next_interruption(&mut self, running: &Running, length: u64) -> u64 {
         let end = self.now + (length - running.done);
         let yields = self.now + self.scenario.yield_every - running.done % self.scenario.yield_every;

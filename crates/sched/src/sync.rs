@@ -1,4 +1,4 @@
-//! The atomics of claiming and queueing: the processor's, or shuttle's when a test explores their interleavings.
+//! Atomics of claiming and queueing: the processor's, or shuttle's when a test explores their interleavings.
 
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use core::sync::atomic::{AtomicU64, Ordering};

@@ -145,12 +145,12 @@ impl Model {
         ModelArc::new(Model { line: Line::new(), lane: Lane::new(8), signal, ran, parks })
     }
 
-    /// `Shared::submit` under a policy without preemption: push, then wake if idle.
+    /// Submits as `Shared::submit` does under a policy without preemption: push, then wake if idle.
     fn submit(&self, place: u64) {
         self.push(queued(place));
     }
 
-    /// As `OnWorker::run_claimed`.
+    /// Runs a request as `OnWorker::run_claimed` does.
     fn run(&self, request: Arc<Request>) {
         let Some(attempt) = request.claim() else { return };
         self.ran.fetch_add(1, SeqCst);
@@ -162,7 +162,7 @@ impl Model {
         }
     }
 
-    /// `Resubmit::resubmit`.
+    /// Wakes as `Resubmit::resubmit` does.
     fn wake(&self, request: Arc<Request>, attempt: u32) {
         if request.wake(attempt, 0).is_some() {
             self.push(request);
@@ -176,7 +176,7 @@ impl Model {
         }
     }
 
-    /// The urgent context of an idle worker.
+    /// Runs the urgent context of an idle worker.
     fn serve(&self) {
         let before = self.line.begin_urgent();
         loop {

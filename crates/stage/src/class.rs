@@ -1,9 +1,9 @@
-//! Classes: how important a piece of work is.
+//! Classes: the importance of a piece of work.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// How important a piece of work is. The smaller, the more important.
+/// Importance of a piece of work. The smaller the value, the more important the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Class {
@@ -16,15 +16,15 @@ pub enum Class {
 }
 
 impl Class {
-    /// All classes, the most important first.
+    /// Every class, the most important first.
     pub const ALL: [Class; 3] = [Class::High, Class::Normal, Class::Low];
 
-    /// Whether `self` matters more than `other`.
+    /// Returns true if `self` is more important than `other`.
     pub fn outranks(self, other: Class) -> bool {
         self < other
     }
 
-    /// Its name in settings, views and documentation.
+    /// Returns the name of the class in settings, views and documentation.
     pub fn name(self) -> &'static str {
         match self {
             Class::High => "high",

@@ -3,26 +3,26 @@
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use preempt::os::now_ns;
 
-/// A moment in the life of a transaction. Later issues add the stages before and after these.
+/// A moment in the life of a transaction. The stages before and after these are not stamped yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Stage {
-    /// It was handed to the scheduler.
+    /// The transaction was handed to the scheduler.
     Submit = 0,
-    /// A worker took it from its queue.
+    /// A worker took the transaction from its queue.
     Dispatch = 1,
-    /// Its first instruction ran (the last attempt's, if it was retried).
+    /// The first instruction of the transaction ran (that of the last attempt, if it was retried).
     Run = 2,
-    /// It ended.
+    /// The transaction ended.
     End = 3,
 }
 
 const STAGES: usize = 4;
 const ABSENT: u64 = 0;
 
-/// The stamps, written by whoever has the transaction in hand.
+/// Stamps of one transaction, written by the thread that has the transaction in hand.
 ///
-/// Relaxed words: the hand-over of the transaction itself (a queue, a claim) orders them.
+/// The words are relaxed: the hand-over of the transaction itself (a queue, a claim) orders them.
 #[derive(Debug, Default)]
 pub struct Clock {
     stamps: [AtomicU64; STAGES],
@@ -30,7 +30,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock without stamps.
+    /// Creates a clock without stamps.
     pub const fn new() -> Clock {
         Clock { stamps: [const { AtomicU64::new(ABSENT) }; STAGES], lock_wait_ns: AtomicU64::new(0) }
     }
@@ -43,19 +43,19 @@ impl Clock {
         now
     }
 
-    /// Stamps `stage` with a time that was read already.
+    /// Stamps `stage` with a time that was read before.
     #[inline]
     pub fn set(&self, stage: Stage, at_ns: u64) {
         self.stamps[stage as usize].store(at_ns, Relaxed);
     }
 
-    /// Adds `ns` to the stage *lock wait*, which a transaction may enter several times: it is a sum, not a moment.
+    /// Adds `ns` to the stage *lock wait*. A transaction may enter this stage several times: it is a sum, not a moment.
     #[inline]
     pub fn add_lock_wait(&self, ns: u64) {
         self.lock_wait_ns.fetch_add(ns, Relaxed);
     }
 
-    /// When `stage` was reached, if it was.
+    /// Returns the time at which `stage` was reached, if it was.
     #[inline]
     pub fn at(&self, stage: Stage) -> Option<u64> {
         match self.stamps[stage as usize].load(Relaxed) {
@@ -64,7 +64,7 @@ impl Clock {
         }
     }
 
-    /// A copy of the stamps.
+    /// Returns a copy of the stamps.
     pub fn stamps(&self) -> Stamps {
         Stamps {
             submit_ns: self.at(Stage::Submit),
@@ -76,28 +76,28 @@ impl Clock {
     }
 }
 
-/// The stamps of one transaction, copied out.
+/// Stamps of one transaction, copied out of its [`Clock`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// See [`Stage::Submit`].
+    /// Time of [`Stage::Submit`].
     pub submit_ns: Option<u64>,
-    /// See [`Stage::Dispatch`].
+    /// Time of [`Stage::Dispatch`].
     pub dispatch_ns: Option<u64>,
-    /// See [`Stage::Run`].
+    /// Time of [`Stage::Run`].
     pub run_ns: Option<u64>,
-    /// See [`Stage::End`].
+    /// Time of [`Stage::End`].
     pub end_ns: Option<u64>,
-    /// How long it was parked, all its waits together; see [`Clock::add_lock_wait`].
+    /// Time that the transaction was parked, summed over all its waits; see [`Clock::add_lock_wait`].
     pub lock_wait_ns: u64,
 }
 
 impl Stamps {
-    /// Nanoseconds from submit to the first instruction.
+    /// Returns the nanoseconds from submission to the first instruction.
     pub fn start_delay_ns(&self) -> Option<u64> {
         Some(self.run_ns?.saturating_sub(self.submit_ns?))
     }
 
-    /// Nanoseconds from the first instruction to the end.
+    /// Returns the nanoseconds from the first instruction to the end.
     pub fn run_time_ns(&self) -> Option<u64> {
         Some(self.end_ns?.saturating_sub(self.run_ns?))
     }

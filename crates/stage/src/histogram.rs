@@ -1,17 +1,17 @@
 //! Latency histograms.
 
-/// The quantiles that every figure reports, in the histogram's unit.
+/// Quantiles that every figure reports, in the histogram's unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Quantiles {
     /// Median.
     pub p50: f64,
-    /// 90 % are at most this.
+    /// Value that 90 % do not exceed.
     pub p90: f64,
-    /// 99 %.
+    /// Value that 99 % do not exceed.
     pub p99: f64,
-    /// 99.9 %.
+    /// Value that 99.9 % do not exceed.
     pub p999: f64,
-    /// The largest value, exactly.
+    /// Largest value, exact.
     pub max: f64,
 }
 
@@ -25,7 +25,7 @@ pub struct Histogram {
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 impl Histogram {
-    /// An empty histogram. All its memory is taken here.
+    /// Creates an empty histogram. All its memory is allocated here.
     pub fn new() -> Histogram {
         let counts = hdrhistogram::Histogram::new_with_bounds(1, HIGHEST_NS, 3).expect("these bounds are valid");
         Histogram { counts, max_ns: 0 }
@@ -37,28 +37,28 @@ impl Histogram {
         self.counts.saturating_record(ns.clamp(1, HIGHEST_NS));
     }
 
-    /// How many durations were counted.
+    /// Returns the number of durations counted.
     pub fn count(&self) -> u64 {
         self.counts.len()
     }
 
-    /// Adds another histogram's counts.
+    /// Adds the counts of another histogram.
     pub fn add(&mut self, other: &Histogram) {
         self.max_ns = self.max_ns.max(other.max_ns);
         self.counts.add(&other.counts).expect("both have the same bounds");
     }
 
-    /// The value below which a share `quantile` (0 to 1) lies, in microseconds; 0 when empty.
+    /// Returns the value below which a share `quantile` (0 to 1) of the durations lies, in microseconds; 0 when empty.
     pub fn quantile_us(&self, quantile: f64) -> f64 {
         self.counts.value_at_quantile(quantile).min(self.max_ns) as f64 / 1e3
     }
 
-    /// The mean in microseconds; 0 when empty.
+    /// Returns the mean in microseconds; 0 when empty.
     pub fn mean_us(&self) -> f64 {
         self.counts.mean() / 1e3
     }
 
-    /// All quantiles in microseconds.
+    /// Returns every reported quantile, in microseconds.
     pub fn quantiles_us(&self) -> Quantiles {
         Quantiles {
             p50: self.quantile_us(0.5),
@@ -77,7 +77,7 @@ impl Default for Histogram {
 }
 
 impl Quantiles {
-    /// The quantiles with their names in figures.
+    /// Returns the quantiles with their names in figures.
     pub fn named(&self) -> [(&'static str, f64); 5] {
         [("p50", self.p50), ("p90", self.p90), ("p99", self.p99), ("p999", self.p999), ("max", self.max)]
     }

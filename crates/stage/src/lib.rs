@@ -1,7 +1,7 @@
-//! The stage clock: where the time of a transaction goes.
+//! The stage clock: it records where the time of a transaction goes.
 //!
 //! One small type that every layer stamps. Stamping stores one word, so it is allowed in an urgent context; a
-//! [`Histogram`] is filled afterwards, by whoever reads the stamps.
+//! [`Histogram`] is filled afterwards, by the reader of the stamps.
 //!
 //! **Invariant:** stamps are nanoseconds of `CLOCK_MONOTONIC` ([`preempt::os::now_ns`]) and a stage that was not
 //! reached is absent, never zero.

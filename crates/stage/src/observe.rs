@@ -1,121 +1,121 @@
-//! What a server knows of its sessions and statements, for the views `overtake.activity`, `overtake.stages`,
+//! Rows about a server's sessions and statements, for the views `overtake.activity`, `overtake.stages`,
 //! `overtake.statements` and `overtake.scheduler`.
 //!
-//! **Invariant:** whoever looks sees a copy; nothing waits for a reader.
+//! **Invariant:** readers get copies; nothing waits for a reader.
 
 use crate::Class;
 
-/// Who knows.
+/// Source of the rows of `overtake.activity`, `overtake.stages` and `overtake.statements`.
 pub trait Observe: Send + Sync {
-    /// All sessions.
+    /// Returns one row for each session.
     fn activity(&self) -> Vec<ActivityRow>;
 
-    /// Where the time of statements goes, by class.
+    /// Returns the time that statements spend in each stage, by class.
     fn stages(&self) -> Vec<StageRow>;
 
-    /// What each statement costs, the most expensive first.
+    /// Returns the cost of each statement, the most expensive first.
     fn statements(&self) -> Vec<StatementRow>;
 }
 
-/// Who runs analytics.
+/// Scheduler of analytical queries, as the view `overtake.scheduler` and the server's statements ask it.
 pub trait Scheduling: Send + Sync {
-    /// The queue and the workers of each class.
+    /// Returns the queue and the workers of each class.
     fn scheduler(&self) -> Vec<SchedulerRow>;
 
-    /// Tells whether analytics of a class get no processor.
+    /// Returns true if analytical queries of the class get no processor time.
     fn is_starved(&self, _class: Class) -> bool {
         false
     }
 
-    /// Tells whether long queries that are answered by rows get no processor.
+    /// Returns true if long queries that are executed row by row get no processor time.
     fn are_rows_starved(&self) -> bool {
         false
     }
 }
 
-/// The analytics of one class.
+/// State of the analytical queries of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerRow {
-    /// The class.
+    /// Class of these queries.
     pub class: Class,
-    /// Its workers.
+    /// Number of workers of the class.
     pub workers: usize,
-    /// Queries that run on them.
+    /// Number of queries that run on the workers.
     pub running: usize,
-    /// Queries that wait to be let in.
+    /// Number of queries that wait for admission.
     pub waiting: usize,
-    /// What running queries hold, those of all classes together.
+    /// Bytes that running queries hold, those of all classes together.
     pub memory_bytes: usize,
-    /// True if they get no processor.
+    /// True if the queries of the class get no processor time.
     pub is_starved: bool,
 }
 
-/// One session.
+/// State of one session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActivityRow {
-    /// The number by which it can be cancelled.
+    /// Number by which the session can be cancelled.
     pub pid: i32,
-    /// Its role.
+    /// Role of the session.
     pub user: String,
-    /// Its database.
+    /// Database of the session.
     pub database: String,
-    /// What it calls itself.
+    /// Name that the application gave itself.
     pub application: String,
-    /// Where it comes from; none: from this machine, by the socket.
+    /// Address of the client; none if it connected from this machine, by the socket.
     pub client: Option<String>,
-    /// `active`, `waiting`, `idle`, `idle in transaction` or `idle in transaction (aborted)`.
+    /// State: `active`, `waiting`, `idle`, `idle in transaction` or `idle in transaction (aborted)`.
     pub state: &'static str,
-    /// Its class.
+    /// Class of the session.
     pub class: Class,
-    /// Its statement, or the last one.
+    /// Text of the present statement, or of the last one.
     pub query: String,
-    /// When it began, microseconds since 1970.
+    /// Start of the session, in microseconds since 1970.
     pub session_start_us: i64,
-    /// When that statement did; 0: there was none.
+    /// Start of that statement, in microseconds since 1970; 0 if there was none.
     pub query_start_us: i64,
 }
 
-/// One stage of one class.
+/// Times of one stage, for one class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageRow {
-    /// The class.
+    /// Class of the statements.
     pub class: Class,
-    /// `parse`, `run`, `wait`, `commit` or `reply`.
+    /// Name of the stage: `parse`, `run`, `wait`, `commit` or `reply`.
     pub stage: &'static str,
-    /// How many times.
+    /// Number and distribution of the times.
     pub times: Times,
 }
 
-/// One statement, its literals left out.
+/// Costs of one statement, its literals left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatementRow {
-    /// Its text.
+    /// Text of the statement.
     pub query: String,
-    /// From the begin of parsing to the end of running, waits included.
+    /// Times from the start of parsing to the end of execution, waits included.
     pub times: Times,
-    /// Rows that it returned or changed.
+    /// Rows returned or changed.
     pub rows: u64,
-    /// How many have failed.
+    /// Number of executions that failed.
     pub errors: u64,
-    /// Of all of them together, parsing and binding.
+    /// Microseconds spent parsing and binding, over all executions.
     pub parse_us: f64,
-    /// Running.
+    /// Microseconds spent running, over all executions.
     pub run_us: f64,
-    /// Waiting, for locks and for analytics.
+    /// Microseconds spent waiting, for locks and for analytical workers, over all executions.
     pub wait_us: f64,
 }
 
-/// A distribution of times.
+/// Distribution of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
-    /// How many.
+    /// Number of times.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the times.
     pub total_us: f64,
-    /// The median.
+    /// Median.
     pub p50_us: f64,
-    /// 99 in 100 are at most this.
+    /// Value that 99 % of the times do not exceed.
     pub p99_us: f64,
-    /// The longest.
+    /// Longest time.
     pub max_us: f64,
 }

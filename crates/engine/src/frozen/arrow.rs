@@ -1,7 +1,7 @@
 //! The Arrow form of each type.
 //!
-//! **Invariant:** what a [`Builder`] makes of stored values, [`raw`] gives back; scans and blocks have exactly the types of
-//! [`Type::arrow`].
+//! **Invariant:** [`raw`] returns the stored values that a [`Builder`] was given; scans and blocks have exactly the
+//! types of [`Type::arrow`].
 
 use crate::frozen::bounds::Bounds;
 use crate::raw::text;
@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Type {
-    /// The Arrow type that scans return.
+    /// Returns the Arrow type that scans return.
     pub fn arrow(self) -> DataType {
         match self {
             Type::Bool => DataType::Boolean,
@@ -37,7 +37,7 @@ impl Type {
     }
 }
 
-/// One value of an array of the type, as it is stored in a row.
+/// Returns one value of an array of the type, as it is stored in a row.
 #[inline]
 pub(crate) fn raw(kind: Type, array: &dyn Array, at: usize) -> Raw<'_> {
     if array.is_null(at) {
@@ -68,7 +68,7 @@ pub(crate) fn raw(kind: Type, array: &dyn Array, at: usize) -> Raw<'_> {
 pub(crate) struct Builder {
     kind: Type,
     values: Values,
-    /// Whether each value is one; nothing in a column that is never null.
+    /// Validity of each value; none in a column that is never null.
     valid: Option<BooleanBufferBuilder>,
 }
 
@@ -98,7 +98,7 @@ impl Builder {
         Builder { kind, values, valid: nullable.then(|| BooleanBufferBuilder::new(capacity)) }
     }
 
-    /// Adds values that row images store, so many as `raws` gives each time.
+    /// Adds values that row images store, as many as `raws` gives each time.
     pub(crate) fn add<'a, I: Iterator<Item = Raw<'a>>>(&mut self, raws: impl Fn() -> I) {
         match &mut self.values {
             Values::Bool(values) => raws().for_each(|raw| values.append(raw == Raw::One(1))),
@@ -150,16 +150,17 @@ fn primitive<T: ArrowPrimitiveType>(values: Vec<T::Native>, nulls: Option<NullBu
     Arc::new(PrimitiveArray::<T>::new(values.into(), nulls))
 }
 
-/// Texts of at most so many bytes stand in their views.
+/// Longest text, in bytes, that stands in its view.
 const INLINE_BYTES: usize = 12;
-/// So many longer ones are looked at to find out whether equal ones are worth sharing.
+/// Number of longer texts that are sampled to find out whether equal ones are worth sharing.
 const SAMPLE: usize = 1024;
-/// Bytes of a buffer of long texts: at most, and where equal ones share their bytes, so that nobody knows how many there will be.
+/// Bytes of a buffer of long texts: at most, and where equal ones share their bytes, so that their number is unknown in
+/// advance.
 const BUFFER_MAX: usize = 2 << 20;
 const SHARED_BUFFER: usize = 32 << 10;
 
-/// The column as a block keeps it: equal long texts share their bytes if there are few different ones, and no buffer
-/// holds texts that no row has.
+/// Returns the column as a block keeps it: equal long texts share their bytes if there are few different ones, and no
+/// buffer holds texts that no row has.
 pub(crate) fn sealed(column: ArrayRef, rest: impl Fn()) -> ArrayRef {
     match column.data_type() {
         DataType::Utf8View => Arc::new(shared(column.as_string_view(), rest)),
@@ -168,7 +169,7 @@ pub(crate) fn sealed(column: ArrayRef, rest: impl Fn()) -> ArrayRef {
     }
 }
 
-/// `rest` is called now and then.
+/// Shares the bytes of equal texts. `rest` is called now and then.
 fn shared<T: ByteViewType>(column: &GenericByteViewArray<T>, rest: impl Fn()) -> GenericByteViewArray<T> {
     let mut different = HashSet::new();
     let mut looked = 0;
@@ -196,7 +197,8 @@ fn shared<T: ByteViewType>(column: &GenericByteViewArray<T>, rest: impl Fn()) ->
     sealed.finish()
 }
 
-/// Bytes that the column holds: of a slice its share of the buffers, of texts that share their bytes the buffers.
+/// Returns the bytes that the column holds: of a slice its share of the buffers, of texts that share their bytes the
+/// buffers.
 pub(crate) fn bytes_held(column: &dyn Array) -> usize {
     let views_bytes = |lengths: &mut dyn Iterator<Item = usize>| {
         lengths.map(|bytes| size_of::<u128>() + if INLINE_BYTES < bytes { bytes } else { 0 }).sum()
@@ -210,7 +212,7 @@ pub(crate) fn bytes_held(column: &dyn Array) -> usize {
     (values_bytes + valid_bytes).min(column.get_array_memory_size())
 }
 
-/// How many bytes each text, or byte string, of the column has; none in a column of another type.
+/// Returns the length in bytes of each text, or byte string, of the column; nothing for a column of another type.
 pub(crate) fn byte_lengths(column: &dyn Array) -> impl Iterator<Item = usize> {
     let views = match column.data_type() {
         DataType::Utf8View => &column.as_string_view().views()[..],
@@ -221,7 +223,7 @@ pub(crate) fn byte_lengths(column: &dyn Array) -> impl Iterator<Item = usize> {
     views.iter().enumerate().map(|(at, view)| if column.is_null(at) { 0 } else { *view as u32 as usize })
 }
 
-/// The bounds of a column.
+/// Returns the bounds of a column.
 pub(crate) fn bounds(kind: Type, column: &dyn Array) -> Bounds {
     match kind {
         Type::Int16 => primitive_bounds::<Int16Type>(column, Value::Int16),

@@ -1,9 +1,9 @@
 //! A frozen block: sealed Arrow columns with one *visible since* word for all of their rows.
 //!
-//! **Invariant:** the columns never change, so an `Arc` of the block owns everything that a scan hands out, and a scan
-//! copies nothing. `since` is a begin word like any version's: uncommitted while the load runs, then a commit timestamp.
-//! What a block says of a row counts only as long as the row's cell in the row map is empty. A row that is deleted becomes
-//! hot first, and *gone* here before its cell is emptied again.
+//! **Invariant:** the columns never change, so an `Arc` of the block owns everything that a scan returns, and a scan
+//! copies nothing. `since` is a begin word like any version's: uncommitted while the load runs, then a commit
+//! timestamp. A block's content for a row counts only as long as the row's cell in the row map is empty. A row that is
+//! deleted becomes hot first, and *gone* here before its cell is emptied again.
 
 use crate::frozen::arrow;
 use crate::frozen::bounds::Bounds;
@@ -18,20 +18,21 @@ use arrow_array::{Array, ArrayRef};
 use core::ops::Range;
 use std::sync::Arc;
 
-/// The most rows of one block.
+/// Largest number of rows of one block.
 pub(crate) const BLOCK_ROWS_MAX: usize = 65_536;
 
 /// Sealed columns of rows with neighbouring ids.
 pub struct Block {
-    /// The first of the ids that it covers.
+    /// First of the ids that the block covers.
     pub(crate) first_row: u64,
-    /// How many ids it covers.
+    /// Number of ids that the block covers.
     ids_count: usize,
-    /// How many of them it has: the length of its columns.
+    /// Number of ids that the block has: the length of its columns.
     pub(crate) rows_count: usize,
-    /// Which of them it has; nothing if all.
+    /// Ids that the block has; none if it has all.
     present: Option<Present>,
-    /// Rows that were deleted since, before every snapshot: a bit for each position. Made when the first of them is.
+    /// Rows that were deleted since, before every snapshot: a bit for each position. Created when the first of them is
+    /// deleted.
     gone: OnceBox<Box<[AtomicU64]>>,
     /// Begin word of all rows.
     pub(crate) since: AtomicU64,
@@ -39,21 +40,21 @@ pub struct Block {
     pub(crate) columns: Vec<ArrayRef>,
     bounds: Vec<Bounds>,
     bytes: u64,
-    /// Of the engine and of the table.
+    /// Totals of the engine and of the table.
     totals: [Arc<Totals>; 2],
 }
 
-/// All blocks of an engine or a table that are in memory, replaced ones included that somebody still reads.
+/// Totals of the blocks of an engine or a table that are in memory, including replaced ones that still have readers.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) blocks: Count,
     pub(crate) bytes: Count,
-    /// Blocks that scans have looked into, and those that conditions ruled out.
+    /// Blocks that scans have looked into, and blocks that conditions ruled out.
     pub(crate) scanned: Count,
     pub(crate) skipped: Count,
 }
 
-/// A number that many add to.
+/// A number that many threads add to.
 #[derive(Debug, Default)]
 pub(crate) struct Count(core::sync::atomic::AtomicU64);
 
@@ -81,7 +82,8 @@ impl Drop for Block {
 }
 
 impl Block {
-    /// A block of these columns. `present` says which of `ids_count` ids from `first_row` on they have; all without it.
+    /// Creates a block of these columns. `present` tells for each of `ids_count` ids from `first_row` on whether they
+    /// have it; without it they have all.
     pub(crate) fn new(
         first_row: u64,
         ids_count: usize,
@@ -104,17 +106,17 @@ impl Block {
         Block { first_row, ids_count, rows_count, present, gone, since, kinds, columns, bounds, bytes, totals }
     }
 
-    /// One past the last of the ids that it covers.
+    /// Returns one past the last of the ids that the block covers.
     pub(crate) fn end(&self) -> u64 {
         self.first_row + self.ids_count as u64
     }
 
-    /// The chunks that it has a share of.
+    /// Returns the chunks that the block has a share of.
     pub(crate) fn chunks(&self) -> Range<u64> {
         self.first_row / CHUNK_ROWS..self.end().div_ceil(CHUNK_ROWS)
     }
 
-    /// Where the row is in the columns; nothing if it is not here.
+    /// Returns the position of the row in the columns; none if it is not here.
     #[inline]
     pub(crate) fn place(&self, row: u64) -> Option<usize> {
         let at = row.checked_sub(self.first_row)? as usize;
@@ -124,19 +126,19 @@ impl Block {
         }
     }
 
-    /// Where the row is in the columns; nothing if it is not here, or gone.
+    /// Returns the position of the row in the columns; none if it is not here, or gone.
     #[inline]
     pub(crate) fn position(&self, row: u64) -> Option<usize> {
         self.place(row).filter(|at| !self.is_gone(*at))
     }
 
-    /// Where in the columns the rows from this id on begin, gone or not.
+    /// Returns the position in the columns at which the rows from this id on begin, gone or not.
     pub(crate) fn position_from(&self, row: u64) -> usize {
         let at = (row.min(self.end()) - self.first_row) as usize;
         self.present.as_ref().map_or(at, |present| present.count_before(at))
     }
 
-    /// An id behind `row`, at most `limit`, up to which at most `count` rows are in the columns.
+    /// Returns an id behind `row`, at most `limit`, up to which at most `count` rows are in the columns.
     pub(crate) fn end_of(&self, row: u64, count: usize, limit: u64) -> u64 {
         match &self.present {
             None => limit.min(row + count as u64),
@@ -148,36 +150,36 @@ impl Block {
         }
     }
 
-    /// Whether the row at this position was deleted before every snapshot.
+    /// Returns true if the row at this position was deleted before every snapshot.
     #[inline]
     pub(crate) fn is_gone(&self, at: usize) -> bool {
         self.gone.get().is_some_and(|gone| gone[at / 64].load(Acquire) & (1 << (at % 64)) != 0)
     }
 
-    /// Whether any row is gone.
+    /// Returns true if any row is gone.
     pub(crate) fn has_gone(&self) -> bool {
         self.gone.get().is_some()
     }
 
-    /// How many of the rows between two positions are gone.
+    /// Returns the number of rows between two positions that are gone.
     pub(crate) fn gone_count(&self, from: usize, to: usize) -> usize {
         if self.has_gone() { (from..to).filter(|at| self.is_gone(*at)).count() } else { 0 }
     }
 
-    /// Whether it has all ids from `from` on, before `to`, and none is gone.
+    /// Returns true if the block has all ids from `from` on, before `to`, and none is gone.
     pub(crate) fn is_full(&self, from: u64, to: u64) -> bool {
         let (first, end) = (self.position_from(from), self.position_from(to));
         (end - first) as u64 == to - from && self.gone_count(first, end) == 0
     }
 
-    /// Remembers that the row was deleted before every snapshot.
+    /// Records that the row was deleted before every snapshot.
     pub(crate) fn set_gone(&self, row: u64) {
         let Some(at) = self.place(row) else { return };
         let gone = self.gone.get_or_make(|| (0..self.rows_count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect());
         gone[at / 64].fetch_or(1 << (at % 64), Release);
     }
 
-    /// Whether any row may satisfy all the conditions.
+    /// Returns true if any row may satisfy all the conditions.
     pub(crate) fn may_hold(&self, conditions: &[Condition]) -> bool {
         conditions.iter().all(|condition| self.bounds[condition.column].may_hold(condition))
     }
@@ -186,7 +188,7 @@ impl Block {
         self.columns[column].is_null(index)
     }
 
-    /// What a row would store in the column.
+    /// Returns the value that a row would store in the column.
     #[inline]
     pub(crate) fn raw(&self, column: usize, index: usize) -> Raw<'_> {
         arrow::raw(self.kinds[column], &*self.columns[column], index)
@@ -209,7 +211,7 @@ macro_rules! getter {
     };
 }
 
-/// As those of a row image: zero or empty if null.
+/// Values like those of a row image: zero or empty if null.
 impl Block {
     getter!(bool, bool, false, Value::Bool(v) => v);
     getter!(i16, i16, 0, Value::Int16(v) => v);

@@ -1,4 +1,5 @@
-//! The least and the greatest value of a column of a block, and its nulls: enough to leave the block out of a scan.
+//! Bounds: the least and the greatest value of a column of a block, and its nulls. They suffice to leave the block out
+//! of a scan.
 //!
 //! **Invariant:** a condition is ruled out only if no row of the block satisfies it, whichever of its rows are gone or hot.
 
@@ -6,23 +7,23 @@ use crate::row::condition::{Comparison, Condition, Constant, Test};
 use crate::row::types::compare;
 use crate::row::value::Value;
 
-/// What is known of a column's values.
+/// Bounds of a column's values.
 #[derive(Debug)]
 pub(crate) struct Bounds {
-    /// Of the values that are not null; nothing if all are null.
+    /// Least and greatest of the values that are not null; none if all are null.
     least_greatest: Option<(Constant, Constant)>,
     nulls: usize,
     rows_count: usize,
 }
 
 impl Bounds {
-    /// Of `rows_count` values, `nulls` of them null, the others between these two.
+    /// Creates the bounds of `rows_count` values, `nulls` of them null, the others between these two.
     pub(crate) fn new(least_greatest: Option<(Value<'_>, Value<'_>)>, nulls: usize, rows_count: usize) -> Bounds {
         let least_greatest = least_greatest.map(|(least, greatest)| (least.into(), greatest.into()));
         Bounds { least_greatest, nulls, rows_count }
     }
 
-    /// Whether any of the values may satisfy the condition.
+    /// Returns true if any of the values may satisfy the condition.
     pub(crate) fn may_hold(&self, condition: &Condition) -> bool {
         let (comparison, constant) = match &condition.test {
             Test::IsNull => return 0 < self.nulls,

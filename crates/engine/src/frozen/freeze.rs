@@ -1,9 +1,10 @@
-//! The freezer: rows that nobody has touched for a while become sealed columns, worn blocks are made anew.
+//! The freezer: turns rows that were not written for a while into sealed columns, and rebuilds worn blocks.
 //!
-//! **Invariant:** it is in nobody's way. A row moves by one compare-and-swap of its end word, which fails if a writer was
-//! faster; the block that has the row is published before, and until its cell is empty the hot version is the truth.
-//! There is one freezer at a time, so nobody else replaces blocks. It may be paused anywhere: whoever meets a row that is
-//! halfway finishes it. A registered snapshot keeps every row that it has looked at from being deleted for good meanwhile.
+//! **Invariant:** the freezer never stands in another's way. A row moves by one compare-and-swap of its end word, which
+//! fails if a writer was faster; the block that has the row is published before, and until its cell is empty the hot
+//! version is the truth. There is one freezer at a time, so no other thread replaces blocks. It may be paused anywhere:
+//! a thread that meets a row that is halfway finishes it. A registered snapshot keeps every row that the freezer has
+//! looked at from being deleted for good meanwhile.
 
 use crate::counters::Counters;
 use crate::engine::{Engine, Inner};
@@ -31,53 +32,54 @@ use std::sync::Arc;
 
 /// Chunks that become one block.
 const RUN_CHUNKS: u64 = 16;
-/// A chunk with fewer rows, as a share of its ids, is not worth a block: one in so many.
+/// Divisor of a chunk's ids: with fewer rows than that share, a chunk is not worth a block.
 const SPARSE: usize = 8;
-/// A block is made anew when one row in so many is hot or gone, and all that are hot may be frozen.
+/// Divisor of a block's rows: the block is rebuilt when that share is hot or gone, and every hot row may be frozen.
 const WORN_AT_REST: usize = 64;
-/// The same whatever the hot rows do: they are left out then.
+/// Divisor of a block's rows: the block is rebuilt when that share is hot or gone, whatever the hot rows do; they are
+/// left out then.
 const WORN: usize = 2;
 
-/// Under a snapshot that stays open no more is frozen than leaves one dead version for so many rows, and so many beside: each
-/// row that is frozen leaves its hot version behind for as long as the snapshot may stand on it.
+/// Rows for each dead version that freezing may leave, and a base number, under a snapshot that stays open: each frozen
+/// row leaves its hot version behind for as long as the snapshot may stand on it.
 const ROWS_PER_DEAD: u64 = 8;
 const DEAD_MAX: u64 = 4 * CHUNK_ROWS;
 
 /// Passes that must have ended since a row was changed: at first and at least, and at most.
 const REST_MIN: usize = 2;
 const REST_MAX: usize = 64;
-/// What happened so many passes ago counts about a third.
+/// Passes after which an event counts about a third.
 const MEMORY: u64 = 8;
 
-/// What a call of [`Engine::freeze`] did.
+/// Result of a call of [`Engine::freeze`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frozen {
-    /// Row ids that it looked at.
+    /// Row ids that the call looked at.
     pub looked: u64,
     /// Rows that moved from the row store to a block.
     pub rows: u64,
     /// Blocks made.
     pub blocks: u64,
-    /// Whether it came to the end of all tables. The next call begins with the first again.
+    /// True if the call came to the end of all tables. The next call begins with the first again.
     pub ended: bool,
 }
 
-/// Where the freezer is, kept from one call to the next.
+/// Position of the freezer, kept from one call to the next.
 #[derive(Default)]
 pub(crate) struct Freezer {
-    /// No table before this one is left in this pass.
+    /// First table that is left in this pass.
     table: u64,
     chunk: u64,
-    /// The horizons at the ends of the last passes, latest first.
+    /// Horizons at the ends of the last passes, latest first.
     passes: VecDeque<u64>,
-    /// By table.
+    /// Habits by table.
     habits: BTreeMap<u32, Habit>,
     pub(crate) attic: Attic,
 }
 
-/// What the freezer has learnt of a table.
+/// History of a table, as the freezer has learned it.
 struct Habit {
-    /// So many passes must have ended since a row was changed.
+    /// Passes that must have ended since a row was changed.
     rest: usize,
     /// Rows moved in this pass.
     moved: u64,
@@ -93,8 +95,8 @@ impl Habit {
         Habit { rest: REST_MIN, moved: 0, frozen: 0, thawed: 0, thawed_before: 0 }
     }
 
-    /// A pass over the table ends. If many of the rows that were frozen thaw again, rows rest longer from now on; if few
-    /// do, shorter.
+    /// Ends a pass over the table. If many of the rows that were frozen thaw again, rows rest longer from now on; if
+    /// few do, shorter.
     fn learn(&mut self, thawed: u64) {
         let thaws = thawed - self.thawed_before;
         self.thawed_before = thawed;
@@ -113,8 +115,8 @@ impl Habit {
 }
 
 impl Engine {
-    /// Moves rows that have rested into frozen blocks, and makes worn blocks anew; looks at about `limit` row ids, those of
-    /// a block at least, and goes on where it stopped. Does nothing while another call is under way.
+    /// Moves rows that have rested into frozen blocks, and rebuilds worn blocks; looks at about `limit` row ids, those
+    /// of a block at least, and goes on where it stopped. Does nothing while another call is under way.
     ///
     /// A pass over all tables ends with [`Frozen::ended`]. Passes are a clock: a row has rested when two have ended since
     /// it was changed, or up to 64 in tables where frozen rows used to thaw soon. Call it so that a pass takes about a
@@ -131,10 +133,10 @@ impl Engine {
     }
 }
 
-/// What is to be done with some chunks of a table.
+/// Work to do on some chunks of a table.
 struct Run {
     chunks: Range<u64>,
-    /// The block that they have now.
+    /// Block that the chunks have now.
     block: Option<Arc<Block>>,
     what: What,
 }
@@ -147,18 +149,18 @@ enum What {
     Freeze,
 }
 
-/// Where the freezer found a row.
+/// Location of a row, as the freezer found it.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
     Hot(&'a RowCell, &'a Version),
     Frozen(usize),
-    /// It does not exist, or it stays hot.
+    /// The row does not exist, or it stays hot.
     Left,
 }
 
 impl Inner {
-    /// Whether a snapshot has stayed open since the pass before the last, and would keep too much if so many rows more were
-    /// frozen.
+    /// Returns true if a snapshot has stayed open since the pass before the last, and would keep too much if this many
+    /// rows more were frozen.
     fn would_keep_too_much(&self, freezer: &Freezer, more: u64) -> bool {
         let horizon = self.registry.horizon();
         let stays = self.registry.now() != horizon && freezer.passes.iter().take(2).all(|pass| *pass == horizon);
@@ -174,7 +176,7 @@ impl Inner {
     }
 
     fn freeze_step(&self, freezer: &mut Freezer, frozen: &mut Frozen) {
-        // Dropped ones are not among them any more. What is found here stays for as long as the list is had.
+        // Dropped tables are not in the list any more. A table found here stays for as long as the list is held.
         let tables = self.tables.live();
         let at = tables.partition_point(|table| u64::from(table.id) < freezer.table);
         let Some(table) = tables.get(at) else {
@@ -223,7 +225,7 @@ impl Inner {
     }
 }
 
-/// What to do from this chunk on.
+/// Returns the work to do from this chunk on.
 fn plan(table: &Table, chunk: u64, rested: u64, pin: &Pin) -> Run {
     let block = table.rows.chunk(chunk).and_then(|chunk| chunk.share_block(pin));
     let Some(block) = block else {
@@ -239,7 +241,7 @@ fn plan(table: &Table, chunk: u64, rested: u64, pin: &Pin) -> Run {
     Run { chunks, block: Some(block), what }
 }
 
-/// Whether a chunk without a block may become one: all its ids were given out, and all its rows have rested.
+/// Returns true if a chunk without a block may become one: all its ids were given out, and all its rows have rested.
 fn is_ripe(table: &Table, chunk: u64, rested: u64, pin: &Pin) -> bool {
     let Some(place) = table.rows.chunk(chunk).filter(|place| place.has_block(None)) else { return false };
     let Some(cells) = place.cells(pin).filter(|_| (chunk + 1) * CHUNK_ROWS <= table.rows.end()) else { return false };
@@ -290,13 +292,13 @@ struct Work<'a> {
     inner: &'a Inner,
     table: &'a Table,
     held: &'a Held<'a>,
-    /// Versions that began later are left hot.
+    /// Begin above which versions are left hot.
     rested: u64,
     attic: &'a mut Attic,
 }
 
-/// Where each row of these chunks is now, as far as it is to be in their next block: versions that began by `rested`, and
-/// rows of the block that they have now.
+/// Returns the location of each row of these chunks now, as far as it is to be in their next block: versions that began
+/// by `rested`, and rows of the block that they have now.
 pub(crate) fn sources<'a>(
     rows: &'a RowMap,
     chunks: Range<u64>,
@@ -315,7 +317,7 @@ pub(crate) fn sources<'a>(
             sources.push(match cell.and_then(|cell| Some((cell, cell.load(pin)?))) {
                 Some((cell, newest)) if newest.settled_by(rested).is_some() => Source::Hot(cell, newest),
                 Some(_) => Source::Left,
-                // After the cell: whoever finds it empty because its row is gone finds that too.
+                // After the cell: a reader that finds it empty because its row is gone finds that too.
                 None => match block.and_then(|block| block.position(chunk * CHUNK_ROWS + within)) {
                     Some(at) => Source::Frozen(at),
                     None => Source::Left,
@@ -326,7 +328,7 @@ pub(crate) fn sources<'a>(
     sources
 }
 
-/// What nobody who begins from now on can reach.
+/// Objects that no reader that begins from now on can reach.
 pub(crate) struct Unlinked {
     pub(crate) versions: Vec<VersionPtr>,
     pub(crate) replaced: Vec<Replaced>,
@@ -379,7 +381,7 @@ impl Work<'_> {
         unlinked.replaced.into_iter().for_each(|replaced| self.attic.push(unlinked_at, replaced));
     }
 
-    /// The new block. Nothing if no row goes there.
+    /// Builds the new block. Returns none if no row goes there.
     fn build(&self, run: &Run, sources: &[Source<'_>]) -> Option<Arc<Block>> {
         let hot: Vec<&Version> = sources
             .iter()
@@ -393,7 +395,7 @@ impl Work<'_> {
             return None;
         }
         let old = run.block.as_ref().filter(|_| hot.len() < rows_count);
-        // Which row of which of the two, the old block and the hot rows.
+        // For each row, its place in one of the two: the old block and the hot rows.
         let mut places = Vec::new();
         if old.is_some() {
             let mut hot_before = 0;

@@ -9,16 +9,16 @@ use crate::row::layout::{Image, Layout};
 use arrow_array::ArrayRef;
 use preempt::safepoint;
 
-/// Columns in the making.
+/// Columns under construction.
 pub(crate) struct Gather<'l> {
     layout: &'l Layout,
     columns: Vec<(usize, Builder)>,
-    /// How many rows they have.
+    /// Number of rows of the columns.
     pub(crate) rows_count: usize,
 }
 
 impl<'l> Gather<'l> {
-    /// Of the columns at these positions, for about so many rows.
+    /// Creates columns for those at these positions, for about `capacity` rows.
     pub(crate) fn new(layout: &'l Layout, columns: impl IntoIterator<Item = usize>, capacity: usize) -> Gather<'l> {
         let builder = |column: usize| {
             let slot = &layout.slots[column];
@@ -27,7 +27,7 @@ impl<'l> Gather<'l> {
         Gather { layout, columns: columns.into_iter().map(builder).collect(), rows_count: 0 }
     }
 
-    /// Adds rows, with a safepoint each [`GATHER_ROWS`].
+    /// Adds rows, with a safepoint every [`GATHER_ROWS`].
     pub(crate) fn add(&mut self, versions: &[&Version]) {
         let layout = self.layout;
         for versions in versions.chunks(GATHER_ROWS) {

@@ -1,8 +1,9 @@
 //! Bulk load: Arrow columns become frozen blocks.
 //!
-//! **Invariant:** all rows of one load appear at once. Its blocks carry a transaction's word until its status decides, like
-//! any version; one that nobody else can see yet ([`Engine::load_unseen`]) is stamped at its end without one. A load that fails leaves blocks that nobody will ever see, and no index entries. (No redo record is
-//! written: blocks will reach the disk by a checkpoint of their own, not through the log.)
+//! **Invariant:** all rows of one load appear at once. Its blocks carry a transaction's word until its status decides,
+//! like any version; a load that no one else can see yet ([`Engine::load_unseen`]) is stamped at its end without one. A
+//! load that fails leaves blocks that no transaction will ever see, and no index entries. (No redo record is written:
+//! blocks will reach the disk by a checkpoint of their own, not through the log.)
 
 use crate::engine::{Engine, Inner};
 use crate::error::{Error, InvalidValue, Limit, Result};
@@ -26,15 +27,15 @@ use stage::Class;
 use std::sync::Arc;
 
 impl Engine {
-    /// Loads `batches` as frozen rows, all visible at once. Columns have the types of [`Table::schema`]; `Utf8` is taken
-    /// for `Utf8View`. Returns the number of rows.
+    /// Loads `batches` as frozen rows, all visible at once. Columns have the types of [`Table::schema`]; `Utf8` is
+    /// taken for `Utf8View`. Returns the number of rows.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when a column has another type, nulls where none may be, or a decimal of too many
-    /// digits, or a row that is too wide; [`Error::UniqueViolation`]; [`Error::Limit`] of memory;
-    /// [`Error::WriteConflict`] when a key depends on a transaction that is undecided, or somebody has locked the table
-    /// against writers; [`Error::Taken`] when a more important transaction wanted one of the keys and would not wait. None
-    /// of the rows is loaded then.
+    /// [`Error::InvalidValue`] if a column has another type, nulls where none may be, or a decimal of too many digits,
+    /// or a row that is too wide; [`Error::UniqueViolation`]; [`Error::Limit`] of memory; [`Error::WriteConflict`] if a
+    /// key depends on a transaction that is undecided, or another has locked the table against writers;
+    /// [`Error::Taken`] if a more important transaction wanted one of the keys and would not wait. None of the rows is
+    /// loaded then.
     pub fn bulk_load(&self, table: &Table, batches: impl IntoIterator<Item = RecordBatch>) -> Result<u64> {
         let mut load = self.begin_load(table)?;
         load.announce()?;
@@ -44,13 +45,14 @@ impl Engine {
         Ok(load.rows_count)
     }
 
-    /// As [`Engine::bulk_load`], of rows that were always there: every snapshot sees them, older ones too, and so does a
-    /// transaction at REPEATABLE READ or SERIALIZABLE that began before the load. This is for who makes a table anew, as
-    /// ALTER TABLE may have to.
+    /// Loads rows that were always there, otherwise as [`Engine::bulk_load`]: every snapshot sees them, older ones too,
+    /// and so does a transaction at REPEATABLE READ or SERIALIZABLE that began before the load. This is for a caller
+    /// that rebuilds a table, as ALTER TABLE may have to.
     ///
-    /// The table must be one that nobody but the caller has used or can use before this returns: just created, and known
-    /// to no other session. So the load asks for no lock and minds none, is checked against nobody's reads, and waits for
-    /// nobody. If that is not so, whoever reads the table meanwhile finds rows in a snapshot that were not there before.
+    /// Only the caller may have used the table, or can use it before this returns: it was just created, and is known to
+    /// no other session. So the load asks for no lock and minds none, is checked against no reads of others, and waits
+    /// for no transaction. If that is not so, a reader of the table finds rows in a snapshot that were not there
+    /// before.
     ///
     /// # Errors
     /// Those of [`Engine::bulk_load`] but for locks and [`Error::Taken`]. None of the rows is loaded then.
@@ -69,15 +71,15 @@ impl Engine {
     }
 }
 
-/// Since when rows exist that every snapshot sees: the clock begins above it.
+/// Timestamp of rows that every snapshot sees: the clock begins above it.
 const ALWAYS: u64 = 0;
 
-/// A load that is under way. Dropped before its commit, by an error or by a panic of who makes the batches, it leaves
+/// A load that is under way. Dropped before its commit, by an error or by a panic of the batches' source, it leaves
 /// nothing.
 struct Load<'a> {
     inner: &'a Inner,
     table: &'a Table,
-    /// Given up by its end.
+    /// Transaction slot, given up by the end of the load.
     held: Option<Held<'a>>,
     blocks: Vec<Arc<Block>>,
     rows_count: u64,
@@ -100,14 +102,15 @@ impl Load<'_> {
         self.held.as_ref().map_or(Ok(()), |held| self.inner.announce_load(held, self.table))
     }
 
-    /// Who makes the batches may take long.
+    /// Lets others go first: the source of the batches may take long.
     fn rest(&self) {
         if let Some(held) = &self.held {
             held.end_walk();
         }
     }
 
-    /// Fails when somebody who wants one of its keys has taken it; dropping it then leaves nothing.
+    /// Commits the load. Fails if a transaction that wants one of its keys has taken it; dropping the load then leaves
+    /// nothing.
     fn commit(&mut self) -> Result<()> {
         let Some(held) = &self.held else { return Ok(()) };
         let timestamp = held.commit().ok_or(Error::Taken)?;
@@ -184,7 +187,7 @@ impl Load<'_> {
     }
 }
 
-/// Removes whatever entries the rows of a failed load have.
+/// Removes every entry of the rows of a failed load.
 fn forget(table: &Table, block: &Block) {
     let mut key = Vec::new();
     for index in &table.indexes {
@@ -195,7 +198,7 @@ fn forget(table: &Table, block: &Block) {
     }
 }
 
-/// The columns of the batch in the table's types.
+/// Returns the columns of the batch in the table's types.
 fn fit(table: &Table, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
     let bad =
         |column: &str, why: InvalidValue| Error::InvalidValue { place: format!("{}.{column}", table.name()), why };
@@ -213,7 +216,7 @@ fn fit(table: &Table, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
             return Err(bad(&column.name, InvalidValue::Null));
         }
         if let Type::Decimal { precision, .. } = column.kind {
-            // Arrow does not: a value out of range would become another key.
+            // Arrow does not check this: a value out of range would become another key.
             let decimals = array.as_primitive::<Decimal128Type>();
             decimals.validate_decimal_precision(precision).map_err(|_| bad(&column.name, InvalidValue::OutOfRange))?;
         }
@@ -223,7 +226,7 @@ fn fit(table: &Table, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
     if fits_images(table, &columns) { Ok(columns) } else { Err(bad("*", InvalidValue::RowTooWide)) }
 }
 
-/// Whether each row could be hot: one that could not would take no update, and no delete.
+/// Returns true if each row could be hot: one that could not would take no update, and no delete.
 fn fits_images(table: &Table, columns: &[ArrayRef]) -> bool {
     let fixed_bytes = table.layout.fixed_end;
     let widest = |column: &ArrayRef| arrow::byte_lengths(column).max().unwrap_or(0);

@@ -1,9 +1,9 @@
-//! Which of the ids that a block covers it has, and where.
+//! Set of the ids that a block has among those that it covers, and their positions.
 //!
 //! **Invariant:** it never changes. Ids that a block leaves out take no place in its columns, so that a scan of a block
 //! with holes copies nothing either.
 
-/// A bit for each id, and how many are set before each word.
+/// A bit for each id, and the number of bits set before each word.
 #[derive(Debug)]
 pub(crate) struct Present {
     words: Box<[u64]>,
@@ -11,7 +11,7 @@ pub(crate) struct Present {
 }
 
 impl Present {
-    /// From a sequence of flags.
+    /// Creates the set from a sequence of flags.
     pub(crate) fn new(present: impl ExactSizeIterator<Item = bool>) -> Present {
         let mut words = vec![0; present.len().div_ceil(64)];
         for (at, present) in present.enumerate() {
@@ -25,14 +25,14 @@ impl Present {
         Present { ranks: ranks.collect(), words: words.into() }
     }
 
-    /// The place of this id, if it has one.
+    /// Returns the position of this id, if it has one.
     pub(crate) fn position(&self, at: usize) -> Option<usize> {
         let word = self.words.get(at / 64)?;
         let bit = 1 << (at % 64);
         (word & bit != 0).then(|| self.ranks[at / 64] as usize + (word & (bit - 1)).count_ones() as usize)
     }
 
-    /// How many ids before this one have a place.
+    /// Returns the number of ids before this one that have a position.
     pub(crate) fn count_before(&self, at: usize) -> usize {
         match self.words.get(at / 64) {
             Some(word) => self.ranks[at / 64] as usize + (word & ((1 << (at % 64)) - 1)).count_ones() as usize,
@@ -43,12 +43,12 @@ impl Present {
         }
     }
 
-    /// The greatest multiple of 64 ids, or the end, before which at most `count` have a place.
+    /// Returns the greatest multiple of 64 ids, or the end, before which at most `count` have a position.
     pub(crate) fn end_of(&self, count: usize) -> usize {
         64 * self.ranks.partition_point(|rank| *rank as usize <= count).saturating_sub(1)
     }
 
-    /// Bytes that it holds.
+    /// Returns the bytes that the set holds.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.words) + size_of_val(&*self.ranks)
     }

@@ -1,8 +1,8 @@
 //! Scans for analytics: a registered snapshot, and its rows as Arrow batches.
 //!
-//! **Invariant:** a scan never waits and never keeps anybody waiting. Frozen blocks go out as slices of themselves; hot
-//! rows are gathered into fresh arrays, with a safepoint each [`GATHER_ROWS`] rows, in code that tells the scheduler so
-//! ([`preempt::Dense`]).
+//! **Invariant:** a scan never waits and never keeps others waiting. Frozen blocks are returned as slices of
+//! themselves; hot rows are gathered into fresh arrays, with a safepoint every [`GATHER_ROWS`] rows, in code that tells
+//! the scheduler so ([`preempt::Dense`]).
 
 use crate::engine::{Engine, Inner};
 use crate::error::Limit;
@@ -32,11 +32,11 @@ use std::sync::Arc;
 /// Hot rows, or newer versions of one, between two safepoints. The design allows 1,024; a row that is not in the cache costs up to 0.1 µs.
 pub(crate) const GATHER_ROWS: usize = 256;
 
-/// The most rows of a batch, so that their number can be added to any row id.
+/// Largest number of rows of a batch, so that it can be added to any row id.
 const BATCH_ROWS_MAX: usize = 1 << 31;
 
-/// A registered snapshot: what was committed when it was taken, until it is dropped; or what an open transaction saw then
-/// ([`Txn::snapshot`]).
+/// A registered snapshot: the state that was committed when it was taken, until it is dropped; or the state that an
+/// open transaction saw then ([`Txn::snapshot`]).
 pub struct Snapshot {
     inner: Arc<Inner>,
     hold: ReadHold,
@@ -50,14 +50,14 @@ impl Snapshot {
         Some(Snapshot { inner: inner.clone(), hold, view })
     }
 
-    /// Its number: it sees the commits up to this timestamp.
+    /// Returns the number of the snapshot: it sees the commits up to this timestamp.
     pub fn number(&self) -> u64 {
         self.hold.snapshot()
     }
 
-    /// Whether the transaction that it was taken in is still open; always, if it was taken in none. If it is, all that was
-    /// read through this snapshot so far is what the transaction saw, as long as it has not gone back to a savepoint. If
-    /// not, what was read is nothing in particular: changes of the transaction are there in part.
+    /// Returns true if the transaction that the snapshot was taken in is still open; always, if it was taken in none.
+    /// If it is, all reads through this snapshot so far returned the transaction's own view, as long as it has not gone
+    /// back to a savepoint. If not, the reads have no meaning: changes of the transaction are there in part.
     pub fn is_intact(&self) -> bool {
         self.view.owner == 0 || self.hold.registry().is_active(self.view.owner)
     }
@@ -66,11 +66,11 @@ impl Snapshot {
         self.view
     }
 
-    /// Gives `read` one row as the snapshot sees it; nothing if it sees none with this id. What the row is made of is there
-    /// only while `read` runs, which should not be long: nothing that dies meanwhile is freed.
+    /// Passes one row, as the snapshot sees it, to `read`; returns none if it sees none with this id. The row's memory
+    /// is valid only while `read` runs, which should not be long: nothing that dies meanwhile is freed.
     ///
     /// # Panics
-    /// When the table belongs to another engine.
+    /// If the table belongs to another engine.
     pub fn with_row<R>(&self, table: &Table, row: RowId, read: impl FnOnce(&Row<'_>) -> R) -> Option<R> {
         self.inner.assert_own(table);
         let registry = self.hold.registry();
@@ -85,19 +85,19 @@ impl Snapshot {
         Some(read(&Row { id: row, table, place }))
     }
 
-    /// A scan of the columns at these positions, in batches of at most `batch_rows` rows.
+    /// Returns a scan of the columns at these positions, in batches of at most `batch_rows` rows.
     ///
     /// # Panics
-    /// When the table belongs to another engine, a position is out of range, or `batch_rows` is 0.
+    /// If the table belongs to another engine, a position is out of range, or `batch_rows` is 0.
     pub fn scan(self: &Arc<Self>, table: &Arc<Table>, projection: &[usize], batch_rows: usize) -> Scan {
         self.scan_where(table, projection, &[], batch_rows).expect("there is no condition")
     }
 
-    /// As [`Snapshot::scan`], without blocks that have no row which satisfies all the conditions. Other rows that do not
-    /// satisfy them may be among the batches: whoever asks looks again.
+    /// Returns a scan as [`Snapshot::scan`] does, without blocks that have no row which satisfies all the conditions.
+    /// Other rows that do not satisfy them may be among the batches: the caller filters again.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) when a condition does not fit the table.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a condition does not fit the table.
     ///
     /// # Panics
     /// As [`Snapshot::scan`].
@@ -125,14 +125,16 @@ impl Snapshot {
 }
 
 impl Txn<'_> {
-    /// A registered snapshot that sees what this statement sees: what was committed at [`Txn::snapshot_number`], and the
-    /// transaction's own changes so far, not those to come. For scans by other threads, as an analytical query makes.
+    /// Returns a registered snapshot with the view of this statement: the state committed at [`Txn::snapshot_number`],
+    /// and the transaction's own changes so far, not those to come. For scans by other threads, as an analytical query
+    /// makes.
     ///
-    /// It is right as long as the transaction neither ends nor goes back to a savepoint, which nothing keeps it from; see
-    /// [`Snapshot::is_intact`]. What a SERIALIZABLE transaction reads through it must be noted: [`Txn::note_scan`].
+    /// The snapshot is right as long as the transaction neither ends nor goes back to a savepoint, which nothing
+    /// prevents; see [`Snapshot::is_intact`]. Reads of a SERIALIZABLE transaction through it must be noted:
+    /// [`Txn::note_scan`].
     ///
     /// # Errors
-    /// [`Error::Limit`] when too many are registered; [`Error::Taken`].
+    /// [`Error::Limit`] if too many are registered; [`Error::Taken`].
     pub fn snapshot(&self) -> Result<Arc<Snapshot>> {
         let view = self.view()?;
         let inner = self.inner.itself.upgrade().expect("whoever runs a transaction has the engine");
@@ -140,8 +142,8 @@ impl Txn<'_> {
         Ok(Arc::new(Snapshot { inner, hold, view }))
     }
 
-    /// As [`Txn::snapshot`], but of what is committed now, whatever the transaction's snapshot is: for who has locked a
-    /// table against writers and must have all its rows.
+    /// Returns a snapshot as [`Txn::snapshot`] does, but of the state that is committed now, whatever the transaction's
+    /// snapshot is: for a caller that has locked a table against writers and must have all its rows.
     ///
     /// # Errors
     /// Those of [`Txn::snapshot`].
@@ -154,8 +156,9 @@ impl Txn<'_> {
 }
 
 impl Session {
-    /// As [`Txn::snapshot`], as a statement of its own of the open transaction: at READ COMMITTED it sees what is
-    /// committed now, at the other levels what the transaction's first statement saw; and the transaction's own changes.
+    /// Returns a snapshot as [`Txn::snapshot`] does, as a statement of its own of the open transaction: at READ
+    /// COMMITTED it sees the state committed now, at the other levels the state that the transaction's first statement
+    /// saw; and the transaction's own changes.
     ///
     /// # Errors
     /// Those of [`Txn::snapshot`], and of [`Session::execute`].
@@ -163,7 +166,7 @@ impl Session {
         self.execute(|txn| txn.snapshot())
     }
 
-    /// As [`Txn::note_scan`], as a statement of its own of the open transaction.
+    /// Notes a scan as [`Txn::note_scan`] does, as a statement of its own of the open transaction.
     ///
     /// # Errors
     /// Those of [`Txn::note_scan`], and of [`Session::execute`].
@@ -173,8 +176,8 @@ impl Session {
 }
 
 impl Engine {
-    /// The most newer versions of one row that a scan has had to pass over, to the one that its snapshot sees, since the
-    /// last call: how long version chains get while old snapshots live.
+    /// Returns the largest number of newer versions of one row that a scan has had to pass over, to the one that its
+    /// snapshot sees, since the last call: the length of version chains while old snapshots live.
     pub fn take_chain_max(&self) -> u64 {
         self.inner.passed_max.swap(0, Relaxed)
     }
@@ -186,7 +189,7 @@ impl std::fmt::Debug for Snapshot {
     }
 }
 
-/// What the parts of a scan share.
+/// State that the parts of a scan share.
 struct Shared {
     snapshot: Arc<Snapshot>,
     table: Arc<Table>,
@@ -202,7 +205,7 @@ pub struct Scan {
     units: Vec<Unit>,
 }
 
-/// Rows with consecutive ids: those of chunks that have anything in them.
+/// Rows with consecutive ids: those of chunks that contain anything.
 #[derive(Clone)]
 struct Unit {
     from: u64,
@@ -222,7 +225,7 @@ impl Unit {
     }
 }
 
-/// All rows that a snapshot taken before now may see.
+/// Returns units of all rows that a snapshot taken before now may see.
 fn units(table: &Table, pin: &Pin) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let end = table.rows.end();
@@ -241,17 +244,17 @@ fn units(table: &Table, pin: &Pin) -> Vec<Unit> {
 }
 
 impl Scan {
-    /// The schema of its batches.
+    /// Returns the schema of the batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.shared.schema
     }
 
-    /// A bound on the number of its rows.
+    /// Returns a bound on the number of rows.
     pub fn rows_bound(&self) -> u64 {
         self.units.iter().map(Unit::rows).sum()
     }
 
-    /// Splits it into at most `parts` parts of about equal size. The row ids of one are below those of the next.
+    /// Splits the scan into at most `parts` parts of about equal size. The row ids of one are below those of the next.
     pub fn split(&self, parts: usize) -> Vec<ScanPart> {
         let mut left = self.rows_bound();
         let mut units: VecDeque<Unit> = self.units.iter().cloned().collect();
@@ -280,10 +283,11 @@ impl Scan {
         split
     }
 
-    /// Rows from all over the table, for estimates: those of at most `ids_max` row ids, evenly spread, or of all.
+    /// Samples rows from all over the table, for estimates: those of at most `ids_max` row ids, evenly spread, or of
+    /// all.
     ///
     /// # Panics
-    /// When `ids_max` is 0.
+    /// If `ids_max` is 0.
     pub fn sample(&self, ids_max: u64) -> Sample {
         assert!(0 < ids_max, "a sample has rows");
         let bound = self.rows_bound();
@@ -292,7 +296,7 @@ impl Scan {
         if ids == bound {
             units.extend(self.units.iter().cloned());
         } else {
-            // Of the rows in all units side by side, where the last unit before ends.
+            // End of the last unit, counted over the rows of all units side by side.
             let mut passed = 0;
             let mut wanted =
                 (0..ids).map(|at| (u128::from(at) * u128::from(bound) / u128::from(ids)) as u64).peekable();
@@ -311,18 +315,18 @@ impl Scan {
     }
 }
 
-/// See [`Scan::sample`].
+/// Result of [`Scan::sample`].
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// The rows that the snapshot sees.
+    /// Rows that the snapshot sees.
     pub rows: RecordBatch,
-    /// How many row ids were looked at.
+    /// Number of row ids that were looked at.
     pub ids: u64,
     bound: u64,
 }
 
 impl Sample {
-    /// About how many rows the whole scan has. Where the sample has none there may yet be some.
+    /// Estimates the number of rows of the whole scan. Where the sample has none there may yet be some.
     pub fn rows_of_all(&self) -> f64 {
         if self.ids == 0 {
             return 0.0;
@@ -337,14 +341,14 @@ pub struct ScanPart {
     units: VecDeque<Unit>,
     /// Hot rows from among those of the last batch.
     hot: Option<RecordBatch>,
-    /// Whether the last batch was of hot rows.
+    /// True if the last batch was of hot rows.
     is_hot: bool,
-    /// The first row of the block that was counted last.
+    /// First row of the block that was counted last.
     counted: Option<u64>,
 }
 
 impl ScanPart {
-    /// Whether the last batch was gathered of hot rows, and not read where a block has it.
+    /// Returns true if the last batch was gathered from hot rows, and not read where a block has it.
     pub fn was_hot(&self) -> bool {
         self.is_hot
     }
@@ -392,8 +396,8 @@ impl Shared {
         self.snapshot.hold.pin()
     }
 
-    /// The first rows of the unit that have a place in the block, if those are wanted, and those of them that are hot now.
-    /// It takes them off the unit, or none if the block was replaced meanwhile.
+    /// Returns the first rows of the unit that have a place in the block, if those are wanted, and those of them that
+    /// are hot now. It takes them off the unit, or none if the block was replaced meanwhile.
     fn slice(&self, block: &Block, wanted: bool, unit: &mut Unit) -> (Option<RecordBatch>, Option<RecordBatch>) {
         let (hold, view) = (&self.snapshot.hold, self.snapshot.view());
         let _walk = hold.registry().walk();
@@ -412,7 +416,7 @@ impl Shared {
                 hot.extend(self.visible(newest));
             });
         }
-        // After the cells: whoever finds one empty because its row is gone finds that too.
+        // After the cells: a reader that finds one empty because its row is gone finds that too.
         masked.add_gone(block, from, to);
         let mut chunks = first / CHUNK_ROWS..end.div_ceil(CHUNK_ROWS);
         if !chunks.all(|chunk| self.chunk_has(chunk, Some(block))) {
@@ -434,8 +438,8 @@ impl Shared {
         (frozen, self.gathered(gather))
     }
 
-    /// The version of a row that the snapshot sees, with a safepoint each [`GATHER_ROWS`] newer ones: a row that is written
-    /// all the time may have many.
+    /// Returns the version of a row that the snapshot sees, with a safepoint every [`GATHER_ROWS`] newer ones: a row
+    /// that is written all the time may have many.
     fn visible<'s>(&'s self, newest: &'s Version) -> Option<&'s Version> {
         let Snapshot { inner, hold, view } = &*self.snapshot;
         let mut passed_count = 0_usize;
@@ -451,7 +455,7 @@ impl Shared {
         seen
     }
 
-    /// How far a batch from the unit's beginning goes in this block.
+    /// Returns the end of a batch from the unit's beginning in this block.
     fn extent(&self, block: &Block, wanted: bool, unit: &Unit) -> u64 {
         let mut end = unit.from;
         let mut has_cells = false;
@@ -470,7 +474,7 @@ impl Shared {
         self.table.rows.chunk(chunk).is_some_and(|chunk| chunk.has_block(block))
     }
 
-    /// Calls `each` with the newest version of every row that is hot, with a safepoint each [`GATHER_ROWS`] rows.
+    /// Calls `each` with the newest version of every row that is hot, with a safepoint every [`GATHER_ROWS`] rows.
     fn each_newest<'s>(&'s self, from: u64, to: u64, mut each: impl FnMut(u64, &'s Version)) {
         let pin = self.pin();
         let mut row = from;
@@ -491,7 +495,7 @@ impl Shared {
         }
     }
 
-    /// The next rows of chunks that have no block.
+    /// Returns the next rows of chunks that have no block.
     fn gather(&self, unit: &mut Unit) -> Option<RecordBatch> {
         let _dense = Dense::enter();
         let _walk = self.snapshot.hold.registry().walk();
@@ -524,7 +528,7 @@ impl Shared {
         Gather::new(&self.table.layout, self.projection.iter().copied(), capacity)
     }
 
-    /// A batch of what was gathered. Nothing if that is nothing.
+    /// Returns a batch of the gathered rows. None if there are none.
     fn gathered(&self, gather: Gather<'_>) -> Option<RecordBatch> {
         let rows_count = gather.rows_count;
         (0 < rows_count).then(|| self.batch(gather.finish(), rows_count))
@@ -537,11 +541,11 @@ impl Shared {
     }
 }
 
-/// Which rows of a slice do not count.
+/// Rows of a slice that do not count.
 struct Mask {
     rows_count: usize,
     kept: Option<BooleanBufferBuilder>,
-    /// How many do not count.
+    /// Number of rows that do not count.
     count: usize,
 }
 
@@ -550,7 +554,7 @@ impl Mask {
         Mask { rows_count, kept: None, count: 0 }
     }
 
-    /// Takes out the row at this position, if the slice has it.
+    /// Masks the row at this position, if the slice has it.
     fn add(&mut self, at: usize) {
         if self.rows_count <= at {
             return;
@@ -566,14 +570,14 @@ impl Mask {
         }
     }
 
-    /// Takes out the rows of the block from `from` to `to` that are gone.
+    /// Masks the rows of the block from `from` to `to` that are gone.
     fn add_gone(&mut self, block: &Block, from: usize, to: usize) {
         if block.has_gone() {
             (from..to).filter(|at| block.is_gone(*at)).for_each(|at| self.add(at - from));
         }
     }
 
-    /// The columns without the rows that do not count. Nothing is copied if all do.
+    /// Returns the columns without the rows that do not count. Nothing is copied if all do.
     fn apply(&mut self, columns: Vec<ArrayRef>) -> Vec<ArrayRef> {
         match &mut self.kept {
             None => columns,

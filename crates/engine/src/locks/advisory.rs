@@ -1,7 +1,8 @@
-//! Advisory locks: what applications lock by numbers of their own.
+//! Advisory locks: locks of applications on numbers of their own.
 //!
-//! **Invariant:** a session's lock outlives its transactions, and is had as often as it was taken and not given up. A
-//! transaction's is had once, and goes as its other locks do. A session never waits for itself, whichever of the two it has.
+//! **Invariant:** a session's lock outlives its transactions, and is held as many times as it was taken and not
+//! released. A transaction's is held once, and is released as its other locks are. A session never waits for itself,
+//! whichever of the two it holds.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -13,18 +14,18 @@ use preempt::Region;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How long an advisory lock is had.
+/// Lifetime of an advisory lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdvisoryScope {
-    /// Until the transaction ends, or goes back to before it.
+    /// Held until the transaction ends, or goes back to before it.
     Transaction,
-    /// Until the session gives it up, or ends.
+    /// Held until the session releases it, or ends.
     Session,
 }
 
-/// Advisory locks of a session that outlive its transactions, with how often it has each.
+/// Advisory locks of a session that outlive its transactions, with the number of times that it holds each.
 ///
-/// A tree: an application may lock millions of numbers, and no step under the latch is to grow with them.
+/// The map is a tree: an application may lock millions of numbers, and no step under the latch is to grow with them.
 pub(crate) struct Advisories(Latch<BTreeMap<(Advisory, Mode), u32>>);
 
 impl Default for Advisories {
@@ -39,7 +40,7 @@ impl Advisories {
         *self.0.lock(&region).entry((lock, mode)).or_default() += 1;
     }
 
-    /// Counts one down. Nothing: it is not had; else whether that was the last.
+    /// Counts one down. Returns none if it is not held; else whether that was the last.
     fn take(&self, lock: Advisory, mode: Mode) -> Option<bool> {
         let region = Region::enter();
         let mut all = self.0.lock(&region);
@@ -68,7 +69,7 @@ fn release(engine: &Engine, waiter: &Waiter, lock: Advisory, mode: Mode) {
 }
 
 impl Txn<'_> {
-    /// Takes an advisory lock. False: another has it, and `wait` is not [`Wait::Block`].
+    /// Takes an advisory lock. Returns false if another transaction has it, and `wait` is not [`Wait::Block`].
     ///
     /// # Errors
     /// [`Error::MustWait`] in a session; [`Error::WriteConflict`] without one, which can have no lock of a session either;
@@ -87,7 +88,7 @@ impl Txn<'_> {
         Ok(taken)
     }
 
-    /// Gives up an exclusive lock that this statement has taken for the transaction, before the end of either.
+    /// Releases an exclusive lock that this statement has taken for the transaction, before the end of either.
     pub fn give_back_advisory(&self, lock: Advisory) {
         let _call = self.call();
         let had = (Key::Advisory(lock), mode_of(false));
@@ -99,17 +100,17 @@ impl Txn<'_> {
 }
 
 impl Session {
-    /// Gives up one of the session's advisory locks once. False: it does not have it.
+    /// Releases one of the session's advisory locks once. Returns false if the session does not hold it.
     pub fn unlock_advisory(&self, lock: Advisory, shared: bool) -> bool {
         self.advisory_locks().unlock(lock, shared)
     }
 
-    /// Gives up all of the session's advisory locks.
+    /// Releases all of the session's advisory locks.
     pub fn unlock_all_advisory(&self) {
         self.advisory_locks().unlock_all();
     }
 
-    /// The session's advisory locks, to be given up from within a statement.
+    /// Returns the session's advisory locks, to be released from within a statement.
     pub fn advisory_locks(&self) -> AdvisoryLocks {
         AdvisoryLocks { engine: self.engine().clone(), waiter: Arc::clone(self.waiter()) }
     }
@@ -123,7 +124,7 @@ pub struct AdvisoryLocks {
 }
 
 impl AdvisoryLocks {
-    /// Gives up one of them once. False: the session does not have it.
+    /// Releases one of the locks once. Returns false if the session does not hold it.
     pub fn unlock(&self, lock: Advisory, shared: bool) -> bool {
         let mode = mode_of(shared);
         let taken = self.waiter.advisories.take(lock, mode);
@@ -133,7 +134,7 @@ impl AdvisoryLocks {
         taken.is_some()
     }
 
-    /// Gives up all of them.
+    /// Releases every one of the locks.
     pub fn unlock_all(&self) {
         for ((lock, mode), _) in self.waiter.advisories.take_all() {
             release(&self.engine, &self.waiter, lock, mode);

@@ -1,4 +1,4 @@
-//! What the clock does to those who wait: patience, lock and statement timeouts.
+//! Timeouts of waits: patience, lock and statement timeouts.
 
 use super::entry::Holders;
 use super::waiter::{Phase, Waiter};
@@ -16,7 +16,7 @@ struct Due {
     why: Expiry,
 }
 
-/// Waits that are looked at before the latch is let go.
+/// Waits that are looked at before the latch is released.
 const LOOKS_AT_ONCE: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,8 @@ impl LockTable {
         self.waiting.lock(&region).len()
     }
 
-    /// Ends the waits whose time is over. `pinned` lends what is needed to look at rows. Returns when the next is due.
+    /// Ends the waits whose time is over. `pinned` lends what is needed to look at rows. Returns the time at which the
+    /// next is due.
     pub(crate) fn expire(
         &self,
         registry: &Registry,
@@ -57,8 +58,8 @@ impl LockTable {
         next.filter(|next| *next != u64::MAX)
     }
 
-    /// Some of those to be looked at by now, and why. They are to be looked at again a while later: by then their wait is
-    /// over, or somebody aborted by what knows no locks whoever they wait for.
+    /// Returns some of the waits to be looked at by now, with the reason. They are to be looked at again a while later:
+    /// by then their wait is over, or the holder that they wait for was aborted by code that knows no locks.
     fn due(&self, now_ns: u64) -> Vec<Due> {
         let region = Region::enter();
         let mut waiting = self.waiting.lock(&region);
@@ -103,12 +104,12 @@ impl LockTable {
         }
     }
 
-    /// Looks at what the impatient wait for. Many wait for few things: each is looked at once.
+    /// Looks at the holders that impatient waiters wait for. Many wait for few things: each is looked at once.
     fn lose_patience(&self, registry: &Registry, holders: &dyn Holders, due: &[Due]) {
         let mut wanted: Vec<(Key, Mode, u64)> = Vec::new();
         for Due { waiter, number, .. } in due.iter().filter(|due| due.why == Expiry::Patience) {
             let (owner, force, place) = waiter.with(|state| (state.owner, state.force, state.place));
-            // What knows no locks may have aborted its own transaction. (A procedure has none while it waits.)
+            // Code that knows no locks may have aborted its own transaction. (A procedure has none while it waits.)
             let is_open = self.parked_session(owner).is_some_and(|session| Arc::ptr_eq(&session, waiter));
             if is_open && !registry.is_active(owner) {
                 self.fail(registry, holders, waiter, Some(*number), Error::SerializationFailure);

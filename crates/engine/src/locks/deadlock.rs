@@ -1,11 +1,12 @@
-//! Deadlocks: found when a session parks, by following who waits for whom.
+//! Deadlocks: found when a session parks, by following the waits from waiter to holder.
 //!
-//! A circle in which somebody waits only for who stands before him in a queue is *soft*: it is opened by changing the order of
-//! that queue, as PostgreSQL does (`README`, "The Deadlock Detection Algorithm"), and nobody is aborted.
+//! A cycle in which a session waits for another only because that one stands before it in a queue is *soft*: it is
+//! opened by changing the order of that queue, as PostgreSQL does (`README`, "The Deadlock Detection Algorithm"), and
+//! no transaction is aborted.
 //!
-//! **Invariant:** a session undoes its statement, says that it is parked, and only then looks. A cycle of parked sessions
-//! does not move, so the last of them to park sees all of it. One latch is held at a time: what is followed may be gone a
-//! moment later, so a cycle counts only if a second look finds one again.
+//! **Invariant:** a session undoes its statement, publishes that it is parked, and only then looks. A cycle of parked
+//! sessions does not move, so the last of them to park sees all of it. One latch is held at a time: a wait that is
+//! followed may be gone a moment later, so a cycle counts only if a second look finds one again.
 
 use super::entry::{Foreign, Holders};
 use super::key::Waited;
@@ -18,24 +19,24 @@ use core::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A session that was reached, and from which of them.
+/// A session that was reached, and the one from which it was reached.
 struct Reached {
     waiter: Arc<Waiter>,
     from: usize,
-    /// Whether those that it waits for were reached.
+    /// True if the sessions that it waits for were reached.
     followed: bool,
 }
 
-/// The sessions reached so far. The first is where the search began.
+/// Sessions reached so far. The first is the start of the search.
 #[derive(Default)]
 struct Search {
     reached: Vec<Reached>,
-    /// Where each of them is, by its id.
+    /// Index of each of them, by its id.
     known: HashMap<u64, usize>,
 }
 
 impl Search {
-    /// Where this one is; it is reached now from `from`, if it was not before.
+    /// Returns the index of a session; it is reached now from `from`, if it was not before.
     fn reach(&mut self, waiter: &Arc<Waiter>, from: usize) -> usize {
         *self.known.entry(waiter.id).or_insert_with(|| {
             self.reached.push(Reached { waiter: waiter.clone(), from, followed: false });
@@ -45,12 +46,12 @@ impl Search {
 }
 
 impl LockTable {
-    /// Says that the session is parked, and breaks every deadlock that this closes: by the order of a queue, if that is enough;
-    /// else the least important of a cycle is the victim, and of those the youngest.
+    /// Publishes that the session is parked, and breaks every deadlock that this closes: by the order of a queue, if
+    /// that is enough; else the least important of a cycle is the victim, and of those the youngest.
     pub(crate) fn park(&self, registry: &Registry, holders: &dyn Holders, me: &Arc<Waiter>) {
         me.with(|state| state.parked = true);
-        // In one queue everybody waits for those before him, and only an open transaction keeps what others wait for in
-        // another. So without one that waits there is no circle; the last to park sees that there is.
+        // In one queue every waiter waits for those before it, and only an open transaction keeps what others wait for
+        // in another. So without one that waits there is no cycle; the last to park sees that there is.
         if self.parked_count.load(SeqCst) == 0 {
             return;
         }
@@ -79,8 +80,9 @@ impl LockTable {
         }
     }
 
-    /// Lets one of a cycle go before the next, if it waits for that only because it stands behind it. Says whether it could.
-    /// `moved` are the pairs for which this was tried: two orders that close a cycle each do not alternate for ever.
+    /// Lets one session of a cycle go before the next, if it waits for that only because it stands behind it. Returns
+    /// true if it could. `moved` are the pairs for which this was tried: two orders that close a cycle each do not
+    /// alternate for ever.
     fn reorder(
         &self,
         registry: &Registry,
@@ -89,7 +91,7 @@ impl LockTable {
         moved: &mut HashSet<(u64, u64)>,
     ) -> bool {
         let place = |waiter: &Arc<Waiter>| waiter.with(|state| state.place);
-        // As PostgreSQL does, whoever is farthest from the last to park first: that one waits already.
+        // As PostgreSQL does, the session that is farthest from the last to park first: that one waits already.
         let pairs = cycle.iter().zip(cycle.iter().cycle().skip(1)).collect::<Vec<_>>().into_iter().rev();
         for (behind, before) in pairs.filter(|(behind, before)| !Arc::ptr_eq(behind, before)) {
             let (Some((key, _)), Some((other, _))) = (place(behind), place(before)) else { continue };
@@ -116,7 +118,7 @@ impl LockTable {
         false
     }
 
-    /// The sessions of a cycle through `me`, each of which waits for the next, and the last for the first.
+    /// Returns the sessions of a cycle through `me`, each of which waits for the next, and the last for the first.
     fn find_cycle(&self, registry: &Registry, holders: &dyn Holders, me: &Arc<Waiter>) -> Option<Vec<Arc<Waiter>>> {
         let mut search = Search::default();
         let mut at = search.reach(me, 0);
@@ -138,9 +140,9 @@ impl LockTable {
         None
     }
 
-    /// Reaches those that a parked session waits for: in its queue those before it, which are followed at once, for they
-    /// wait there too; then the parked sessions that have what is wanted. Returns who waits for the first, if one of them
-    /// does.
+    /// Reaches the sessions that a parked session waits for: in its queue those before it, which are followed at once,
+    /// for they wait there too; then the parked sessions that hold the wanted lock. Returns the session that waits for
+    /// the first, if one of them does.
     fn follow(&self, registry: &Registry, holders: &dyn Holders, search: &mut Search, from: usize) -> Option<usize> {
         let waiter = search.reached[from].waiter.clone();
         let me = search.reached[0].waiter.clone();
@@ -151,7 +153,7 @@ impl LockTable {
         let closes = self.with_entry(key, false, |entry| {
             let entry = entry?;
             let foreign = Foreign::of(key, registry, holders);
-            // Places of the queue that stand in somebody's way, by where they are among the reached.
+            // Places of the queue that stand in a waiter's way, by their indexes among the reached.
             let mut chain = vec![(entry.position(&waiter)?, from)];
             let first = chain[0].0;
             for position in (0..=first).rev() {
@@ -195,7 +197,7 @@ impl LockTable {
         None
     }
 
-    /// The transactions that have `key` in a mode that excludes `mode`.
+    /// Returns the transactions that hold `key` in a mode that excludes `mode`.
     pub(crate) fn owners_of(&self, registry: &Registry, holders: &dyn Holders, key: Key, mode: Mode) -> Vec<u64> {
         self.with_entry(key, false, |entry| {
             entry.map_or_else(Vec::new, |entry| entry.owners(&Foreign::of(key, registry, holders), mode))

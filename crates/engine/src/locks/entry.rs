@@ -1,8 +1,8 @@
-//! One thing that somebody has locked or waits for.
+//! Entry of the lock table: one thing that is locked or waited for.
 //!
-//! **Invariant:** the queue is in the order in which its members are served. A member that was woken keeps its place until
-//! its session comes back and has the lock, or gives up; who comes meanwhile passes it a few times at most. So a wake-up is
-//! never a lost place.
+//! **Invariant:** the queue is in the order in which its members are served. A member that was woken keeps its place
+//! until its session comes back and has the lock, or gives up; a session that comes meanwhile passes it a few times at
+//! most. So a wake-up is never a lost place.
 
 use super::key::Key;
 use super::mode::Mode;
@@ -14,28 +14,28 @@ use std::sync::Arc;
 /// Owner of locks: a transaction, or a session for those that outlive its transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Who {
-    /// The transaction's owner word.
+    /// Owner word of the transaction.
     pub(crate) owner: u64,
-    /// The session's number, which no owner word is; 0 without one.
+    /// Number of the session, which no owner word is; 0 without one.
     pub(crate) session: u64,
 }
 
 impl Who {
-    /// Tells whether a lock of this owner is its own. Nobody waits for himself.
+    /// Returns true if a lock of this owner is its own. No owner waits for itself.
     pub(crate) fn is(self, owner: u64) -> bool {
         owner == self.owner || (owner == self.session && is_session(owner))
     }
 }
 
-/// Tells whether a lock's owner is a session, and no transaction. Those keep their locks until they give them up.
+/// Returns true if a lock's owner is a session, and no transaction. Sessions keep their locks until they release them.
 pub(crate) fn is_session(owner: u64) -> bool {
     owner != 0 && !crate::raw::slots::is_owner(owner)
 }
 
-/// A lock that somebody has.
+/// A lock that is held.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Granted {
-    /// An owner word, or a session's number.
+    /// Owner word, or a session's number.
     pub(crate) owner: u64,
     pub(crate) mode: Mode,
 }
@@ -46,21 +46,22 @@ pub(crate) struct Place {
     pub(crate) owner: u64,
     pub(crate) mode: Mode,
     pub(crate) importance: u64,
-    /// The importance that counts here: the same for all where `overtake.lock_priority` is `none`. Decided once, so that the queue
-    /// keeps its order when the setting changes.
+    /// Importance that counts here: equal for all where `overtake.lock_priority` is `none`. Decided once, so that the
+    /// queue keeps its order when the setting changes.
     pub(crate) rank: u64,
     pub(crate) arrival: u64,
     pub(crate) woken: bool,
-    /// How often it was woken in vain, because somebody passed it.
+    /// Number of times that it was woken in vain, because another passed it.
     pub(crate) passed: u32,
-    /// Whether its transaction had the lock in some mode when it came.
+    /// True if its transaction had the lock in some mode when it came.
     pub(crate) upgrades: bool,
-    /// Of a row: the transactions that had the lock in its way when it came. While one of them has it, the place loses
-    /// nothing when others go first, and whom they do not exclude they delay by no more than their own time.
+    /// For a row, the transactions that had the lock in its way when it came. While one of them has it, the place loses
+    /// nothing when others go first, and transactions that they do not exclude are delayed by no more than their own
+    /// time.
     pub(crate) blockers: Vec<u64>,
 }
 
-/// So often a woken place may be passed.
+/// Number of times that a woken place may be passed.
 const PASSED_MAX: u32 = 3;
 
 impl Place {
@@ -68,8 +69,9 @@ impl Place {
         Who { owner: self.owner, session: self.waiter.id }
     }
 
-    /// Tells whether somebody of this rank, who runs, may go first although this one was woken: until it is there the row
-    /// would lie idle, and each who met its place would be undone and queue up too (a lock convoy: Blasgen et al., 1979).
+    /// Returns true if a running transaction of this rank may go first although this one was woken: until that one is
+    /// there the row would lie idle, and each transaction that met its place would be undone and queue up too (a lock
+    /// convoy: Blasgen et al., 1979).
     fn lets_pass(&self, rank: u64) -> bool {
         self.woken && self.passed < PASSED_MAX && self.rank <= rank
     }
@@ -78,27 +80,28 @@ impl Place {
 #[derive(Default)]
 pub(crate) struct Entry {
     pub(crate) granted: Vec<Granted>,
-    /// In order of rank and arrival. It can be thousands long, so nothing that happens often goes through all of it.
+    /// Places in order of rank and arrival. The queue can be thousands long, so nothing that happens often goes through
+    /// all of it.
     queue: VecDeque<Place>,
-    /// How many places there are of each mode.
+    /// Number of places of each mode.
     modes: [u32; Mode::COUNT],
-    /// How many are of transactions that had the lock in some mode when they came.
+    /// Number of places of transactions that had the lock in some mode when they came.
     upgrades: u32,
 }
 
-/// What stands in somebody's way.
+/// Obstacles to a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Obstacles {
-    /// Transactions that have what is wanted.
+    /// Transactions that hold the wanted lock.
     pub(crate) owners: Vec<u64>,
-    /// Whether somebody stands before us in the queue.
+    /// True if another stands before it in the queue.
     pub(crate) ahead: bool,
-    /// Whether we have been queued just now, so that whoever went before that did not wake us.
+    /// True if it has been queued just now, so that a holder that went before that did not wake it.
     pub(crate) fresh: bool,
 }
 
 impl Obstacles {
-    /// The owner, if one transaction is all that stands in the way.
+    /// Returns the owner, if one transaction is all that stands in the way.
     pub(crate) fn only_owner(&self) -> Option<u64> {
         match self.owners[..] {
             [owner] if !self.ahead => Some(owner),
@@ -113,18 +116,18 @@ impl Obstacles {
 
 /// Locks that are not in the table: end words, marks of tables written, the life of a transaction.
 pub(crate) trait Holders {
-    /// Calls `each` with the owners that have `key` that way, and their modes.
+    /// Calls `each` with the owners that hold `key` in this way, and their modes.
     fn each(&self, key: Key, each: &mut dyn FnMut(u64, Mode));
 }
 
-/// For who cannot look. Whoever is woken without need looks itself, and keeps its place.
+/// Holders for a caller that cannot look. A session that is woken without need looks itself, and keeps its place.
 pub(crate) struct Unknown;
 
 impl Holders for Unknown {
     fn each(&self, _key: Key, _each: &mut dyn FnMut(u64, Mode)) {}
 }
 
-/// The same, written down.
+/// Locks of [`Holders`], written down.
 pub(crate) struct Foreign(Vec<Granted>);
 
 impl Foreign {
@@ -150,7 +153,7 @@ impl Foreign {
 }
 
 impl Entry {
-    /// Forgets the locks of transactions that are decided, and tells of each.
+    /// Forgets the locks of transactions that are decided, and reports each.
     pub(crate) fn clean(&mut self, registry: &Registry, mut gone: impl FnMut(Mode)) {
         self.granted.retain(|granted| {
             let is_active = is_session(granted.owner) || registry.is_active(granted.owner);
@@ -161,17 +164,17 @@ impl Entry {
         });
     }
 
-    /// Whether somebody has it in some mode already.
+    /// Returns true if the owner holds it in some mode already.
     pub(crate) fn has(&self, foreign: &Foreign, who: Who) -> bool {
         self.granted.iter().chain(&foreign.0).any(|granted| who.is(granted.owner))
     }
 
-    /// Whether `owner` has it in just this mode.
+    /// Returns true if `owner` holds it in exactly this mode.
     pub(crate) fn is_granted(&self, owner: u64, mode: Mode) -> bool {
         self.granted.iter().any(|granted| granted.owner == owner && granted.mode == mode)
     }
 
-    /// Whether `owner` has it in a mode that covers `mode`.
+    /// Returns true if `owner` holds it in a mode that covers `mode`.
     pub(crate) fn covers(&self, owner: u64, mode: Mode) -> bool {
         self.granted.iter().any(|granted| granted.owner == owner && granted.mode.covers(mode))
     }
@@ -197,7 +200,8 @@ impl Entry {
         place
     }
 
-    /// The session of the place at `at` was woken in vain, and waits on as this owner for this mode. Returns the mode before.
+    /// Makes the session of the place at `at`, which was woken in vain, wait on as this owner for this mode. Returns
+    /// the mode before.
     pub(crate) fn wait_on(&mut self, at: usize, owner: u64, mode: Mode, upgrades: bool) -> Mode {
         let mut place = self.remove(at);
         place.passed += u32::from(place.woken);
@@ -211,12 +215,12 @@ impl Entry {
         self.queue.iter().position(|place| Arc::ptr_eq(&place.waiter, waiter))
     }
 
-    /// Where somebody would stand who comes now.
+    /// Returns the position of a waiter that comes now.
     pub(crate) fn insertion(&self, rank: u64, arrival: u64) -> usize {
         self.queue.partition_point(|place| if place.rank == rank { place.arrival < arrival } else { rank < place.rank })
     }
 
-    /// Who has it in a mode that excludes `mode`.
+    /// Returns the owners that hold it in a mode that excludes `mode`.
     pub(crate) fn owners(&self, foreign: &Foreign, mode: Mode) -> Vec<u64> {
         let held = self.granted.iter().chain(&foreign.0);
         let mut owners: Vec<u64> =
@@ -225,8 +229,8 @@ impl Entry {
         owners
     }
 
-    /// Obstacles of somebody of this rank, who is or would be at `position` of the queue. Who has the
-    /// lock in some mode waits for nobody who waits for it.
+    /// Returns the obstacles of a waiter of this rank, which is or would be at `position` of the queue. A holder of the
+    /// lock in some mode waits for none that waits for it.
     pub(crate) fn obstacles(
         &self,
         foreign: &Foreign,
@@ -239,15 +243,15 @@ impl Entry {
         owners.retain(|other| !who.is(*other));
         let bars = |place: &&Place| mode.excludes(place.mode) && !self.lets_overtake(foreign, place, rank);
         let first = self.queue.iter().take(position).find(bars);
-        // If that lets us pass so do the others: they wait for it, and are no more important.
+        // If that one lets us pass so do the others: they wait for it, and are no more important.
         let ahead = !has_it && first.is_some_and(|first| !first.lets_pass(rank));
         Obstacles { owners, ahead, fresh: false }
     }
 
-    /// Tells whether somebody of this rank may go before a place that it excludes, if nothing else is in its way.
+    /// Returns true if a waiter of this rank may go before a place that it excludes, if nothing else is in its way.
     ///
-    /// The place waits for a transaction that was there before it, so it does not wait longer than those take who overtake
-    /// it meanwhile. Once that transaction has ended, nobody overtakes: the place does not starve.
+    /// The place waits for a transaction that was there before it, so it does not wait longer than those take that
+    /// overtake it meanwhile. Once that transaction has ended, none overtakes: the place does not starve.
     fn lets_overtake(&self, foreign: &Foreign, place: &Place, rank: u64) -> bool {
         let mut held = self.granted.iter().chain(&foreign.0);
         !place.blockers.is_empty()
@@ -255,7 +259,7 @@ impl Entry {
             && held.any(|granted| place.mode.excludes(granted.mode) && place.blockers.contains(&granted.owner))
     }
 
-    /// Whether the member at `behind` must let that at `before` go first.
+    /// Returns true if the member at `behind` must let that at `before` go first.
     pub(crate) fn must_let_pass(&self, foreign: &Foreign, behind: usize, before: usize) -> bool {
         let (place, first) = (&self.queue[behind], &self.queue[before]);
         place.mode.excludes(first.mode)
@@ -263,8 +267,8 @@ impl Entry {
             && !self.lets_overtake(foreign, first, place.rank)
     }
 
-    /// Moves the member at `behind` to the one at `before`, in front of it, unless that matters more or has the lock in its
-    /// way. Says whether it did.
+    /// Moves the member at `behind` to the one at `before`, in front of it, unless that matters more or has the lock in
+    /// its way. Returns true if it did.
     pub(crate) fn move_forward(&mut self, foreign: &Foreign, behind: usize, before: usize) -> bool {
         let (place, first) = (&self.queue[behind], &self.queue[before]);
         let mut held = self.granted.iter().chain(&foreign.0);
@@ -281,7 +285,7 @@ impl Entry {
         true
     }
 
-    /// The owners that have what the member at `position` wants.
+    /// Calls `each` with the owners that hold what the member at `position` wants.
     pub(crate) fn each_owner(&self, foreign: &Foreign, position: usize, each: &mut dyn FnMut(u64)) {
         let place = &self.queue[position];
         for granted in self.granted.iter().chain(&foreign.0) {
@@ -291,11 +295,11 @@ impl Entry {
         }
     }
 
-    /// Ends the wait of everybody who has nothing in the way any more. They stay in the queue.
+    /// Ends the wait of every member that has nothing in the way any more. They stay in the queue.
     pub(crate) fn grant(&mut self, foreign: &Foreign, wakes: &mut Vec<Ended>) {
         let modes = (0..Mode::COUNT).filter(|mode| self.modes[*mode] != 0);
         let present = modes.fold(0, |all, mode| all | 1 << mode);
-        // The modes that somebody further in front excludes; and those that only such exclude as let their equals overtake.
+        // Modes that a member further in front excludes; and those that only such exclude as let their equals overtake.
         let mut closed: u16 = 0;
         let (mut equals, mut overtaken) = (u64::MAX, 0);
         for position in 0..self.queue.len() {
@@ -326,7 +330,7 @@ impl Entry {
         }
     }
 
-    /// Ends everybody's wait.
+    /// Ends every member's wait.
     pub(crate) fn wake_all(&mut self, wakes: &mut Vec<Ended>) {
         for place in self.queue.iter_mut().filter(|place| !place.woken) {
             place.woken = true;

@@ -1,46 +1,46 @@
-//! What is locked.
+//! Keys of locks: the things that are locked.
 
 use super::mode::Mode;
 use core::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// What somebody wants to lock, for people.
+/// A wanted lock, for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wanted {
-    /// The table, or that of the row, as [`crate::Table::number`] says.
+    /// Number of the table, or of the row's table, as [`crate::Table::number`] returns it.
     pub table: Option<u32>,
-    /// The row.
+    /// Row.
     pub row: Option<u64>,
-    /// The transaction whose end is waited for. Then there is no table.
+    /// Transaction whose end is waited for. Then there is no table.
     pub transaction: Option<u64>,
-    /// The application's own number. Then there is no table.
+    /// Number of the application's own. Then there is no table.
     pub advisory: Option<Advisory>,
-    /// How: as in SQL; `transaction` for the wait for a transaction's end.
+    /// Mode, as in SQL; `transaction` for the wait for a transaction's end.
     pub mode: &'static str,
 }
 
-/// What an application locks by a number of its own, which means nothing to the engine. One number is never equal to two.
-/// Who has such a lock is told apart from all who write, as it is no table's.
+/// Key that an application locks by a number of its own, which means nothing to the engine. One number is never equal
+/// to two. Holders of such a lock are told apart from all writers, as it is no table's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Advisory {
-    /// One number.
+    /// Single number.
     One(i64),
     /// Two numbers.
     Two(i32, i32),
-    /// A number of the program that has the engine, which its users cannot name.
+    /// Number of the program that has the engine, which its users cannot name.
     Program(u32),
 }
 
-/// A session of a circle of sessions that waited for one another.
+/// A session of a cycle of sessions that waited for one another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waited {
-    /// Its name.
+    /// Name of the session.
     pub session: Arc<str>,
-    /// What it waited for.
+    /// Lock that the session waited for.
     pub wanted: Wanted,
 }
 
-/// What a lock is on.
+/// Key of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
     Row {
@@ -48,13 +48,13 @@ pub(crate) enum Key {
         row: u64,
     },
     Table(u32),
-    /// The end of a transaction, by its owner word.
+    /// End of a transaction, by its owner word.
     Transaction(u64),
     Advisory(Advisory),
 }
 
 impl Key {
-    /// This key in that mode.
+    /// Returns this key in that mode, for display.
     pub(crate) fn wanted(self, mode: Mode) -> Wanted {
         let (table, row) = match self {
             Key::Row { table, row } => (Some(table), Some(row)),
@@ -66,7 +66,7 @@ impl Key {
         Wanted { table, row, transaction, advisory, mode: mode.name() }
     }
 
-    /// Well mixed.
+    /// Returns a well mixed hash of the key.
     #[inline]
     pub(crate) fn mixed(self) -> u64 {
         let (kind, what) = match self {
@@ -91,7 +91,7 @@ impl Hash for Key {
     }
 }
 
-/// Takes the key's own hash as it is. (The standard one would make its seed on first use.)
+/// Hasher that takes the key's own hash as it is. (The standard one would make its seed on first use.)
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Mixed(u64);
 

@@ -1,12 +1,13 @@
-//! The lock table: everything about locks that an end word does not say.
+//! The lock table: everything about locks that an end word does not tell.
 //!
-//! **Invariant:** whoever finds no mark on a row, before its claim and after it, has nothing to do with this module. See
-//! `README.md` here for the protocol.
+//! **Invariant:** a transaction that finds no mark on a row, before its claim and after it, has nothing to do with this
+//! module. See `README.md` here for the protocol.
 //!
-//! - `mode`: modes and what they exclude; `key`: what is locked;
-//! - `entry`: who has it and who waits for it; this file: the table of entries;
-//! - `waiter`: a session that waits; `ticket`: what its caller holds meanwhile;
-//! - `deadlock`, `press`: who gives way; `clock`: patience and timeouts; `settings`, `tally`: what can be set and seen.
+//! - `mode`: modes and their conflicts; `key`: keys of locks;
+//! - `entry`: holders and waiters of a key; this file: the table of entries;
+//! - `waiter`: a session that waits; `ticket`: the handle that its caller holds meanwhile;
+//! - `deadlock`, `press`: the choice of the transaction that gives way; `clock`: patience and timeouts; `settings`,
+//!   `tally`: parameters and statistics.
 
 pub(crate) mod advisory;
 mod clock;
@@ -49,9 +50,9 @@ use waiter::Ended;
 
 const MARKS: usize = if cfg!(feature = "shuttle") { 4 } else { 4096 };
 const STRIPES: usize = if cfg!(feature = "shuttle") { 2 } else { 256 };
-/// Tables are told apart by as many bits in what a transaction says that it has written.
+/// Number of bits that tell tables apart in a transaction's record of the tables that it has written.
 pub(crate) const TABLE_BITS: u32 = 64;
-/// Entries that a stripe keeps to use again.
+/// Entries that a stripe keeps for reuse.
 const SPARE_MAX: usize = 16;
 /// Entries that a stripe keeps room for.
 const ROOM_KEPT: usize = 64;
@@ -68,35 +69,35 @@ struct Stripe {
 
 /// The lock table of one engine.
 pub(crate) struct LockTable {
-    /// Locks and places in all entries.
+    /// Number of locks and places in all entries.
     active: Line,
-    /// How many of them are in entries whose key falls here.
+    /// Number of them in entries whose key falls here.
     marks: Box<[AtomicU32]>,
-    /// How many of them are on tables with these bits, in modes that exclude writers.
+    /// Number of them on tables with these bits, in modes that exclude writers.
     strong: Box<[AtomicU32]>,
-    /// The same of modes that exclude readers.
+    /// Number of them on tables with these bits, in modes that exclude readers.
     exclusive: Box<[AtomicU32]>,
     stripes: Box<[Latch<Stripe>]>,
-    /// Whoever is in a queue, by when the clock is to look at it, and id.
+    /// Sessions in queues, by the time at which the clock is to look at them, and id.
     waiting: Latch<BTreeMap<(u64, u64), Arc<Waiter>>>,
-    /// By slot: the session whose open transaction waits.
+    /// For each slot, the session whose open transaction waits.
     parked: Box<[Latch<Option<Arc<Waiter>>>]>,
-    /// How many there are of those.
+    /// Number of parked sessions.
     parked_count: AtomicU64,
-    /// Counts sessions and arrivals.
+    /// Counter of sessions and arrivals.
     numbers: AtomicU64,
     pub(crate) settings: Settings,
     pub(crate) tally: Tally,
 }
 
-/// Who asks.
+/// The transaction that asks for a lock.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker<'a> {
     pub(crate) owner: u64,
     pub(crate) importance: u64,
-    /// True if less important ones give way to it.
+    /// True if less important transactions give way to it.
     pub(crate) takes: bool,
-    /// Its session, if it can wait.
+    /// Session of the transaction, if it can wait.
     pub(crate) waiter: Option<&'a Arc<Waiter>>,
     /// True if the lock is to be the session's, and outlive the transaction.
     pub(crate) for_session: bool,
@@ -107,26 +108,26 @@ impl Asker<'_> {
         Who { owner: self.owner, session: self.waiter.map_or(0, |waiter| waiter.id) }
     }
 
-    /// Whose the lock will be.
+    /// Returns the future owner of the lock.
     fn grantee(&self) -> u64 {
         self.waiter.filter(|_| self.for_session).map_or(self.owner, |waiter| waiter.id)
     }
 }
 
-/// What is asked.
+/// Kind of a question to the lock table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ask {
-    /// Whether anything stands in the way, if there is an entry.
+    /// Asks for the obstacles, if there is an entry.
     Check,
-    /// Whether anything does, and if so a place in the queue.
+    /// Asks for the obstacles, and if there are any for a place in the queue.
     Queue,
-    /// The lock.
+    /// Asks for the lock.
     Grant,
-    /// The lock, or a place in the queue.
+    /// Asks for the lock, or a place in the queue.
     GrantOrQueue,
 }
 
-/// The answer.
+/// Answer of the lock table.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Free,
@@ -158,25 +159,26 @@ impl LockTable {
         self.numbers.fetch_add(1, Relaxed)
     }
 
-    /// Whether nobody has a lock here or waits. Sequentially consistent, as all looks at marks: see `README.md`.
+    /// Returns true if no lock is held here or waited for. Sequentially consistent, as all looks at marks: see
+    /// `README.md`.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.active.0.load(SeqCst) == 0
     }
 
-    /// Whether no entry can have this key.
+    /// Returns true if no entry can have this key.
     #[inline]
     pub(crate) fn is_unmarked(&self, key: Key) -> bool {
         self.is_quiet() || self.marks[key.mixed() as usize % MARKS].load(SeqCst) == 0
     }
 
-    /// Whether nobody has or wants a lock that excludes writers of tables with this bit.
+    /// Returns true if no transaction has or wants a lock that excludes writers of tables with this bit.
     #[inline]
     pub(crate) fn admits_writers(&self, bit: u32) -> bool {
         self.strong[bit as usize].load(SeqCst) == 0
     }
 
-    /// Whether nobody has or wants a lock that excludes readers of tables with this bit.
+    /// Returns true if no transaction has or wants a lock that excludes readers of tables with this bit.
     #[inline]
     pub(crate) fn admits_readers(&self, bit: u32) -> bool {
         self.exclusive[bit as usize].load(SeqCst) == 0
@@ -202,7 +204,7 @@ impl LockTable {
         self.active.0.fetch_sub(1, SeqCst);
     }
 
-    /// Where a lock on a table counts beside the marks.
+    /// Returns the counters in which a lock on a table counts beside the marks.
     fn table_counts(&self, key: Key, mode: Mode) -> impl Iterator<Item = &AtomicU32> {
         let table = if let Key::Table(table) = key { Some((table % TABLE_BITS) as usize) } else { None };
         let strong = table.filter(|_| mode.excludes(Mode::ROW_EXCLUSIVE)).map(|table| &self.strong[table]);
@@ -210,8 +212,8 @@ impl LockTable {
         strong.into_iter().chain(exclusive)
     }
 
-    /// Runs `f` on the key's entry, under its latch; none: there is no such entry, and none is to be made. An entry that
-    /// is empty then goes.
+    /// Runs `f` on the key's entry, under its latch; with none if there is no such entry, and none is to be made. An
+    /// entry that is empty then is removed.
     fn with_entry<R>(&self, key: Key, make: bool, f: impl FnOnce(Option<&mut Entry>) -> R) -> R {
         let region = Region::enter();
         let mut stripe = self.stripes[(key.mixed() >> 32) as usize % STRIPES].lock(&region);
@@ -224,7 +226,7 @@ impl LockTable {
         if entry.is_empty() {
             let entry = entries.remove(&key);
             spare.extend(entry.filter(|_| spare.len() < SPARE_MAX));
-            // Half of the room goes when a quarter is used: each entry pays for a constant number of moves.
+            // Half of the room is freed when a quarter is used: each entry pays for a constant number of moves.
             let room = entries.capacity();
             if ROOM_KEPT < room && entries.len() < room / 4 {
                 entries.shrink_to(room / 2);
@@ -233,10 +235,10 @@ impl LockTable {
         result
     }
 
-    /// Asks. Whoever is to be queued must have no place in another queue.
+    /// Asks for a lock. A session that is to be queued must have no place in another queue.
     ///
     /// # Errors
-    /// [`Error::Limit`] when there are too many entries.
+    /// [`Error::Limit`] if there are too many entries.
     pub(crate) fn ask(
         &self,
         registry: &Registry,
@@ -251,15 +253,15 @@ impl LockTable {
             if self.settings.entries_max() <= self.active.0.load(Relaxed) {
                 return Err(Error::Limit(Limit::Locks));
             }
-            // Before anything is looked at: whoever claims the row from now on sees the mark, and what was claimed before
-            // is seen here.
+            // Before anything is looked at: a transaction that claims the row from now on sees the mark, and an earlier
+            // claim is seen here.
             self.mark(key, mode);
         }
         let mut wakes = Vec::new();
         let answer = self.with_entry(key, ask != Ask::Check, |entry| {
             let Some(entry) = entry else { return Answer::Free };
             entry.clean(registry, |mode| self.unmark(key, mode));
-            // Advisory locks are given up mode by mode.
+            // Advisory locks are released mode by mode.
             let has_it = match key {
                 Key::Advisory(_) => entry.is_granted(asker.grantee(), mode),
                 Key::Row { .. } | Key::Table(_) | Key::Transaction(_) => entry.covers(asker.owner, mode),
@@ -351,7 +353,7 @@ impl LockTable {
         self.look_at(waiter, Some(look_ns));
     }
 
-    /// The session came back and must wait on: in its place, in which it waited for the mode `before`.
+    /// Makes a session that came back wait on: in its place, in which it waited for the mode `before`.
     fn queue_again(&self, before: Mode, waiter: &Arc<Waiter>, asker: Asker<'_>, (key, mode): (Key, Mode)) {
         if before != mode {
             self.mark(key, mode);
@@ -361,7 +363,8 @@ impl LockTable {
         self.look_at(waiter, Some(look_ns));
     }
 
-    /// The clock is to look at the waiter then, and not when it was to before; nothing: it waits no more.
+    /// Sets the time at which the clock is to look at the waiter, in place of the earlier time; none if it waits no
+    /// more.
     fn look_at(&self, waiter: &Arc<Waiter>, look_ns: Option<u64>) {
         let region = Region::enter();
         let mut waiting = self.waiting.lock(&region);
@@ -372,8 +375,8 @@ impl LockTable {
         }
     }
 
-    /// Returns when the clock is to look at it. Whoever waits on in its place, `is_first` false, was woken in vain: the time
-    /// that the lock may take goes on.
+    /// Begins a wait. Returns the time at which the clock is to look at it. A session that waits on in its place,
+    /// `is_first` false, was woken in vain: the time that the lock may take goes on.
     fn begin_wait(&self, waiter: &Arc<Waiter>, asker: Asker<'_>, key: Key, mode: Mode, is_first: bool) -> u64 {
         let now_ns = os::now_ns();
         let force = if asker.takes { asker.importance } else { 0 };
@@ -444,7 +447,7 @@ impl LockTable {
         wake(wakes);
     }
 
-    /// Something about `key` was given up: whoever can go on now is woken.
+    /// Wakes every session that can go on now, because a lock or a place of `key` was released.
     pub(crate) fn released(&self, registry: &Registry, holders: &dyn Holders, key: Key) {
         if cfg!(overtake_plant = "wakeup_lost") || self.is_unmarked(key) {
             return;
@@ -460,7 +463,7 @@ impl LockTable {
         wake(wakes);
     }
 
-    /// Whoever waits for `key` is to look again.
+    /// Makes every session that waits for `key` look again.
     pub(crate) fn wake_all(&self, key: Key) {
         if self.is_unmarked(key) {
             return;
@@ -474,7 +477,7 @@ impl LockTable {
         wake(wakes);
     }
 
-    /// Gives up one lock.
+    /// Releases one lock.
     pub(crate) fn release(&self, registry: &Registry, holders: &dyn Holders, owner: u64, key: Key, mode: Mode) {
         let mut wakes = Vec::new();
         self.with_entry(key, false, |entry| {
@@ -492,14 +495,14 @@ impl LockTable {
         wake(wakes);
     }
 
-    /// Tells whether this owner has the lock in a mode that covers `mode`.
+    /// Returns true if this owner holds the lock in a mode that covers `mode`.
     pub(crate) fn has(&self, owner: u64, key: Key, mode: Mode) -> bool {
         !self.is_unmarked(key)
             && self.with_entry(key, false, |entry| entry.is_some_and(|entry| entry.covers(owner, mode)))
     }
 
-    /// What locks in the table stand in the way of one who has claimed the row just now. Those who wait do not: they see
-    /// the claim.
+    /// Returns the locks in the table that stand in the way of a transaction that has claimed the row just now. Waiters
+    /// do not: they see the claim.
     pub(crate) fn against_claim(&self, registry: &Registry, owner: u64, key: Key, mode: Mode) -> Obstacles {
         self.with_entry(key, false, |entry| {
             let Some(entry) = entry else { return Obstacles::default() };
@@ -508,7 +511,7 @@ impl LockTable {
         })
     }
 
-    /// The session of this slot's open transaction waits from now on, or does not any more.
+    /// Sets the session of this slot's open transaction that waits from now on, or none if it waits no more.
     pub(crate) fn set_parked(&self, slot: usize, waiter: Option<&Arc<Waiter>>) {
         let region = Region::enter();
         let before = core::mem::replace(&mut *self.parked[slot].lock(&region), waiter.cloned());
@@ -519,7 +522,7 @@ impl LockTable {
         }
     }
 
-    /// The session that waits with this transaction open, or that is the owner itself and waits.
+    /// Returns the session that waits with this transaction open, or that is the owner itself and waits.
     fn parked_session(&self, owner: u64) -> Option<Arc<Waiter>> {
         let region = Region::enter();
         if is_session(owner) {
@@ -530,7 +533,7 @@ impl LockTable {
         waiter.with(|state| state.owner == owner).then_some(waiter)
     }
 
-    /// The session of a parked statement comes back.
+    /// Returns the outcome for the session of a parked statement that comes back.
     pub(crate) fn outcome(&self, waiter: &Waiter) -> Outcome {
         let (outcome, waited) = waiter.with(|state| match state.phase.clone() {
             Phase::Waiting => (Outcome::Waits, None),
@@ -547,7 +550,7 @@ impl LockTable {
         outcome
     }
 
-    /// Ends a wait with an error, unless it has ended. Says whether it did.
+    /// Ends a wait with an error, unless it has ended. Returns true if it did.
     pub(crate) fn fail(
         &self,
         registry: &Registry,
@@ -567,7 +570,7 @@ impl LockTable {
     }
 }
 
-/// Wakes whoever has left word. After unlatching: who is woken may come at once.
+/// Wakes every session that has left a wake-up. After unlatching: a session that is woken may come at once.
 fn wake(ended: Vec<Ended>) {
     for wake in ended.into_iter().filter_map(|ended| ended.wake) {
         wake.wake();

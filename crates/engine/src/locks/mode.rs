@@ -1,6 +1,6 @@
-//! Modes of locks, and which exclude which: PostgreSQL's two tables ("Explicit Locking", 13.3.1 and 13.3.2).
+//! Modes of locks, and their conflicts: PostgreSQL's two tables ("Explicit Locking", 13.3.1 and 13.3.2).
 
-/// How a row is locked. Each mode excludes what it names.
+/// Mode of a row lock. Each mode excludes the modes that its documentation names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RowLock {
     /// FOR KEY SHARE: the row stays, and so do its keys. Excludes `Update`.
@@ -14,40 +14,40 @@ pub enum RowLock {
 }
 
 impl RowLock {
-    /// All modes, the weakest first.
+    /// Every mode, the weakest first.
     pub const ALL: [RowLock; 4] = [RowLock::KeyShare, RowLock::Share, RowLock::NoKeyUpdate, RowLock::Update];
 
-    /// Its name in SQL.
+    /// Returns the name of the mode in SQL.
     pub fn name(self) -> &'static str {
         ["for key share", "for share", "for no key update", "for update"][self as usize]
     }
 }
 
-/// How a table is locked.
+/// Mode of a table lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TableLock {
-    /// ACCESS SHARE. Reads need no lock here, and take none: this is for who wants to keep the table. Statements take it
-    /// by [`crate::Txn::share_table`], which costs less.
+    /// ACCESS SHARE. Reads need no lock here, and take none: this is for a caller that wants to keep the table.
+    /// Statements take it by [`crate::Txn::share_table`], which costs less.
     AccessShare,
-    /// ROW SHARE: what locks rows.
+    /// ROW SHARE: for statements that lock rows.
     RowShare,
-    /// ROW EXCLUSIVE: what writes rows.
+    /// ROW EXCLUSIVE: for statements that write rows.
     RowExclusive,
     /// SHARE UPDATE EXCLUSIVE.
     ShareUpdateExclusive,
-    /// SHARE: nobody writes.
+    /// SHARE: excludes writers.
     Share,
     /// SHARE ROW EXCLUSIVE.
     ShareRowExclusive,
     /// EXCLUSIVE: only plain reads go on.
     Exclusive,
-    /// ACCESS EXCLUSIVE. Excludes all, also those who have announced that they read ([`crate::Txn::share_table`]). Reads that
-    /// have not go on all the same: they see their snapshot.
+    /// ACCESS EXCLUSIVE. Excludes every mode, also readers that have announced themselves
+    /// ([`crate::Txn::share_table`]). Reads that have not go on all the same: they see their snapshot.
     AccessExclusive,
 }
 
 impl TableLock {
-    /// All modes, the weakest first.
+    /// Every mode, the weakest first.
     pub const ALL: [TableLock; 8] = [
         TableLock::AccessShare,
         TableLock::RowShare,
@@ -59,7 +59,7 @@ impl TableLock {
         TableLock::AccessExclusive,
     ];
 
-    /// Its name in SQL.
+    /// Returns the name of the mode in SQL.
     pub fn name(self) -> &'static str {
         [
             "access share",
@@ -74,19 +74,18 @@ impl TableLock {
     }
 }
 
-/// What to do about a lock that another transaction has.
+/// Reaction to a lock that another transaction has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Wait for it: the session is parked. Without a session: [`crate::Error::WriteConflict`].
     Block,
     /// NOWAIT: [`crate::Error::LockNotAvailable`].
     NoWait,
-    /// SKIP LOCKED: as if the row did not exist. For a table the same as `NoWait`.
+    /// SKIP LOCKED: the row is treated as if it did not exist. For a table equal to `NoWait`.
     SkipLocked,
 }
 
-/// A mode of a lock on anything: 0 to 3 rows, 4 to 11 tables, 12 a transaction until its
-/// end, 13 the wait for that.
+/// A mode of a lock on anything: 0 to 3 rows, 4 to 11 tables, 12 a transaction until its end, 13 the wait for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mode(u8);
 
@@ -94,7 +93,7 @@ const TABLES: u8 = 4;
 const LIFE: u8 = 12;
 const END: u8 = 13;
 
-/// The modes, by bits, that each mode excludes.
+/// Modes, by bits, that each mode excludes.
 const EXCLUDES: [u16; 14] = [
     0b1000,
     0b1100,
@@ -113,19 +112,19 @@ const EXCLUDES: [u16; 14] = [
 ];
 
 impl Mode {
-    /// How many there are.
+    /// Number of modes.
     pub(crate) const COUNT: usize = EXCLUDES.len();
     pub(crate) const NO_KEY_UPDATE: Mode = Mode::row(RowLock::NoKeyUpdate);
     pub(crate) const UPDATE: Mode = Mode::row(RowLock::Update);
     pub(crate) const ACCESS_SHARE: Mode = Mode::table(TableLock::AccessShare);
     pub(crate) const ROW_SHARE: Mode = Mode::table(TableLock::RowShare);
     pub(crate) const ROW_EXCLUSIVE: Mode = Mode::table(TableLock::RowExclusive);
-    /// Of an advisory lock that others may have, too, and of one that excludes all others.
+    /// Mode of an advisory lock that others may have, too, and mode of one that excludes all others.
     pub(crate) const SHARED: Mode = Mode::table(TableLock::Share);
     pub(crate) const EXCLUSIVE: Mode = Mode::table(TableLock::Exclusive);
-    /// Of a transaction, until its end.
+    /// Mode of a transaction, until its end.
     pub(crate) const LIFE: Mode = Mode(LIFE);
-    /// Of who waits for that. Any number do.
+    /// Mode of a waiter for that. Any number may wait.
     pub(crate) const END: Mode = Mode(END);
 
     pub(crate) const fn row(lock: RowLock) -> Mode {
@@ -136,7 +135,7 @@ impl Mode {
         Mode(TABLES + lock as u8)
     }
 
-    /// The mode of who changes a row.
+    /// Returns the mode of a transaction that changes a row.
     pub(crate) const fn of_write(strong: bool) -> Mode {
         if strong { Mode::UPDATE } else { Mode::NO_KEY_UPDATE }
     }
@@ -149,22 +148,22 @@ impl Mode {
         self.0 as usize
     }
 
-    /// Those that exclude this mode and that it excludes, by bits: the tables are symmetric.
+    /// Returns the modes that exclude this mode and that it excludes, by bits: the tables are symmetric.
     pub(crate) const fn excluded(self) -> u16 {
         EXCLUDES[self.0 as usize]
     }
 
-    /// Whether this mode is one of these.
+    /// Returns true if this mode is one of these.
     pub(crate) const fn is_in(self, modes: u16) -> bool {
         modes & (1 << self.0) != 0
     }
 
-    /// Whether who has this mode has no need of `other`: it excludes at least the same.
+    /// Returns true if a holder of this mode has no need of `other`: it excludes at least as much.
     pub(crate) const fn covers(self, other: Mode) -> bool {
         EXCLUDES[other.0 as usize] & !EXCLUDES[self.0 as usize] == 0
     }
 
-    /// Its name in views.
+    /// Returns the name of the mode in views.
     pub(crate) fn name(self) -> &'static str {
         match self.0 {
             LIFE | END => "transaction",

@@ -1,4 +1,4 @@
-//! Making a less important transaction give way.
+//! Preemption of lock holders: a less important transaction gives way.
 
 use super::entry::Holders;
 use super::settings::LockPriority;
@@ -9,7 +9,7 @@ use crate::raw::slots::Registry;
 use preempt::Region;
 
 impl LockTable {
-    /// When a less important holder gives way at once.
+    /// Returns the cases in which a less important holder gives way at once.
     #[inline]
     pub(crate) fn yields(&self) -> Yields {
         match self.settings.priority() {
@@ -28,7 +28,7 @@ impl LockTable {
         importance: u64,
         yields: Yields,
     ) -> Pressed {
-        // What a session has outside of its transactions cannot be taken from it.
+        // Locks that a session holds outside of its transactions cannot be taken from it.
         if super::is_session(word) {
             return Pressed::Refused;
         }
@@ -40,8 +40,8 @@ impl LockTable {
         pressed
     }
 
-    /// Another than its session has aborted a transaction: nobody waits for it any more, and it waits for nobody. (Its
-    /// session may be away for long: it will undo its changes, but they stand in nobody's way.)
+    /// Handles a transaction that another than its session has aborted: no session waits for it any more, and it waits
+    /// for none. (Its session may be away for long: it will undo its changes, but they stand in no one's way.)
     pub(crate) fn aborted(&self, registry: &Registry, holders: &dyn Holders, owner: u64) {
         if let Some(victim) = self.parked_session(owner) {
             self.fail(registry, holders, &victim, None, Error::Taken);

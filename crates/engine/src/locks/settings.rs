@@ -1,12 +1,12 @@
-//! What can be set about locks, at run time.
+//! Settings of locks, changeable at run time.
 
 use crate::sync::{AtomicU64, Relaxed};
 use std::time::Duration;
 
-/// Who gives way on a row (Schroeder et al., ICDE 2006, section 5.2).
+/// Choice of the transaction that gives way on a row (Schroeder et al., ICDE 2006, section 5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LockPriority {
-    /// Nobody: waiters are served in the order in which they came.
+    /// No transaction gives way: waiters are served in the order in which they came.
     None,
     /// Waiters are served in the order of their classes.
     PriorityQueue,
@@ -19,11 +19,11 @@ pub enum LockPriority {
 }
 
 impl LockPriority {
-    /// All settings.
+    /// Every setting.
     pub const ALL: [LockPriority; 4] =
         [LockPriority::None, LockPriority::PriorityQueue, LockPriority::Pow, LockPriority::NotRunning];
 
-    /// Its name in settings.
+    /// Returns the name of the setting.
     pub fn name(self) -> &'static str {
         ["none", "priority-queue", "pow", "not-running"][self as usize]
     }
@@ -32,13 +32,13 @@ impl LockPriority {
 /// Settings of the lock table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockConfig {
-    /// Who gives way.
+    /// Choice of the transaction that gives way.
     pub priority: LockPriority,
-    /// How long a less important holder that runs is waited for under [`LockPriority::NotRunning`].
+    /// Time for which a less important holder that runs is waited for under [`LockPriority::NotRunning`].
     pub patience: Duration,
-    /// After so many losses in a row a session's next transaction has the last taker's class until it ends.
+    /// Number of losses in a row after which a session's next transaction has the last taker's class until it ends.
     pub promote_after: u32,
-    /// The most locks and waits at once; past it: [`crate::Error::Limit`].
+    /// Largest number of locks and waits at once; past it: [`crate::Error::Limit`].
     pub entries_max: u64,
 }
 
@@ -53,7 +53,8 @@ impl Default for LockConfig {
     }
 }
 
-/// How often a wait is looked at again whatever happens: a transaction may be aborted by what knows no locks.
+/// Period after which a wait is looked at again whatever happens: a transaction may be aborted by code that knows no
+/// locks.
 const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
 pub(crate) struct Settings {
@@ -108,7 +109,7 @@ impl Settings {
         self.priority() != LockPriority::None
     }
 
-    /// When a wait of this importance that begins now is to be looked at.
+    /// Returns the time at which a wait of this importance that begins now is to be looked at.
     pub(crate) fn look_at_ns(&self, importance: u64, now_ns: u64) -> u64 {
         if self.priority() == LockPriority::NotRunning && 0 < importance {
             now_ns.saturating_add(self.patience_ns.load(Relaxed))
@@ -117,7 +118,7 @@ impl Settings {
         }
     }
 
-    /// When one that was looked at is to be looked at again.
+    /// Returns the time at which a wait that was looked at is to be looked at again.
     pub(crate) fn look_again_at_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_add(LOOK_AGAIN_NS)
     }

@@ -1,23 +1,23 @@
-//! Counted: who took from whom, how often, and why; waits and how they ended.
+//! Statistics of locks: takings by class and reason; waits and their ends.
 
 use crate::raw::activity::Why;
 use crate::sync::{AtomicU64, Relaxed};
 use stage::Class;
 
-/// How often a class took from another for one reason.
+/// Count of the takings by one class from another for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taking {
-    /// The class of who took.
+    /// Class of the taker.
     pub taker: Class,
-    /// The class of who was aborted.
+    /// Class of the aborted transaction.
     pub victim: Class,
-    /// Why it was to be had.
+    /// Reason why the victim could be aborted.
     pub why: Why,
-    /// How often.
+    /// Number of takings.
     pub count: u64,
 }
 
-/// What locks have cost, since the engine was made.
+/// Costs of locks, since the engine was created.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LockStats {
     /// Waits, by class: high, normal, low.
@@ -30,20 +30,20 @@ pub struct LockStats {
     pub timeouts: u64,
     /// Statements that were cancelled while they waited.
     pub cancelled: u64,
-    /// Transactions begun with the class of whoever had taken from their session.
+    /// Transactions begun with the class of a taker from their session.
     pub promotions: u64,
     /// Locks and places in queues now, without the end words of rows.
     pub entries: u64,
     /// Sessions in queues now.
     pub waiting: u64,
-    /// Who took from whom and why, where it ever happened.
+    /// Takings by class and reason, where there were any.
     pub takings: Vec<Taking>,
 }
 
-/// By importance.
+/// Classes by importance.
 const CLASSES: [Class; 3] = [Class::Low, Class::Normal, Class::High];
 
-/// The class of this importance.
+/// Returns the class of this importance.
 pub(crate) fn class_of(importance: u64) -> Class {
     CLASSES[importance as usize]
 }
@@ -56,9 +56,9 @@ pub(crate) struct Tally {
     pub(crate) timeouts: AtomicU64,
     pub(crate) cancelled: AtomicU64,
     pub(crate) promotions: AtomicU64,
-    /// Procedures that a session began again: part of [`crate::Stats::retries`].
+    /// Number of procedures that a session began again: part of [`crate::Stats::retries`].
     pub(crate) retries: AtomicU64,
-    /// By taker, victim and reason.
+    /// Takings by taker, victim and reason.
     takings: [[[AtomicU64; Why::ALL.len()]; 3]; 3],
 }
 

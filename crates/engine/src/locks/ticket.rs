@@ -1,4 +1,4 @@
-//! What the caller of a parked statement holds.
+//! Ticket: the handle of the caller of a parked statement.
 
 use super::Waiter;
 use super::waiter::Wake;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// A statement waits. When the ticket is ready, submit the statement again: it goes on, or fails with the reason.
+/// A statement that waits. When the ticket is ready, submit the statement again: it goes on, or fails with the reason.
 pub struct Ticket {
     engine: Engine,
     waiter: Arc<Waiter>,
@@ -20,20 +20,20 @@ impl Ticket {
         Ticket { engine, waiter, number }
     }
 
-    /// Whether the wait is over.
+    /// Returns true if the wait is over.
     pub fn is_ready(&self) -> bool {
         self.waiter.is_ready(self.number)
     }
 
-    /// Has `wake` called when the wait is over: at once if it is. The last one counts.
+    /// Registers `wake`, called when the wait is over: at once if it is. The last one registered counts.
     pub fn on_ready(&self, wake: Arc<dyn Wake>) {
         if let Some(wake) = self.waiter.on_ready(self.number, wake) {
             wake.wake();
         }
     }
 
-    /// Blocks this thread until the wait is over, and sees to patience and timeouts meanwhile. For ordinary threads, never
-    /// for workers.
+    /// Blocks this thread until the wait is over, and checks patience and timeouts meanwhile. For ordinary threads,
+    /// never for workers.
     pub fn wait(&self) {
         self.on_ready(Arc::new(Unpark(thread::current())));
         while !self.is_ready() {

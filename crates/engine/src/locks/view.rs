@@ -1,4 +1,4 @@
-//! The lock table for people: [`crate::Engine::locks`].
+//! View of the lock table: [`crate::Engine::locks`].
 
 use super::Holders;
 use super::entry::{Entry, Foreign, Granted, Who, is_session};
@@ -15,35 +15,36 @@ use stage::Class;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A lock that a transaction has, or a place in a queue. What is in the rows themselves (changes, the end of a transaction) is
-/// among them where somebody waits for it.
+/// A lock that a transaction has, or a place in a queue. Locks in the rows themselves (changes, the end of a
+/// transaction) are included where a session waits for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockView {
-    /// The table, if a table or a row of it is locked.
+    /// Table, if a table or a row of it is locked.
     pub table: Option<String>,
-    /// Its number, as [`crate::Table::number`] says.
+    /// Number of the table, as [`crate::Table::number`] returns it.
     pub table_number: Option<u32>,
-    /// The row.
+    /// Row.
     pub row: Option<u64>,
-    /// The application's own number, if that is locked.
+    /// Number of the application's own, if that is locked.
     pub advisory: Option<Advisory>,
-    /// The mode, as in SQL; `transaction` for the wait for a transaction's end.
+    /// Mode, as in SQL; `transaction` for the wait for a transaction's end.
     pub mode: &'static str,
-    /// Whether it is had rather than waited for.
+    /// True if the lock is held rather than waited for.
     pub granted: bool,
-    /// Whether the wait is over, and the session on its way: it keeps its place until it has what it waited for.
+    /// True if the wait is over, and the session on its way: it keeps its place until it has the lock that it waited
+    /// for.
     pub woken: bool,
-    /// The transaction, as [`crate::Txn::id`] says. A lock that outlives transactions has a number of its session here, which
-    /// no transaction has.
+    /// Transaction, as [`crate::Txn::id`] returns it. A lock that outlives transactions has a number of its session
+    /// here, which no transaction has.
     pub transaction: u64,
     /// True if the lock outlives the transaction.
     pub of_session: bool,
-    /// The name of its session, if it has one and is still open.
+    /// Name of the session, if there is one and it is still open.
     pub session: Option<Arc<str>>,
-    /// Its class, if it is still open.
+    /// Class of the session, if it is still open.
     pub class: Option<Class>,
-    /// The transactions that have what is waited for, or whose end it is, and then those that stand before it in the queue and
-    /// exclude it.
+    /// Transactions that hold the awaited lock, or whose end is awaited, and then those that stand before it in the
+    /// queue and exclude it.
     pub blocked_by: Vec<u64>,
 }
 
@@ -63,7 +64,7 @@ impl LockTable {
                 copied.tell(&name, &mut all);
             }
         }
-        // Whoever has begun since is among them, and whoever has ended is nobody's.
+        // Transactions that have begun since are included, and one that has ended belongs to no session.
         let whose = |slot: OpenSlot| (slot.owner, (inner.sessions.name(slot.session), class_of(slot.importance)));
         let open: HashMap<u64, _> = inner.registry.open_slots().into_iter().map(whose).collect();
         for lock in all.iter_mut().filter(|lock| lock.granted) {
@@ -82,10 +83,10 @@ impl LockTable {
     }
 }
 
-/// An entry as it was.
+/// Copy of an entry.
 struct Copied {
     key: Key,
-    /// What is elsewhere too, if somebody waits for it.
+    /// Locks that are elsewhere too, if a session waits for them.
     granted: Vec<Granted>,
     queue: Vec<CopiedPlace>,
 }
@@ -97,7 +98,7 @@ struct CopiedPlace {
     session: Arc<str>,
     class: Class,
     woken: bool,
-    /// Whether it has the lock in another mode: then it waits for nobody's place.
+    /// True if it has the lock in another mode: then it waits for no place.
     has_it: bool,
 }
 

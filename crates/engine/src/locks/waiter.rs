@@ -1,7 +1,8 @@
-//! Who waits: a session, never a thread.
+//! Waiters: sessions that wait, never threads.
 //!
-//! **Invariant:** a wait ends exactly once, by whoever is first of the grant, the victim's killer, the clock and the
-//! canceller: the phase leaves *waiting* under the waiter's latch. Whoever ends it wakes the session after unlatching.
+//! **Invariant:** a wait ends exactly once, by the first of the grant, the victim's killer, the clock and the
+//! canceller: the phase leaves *waiting* under the waiter's latch. The thread that ends it wakes the session after
+//! unlatching.
 
 use super::key::Key;
 use super::mode::Mode;
@@ -11,52 +12,52 @@ use crate::sync::{AtomicU64, Latch, Relaxed, SeqCst};
 use preempt::{Region, os};
 use std::sync::Arc;
 
-/// Told when what a session waits for is there. Called in any context, urgent ones included.
+/// Callback for the end of a session's wait. Called in any context, urgent ones included.
 pub trait Wake: Send + Sync {
-    /// Sees to it that the session's statement is submitted again. Must neither block nor panic: who calls is the other
+    /// Causes the session's statement to be submitted again. Must neither block nor panic: the caller is the other
     /// transaction, in the middle of its end.
     fn wake(&self);
 }
 
-/// Where a session stands with its wait.
+/// Phase of a session's wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It does not wait.
+    /// The session does not wait.
     Idle,
     Waiting,
-    /// It may go on; or it must not, for this reason.
+    /// The session may go on; or it must not, for this reason.
     Ready(Option<Error>),
 }
 
 pub(crate) struct State {
     pub(crate) phase: Phase,
-    /// Counts the waits.
+    /// Number of waits.
     pub(crate) number: u64,
-    /// The queue in which it has a place, and as what.
+    /// Queue in which the session has a place, and the mode.
     pub(crate) place: Option<(Key, Mode)>,
     pub(crate) owner: u64,
     pub(crate) importance: u64,
-    /// Whoever is less important than this gives way to it.
+    /// Importance below which a holder gives way to it.
     pub(crate) force: u64,
-    /// When its transaction, or for a procedure its first wait, began.
+    /// Time at which its transaction, or for a procedure its first wait, began.
     pub(crate) born_ns: u64,
     pub(crate) since_ns: u64,
-    /// The least is the next that the clock may do; `u64::MAX` for none.
+    /// Deadlines, of which the earliest is the next event for the clock; `u64::MAX` for none.
     pub(crate) lock_deadline_ns: u64,
     pub(crate) statement_deadline_ns: u64,
     pub(crate) patience_ns: u64,
-    /// Whether the statement was undone and its session stands here with all it still has: part of the graph of waits.
+    /// True if the statement was undone and its session stands here with all it still has: part of the graph of waits.
     pub(crate) parked: bool,
     wake: Option<Arc<dyn Wake>>,
 }
 
 impl State {
-    /// When the clock has something to do.
+    /// Returns the time at which the clock has something to do.
     pub(crate) fn look_ns(&self) -> u64 {
         self.statement_deadline_ns.min(self.lock_deadline_ns).min(self.patience_ns)
     }
 
-    /// A new wait begins. Who was to be told of the last is told nothing any more.
+    /// Begins a new wait. The callback of the last one is forgotten.
     pub(crate) fn begin_wait(&mut self) {
         self.number += 1;
         self.parked = false;
@@ -64,38 +65,38 @@ impl State {
     }
 }
 
-/// What a statement of the session is doing, for the canceller.
+/// State of the session's statement, for the canceller.
 const IDLE: u64 = 0;
 const RUNNING: u64 = 1;
 const CANCELLED: u64 = 2;
 
-/// A session as those see it who make it wait.
+/// A session, as seen by those that make it wait.
 pub(crate) struct Waiter {
     pub(crate) id: u64,
     pub(crate) name: String,
-    /// 1 while it has a place in a queue. Its own session clears and sets it; so do those who end its wait.
+    /// 1 while it has a place in a queue. Its own session clears and sets it; so do those that end its wait.
     has_place: AtomicU64,
     statement: AtomicU64,
-    /// How long each wait may take; `u64::MAX` for ever.
+    /// Time that each wait may take; `u64::MAX` for ever.
     lock_timeout_ns: AtomicU64,
-    /// When the statement must be over; `u64::MAX` for never.
+    /// Time at which the statement must be over; `u64::MAX` for never.
     deadline_ns: AtomicU64,
-    /// When the clock looks at it, by which it is found among those that wait; written under their latch.
+    /// Time at which the clock looks at it, by which it is found among those that wait; written under their latch.
     look_ns: AtomicU64,
     /// Order of arrival of the statement: given at its first wait, kept through all of them; 0 before.
     arrival: AtomicU64,
     /// Transactions lost in a row, and the importance of the last taker.
     losses: AtomicU64,
     taker: AtomicU64,
-    /// The advisory locks that it has outside of its transactions.
+    /// Advisory locks that it has outside of its transactions.
     pub(crate) advisories: Advisories,
     state: Latch<State>,
 }
 
-/// What became of a parked statement.
+/// Outcome of a parked statement.
 pub(crate) enum Outcome {
     Waits,
-    /// It may go on, or must not.
+    /// The wait is over: the statement may go on, or must not.
     Over(Option<Error>),
 }
 
@@ -132,20 +133,20 @@ impl Waiter {
         }
     }
 
-    /// A more important transaction, of this importance, took the session's.
+    /// Counts a loss: a more important transaction, of this importance, took the session's.
     pub(crate) fn lost_to(&self, importance: u64) {
         self.losses.fetch_add(1, Relaxed);
         self.taker.store(importance, Relaxed);
     }
 
-    /// The importance of the last taker, after so many losses.
+    /// Returns the importance of the last taker, after this many losses.
     #[inline]
     pub(crate) fn taker_after(&self, losses: u32) -> Option<u64> {
         let lost = self.losses.load(Relaxed);
         (lost != 0 && u64::from(losses) <= lost).then(|| self.taker.load(Relaxed))
     }
 
-    /// It won, or had its chance.
+    /// Forgets the losses: the session won, or had its chance.
     #[inline]
     pub(crate) fn forget_losses(&self) {
         if self.losses.load(Relaxed) != 0 {
@@ -153,13 +154,13 @@ impl Waiter {
         }
     }
 
-    /// Runs `f` on the state, under the latch. `f` is short and wakes nobody.
+    /// Runs `f` on the state, under the latch. `f` is short and wakes no one.
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let region = Region::enter();
         f(&mut self.state.lock(&region))
     }
 
-    /// Whether it may have a place in a queue.
+    /// Returns true if it may have a place in a queue.
     #[inline]
     pub(crate) fn has_place(&self) -> bool {
         self.has_place.load(Relaxed) != 0
@@ -177,7 +178,7 @@ impl Waiter {
         self.look_ns.store(look_ns, Relaxed);
     }
 
-    /// When the statement came, if it has waited before: the less, the earlier.
+    /// Returns the arrival of the statement, if it has waited before: the less, the earlier.
     pub(crate) fn arrival(&self) -> Option<u64> {
         Some(self.arrival.load(Relaxed)).filter(|arrival| *arrival != 0)
     }
@@ -186,7 +187,7 @@ impl Waiter {
         self.arrival.store(arrival, Relaxed);
     }
 
-    /// Ends the wait with this number, unless it has ended. Says whether it did, and hands out whom to wake.
+    /// Ends the wait with this number, unless it has ended. Returns whether it did, with the callback to wake.
     pub(crate) fn end_wait(&self, number: Option<u64>, outcome: Option<Error>) -> Ended {
         self.with(|state| {
             if state.phase != Phase::Waiting || number.is_some_and(|number| number != state.number) {
@@ -197,7 +198,7 @@ impl Waiter {
         })
     }
 
-    /// Leaves word for the end of wait `number`. Gives it back if that is over.
+    /// Leaves a callback for the end of wait `number`. Returns it if that is over.
     pub(crate) fn on_ready(&self, number: u64, wake: Arc<dyn Wake>) -> Option<Arc<dyn Wake>> {
         self.with(|state| {
             if state.number != number || state.phase != Phase::Waiting {
@@ -212,14 +213,14 @@ impl Waiter {
         self.with(|state| state.number != number || state.phase != Phase::Waiting)
     }
 
-    /// A statement begins, to be over at this time.
+    /// Begins a statement, to be over at this time.
     #[inline]
     pub(crate) fn begin_statement(&self, deadline_ns: u64) {
         self.deadline_ns.store(deadline_ns, Relaxed);
         self.statement.store(RUNNING, Relaxed);
     }
 
-    /// It is over.
+    /// Ends the statement.
     #[inline]
     pub(crate) fn end_statement(&self) {
         self.deadline_ns.store(u64::MAX, Relaxed);
@@ -227,7 +228,7 @@ impl Waiter {
         self.statement.store(IDLE, Relaxed);
     }
 
-    /// Whether the statement must not go on. One that is over has no deadline any more.
+    /// Returns true if the statement must not go on. One that is over has no deadline any more.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_cancelled() || self.is_late()
@@ -256,16 +257,16 @@ impl Waiter {
         self.deadline_ns.load(Relaxed)
     }
 
-    /// Cancels the statement that runs or waits. Says whether there is one.
+    /// Cancels the statement that runs or waits. Returns true if there is one.
     pub(crate) fn cancel_statement(&self) -> bool {
         self.statement.compare_exchange(RUNNING, CANCELLED, SeqCst, SeqCst).is_ok()
     }
 }
 
-/// The end of a wait.
+/// End of a wait.
 #[must_use]
 pub(crate) struct Ended {
-    /// The number of the wait that was ended, and its place. Nothing: it had ended before.
+    /// Number of the wait that was ended, and its place. None if it had ended before.
     pub(crate) wait: Option<(u64, Option<(Key, Mode)>)>,
     pub(crate) wake: Option<Arc<dyn Wake>>,
 }

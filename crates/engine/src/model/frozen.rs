@@ -1,5 +1,5 @@
-//! Rows that freeze, thaw and go, for `tests/shuttle.rs`: a row map of one chunk with two rows of one number each. What is
-//! unlinked is never freed.
+//! Rows that freeze, thaw and go, for `tests/shuttle.rs`: a row map of one chunk with two rows of one number each. An
+//! unlinked object is never freed.
 
 use super::{Refused, claim_or_take, number};
 use crate::frozen::block::{Block, Totals};
@@ -22,7 +22,7 @@ pub struct FreezeModel {
     registry: Registry,
     rows: RowMap,
     totals: Arc<Totals>,
-    /// When each row's deletion was committed; 0 before that.
+    /// Commit timestamp of each row's deletion; 0 before that.
     deleted: Vec<AtomicU64>,
 }
 
@@ -34,7 +34,7 @@ pub struct FreezeTxn<'m> {
 }
 
 impl FreezeModel {
-    /// Two rows with these numbers, committed and hot.
+    /// Creates two rows with these numbers, committed and hot.
     pub fn new(numbers: [i64; CHUNK_ROWS as usize]) -> FreezeModel {
         let model = FreezeModel {
             registry: Registry::new(8, 1),
@@ -61,8 +61,8 @@ impl FreezeModel {
         FreezeTxn { model: self, held, changes: Vec::new() }
     }
 
-    /// Freezes whatever is older than all snapshots, or makes the block anew. One thread at a time. Says how many rows
-    /// moved.
+    /// Freezes every row that is older than all snapshots, or rebuilds the block. One thread at a time. Returns the
+    /// number of rows moved.
     pub fn freeze(&self) -> usize {
         let txn = self.begin(Class::Low);
         let (held, pin) = (&txn.held, txn.held.pin());
@@ -105,7 +105,7 @@ impl<'m> FreezeTxn<'m> {
         View { snapshot: self.held.snapshot(), owner: self.held.word(0), command: 1 }
     }
 
-    /// The number of the row, by its id.
+    /// Returns the number of the row, by its id.
     pub fn read(&self, row: u64) -> Option<i64> {
         let (registry, pin) = (&self.model.registry, self.held.pin());
         match self.model.rows.newest(row, pin) {
@@ -115,13 +115,14 @@ impl<'m> FreezeTxn<'m> {
         }
     }
 
-    /// The number of each row, as a scan finds them: the block, without what is hot or gone, and what is hot.
+    /// Returns the number of each row, as a scan finds them: the block, without rows that are hot or gone, and the hot
+    /// rows.
     pub fn scan(&self) -> Vec<(u64, i64)> {
         let (registry, pin) = (&self.model.registry, self.held.pin());
         let chunk = self.model.rows.chunk(0).expect("the model has rows");
         match chunk.parts(pin) {
             (None, None) => return Vec::new(),
-            // A scan may leave it out by what the block says of all its rows.
+            // A scan may leave it out by the bounds of all its rows.
             (None, Some(block)) => assert!(block.is_full(0, CHUNK_ROWS), "rows without cells are in the block"),
             (Some(_), _) => {}
         }
@@ -148,7 +149,7 @@ impl<'m> FreezeTxn<'m> {
         }
     }
 
-    /// Claims the row, thawing it if need be; `make` makes the new version's number of the old one's.
+    /// Claims the row, thawing it if need be; `make` computes the new version's number from the old one's.
     fn change(&mut self, row: u64, make: Option<&dyn Fn(i64) -> i64>) -> Result<(), Refused> {
         let (rows, pin) = (&self.model.rows, self.held.pin());
         let (cell, claim) = loop {
@@ -181,7 +182,7 @@ impl<'m> FreezeTxn<'m> {
     /// Adds to the number of the row.
     ///
     /// # Errors
-    /// When another transaction has the row, or took it from this one, or it does not exist.
+    /// If another transaction has the row, or took it from this one, or it does not exist.
     pub fn add(&mut self, row: u64, more: i64) -> Result<(), Refused> {
         self.change(row, Some(&|number| number + more))
     }
@@ -197,7 +198,7 @@ impl<'m> FreezeTxn<'m> {
     /// Commits.
     ///
     /// # Errors
-    /// When somebody took a row of it; everything is undone then.
+    /// If another transaction took a row of it; everything is undone then.
     pub fn commit(self) -> Result<(), Refused> {
         let Some(timestamp) = self.held.commit() else {
             self.abort();

@@ -25,12 +25,12 @@ impl Model {
 }
 
 impl ModelTxn<'_> {
-    /// The number of the snapshot that it reads.
+    /// Returns the number of the snapshot that it reads.
     pub fn snapshot(&self) -> u64 {
         self.held.snapshot()
     }
 
-    /// The timestamp; the snapshot of a transaction without changes.
+    /// Returns the timestamp; the snapshot for a transaction without changes.
     pub(super) fn decide(&self) -> Result<u64, Refused> {
         if !self.held.logs_reads() {
             return self.held.commit().ok_or(Refused::Aborted);

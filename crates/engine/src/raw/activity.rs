@@ -1,12 +1,13 @@
-//! What a transaction is doing, and how a more important one makes it give way.
+//! Activity of transactions, and the way in which a more important one makes another give way.
 //!
-//! **Invariant:** a transaction is aborted by another only by a compare-and-swap of its status from *active*, so never past
-//! its commit point, and the aborted status says who did it and why until the slot is given out again. Nothing here
-//! touches what the victim has written: its words say *aborted* from then on, and anybody may claim over them.
+//! **Invariant:** a transaction is aborted by another only by a compare-and-swap of its status from *active*, so never
+//! past its commit point, and the aborted status tells the taker and the reason until the slot is given out again.
+//! Nothing here touches the victim's writes: its words say *aborted* from then on, and any transaction may claim over
+//! them.
 //!
-//! *The mark "wanted".* Whoever finds that it must wait for a less important transaction that runs leaves its importance in
-//! the victim's slot and then looks at the victim's activity once more. The victim stores its activity and then looks at
-//! the mark. Both are sequentially consistent, so one of the two sees the other.
+//! *The mark "wanted".* A transaction that finds that it must wait for a less important one that runs leaves its
+//! importance in the victim's slot and then looks at the victim's activity once more. The victim stores its activity
+//! and then looks at the mark. Both are sequentially consistent, so one of the two sees the other.
 
 use super::horizon::{NO_SNAPSHOT, TENTATIVE};
 use super::live::Role;
@@ -16,7 +17,7 @@ use core::marker::PhantomData;
 use preempt::{Mode, Worker};
 use stage::Class;
 
-/// How much a class matters when two transactions want one row.
+/// Returns the importance of a class when two transactions want one row.
 pub(super) fn importance(class: Class) -> u64 {
     match class {
         Class::High => 2,
@@ -25,21 +26,21 @@ pub(super) fn importance(class: Class) -> u64 {
     }
 }
 
-/// What a transaction is doing.
+/// Activity of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
-    /// It runs, or is paused under an urgent one.
+    /// The transaction runs, or is paused under an urgent one.
     Running = 0,
-    /// It waits for a lock.
+    /// The transaction waits for a lock.
     LockWait = 1,
-    /// It waits for its client.
+    /// The transaction waits for its client.
     ClientWait = 2,
-    /// It waits at the gate.
+    /// The transaction waits at the gate.
     GateWait = 3,
 }
 
 impl Activity {
-    /// From the number in a slot.
+    /// Returns the activity for the number in a slot.
     pub(super) fn of(number: u64) -> Activity {
         [Activity::LockWait, Activity::ClientWait, Activity::GateWait]
             .into_iter()
@@ -47,7 +48,7 @@ impl Activity {
             .unwrap_or(Activity::Running)
     }
 
-    /// Its name in views.
+    /// Returns the name of the activity in views.
     pub fn name(self) -> &'static str {
         match self {
             Activity::Running => "running",
@@ -58,26 +59,26 @@ impl Activity {
     }
 }
 
-/// Why a transaction was taken from.
+/// Reason why a transaction was aborted by a more important one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// It waited for a lock itself.
+    /// The victim waited for a lock itself.
     LockWait,
-    /// An urgent transaction ran above it on its worker.
+    /// An urgent transaction ran above the victim on its worker.
     Paused,
-    /// It waited for its client.
+    /// The victim waited for its client.
     Client,
-    /// It waited at the gate.
+    /// The victim waited at the gate.
     Gate,
-    /// It ran for longer than the taker's patience.
+    /// The victim ran for longer than the taker's patience.
     Patience,
 }
 
 impl Why {
-    /// All reasons.
+    /// Every reason.
     pub const ALL: [Why; 5] = [Why::LockWait, Why::Paused, Why::Client, Why::Gate, Why::Patience];
 
-    /// Its name in views.
+    /// Returns the name of the reason in views.
     pub fn name(self) -> &'static str {
         match self {
             Why::LockWait => "lock wait",
@@ -89,33 +90,33 @@ impl Why {
     }
 }
 
-/// When a less important holder gives way.
+/// Condition under which a less important holder gives way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Yields {
     Never,
-    /// While it waits for a lock.
+    /// The holder waits for a lock.
     Waiting,
-    /// While it does not run.
+    /// The holder does not run.
     NotRunning,
-    /// Whatever it does: the taker's patience is at its end.
+    /// Unconditional: the taker's patience is at its end.
     Always,
 }
 
-/// What a holder does when another transaction wants what it has.
+/// Response of a holder when another transaction wants what it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pressed {
-    /// It was aborted by this call.
+    /// The holder was aborted by this call.
     Taken {
-        /// The importance it had.
+        /// Importance of the victim.
         importance: u64,
-        /// Why it was to be had.
+        /// Reason why it gave way.
         why: Why,
     },
-    /// It is decided already: look again.
+    /// The holder is decided already: look again.
     Settled,
-    /// It is not to be had now, but it is less important.
+    /// The holder does not give way now, but it is less important.
     Running,
-    /// It is not less important.
+    /// The holder is not less important.
     Refused,
 }
 
@@ -123,18 +124,18 @@ const BY_SHIFT: u32 = 32;
 const WHY_SHIFT: u32 = 36;
 const BY_MASK: u64 = 0xf;
 
-/// Who took a transaction, by importance, and why.
+/// Taker of a transaction, by importance, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TakenBy {
     pub(crate) importance: u64,
 }
 
 impl Slot {
-    /// Whether an urgent context runs above the transaction's own. A hint: it may go on at any moment.
+    /// Returns true if an urgent context runs above the transaction's own. A hint: it may go on at any moment.
     #[inline]
     fn is_paused(&self) -> bool {
         if cfg!(feature = "shuttle") {
-            return true; // The model has no workers: whoever is less important counts as paused.
+            return true; // The model has no workers: a less important transaction counts as paused.
         }
         let worker = self.worker.load(Relaxed);
         // SAFETY: null, or made from a `&'static Worker` by `set_worker`.
@@ -147,7 +148,7 @@ impl Slot {
         self.worker.store(worker, Relaxed);
     }
 
-    /// Why it would give way now.
+    /// Returns the reason for which it would give way now.
     fn reason(&self, yields: Yields) -> Option<Why> {
         let activity = self.activity.load(SeqCst);
         let reason = match yields {
@@ -164,12 +165,12 @@ impl Slot {
 }
 
 impl Registry {
-    /// Whether the transaction of this owner or word is undecided.
+    /// Returns true if the transaction of this owner or word is undecided.
     pub(crate) fn is_active(&self, owner: u64) -> bool {
         self.fate(owner) == Fate::Active
     }
 
-    /// Whether the transaction of this owner or word is active and runs, as far as can be seen from here.
+    /// Returns true if the transaction of this owner or word is active and runs, as far as can be seen from here.
     pub(crate) fn is_running(&self, owner: u64) -> bool {
         let slot = &self.slots[slot_of(owner)];
         slot.status.load(Acquire) == status(ACTIVE, generation_of(owner))
@@ -185,7 +186,7 @@ impl Registry {
         loop {
             let active = slot.status.load(Acquire);
             if active != status(ACTIVE, generation) {
-                // Committing is as good as decided: whoever looks again helps.
+                // Committing is as good as decided: a caller that looks again helps.
                 return Pressed::Settled;
             }
             // If the slot changes hands now, these are another transaction's; the compare-and-swap below then fails.
@@ -207,7 +208,7 @@ impl Registry {
         }
     }
 
-    /// The owners of active transactions that may have written to tables of this bit.
+    /// Calls `each` with the owners of active transactions that may have written to tables of this bit.
     pub(crate) fn writers_of(&self, bit: u64, mut each: impl FnMut(u64)) {
         for (index, slot) in self.slots[..self.slots_free.high_water()].iter().enumerate() {
             if slot.tables_written.load(SeqCst) & bit == 0 {
@@ -226,8 +227,8 @@ impl Registry {
         }
     }
 
-    /// Takes a suspended transaction's slot in hand again. A snapshot that was hidden is not the transaction's any more:
-    /// [`Held::refresh`] before anything is read.
+    /// Takes a suspended transaction's slot in hand again. A snapshot that was hidden is not the transaction's any
+    /// more: [`Held::refresh`] before anything is read.
     #[inline]
     pub(crate) fn resume(&self, suspended: SuspendedHold, worker: Option<&'static Worker>) -> Held<'_> {
         let SuspendedHold { index, owner, snapshot, importance, role } = suspended;
@@ -255,7 +256,7 @@ impl SuspendedHold {
 }
 
 impl<'e> Held<'e> {
-    /// The words that it writes, with command 0.
+    /// Returns the words that it writes, with command 0.
     #[inline]
     pub(crate) fn owner(&self) -> u64 {
         self.owner
@@ -276,12 +277,12 @@ impl<'e> Held<'e> {
         SuspendedHold { index, owner, snapshot, importance, role }
     }
 
-    /// Takes a new snapshot. Says whether the transaction was still active after that.
+    /// Takes a new snapshot. Returns true if the transaction was still active after that.
     ///
-    /// Until the number is known what is published is tentative: a version that ends meanwhile may be just the one that it
-    /// will see. And a transaction that was aborted keeps its old number: what it has claimed may be another's by now, who
-    /// commits, and nobody may clear that away before it is undone. One that is still active after the reading of the
-    /// clock is taken later, so by a commit above the new number.
+    /// Until the number is known the published one is tentative: a version that ends meanwhile may be exactly the one
+    /// that it will see. And a transaction that was aborted keeps its old number: its claims may be another's by now,
+    /// who commits, and no one may clear that away before it is undone. One that is still active after the reading of
+    /// the clock is taken later, so by a commit above the new number.
     #[inline]
     pub(crate) fn refresh(&mut self, hidden: bool) -> bool {
         let slot = self.slot();
@@ -300,7 +301,8 @@ impl<'e> Held<'e> {
         is_active
     }
 
-    /// Says what it does from now on, and gives way to whoever waits for it and may take it then: by importance.
+    /// Publishes the activity from now on, and gives way to a transaction that waits for it and may take it then: by
+    /// importance.
     #[inline]
     pub(crate) fn rest(&self, activity: Activity, yields: Yields) -> Option<(u64, Pressed)> {
         let slot = self.slot();
@@ -313,27 +315,27 @@ impl<'e> Held<'e> {
         Some((importance, self.registry.press(self.owner, importance, yields)))
     }
 
-    /// As [`Registry::press`], by this transaction.
+    /// Presses on another transaction as [`Registry::press`] does, for this transaction.
     #[cfg(feature = "shuttle")]
     pub(crate) fn press(&self, word: u64, yields: Yields) -> Pressed {
         self.registry.press(word, self.importance, yields)
     }
 
-    /// Who took it, if somebody did.
+    /// Returns the taker of this transaction, if there is one.
     pub(crate) fn taken_by(&self) -> Option<TakenBy> {
         let seen = self.slot().status.load(Acquire);
         let by = (seen >> BY_SHIFT) & BY_MASK;
         (seen >> super::slots::STATE_SHIFT == ABORTED && by != 0).then(|| TakenBy { importance: by - 1 })
     }
 
-    /// Announces the tables, by bits, that it has written to. Sequentially consistent: whoever locks a table counts itself
-    /// there, then looks at this.
+    /// Announces the tables, by bits, that it has written to. Sequentially consistent: a transaction that locks a table
+    /// counts itself there, then looks at this.
     #[inline]
     pub(crate) fn set_tables_written(&self, tables: u64) {
         self.slot().tables_written.store(tables, SeqCst);
     }
 
-    /// What it announced.
+    /// Returns the tables that it announced.
     pub(crate) fn tables_written(&self) -> u64 {
         self.slot().tables_written.load(Relaxed)
     }

@@ -1,7 +1,8 @@
 //! Blocks and cells that were replaced, until no live snapshot can reach them.
 //!
-//! **Invariant:** what is put in was unlinked before the tick of the clock that comes with it: whoever registers later
-//! cannot find it. It is freed when the horizon has reached that tick. An attic that is dropped, by a panic, leaks.
+//! **Invariant:** an object that is put in was unlinked before the tick of the clock that comes with it: a snapshot
+//! that registers later cannot find it. It is freed when the horizon has reached that tick. An attic that is dropped,
+//! by a panic, leaks.
 
 use super::rows::Cells;
 use crate::frozen::block::Block;
@@ -9,7 +10,7 @@ use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// What a chunk had before.
+/// Former part of a chunk.
 pub(crate) enum Replaced {
     Block(ManuallyDrop<Arc<Block>>),
     Cells(ManuallyDrop<Box<Cells>>),
@@ -32,7 +33,7 @@ impl Replaced {
     }
 }
 
-/// A queue of what was replaced, in the order of their times.
+/// Queue of replaced parts, in the order of their times.
 #[derive(Default)]
 pub(crate) struct Attic(VecDeque<(u64, Replaced)>);
 
@@ -41,7 +42,7 @@ impl Attic {
         self.0.push_back((at, replaced));
     }
 
-    /// Frees what the horizon has reached.
+    /// Frees every part whose time the horizon has reached.
     pub(crate) fn free_due(&mut self, horizon: u64) {
         while let Some((at, _)) = self.0.front()
             && *at <= horizon
@@ -51,7 +52,8 @@ impl Attic {
         }
     }
 
-    /// The engine ends: frees all. Only for who knows that there are no readers, which `&mut` of the whole engine proves.
+    /// Frees every part as the engine ends. Only for a caller that knows that there are no readers, which `&mut` of the
+    /// whole engine proves.
     pub(crate) fn free_all(&mut self) {
         self.0.drain(..).for_each(|(_, replaced)| replaced.free());
     }

@@ -1,8 +1,8 @@
-//! Which numbers are free. A thread takes the number that it gave back last, so that what belongs to the number stays warm
-//! in its cache, and no two threads meet on one line of memory; else the lowest, so that few are ever used.
+//! Set of free numbers. A thread takes the number that it gave back last, so that the memory that belongs to the number
+//! stays warm in its cache, and no two threads meet on one line of memory; else the lowest, so that few are ever used.
 //!
-//! **Invariant:** a set bit is a free number. Whoever clears it owns the number until it sets it again. Nobody waits: a
-//! caller that is paused between two steps has either taken a number or not.
+//! **Invariant:** a set bit is a free number. The thread that clears it owns the number until it sets it again. No
+//! thread waits: a caller that is paused between two steps has either taken a number or not.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ const WORDS: usize = 64;
 const NO_HINT: usize = usize::MAX;
 
 thread_local! {
-    /// The number that this thread tries first. An urgent context may change it between any two instructions of the one
+    /// Number that this thread tries first. An urgent context may change it between any two instructions of the one
     /// that it interrupted, which costs a miss and nothing else.
     static HINT: Cell<usize> = const { Cell::new(NO_HINT) };
 }
 
-/// Threads so far. Each begins two numbers after the one before: a nested context finds the neighbour free.
+/// Number of threads so far. Each begins two numbers after the one before: a nested context finds the neighbour free.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 #[repr(align(64))]
@@ -30,7 +30,7 @@ pub(super) struct Bitmap {
 }
 
 impl Bitmap {
-    /// Numbers from 0 to `count`, all free.
+    /// Creates the set of the numbers from 0 to `count`, all free.
     pub(super) fn new(count: usize) -> Bitmap {
         assert!(count <= WORDS * u64::BITS as usize);
         let word = |index: usize| {
@@ -40,7 +40,7 @@ impl Bitmap {
         Bitmap { words: (0..WORDS).map(word).collect(), high_water: AtomicUsize::new(0) }
     }
 
-    /// One past the highest number ever taken. Sequentially consistent: see `Registry::register`.
+    /// Returns one past the highest number ever taken. Sequentially consistent: see `Registry::register`.
     #[inline]
     pub(super) fn high_water(&self) -> usize {
         self.high_water.load(Ordering::SeqCst)

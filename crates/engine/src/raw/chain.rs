@@ -9,22 +9,22 @@ use super::slots::{Fate, Held, MOVED, NEVER, Pin, Registry, STRONG, UNCOMMITTED,
 use super::version::{DUTY, NewVersion, RowCell, SOLE, Version, VersionPtr};
 use crate::sync::{Acquire, AtomicU64, Release, SeqCst};
 
-/// Whose effects a reader sees.
+/// View of a reader: the effects that it sees.
 #[derive(Debug, Clone, Copy)]
 pub struct View {
-    /// Commits up to this timestamp.
+    /// Timestamp up to which commits are seen.
     pub snapshot: u64,
-    /// Its own words, with command 0; 0 for a reader that writes nothing.
+    /// Words of the reader itself, with command 0; 0 for a reader that writes nothing.
     pub owner: u64,
-    /// Own effects of commands below this one.
+    /// Command below which the reader's own effects are seen.
     pub command: u32,
 }
 
-/// What a begin or an end word says now.
+/// Meaning of a begin or an end word now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said {
     Never,
-    /// Only an end word: the version lives on as a row of a block.
+    /// End word only: the version lives on as a row of a block.
     Moved,
     Committed(u64),
     Mine,
@@ -33,7 +33,7 @@ pub(super) enum Said {
 }
 
 impl Registry {
-    /// Whether the effect that carries the word is seen by `view`.
+    /// Returns true if `view` sees the effect that carries the word.
     #[inline]
     fn sees(&self, place: &AtomicU64, view: View) -> bool {
         let word = place.load(Acquire);
@@ -56,19 +56,19 @@ impl Registry {
         }
     }
 
-    /// Whether all rows of a block, whose begin word this is, are seen.
+    /// Returns true if `view` sees all rows of a block, whose begin word this is.
     pub(crate) fn sees_block(&self, since: &AtomicU64, view: View) -> bool {
         self.sees(since, view)
     }
 
-    /// The version of the row that `view` sees.
+    /// Returns the version of the row that `view` sees.
     #[cfg(feature = "shuttle")]
     pub fn visible<'p>(&self, cell: &RowCell, pin: &'p Pin, view: View) -> Option<&'p Version> {
         self.visible_after(cell.load(pin)?, pin, view, || ())
     }
 
-    /// The version that `view` sees, from the row's newest on; `passed` is called for each newer one. An old snapshot may
-    /// have to pass very many.
+    /// Returns the version that `view` sees, from the row's newest on; `passed` is called for each newer one. An old
+    /// snapshot may have to pass very many.
     #[inline]
     pub(crate) fn visible_after<'p>(
         &self,
@@ -110,23 +110,24 @@ impl Registry {
 }
 
 impl Held<'_> {
-    /// Whether our snapshot is older than the version, which another transaction has committed.
+    /// Returns true if our snapshot is older than the version, which another transaction has committed.
     #[inline]
     pub(crate) fn is_before(&self, version: &Version) -> bool {
         matches!(self.registry.said(&version.begin, self.owner), Said::Committed(began) if self.snapshot() < began)
     }
 
-    /// Whether this transaction made the version.
+    /// Returns true if this transaction made the version.
     pub(crate) fn is_own(&self, version: &Version) -> bool {
         matches!(self.registry.said(&version.begin, self.owner), Said::Mine)
     }
 
-    /// Remembers of our version that we had the row to ourselves when we made it.
+    /// Records on our version that we had the row to ourselves when we made it.
     pub(crate) fn had_alone(&self, version: &Version) {
         version.set_flag(SOLE);
     }
 
-    /// Tells whether another transaction has committed a change of the row since our snapshot for which it had the row to itself.
+    /// Returns true if another transaction has committed a change of the row since our snapshot for which it had the
+    /// row to itself.
     pub(crate) fn misses_sole_change(&self, newest: &Version) -> bool {
         let mut next = Some(newest);
         while let Some(version) = next {
@@ -143,8 +144,8 @@ impl Held<'_> {
         false
     }
 
-    /// Whether a version of the row satisfies `has_key`, down to the newest that began at or before `floor`: our snapshot,
-    /// or the horizon at which a pass is pinned. With the latter that is all that anybody can reach.
+    /// Returns true if a version of the row satisfies `has_key`, down to the newest that began at or before `floor`:
+    /// our snapshot, or the horizon at which a pass is pinned. With the latter that is all that any reader can reach.
     pub(crate) fn any_version(&self, newest: &Version, floor: u64, mut has_key: impl FnMut(&Version) -> bool) -> bool {
         let mut next = Some(newest);
         while let Some(version) = next {
@@ -164,7 +165,7 @@ impl Held<'_> {
 }
 
 impl Registry {
-    /// The active transaction that has the row, by its owner, and whether one of its claims is a strong one.
+    /// Returns the active transaction that has the row, by its owner, and whether one of its claims is a strong one.
     pub(crate) fn holder(&self, newest: &Version, pin: &Pin) -> Option<(u64, bool)> {
         let mut next = Some(newest);
         let mut holder = None;
@@ -190,28 +191,28 @@ impl Registry {
     }
 }
 
-/// How the claim of a row ended.
+/// Result of a claim of a row.
 pub enum Claim<'p> {
     /// The row is ours: the end word of this version carries our word.
     Claimed(&'p Version),
-    /// The row does not exist in what we see.
+    /// The row does not exist in our view.
     NotFound,
-    /// Somebody else changed it after the time that we read at.
+    /// Another transaction changed the row after the time that we read at.
     Changed,
-    /// Another transaction, whose word this is, has it and is active.
+    /// Another transaction, whose word this is, has the row and is active.
     Held(u64),
-    /// The cell is empty, maybe since just now: look into the block.
+    /// The cell is empty, maybe since this moment: look into the block.
     Moved,
 }
 
-/// What holds the key that somebody wants to insert.
+/// Holder of the key that a transaction wants to insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyHeld {
-    /// Nobody, once the transactions that are decided now are.
+    /// No row holds the key, once the transactions that are decided now are done.
     Free,
-    /// A row that exists.
+    /// A row that exists holds the key.
     Taken,
-    /// It depends on the transaction whose word this is, which is active.
+    /// The answer depends on the transaction whose word this is, which is active.
     Undecided(u64),
 }
 
@@ -266,7 +267,7 @@ impl Held<'_> {
         }
     }
 
-    /// Makes our claim of `base` a strong one. Fails when a more important transaction took the row meanwhile.
+    /// Makes our claim of `base` a strong one. Fails if a more important transaction took the row meanwhile.
     pub(crate) fn strengthen(&self, base: &Version) -> Result<(), Taken> {
         let word = base.end.load(Acquire);
         if owner_of(word) != self.owner {
@@ -275,7 +276,7 @@ impl Held<'_> {
         base.end.compare_exchange(word, word | STRONG, SeqCst, Acquire).map(|_| ()).map_err(|_| Taken)
     }
 
-    /// Publishes `new` over the claimed `base`. Fails when a more important transaction took the row meanwhile.
+    /// Publishes `new` over the claimed `base`. Fails if a more important transaction took the row meanwhile.
     #[inline]
     pub fn publish<'p>(&'p self, cell: &RowCell, base: &Version, new: NewVersion) -> Result<&'p Version, Taken> {
         let pin = self.pin();
@@ -310,7 +311,7 @@ impl Held<'_> {
     }
 
     /// Undoes one change, the latest first: the map goes back to `base` if our version still is on top, the claim is
-    /// given back if it still is ours, and our version is marked as never created. It then belongs to nobody's chain.
+    /// released if it still is ours, and our version is marked as never created. It then belongs to no chain.
     pub fn undo(&self, cell: &RowCell, base: Option<&Version>, new: Option<&Version>) {
         if let Some(new) = new {
             cell.restore(new, base);
@@ -327,10 +328,11 @@ impl Held<'_> {
         }
     }
 
-    /// Whether the newest state of a row holds a key that we want: `has_key` says whether a version has it.
+    /// Returns the holder of a key that we want, in the newest state of a row: `has_key` tells whether a version has
+    /// it.
     pub(crate) fn key_held(&self, newest: &Version, mut has_key: impl FnMut(&Version) -> bool) -> KeyHeld {
         let mut next = Some(newest);
-        // Who made the versions met so far, and may still abort.
+        // Creator of the versions met so far, which may still abort.
         let mut pending = None;
         while let Some(version) = next {
             match self.registry.said(&version.begin, self.owner) {
@@ -360,7 +362,7 @@ impl Held<'_> {
 }
 
 impl Held<'_> {
-    /// Whether the rows of a block, whose begin word this is, hold their keys.
+    /// Returns whether the rows of a block, whose begin word this is, hold their keys.
     pub(crate) fn block_key_held(&self, since: &AtomicU64) -> KeyHeld {
         match self.registry.said(since, self.owner) {
             Said::Never | Said::Moved | Said::Aborted(_) => KeyHeld::Free,
@@ -369,7 +371,8 @@ impl Held<'_> {
         }
     }
 
-    /// From when the rows of a block, whose begin word this is, exist: nothing if they do not, or may not yet.
+    /// Returns the time from which the rows of a block, whose begin word this is, exist: none if they do not, or may
+    /// not yet.
     pub(crate) fn block_since(&self, since: &AtomicU64) -> Option<u64> {
         match self.registry.said(since, self.owner) {
             Said::Committed(timestamp) => Some(timestamp),
@@ -379,8 +382,8 @@ impl Held<'_> {
 }
 
 impl Held<'_> {
-    /// Ends the hot life of a row's newest version, which a published block says too: nobody can claim it any more, and
-    /// its cell is empty. Nothing if somebody has claimed it. The caller retires it.
+    /// Ends the hot life of a row's newest version, whose content a published block has too: no transaction can claim
+    /// it any more, and its cell is empty. Returns none if a transaction has claimed it. The caller retires it.
     pub(crate) fn move_to_block(&self, cell: &RowCell, version: &Version) -> Option<VersionPtr> {
         version.end.compare_exchange(NEVER, MOVED, SeqCst, Acquire).ok()?;
         self.registry.vacate(cell, version, self.pin());
@@ -411,7 +414,7 @@ impl Registry {
 
 #[cfg(feature = "shuttle")]
 impl Held<'_> {
-    /// Whether the newest version is committed and stamped, and nobody has claimed it.
+    /// Returns true if the newest version is committed and stamped, and no transaction has claimed it.
     pub(crate) fn is_at_rest(&self, cell: &RowCell) -> bool {
         cell.load(self.pin()).is_some_and(|newest| {
             let begin = newest.begin.load(Acquire);
@@ -420,11 +423,11 @@ impl Held<'_> {
     }
 }
 
-/// A more important transaction took the row.
+/// Error: a more important transaction took the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken;
 
-/// A change as the write set remembers it: the version claimed, and the one made.
+/// A change in the write set: the version claimed, and the one made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Change {
     base: Option<VersionPtr>,
@@ -432,7 +435,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// The claim of `base`, or a new row.
+    /// Creates the change for a claim of `base`, or for a new row.
     #[inline]
     pub(crate) fn claim(base: Option<&Version>) -> Change {
         Change { base: base.map(Version::pointer), new: None }
@@ -455,8 +458,8 @@ impl Change {
         }
     }
 
-    /// The version that it ended and the one that it made, without those that only its own transaction ever saw. Between
-    /// the transaction's decision and its stamping.
+    /// Returns the version that the change ended and the one that it made, without those that only its own transaction
+    /// ever saw. Between the transaction's decision and its stamping.
     pub(crate) fn seen_by_others<'p>(&self, held: &'p Held<'_>) -> (Option<&'p Version>, Option<&'p Version>) {
         let is_own = |word: &AtomicU64| owner_of(word.load(Acquire)) == held.owner;
         let before = self.claimed(held.pin()).filter(|base| !is_own(&base.begin));
@@ -464,14 +467,14 @@ impl Change {
         (before, after)
     }
 
-    /// The version that died with the commit.
+    /// Returns the version that died with the commit.
     #[inline]
     pub(crate) fn dead_by_commit(&self) -> Option<VersionPtr> {
         self.base
     }
 
-    /// Remembers on the version that dies with the commit that an index may have an entry only for its key. Before the
-    /// stamping: whoever finds the end stamped finds this too.
+    /// Records on the version that dies with the commit that an index may have an entry only for its key. Before the
+    /// stamping: a reader that finds the end stamped finds this too.
     #[cold]
     pub(crate) fn leave_duty(&self, pin: &Pin) {
         if let Some(base) = self.claimed(pin) {
@@ -479,7 +482,7 @@ impl Change {
         }
     }
 
-    /// The version that died with the undo.
+    /// Returns the version that died with the undo.
     pub(crate) fn dead_by_undo(&self) -> Option<VersionPtr> {
         self.new
     }

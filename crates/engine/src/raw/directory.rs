@@ -1,8 +1,8 @@
-//! From a table's id to the table, for whoever has only the id: write sets, queues of the dead, locks.
+//! Directory of tables by their ids, for code that has only the id: write sets, garbage queues, locks.
 //!
-//! **Invariant:** the lists of tables ([`crate::tables`]) own what is in here. A table is taken out before it is freed: when
-//! nothing but the lock table can name its id any more ([`crate::drops`]); and it is freed when all walks are over that
-//! began before it was taken out (see [`super::horizon`]).
+//! **Invariant:** the lists of tables ([`crate::tables`]) own the tables in here. A table is taken out before it is
+//! freed: when nothing but the lock table can name its id any more ([`crate::drops`]); and it is freed when all walks
+//! are over that began before it was taken out (see [`super::horizon`]).
 //!
 //! ```text
 //! bucket k holds the ids from 64 * (2^k - 1) on, 64 << k of them; made when the first of them is     (never moved)
@@ -16,10 +16,10 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 const FIRST_BUCKET: u64 = 64;
-/// Enough for all ids of 32 bits.
+/// Number of buckets: enough for all ids of 32 bits.
 const BUCKETS: usize = 27;
 
-/// The tables by their ids. Eight bytes for each table that there ever was.
+/// Tables by their ids. Eight bytes for each table that there ever was.
 pub(crate) struct Directory([OnceBox<Box<[AtomicPtr<Table>]>>; BUCKETS]);
 
 fn place_of(id: u32) -> (usize, usize) {
@@ -33,14 +33,14 @@ impl Directory {
         Directory(std::array::from_fn(|_| OnceBox::new()))
     }
 
-    /// Puts a table in its place. Whoever owns it takes it out before it goes.
+    /// Puts a table in its place. Its owner takes it out before it goes.
     pub(crate) fn put(&self, id: u32, table: &Arc<Table>) {
         let (bucket, index) = place_of(id);
         let make = || (0..FIRST_BUCKET << bucket).map(|_| AtomicPtr::new(null_mut())).collect();
         self.0[bucket].get_or_make(make)[index].store(Arc::as_ptr(table).cast_mut(), SeqCst);
     }
 
-    /// Takes a table out. The caller ticks the clock for what was unlinked, and keeps the table until the walks have
+    /// Takes a table out. The caller ticks the clock for unlinked objects, and keeps the table until the walks have
     /// reached that tick.
     pub(crate) fn take_out(&self, id: u32) {
         let (bucket, index) = place_of(id);
@@ -49,8 +49,8 @@ impl Directory {
         }
     }
 
-    /// The table with this id, if it is here. For who walks, as the owner of `_pin` must, or names it in its write set or its
-    /// queue of the dead, and so long.
+    /// Returns the table with this id, if it is here. For a caller that walks, as the owner of `_pin` must, or names it
+    /// in its write set or its garbage queue, and for as long.
     #[inline]
     pub(crate) fn get<'a>(&'a self, id: u32, _pin: &'a Pin) -> Option<&'a Table> {
         let (bucket, index) = place_of(id);

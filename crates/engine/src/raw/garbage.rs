@@ -1,41 +1,41 @@
-//! The dead: versions that wait until nobody can reach them.
+//! Garbage: dead versions that wait until no reader can reach them.
 //!
-//! **Invariant:** a dead version is in exactly one queue, of one slot, and whoever holds the slot frees it. There are two
-//! rules by which it may:
+//! **Invariant:** a dead version is in exactly one queue, of one slot, and the holder of the slot frees it. There are
+//! two rules by which it may:
 //!
-//! - *the horizon*: it was superseded at a time that the horizon has reached. Whoever reads later sees its successor first
+//! - *the horizon*: it was superseded at a time that the horizon has reached. A later reader sees its successor first
 //!   and never walks past that. No need to unlink it. (Not if it stands below a gap: see [`super::prune`].)
-//! - *the walks*: it was unlinked before a tick of the clock, and no snapshot sees it. Nobody who begins a walk after that
-//!   tick can meet it, so it goes when all walks that began before are over: see [`super::horizon`].
+//! - *the walks*: it was unlinked before a tick of the clock, and no snapshot sees it. A walk that begins after that
+//!   tick cannot meet it, so it goes when all walks that began before are over: see [`super::horizon`].
 
 use super::slots::Pin;
 use super::spares::Spares;
 use super::version::{DUTY, GAP, Version, VersionPtr};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A queue that has room for more than this, and is mostly empty, gives memory back.
+/// Room above which a queue that is mostly empty gives memory back.
 const SPACIOUS: usize = 4096;
 
-/// What a dead version is, and so what is to be done with it.
+/// Kind of a dead version, which tells the work to do on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// A newer version took its place.
     Superseded,
-    /// Its row was deleted: it is the last version, and the row map owns it until the row's index entries and its place in
-    /// the map are gone.
+    /// The row was deleted: it is the last version, and the row map owns it until the row's index entries and its place
+    /// in the map are gone.
     Deleted,
-    /// It lives on as a row of a block. It is not in the map any more, but snapshots may still use it.
+    /// The version lives on as a row of a block. It is not in the map any more, but snapshots may still use it.
     Moved,
-    /// It is out of the chain.
+    /// The version is out of the chain.
     Unlinked,
-    /// The same, and with it goes the id of its row.
+    /// The version is out of the chain, and with it goes the id of its row.
     UnlinkedRow,
 }
 
 /// A dead version.
 #[derive(Debug)]
 pub(crate) struct Dead {
-    /// Superseded, deleted: the end of its life. Moved, unlinked: a tick after that.
+    /// Time of death. Superseded, deleted: the end of its life. Moved, unlinked: a tick after that.
     pub(crate) at: u64,
     version: VersionPtr,
     /// Indexes, by bit, that may have an entry only for its key.
@@ -50,17 +50,17 @@ impl Dead {
         Dead { at, version, keys, table, rest }
     }
 
-    /// Its image and row, for as long as it is in the queue.
+    /// Returns the image and row of the version, for as long as it is in the queue.
     pub(crate) fn version<'p>(&self, pin: &'p Pin) -> &'p Version {
         self.version.get(pin)
     }
 
-    /// The same, unlinked, with nothing left to be done but to wait for the walks.
+    /// Returns the version as unlinked, with nothing left to be done but to wait for the walks.
     pub(crate) fn unlinked(self, rest: Rest) -> Dead {
         Dead { rest, keys: 0, ..self }
     }
 
-    /// Frees it.
+    /// Frees the version.
     fn free(self, spares: &mut Spares) -> Freed {
         let row = (self.rest == Rest::UnlinkedRow).then(|| (self.table, self.version.row()));
         // SAFETY: the invariant above: the queue owned it, and one of the two rules is met or the engine ends.
@@ -68,7 +68,7 @@ impl Dead {
     }
 }
 
-/// What freeing a version has given back.
+/// Memory and id that freeing a version has released.
 pub(crate) struct Freed {
     pub(crate) bytes: usize,
     pub(crate) table: u32,
@@ -76,22 +76,22 @@ pub(crate) struct Freed {
     pub(crate) row: Option<(u32, u64)>,
 }
 
-/// The dead of one slot.
+/// Garbage of one slot.
 #[derive(Debug, Default)]
 pub(crate) struct Graveyard {
-    /// Those that nobody has looked at, in the order of their times.
+    /// Versions that were not examined yet, in the order of their times.
     fresh: VecDeque<Dead>,
-    /// Those that must be looked at again.
+    /// Versions that must be examined again.
     again: VecDeque<Dead>,
-    /// Those that a snapshot needs, by its number.
+    /// Versions that a snapshot needs, by its number.
     kept: BTreeMap<u64, Kept>,
-    /// Those that were unlinked, in the order of their ticks.
+    /// Versions that were unlinked, in the order of their ticks.
     unlinked: VecDeque<Dead>,
-    /// The same, without a tick yet.
+    /// Versions that were unlinked, without a tick yet.
     pending: Vec<Dead>,
-    /// Those that the pass under way could not decide.
+    /// Versions that the pass under way could not decide.
     pub(crate) later: Vec<Dead>,
-    /// The buffer of passes.
+    /// Buffer of passes.
     pub(crate) live: Vec<u64>,
 }
 
@@ -103,48 +103,48 @@ struct Kept {
 }
 
 impl Graveyard {
-    /// Adds one that nobody has looked at.
+    /// Adds a version that was not examined yet.
     #[inline]
     pub(crate) fn push(&mut self, dead: Dead) {
         self.fresh.push_back(dead);
     }
 
-    /// Adds one that was unlinked just now.
+    /// Adds a version that was unlinked just now.
     #[inline]
     pub(crate) fn push_unlinked(&mut self, dead: Dead) {
         debug_assert!(matches!(dead.rest, Rest::Unlinked | Rest::UnlinkedRow));
         self.pending.push(dead);
     }
 
-    /// Adds one that is out of reach and has nothing left to be done but to be freed.
+    /// Adds a version that is out of reach and has nothing left to be done but to be freed.
     pub(crate) fn push_free(&mut self, dead: Dead) {
         self.unlinked.push_front(Dead { at: 0, keys: 0, ..dead });
     }
 
-    /// Adds one that this snapshot needs.
+    /// Adds a version that this snapshot needs.
     pub(crate) fn keep(&mut self, snapshot: u64, dead: Dead, bytes: usize) {
         let kept = self.kept.entry(snapshot).or_default();
         kept.bytes += bytes as u64;
         kept.dead.push_back(dead);
     }
 
-    /// Adds one that is to be looked at again before the others.
+    /// Adds a version that is to be examined again before the others.
     pub(crate) fn push_again(&mut self, dead: Dead) {
         self.again.push_front(dead);
     }
 
-    /// Whether some were unlinked since the last tick.
+    /// Returns true if versions were unlinked since the last tick.
     #[inline]
     pub(crate) fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Gives those their tick.
+    /// Gives the unlinked versions their tick.
     pub(crate) fn tick(&mut self, at: u64) {
         self.unlinked.extend(self.pending.drain(..).map(|dead| Dead { at, ..dead }));
     }
 
-    /// Frees one if it is due and nothing has to be done before.
+    /// Frees one version if it is due and nothing has to be done before.
     #[inline]
     pub(crate) fn free_one(&mut self, horizon: u64, walks: u64, spares: &mut Spares) -> Option<Freed> {
         if self.unlinked.front().is_some_and(|dead| dead.at <= walks && dead.keys == 0) {
@@ -163,7 +163,7 @@ impl Graveyard {
         None
     }
 
-    /// Takes out one that is due but has something to be done before it is freed.
+    /// Takes out one version that is due but has something to be done before it is freed.
     pub(crate) fn pop_due(&mut self, horizon: u64, walks: u64) -> Option<Dead> {
         let is_due = |dead: &Dead, bound: u64| dead.at <= bound;
         if self.unlinked.front().is_some_and(|dead| is_due(dead, walks)) {
@@ -175,31 +175,31 @@ impl Graveyard {
         if self.fresh.front().is_some_and(|dead| is_due(dead, horizon)) { self.fresh.pop_front() } else { None }
     }
 
-    /// Takes out the next to be looked at, due or not.
+    /// Takes out the next version to be examined, due or not.
     pub(crate) fn pop(&mut self) -> Option<Dead> {
         self.again.pop_front().or_else(|| self.fresh.pop_front())
     }
 
-    /// How many nobody has looked at, or must be looked at again.
+    /// Returns the numbers of versions that were not examined, and that must be examined again.
     #[inline]
     pub(crate) fn unseen(&self) -> (usize, usize) {
         (self.fresh.len(), self.again.len())
     }
 
-    /// Whether any waits for anything.
+    /// Returns true if no version waits for anything.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.fresh.is_empty() && self.unlinked.is_empty() && self.again.is_empty() && self.kept.is_empty()
     }
 
-    /// The least snapshot that any is kept for.
+    /// Returns the least snapshot that any version is kept for.
     #[inline]
     pub(crate) fn least_kept(&self) -> Option<u64> {
         self.kept.first_key_value().map(|(snapshot, _)| *snapshot)
     }
 
-    /// Takes those out that were kept for a snapshot that is gone, to be looked at again. Says for which, how many, and
-    /// how many bytes.
+    /// Takes out the versions that were kept for a snapshot that is gone, to be examined again. Returns the snapshot,
+    /// the number of versions, and their bytes.
     pub(crate) fn release(&mut self, is_gone: impl Fn(u64) -> bool) -> Option<(u64, u64, u64)> {
         if !self.again.is_empty() {
             return None;
@@ -210,8 +210,8 @@ impl Graveyard {
         Some((gone, self.again.len() as u64, bytes))
     }
 
-    /// Takes out all of the tables that `is_of` says. `kept` is told of those that were kept for a snapshot: which, how many,
-    /// and how many bytes.
+    /// Takes out every version of the tables that `is_of` selects. `kept` is told of those that were kept for a
+    /// snapshot: the snapshot, the number of versions, and their bytes.
     pub(crate) fn take_out(
         &mut self,
         is_of: impl Fn(u32) -> bool,
@@ -245,13 +245,13 @@ impl Graveyard {
         out
     }
 
-    /// How many wait here.
+    /// Returns the number of versions that wait here.
     pub(crate) fn len(&self) -> usize {
         let kept: usize = self.kept.values().map(|kept| kept.dead.len()).sum();
         self.fresh.len() + self.again.len() + self.unlinked.len() + self.pending.len() + kept
     }
 
-    /// Takes over what waits in another.
+    /// Takes over the versions of another.
     pub(crate) fn absorb(&mut self, mut other: Graveyard) {
         if self.is_empty() && !self.has_pending() {
             *self = other;
@@ -286,11 +286,12 @@ impl Graveyard {
 }
 
 impl Graveyard {
-    /// The engine ends: frees all. What is still linked as the newest version belongs to its table's row map.
+    /// Frees every version as the engine ends. Versions that are still linked as the newest belong to their table's row
+    /// map.
     ///
     /// Not a destructor: a graveyard that is dropped earlier, by a panic halfway through a commit, leaks, because
-    /// readers may still reach what is in it. So this is for who knows that there are none, which `&mut` of the whole
-    /// engine proves.
+    /// readers may still reach its versions. So this is for a caller that knows that there are none, which `&mut` of
+    /// the whole engine proves.
     pub(crate) fn free_all(&mut self) {
         let kept = core::mem::take(&mut self.kept).into_values().flat_map(|kept| kept.dead);
         let queues = [&mut self.fresh, &mut self.again, &mut self.unlinked];
@@ -301,8 +302,9 @@ impl Graveyard {
     }
 }
 
-/// Frees the dead of a table that goes. What is still linked as the newest version belongs to its row map. Says how many
-/// they were, and their bytes. Only for who has the table alone, and all of its dead: nobody can reach them.
+/// Frees the garbage of a table that goes. Versions that are still linked as the newest belong to its row map. Returns
+/// their number and their bytes. Only for a caller that has the table alone, and all of its garbage: no reader can
+/// reach it.
 pub(crate) fn free_all_of(dead: Vec<Dead>) -> (usize, usize) {
     let mut freed = (0, 0);
     for dead in dead.into_iter().filter(|dead| dead.rest != Rest::Deleted) {

@@ -1,18 +1,19 @@
-//! Who may still reach what: the horizon, the live snapshots, and the walks.
+//! Reachability: the horizon, the live snapshots, and the walks.
 //!
 //! **Invariant (horizon):** it never goes back, and no snapshot below it is live or will be. It is computed under one latch,
 //! in which a [`Pass`] also pins itself: while a pass is pinned at `H`, the horizon stays at or below `H`.
 //!
-//! **Invariant (walks):** whoever follows pointers from version to version *walks*. A version that is not linked any more
-//! was linked when every walk that can meet it began. So what was unlinked before a tick of the clock is out of every
-//! walk's reach when all that walk now began after the tick; `walks` is a bound on when they began, and never goes back.
+//! **Invariant (walks):** a reader that follows pointers from version to version *walks*. A version that is not linked
+//! any more was linked when every walk that can meet it began. So an object unlinked before a tick of the clock is out
+//! of every walk's reach when all that walk now began after the tick; `walks` is a bound on when they began, and never
+//! goes back.
 //!
 //! # Snapshots
-//! A live snapshot is published as *tentative* with an old reading of the clock, then read from the clock, then published
-//! as it is. Of a tentative one is known only that it is not below what it says. A pass reads the clock first and all
-//! snapshots after it: `until` is the least of that reading and the tentative ones. A snapshot that the pass did not
-//! meet, or met tentative, is at or above `until`. So of a version's life `[begin, end)` with `end <= until`, the pass
-//! knows whether any live or future snapshot lies in it: only those in its list of live ones can.
+//! A live snapshot is published as *tentative* with an old reading of the clock, then read from the clock, then
+//! published as it is. Of a tentative one only a lower bound is known. A pass reads the clock first and all snapshots
+//! after it: `until` is the least of that reading and the tentative ones. A snapshot that the pass did not meet, or met
+//! tentative, is at or above `until`. So of a version's life `[begin, end)` with `end <= until`, the pass knows whether
+//! any live or future snapshot lies in it: only those in its list of live ones can.
 //!
 //! # Walks
 //! A transaction is [`WALKING`] from its beginning, and its walk counts as begun when its snapshot was published. A
@@ -20,14 +21,14 @@
 //! snapshot again, however long ago that was: that is a lower bound, and the walk is short. A registered snapshot is read
 //! by several threads, so each announces its walks ([`Registry::walk`]) in a place of its own.
 //!
-//! Why no walk is missed. Somebody unlinks, then counts on [`Horizons::unlinks`], then ticks the clock: `t`. A look that
-//! reads the clock at `t` or later (only such a one lets `walks` reach `t`) looks at the walks after that. All these are
-//! sequentially consistent, and so are the store by which a walk is announced and a load of one of the two counters after
-//! it. If the look missed the store, then that load comes after both counts and reads from them or later: the unlinking
-//! happens before the walk's loads. They cannot meet what was unlinked, except through something that was unlinked later
-//! and still leads there, and then their walk began before that later tick too: by induction over the steps of a walk,
-//! whoever meets a version began before the version's unlinking. If the look found that a walk had ended, it acquired that
-//! from its end.
+//! Why no walk is missed. A thread unlinks, then counts on [`Horizons::unlinks`], then ticks the clock: `t`. A look
+//! that reads the clock at `t` or later (only such a one lets `walks` reach `t`) looks at the walks after that. All
+//! these are sequentially consistent, and so are the store by which a walk is announced and a load of one of the two
+//! counters after it. If the look missed the store, then that load comes after both counts and reads from them or
+//! later: the unlinking happens before the walk's loads. They cannot meet the unlinked object, except through one that
+//! was unlinked later and still leads there, and then their walk began before that later tick too: by induction over
+//! the steps of a walk, a walk that meets a version began before the version's unlinking. If the look found that a walk
+//! had ended, it acquired that from its end.
 
 use super::slots::{Held, Pin, Registry};
 use crate::sync::{AcqRel, Acquire, AtomicU64, Latch, Relaxed, Release, SeqCst};
@@ -35,20 +36,20 @@ use preempt::Region;
 
 /// A snapshot number that holds nothing back.
 pub(super) const NO_SNAPSHOT: u64 = u64::MAX;
-/// In a published snapshot: the number will not be below this.
+/// Flag in a published snapshot: the number will not be below this.
 pub(super) const TENTATIVE: u64 = 1 << 63;
 pub(super) const WALKING: u64 = 0;
 pub(super) const IDLE: u64 = 1;
 pub(super) const NO_FLOOR: u64 = u64::MAX;
-/// Walks at a time of those who read registered snapshots: threads, and contexts nested in them.
+/// Walks at a time of the readers of registered snapshots: threads, and contexts nested in them.
 pub(super) const WALKERS_MAX: usize = 1024;
 
-/// What was found out. On a line of its own: it is read all the time and written seldom.
+/// Results of the looks. On a line of its own: it is read all the time and written seldom.
 #[repr(align(128))]
 pub(super) struct Horizons {
     horizon: AtomicU64,
     walks: AtomicU64,
-    /// Counts before each tick for something that was unlinked.
+    /// Number of ticks for unlinked objects, counted before each.
     unlinks: AtomicU64,
     /// A clock that stands still between two turns of the housekeeping.
     coarse_ns: AtomicU64,
@@ -72,7 +73,7 @@ impl Horizons {
     }
 }
 
-/// What a look at all slots and readers found.
+/// Result of a look at all slots and readers.
 struct Look {
     now: u64,
     horizon: u64,
@@ -84,7 +85,7 @@ impl Registry {
         self.horizons.coarse_ns.fetch_max(now_ns, Relaxed);
     }
 
-    /// A number that no live snapshot is below. If somebody else is computing one, the last that was found.
+    /// Returns a number that no live snapshot is below. If another thread is computing one, the last that was found.
     pub(crate) fn horizon(&self) -> u64 {
         let region = Region::enter();
         match self.horizons.latch.try_lock(&region) {
@@ -93,19 +94,20 @@ impl Registry {
         }
     }
 
-    /// The last horizon that anybody found.
+    /// Returns the last horizon that was found.
     #[inline]
     pub(crate) fn known_horizon(&self) -> u64 {
         self.horizons.horizon.load(Acquire)
     }
 
-    /// The last bound that anybody found: all walks that are under way began at or after it.
+    /// Returns the last bound that was found: all walks that are under way began at or after it.
     #[inline]
     pub(crate) fn known_walks(&self) -> u64 {
         self.horizons.walks.load(Acquire)
     }
 
-    /// Looks at all slots and readers, with the latch held. `each` gets what is published, without that of slot `but`.
+    /// Looks at all slots and readers, with the latch held. `each` gets every published snapshot, without that of slot
+    /// `but`.
     fn look(&self, but: usize, mut each: impl FnMut(u64)) -> Look {
         let now = self.now();
         let (mut horizon, mut walks) = (now, now);
@@ -134,12 +136,13 @@ impl Registry {
         for walker in &self.walkers[..self.walkers_free.high_water()] {
             walks = walks.min(walker.0.load(SeqCst));
         }
-        // Release, and acquire in `known_*`: who frees by another's findings is ordered after the readers it saw end.
+        // Release, and acquire in `known_*`: a thread that frees by another's findings is ordered after the readers
+        // that the other saw end.
         self.horizons.walks.fetch_max(walks, AcqRel);
         Look { now, horizon: self.horizons.horizon.fetch_max(horizon, AcqRel).max(horizon) }
     }
 
-    /// Announces a walk of somebody who reads a registered snapshot.
+    /// Announces a walk of a reader of a registered snapshot.
     pub(crate) fn walk(&self) -> Walk<'_> {
         let place = loop {
             match self.walkers_free.acquire() {
@@ -175,19 +178,20 @@ impl Held<'_> {
         self.registry.horizons.unlinks.load(SeqCst);
     }
 
-    /// Stands on no version but those that its snapshot keeps for it: those that it sees, has claimed, or has made.
+    /// Ends the walk: it stands on no version but those that its snapshot keeps for it: those that it sees, has
+    /// claimed, or has made.
     #[inline]
     pub(crate) fn end_walk(&self) {
         self.slot().walk.store(IDLE, Release);
     }
 
-    /// The tick for what was unlinked before this call.
+    /// Returns the tick for objects that were unlinked before this call.
     pub(crate) fn unlinked_at(&self) -> u64 {
         self.registry.horizons.unlinks.fetch_add(1, SeqCst);
         self.registry.tick()
     }
 
-    /// Begins a pass, which must walk. `live` is its buffer. Nothing if another begins one just now.
+    /// Begins a pass, which must walk. `live` is its buffer. Returns none if another begins one at this moment.
     pub(crate) fn begin_pass(&self, mut live: Vec<u64>) -> Option<Pass<'_>> {
         live.clear();
         let mut until = u64::MAX;
@@ -213,7 +217,8 @@ impl Held<'_> {
     }
 }
 
-/// A look for what can go, pinned at the horizon: what ended after it stays allocated while the pass lives.
+/// A search for versions that can be freed, pinned at the horizon: a version that ended after it stays allocated while
+/// the pass lives.
 pub(crate) struct Pass<'h> {
     pub(super) held: &'h Held<'h>,
     live: Vec<u64>,
@@ -222,19 +227,19 @@ pub(crate) struct Pass<'h> {
     serial_floor: u64,
 }
 
-/// Whether a version can be unlinked.
+/// Answer to the question whether a version can be unlinked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needed {
-    /// Nobody can see it.
+    /// No reader can see the version.
     No,
-    /// It ended just now: look at it again soon.
+    /// The version ended just now: look at it again soon.
     Soon,
-    /// Not as long as there is this snapshot.
+    /// The version stays as long as there is this snapshot.
     By(u64),
 }
 
 impl Pass<'_> {
-    /// Who holds the slot.
+    /// Returns the holder of the slot.
     pub(crate) fn held(&self) -> &Held<'_> {
         self.held
     }
@@ -243,12 +248,13 @@ impl Pass<'_> {
         self.held.pin()
     }
 
-    /// Ends it, and gives the buffer back.
+    /// Ends the pass, and returns the buffer.
     pub(crate) fn end(mut self) -> Vec<u64> {
         core::mem::take(&mut self.live)
     }
 
-    /// Whether a version that lived from `begin` to `end` can be seen by any snapshot, or is needed for another reason.
+    /// Returns whether a version that lived from `begin` to `end` can be seen by any snapshot, or is needed for another
+    /// reason.
     pub(crate) fn needs(&self, begin: u64, end: u64) -> Needed {
         if self.until < end {
             return Needed::Soon;
@@ -266,12 +272,12 @@ impl Pass<'_> {
         }
     }
 
-    /// The live snapshot that needs the last version before `begin`.
+    /// Returns the live snapshot that needs the last version before `begin`.
     pub(crate) fn last_before(&self, begin: u64) -> u64 {
         self.live[..self.live.partition_point(|snapshot| *snapshot < begin)].last().map_or(self.horizon, |last| *last)
     }
 
-    /// Whether this snapshot is still live.
+    /// Returns true if this snapshot is still live.
     pub(crate) fn is_live(&self, snapshot: u64) -> bool {
         self.live.binary_search(&snapshot).is_ok()
     }

@@ -1,10 +1,10 @@
-//! Row ids that are free: of one table, and of one slot.
+//! Free row ids: of one table, and of one slot.
 //!
-//! **Invariant:** an id is in one place: in use, free in the table's pool, or free in one slot's hands. It comes here when
-//! its row has left the map and the indexes, and no walk is under way that may have met it there.
+//! **Invariant:** an id is in one place: in use, free in the table's pool, or free in one slot's hands. It comes here
+//! when its row has left the map and the indexes, and no walk is under way that may have met it there.
 //!
-//! Ids are handed to slots by the 64, so that those who insert at the same time do not fight for one counter, and so that
-//! one who inserts many rows gets neighbouring ids. Freed ones are used before fresh ones, lowest first.
+//! Ids are handed to slots by the 64, so that concurrent inserters do not fight for one counter, and so that one who
+//! inserts many rows gets neighbouring ids. Freed ones are used before fresh ones, lowest first.
 
 use crate::raw::rows::RowMap;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub(super) const WORD: u64 = u64::BITS as u64;
 /// Freed ids that a slot may keep before it gives them to the table.
 const FREED_MAX: usize = 64;
 
-/// The free ids of a table: for each 64 ids of which any is free, a bit each.
+/// Free ids of a table: for each 64 ids of which any is free, a bit each.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     words: BTreeMap<u64, u64>,
@@ -34,7 +34,7 @@ impl Pool {
         Some((word * WORD, bits))
     }
 
-    /// How many ids are free.
+    /// Returns the number of free ids.
     pub(crate) fn len(&self) -> u64 {
         self.count
     }
@@ -45,19 +45,19 @@ impl Pool {
     }
 }
 
-/// The ids of one table that a slot has in its hands.
+/// Ids of one table that a slot has in its hands.
 #[derive(Debug, Default)]
 struct Ids {
-    /// To be used: those of the bits, from this id on.
+    /// Ids to be used: those of the bits, from this id on.
     first: u64,
     bits: u64,
     freed: Vec<u64>,
 }
 
-/// Tables whose ids have the same remainder are kept together.
+/// Number of buckets. Tables whose ids have equal remainders are kept together.
 const BUCKETS: usize = 64;
 
-/// The ids that a slot has in its hands, by table: in each bucket those of the table that was asked for last are the first.
+/// Ids that a slot has in its hands, by table: in each bucket those of the table that was asked for last are the first.
 #[derive(Debug, Default)]
 pub(crate) struct SlotIds(Vec<Vec<(u32, Ids)>>);
 
@@ -83,14 +83,14 @@ impl SlotIds {
         bucket.swap(0, at);
     }
 
-    /// Forgets the ids of these tables, which are in order: they go.
+    /// Forgets the ids of these tables, which are sorted: the tables go.
     pub(crate) fn forget(&mut self, tables: &[u32]) {
         for bucket in &mut self.0 {
             bucket.retain(|(table, _)| tables.binary_search(table).is_err());
         }
     }
 
-    /// An id for a new row.
+    /// Returns an id for a new row.
     #[inline]
     pub(crate) fn allocate(&mut self, rows: &RowMap, table: u32) -> u64 {
         let ids = self.of(table);
@@ -102,7 +102,7 @@ impl SlotIds {
         row
     }
 
-    /// The id of a row that is gone for everybody.
+    /// Takes back the id of a row that no reader can reach any more.
     pub(crate) fn release(&mut self, rows: &RowMap, table: u32, row: u64) {
         let freed = &mut self.of(table).freed;
         freed.push(row);

@@ -1,4 +1,5 @@
-//! The live SERIALIZABLE transactions: how many may write, how many have begun, and the least of their snapshots.
+//! Live SERIALIZABLE transactions: the number that may write, the number that have begun, and the least of their
+//! snapshots.
 //!
 //! **Invariant:** a SERIALIZABLE transaction that may write counts as live from before it takes its snapshot until its slot
 //! goes back. Transactions of other levels neither read nor write anything here.
@@ -16,14 +17,14 @@ const LIVE_MASK: u64 = (1 << LIVE_BITS) - 1;
 const BEGUN_ONE: u64 = 1 << LIVE_BITS;
 const _: () = assert!(super::slots::SLOTS_MAX < (1 << LIVE_BITS));
 
-/// The part that a transaction takes in SERIALIZABLE.
+/// Role of a transaction in SERIALIZABLE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// None: another level, or a declared READ ONLY transaction that nobody can make part of a dangerous structure.
+    /// No role: another level, or a declared READ ONLY transaction that cannot become part of a dangerous structure.
     None,
     /// A declared READ ONLY transaction that began beside one that may write.
     Reader,
-    /// It may write.
+    /// A transaction that may write.
     Writer,
 }
 
@@ -37,25 +38,25 @@ impl SerialState {
     }
 }
 
-/// The state when somebody looked; equal to a later one if no writer has begun or ended since.
+/// State at a look; equal to a later one if no writer has begun or ended since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SerialSeen(u64);
 
 impl SerialSeen {
-    /// Number of SERIALIZABLE transactions that may write and were live.
+    /// Returns the number of SERIALIZABLE transactions that may write and were live.
     pub(crate) fn live(self) -> u64 {
         self.0 & LIVE_MASK
     }
 }
 
 impl Registry {
-    /// A SERIALIZABLE transaction that may write begins; it takes its snapshot after this.
+    /// Counts a SERIALIZABLE transaction that may write and begins; it takes its snapshot after this.
     #[inline]
     pub(super) fn enter_serial(&self) {
         self.serial.0.fetch_add(BEGUN_ONE + 1, SeqCst);
     }
 
-    /// It has ended.
+    /// Counts the end of a SERIALIZABLE transaction that may write.
     #[inline]
     pub(super) fn leave_serial(&self) {
         self.serial.0.fetch_sub(1, SeqCst);
@@ -67,23 +68,23 @@ impl Registry {
         SerialSeen(self.serial.0.load(SeqCst))
     }
 
-    /// A bound for those who free versions between snapshots: a version that began after it may still be compared with
-    /// what a SERIALIZABLE transaction has read, so it must stay, whether or not a snapshot lies within its life. Without
-    /// such transactions it is the clock.
+    /// Returns a bound for threads that free versions between snapshots: a version that began after it may still be
+    /// compared with the reads of a SERIALIZABLE transaction, so it must stay, whether or not a snapshot lies within
+    /// its life. Without such transactions it is the clock.
     ///
-    /// A transaction that this call misses has taken its snapshot after the call read the clock. So whoever clears away
-    /// what died at or before a clock reading made earlier than this call need not care for it.
+    /// A transaction that this call misses has taken its snapshot after the call read the clock. So a thread that
+    /// clears away versions that died at or before a clock reading made earlier than this call need not care for it.
     pub(crate) fn serial_floor(&self) -> u64 {
         self.least_serial(false)
     }
 
-    /// The same for those who keep committed transactions: what was aborted needs none.
+    /// Returns that bound for code that keeps committed transactions: an aborted one needs none.
     pub(crate) fn serial_floor_of_active(&self) -> u64 {
         self.least_serial(true)
     }
 
-    /// The least snapshot of the live SERIALIZABLE transactions that may write; the clock, read before, if there is none.
-    /// With `only_active`, those that somebody aborted do not count.
+    /// Returns the least snapshot of the live SERIALIZABLE transactions that may write; the clock, read before, if
+    /// there is none. With `only_active`, those that another aborted do not count.
     fn least_serial(&self, only_active: bool) -> u64 {
         let mut least = self.now();
         for slot in self.used() {

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::ptr::null_mut;
 
-/// Filled at most once, then never changed until it is dropped.
+/// Box that is filled at most once, then never changed until it is dropped.
 pub(crate) struct OnceBox<T>(AtomicPtr<T>);
 
 impl<T> OnceBox<T> {
@@ -11,7 +11,7 @@ impl<T> OnceBox<T> {
         OnceBox(AtomicPtr::new(null_mut()))
     }
 
-    /// What is in it.
+    /// Returns the content.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
         // SAFETY: the pointer is null or came from `Box::into_raw` in `set`, is never replaced, and is freed by `drop`
@@ -19,7 +19,7 @@ impl<T> OnceBox<T> {
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// What is in it, for its owner alone.
+    /// Returns the content, for its owner alone.
     pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
         // SAFETY: as in `get`; and `&mut self` proves that there is no other reference.
         unsafe { self.0.get_mut().as_mut() }
@@ -31,12 +31,13 @@ impl<T> OnceBox<T> {
         match self.0.compare_exchange(null_mut(), pointer, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: as in `get`.
             Ok(_) => Ok(unsafe { &*pointer }),
-            // SAFETY: the pointer was made two lines above and nobody else got it.
+            // SAFETY: the pointer was made two lines above and no other thread got it.
             Err(_) => Err(unsafe { Box::from_raw(pointer) }),
         }
     }
 
-    /// What is in it, or what `make` makes. Two callers may both make one; one is thrown away. Nobody waits.
+    /// Returns the content, or the result of `make`. Two callers may both make one; one is thrown away. No caller
+    /// waits.
     #[inline]
     pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
         match self.get() {
@@ -64,8 +65,8 @@ unsafe impl<T: Send + Sync> Sync for OnceBox<T> {}
 // SAFETY: it owns its `T`.
 unsafe impl<T: Send> Send for OnceBox<T> {}
 
-/// A box that whoever takes it owns, until it is put back. Taking an empty one gives nothing; nobody waits. On lines of its
-/// own: it is written twice in each transaction.
+/// A box whose taker owns it, until it is put back. Taking from an empty one returns none; no caller waits. On lines of
+/// its own: it is written twice in each transaction.
 #[repr(align(128))]
 pub(crate) struct Parcel<T>(AtomicPtr<T>);
 
@@ -74,7 +75,7 @@ impl<T> Parcel<T> {
         Parcel(AtomicPtr::new(null_mut()))
     }
 
-    /// Takes what is in it.
+    /// Takes the content.
     #[inline]
     pub(crate) fn take(&self) -> Option<Box<T>> {
         let pointer = self.0.swap(null_mut(), Ordering::Acquire);
@@ -82,7 +83,7 @@ impl<T> Parcel<T> {
         (!pointer.is_null()).then(|| unsafe { Box::from_raw(pointer) })
     }
 
-    /// Puts a box in. Gives back what was in it.
+    /// Puts a box in. Returns the former content.
     #[inline]
     pub(crate) fn put(&self, value: Box<T>) -> Option<Box<T>> {
         let pointer = self.0.swap(Box::into_raw(value), Ordering::AcqRel);

@@ -1,4 +1,5 @@
-//! Looking at what is open. What is read may be of two transactions that followed one another on a slot: a view, no more.
+//! View of open transactions. The values read may be of two transactions that followed one another on a slot: a view,
+//! no more.
 
 use super::activity::Activity;
 use super::horizon::{NO_SNAPSHOT, TENTATIVE};
@@ -22,7 +23,7 @@ fn snapshot(published: u64) -> Option<u64> {
 }
 
 impl Registry {
-    /// The open transactions.
+    /// Returns the open transactions.
     pub(crate) fn open_slots(&self) -> Vec<OpenSlot> {
         let open = |(index, slot): (usize, &super::slots::Slot)| {
             let status = slot.status.load(SeqCst);
@@ -36,13 +37,13 @@ impl Registry {
                 activity: Activity::of(slot.activity.load(Relaxed)),
                 is_serial: slot.serial.load(Relaxed) == 1,
             });
-            // What was read while the slot became another transaction's is neither's.
+            // Values read while the slot became another transaction's are neither's.
             open.filter(|_| slot.status.load(SeqCst) == status)
         };
         self.used().iter().enumerate().filter_map(open).collect()
     }
 
-    /// The registered snapshots: number, and when they were taken by the coarse clock.
+    /// Returns the registered snapshots: number, and the time when they were taken by the coarse clock.
     pub(crate) fn open_readers(&self) -> Vec<(u64, u64)> {
         let readers = self.readers[..self.readers_free.high_water()].iter();
         let open = |reader: &super::slots::Reader| {

@@ -1,20 +1,20 @@
-//! Taking versions out of the middle of a row's chain.
+//! Pruning: removal of versions from the middle of a row's chain.
 //!
 //! **Invariant:** a version is taken out only if no snapshot, live or to come, lies in its life, and then it is marked
 //! [`UNLINKED`]. The next older one, if there is one, is marked [`GAP`]: it does not end where the one above it begins.
 //!
 //! A walk that stands on the version goes on from it as before; one that comes later passes it by. Both read the same:
-//! whoever walks past it has a snapshot below its beginning, whoever has one at or above its end stops before it.
+//! a walk past it has a snapshot below its beginning, one with a snapshot at or above its end stops before it.
 //!
-//! *Why a pass may follow `prev`* of any version that began after the horizon `H` at which it is pinned. Without a gap the
-//! older one ends where this one begins, above `H`, so it was not freed. Below a gap the older one may have ended at or
-//! before `H`, because the horizon need not be a snapshot. That is why what stands below a gap is never freed by the
-//! rule of the horizon alone: it is unlinked first, here, and then waits for all walks.
+//! *Why a pass may follow `prev`* of any version that began after the horizon `H` at which it is pinned. Without a gap
+//! the older one ends where this one begins, above `H`, so it was not freed. Below a gap the older one may have ended
+//! at or before `H`, because the horizon need not be a snapshot. That is why a version below a gap is never freed by
+//! the rule of the horizon alone: it is unlinked first, here, and then waits for all walks.
 //!
-//! *Index entries.* A version whose successor had another key in some index is marked [`DUTY`]: whoever clears it away
-//! looks whether an older or newer version needs the entry. If the version before it has the same key, it has no duty of
-//! its own; so the duty is passed on to it. Who passes it on and who clears away meet in the row's latch, or the latter
-//! comes after the pass's end by the rule of the horizon.
+//! *Index entries.* A version whose successor had another key in some index is marked [`DUTY`]: the thread that clears
+//! it away checks whether an older or newer version needs the entry. If the version before it has an equal key, it has
+//! no duty of its own; so the duty is passed on to it. The thread that passes it on and the one that clears away meet
+//! in the row's latch, or the latter comes after the pass's end by the rule of the horizon.
 
 use super::chain::Said;
 use super::horizon::{Needed, Pass};
@@ -40,27 +40,28 @@ impl Stripes {
 }
 
 impl Pass<'_> {
-    /// When a version that was ended began.
+    /// Returns the begin of a version that was ended.
     pub(crate) fn began(&self, version: &Version) -> u64 {
         match self.held.registry.said(&version.begin, 0) {
             Said::Committed(timestamp) => timestamp,
-            // It is queued by whoever ended it, and only what exists can be ended.
+            // The version is queued by the transaction that ended it, and only an existing one can be ended.
             Said::Never | Said::Moved | Said::Mine | Said::Active(_) | Said::Aborted(_) => 0,
         }
     }
 
-    /// The life of a version that was ended, if the end is stamped.
+    /// Returns the life of a version that was ended, if the end is stamped.
     fn lived(&self, version: &Version) -> Option<(u64, u64)> {
         let end = version.end.load(Acquire);
         (end & UNCOMMITTED == 0 && end < MOVED).then(|| (self.began(version), end))
     }
 
-    /// Whether a version that stands in a chain, ended, can be taken out.
+    /// Returns true if a version that stands in a chain, ended, can be taken out.
     fn can_go(&self, version: &Version, begin: u64, end: u64) -> bool {
         if end <= self.horizon { version.flags() & GAP != 0 } else { self.needs(begin, end) == Needed::No }
     }
 
-    /// Takes all out of a row's chain that can go. False: somebody else is at work in it, and some may be left.
+    /// Takes every version out of a row's chain that can go. Returns false if another thread is at work in it, and some
+    /// may be left.
     pub(crate) fn prune(&self, newest: &Version, stripes: &Stripes) -> bool {
         let pin = self.held.pin();
         let mut above = newest;
@@ -83,19 +84,19 @@ impl Pass<'_> {
         }
     }
 
-    /// Takes `below` out. Fails if `above` is not what stands above it any more.
+    /// Takes `below` out. Fails if `above` is not the version above it any more.
     fn unlink(&self, above: &Version, below: &Version, begin: u64, stripes: &Stripes) -> bool {
         no_preempt(|no_preempt| {
             let _latch = stripes.of(above).lock(no_preempt);
             if (above.flags() | below.flags()) & UNLINKED != 0 || !above.comes_after(below) {
                 return false;
             }
-            // What is older than one that began up to the horizon nobody needs, and it may be gone.
+            // Versions older than one that began up to the horizon are not needed, and may be gone.
             let next = if self.horizon < begin { below.prev(self.held.pin()) } else { None };
             if let Some(next) = next {
                 next.set_flag(GAP | (below.flags() & DUTY));
             }
-            // Before it cannot be reached: who goes down looks at the link first, then at the flags.
+            // Before it becomes unreachable: a walk going down looks at the link first, then at the flags.
             if below.flags() & SOLE != 0 {
                 above.set_flag(SOLE);
             }
@@ -105,22 +106,22 @@ impl Pass<'_> {
         })
     }
 
-    /// Whether the version was taken out of its row's chain.
+    /// Returns true if the version was taken out of its row's chain.
     pub(crate) fn is_unlinked(&self, version: &Version) -> bool {
         version.flags() & UNLINKED != 0
     }
 
-    /// Whether it stands below a gap, so that it must be unlinked before it is freed.
+    /// Returns true if the version stands below a gap, so that it must be unlinked before it is freed.
     pub(crate) fn is_below_gap(&self, version: &Version) -> bool {
         version.flags() & GAP != 0
     }
 
-    /// Whether index entries may be there only for it, whatever its queue says.
+    /// Returns true if index entries may be there only for this version, whatever its queue says.
     pub(crate) fn has_duty(&self, version: &Version) -> bool {
         version.flags() & DUTY != 0
     }
 
-    /// Whether there is no older version of its row in the chain.
+    /// Returns true if there is no older version of its row in the chain.
     pub(crate) fn is_first(&self, version: &Version) -> bool {
         version.is_first()
     }

@@ -1,7 +1,7 @@
 //! A snapshot that no transaction owns.
 //!
-//! **Invariant:** it is registered as long as this lives, in a place that nobody else has. Its number is that of a clock
-//! reading made after it was registered, or the number of a transaction that was registered all the time until it was.
+//! **Invariant:** it is registered as long as this lives, in a place of its own. Its number is that of a clock reading
+//! made after it was registered, or the number of a transaction that was registered all the time until it was.
 
 use super::horizon::NO_SNAPSHOT;
 use super::slots::{Held, Pin, Registry};
@@ -18,7 +18,7 @@ pub(crate) struct ReadHold {
 }
 
 impl ReadHold {
-    /// Registers a snapshot of now. Nothing when too many are registered.
+    /// Registers a snapshot of now. Returns none if too many are registered.
     pub(crate) fn new(registry: &Arc<Registry>) -> Option<ReadHold> {
         let index = registry.readers_free.acquire()?;
         let reader = &registry.readers[index];
@@ -27,7 +27,7 @@ impl ReadHold {
         Some(ReadHold { registry: registry.clone(), index, snapshot, pin: Pin { _only_here: PhantomData } })
     }
 
-    /// Registers the snapshot of a transaction a second time. Nothing when too many are registered.
+    /// Registers the snapshot of a transaction a second time. Returns none if too many are registered.
     ///
     /// Why nothing that it may reach is freed: until the store below the transaction's own place says the same number, and
     /// whatever that says later is stored after it. A look at all places ([`super::horizon`]) reads those of transactions

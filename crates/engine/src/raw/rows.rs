@@ -1,8 +1,9 @@
 //! The row map: from row id to the newest hot version, or to the row of a frozen block.
 //!
-//! **Invariant:** a row id names one row as long as that row lives. A chunk has cells, a share in a block, or both. A cell
-//! that is not empty is the truth about its row; behind an empty one the block is, if it has the row and does not call it
-//! gone. So whoever empties a cell has published the block that has the row before, or has called it gone.
+//! **Invariant:** a row id names one row as long as that row lives. A chunk has cells, a share in a block, or both. A
+//! cell that is not empty is the truth about its row; behind an empty one the block is, if it has the row and does not
+//! call it gone. So a thread that empties a cell has published the block that has the row before, or has called it
+//! gone.
 //!
 //! ```text
 //! row id = chunk (52 bits) | index in chunk (12 bits)
@@ -28,7 +29,7 @@ const CHUNK_BITS: u32 = if cfg!(feature = "shuttle") { 1 } else { 12 };
 const FIRST_BUCKET: u64 = if cfg!(feature = "shuttle") { 1 } else { 64 };
 const BUCKETS: usize = 26;
 
-/// The cells of one chunk.
+/// Cells of one chunk.
 pub(crate) type Cells = [RowCell; CHUNK_ROWS as usize];
 
 fn new_cells() -> Box<Cells> {
@@ -39,18 +40,18 @@ fn new_cells() -> Box<Cells> {
 /// Rows with neighbouring ids.
 pub(crate) struct Chunk {
     cells: AtomicPtr<Cells>,
-    /// From `Arc::into_raw`.
+    /// Share in the block, from `Arc::into_raw`.
     block: AtomicPtr<Block>,
 }
 
-/// Where a row's newest state is.
+/// Location of a row's newest state.
 #[derive(Clone, Copy)]
 pub(crate) enum Newest<'a> {
-    /// Its newest hot version, committed or not.
+    /// Newest hot version of the row, committed or not.
     Hot(&'a Version),
-    /// Its place in a block.
+    /// Place of the row in a block.
     Frozen(&'a Block, usize),
-    /// There is no such row.
+    /// The row does not exist.
     Nowhere,
 }
 
@@ -59,33 +60,33 @@ impl Chunk {
         Chunk { cells: AtomicPtr::new(null_mut()), block: AtomicPtr::new(null_mut()) }
     }
 
-    /// Its cells. None: no row of it is hot.
+    /// Returns the cells of the chunk. None if no row of it is hot.
     #[inline]
     pub(crate) fn cells<'a>(&'a self, _pin: &'a Pin) -> Option<&'a Cells> {
         // SAFETY: null or from `Box::into_raw`; freed by the table's end, or retired and then not before `_pin` is gone.
         unsafe { self.cells.load(Acquire).as_ref() }
     }
 
-    /// Gives it cells, if it has none. Says whether it had none.
+    /// Gives the chunk cells, if it has none. Returns true if it had none.
     fn set_cells(&self, cells: Box<Cells>) -> bool {
         let cells = Box::into_raw(cells);
         let had_none = self.cells.compare_exchange(null_mut(), cells, AcqRel, Acquire).is_ok();
         if !had_none {
-            // SAFETY: from the line above, and nobody else got it.
+            // SAFETY: from the line above, and no other thread got it.
             drop(unsafe { Box::from_raw(cells) });
         }
         had_none
     }
 
-    /// Its block.
+    /// Returns the block of the chunk.
     #[inline]
     pub(crate) fn block<'a>(&'a self, _pin: &'a Pin) -> Option<&'a Block> {
         // SAFETY: null or from `Arc::into_raw`; a block that is replaced is retired, and not freed before `_pin` is gone.
         unsafe { self.block.load(Acquire).as_ref() }
     }
 
-    /// Its cells and its block, of one moment: without cells all its rows are in the block, or there are none. (Between
-    /// two loads rows may thaw, and the block be replaced by one without them, or by none.)
+    /// Returns the cells and the block of one moment: without cells all rows of the chunk are in the block, or there
+    /// are none. (Between two loads rows may thaw, and the block be replaced by one without them, or by none.)
     pub(crate) fn parts<'a>(&'a self, pin: &'a Pin) -> (Option<&'a Cells>, Option<&'a Block>) {
         loop {
             let block = self.block(pin);
@@ -96,7 +97,7 @@ impl Chunk {
         }
     }
 
-    /// A share in its block.
+    /// Returns a share in the block.
     pub(crate) fn share_block(&self, _pin: &Pin) -> Option<Arc<Block>> {
         let block = self.block.load(Acquire);
         if block.is_null() {
@@ -109,7 +110,7 @@ impl Chunk {
         }
     }
 
-    /// Whether `block` is the one that it has now.
+    /// Returns true if `block` is the one that the chunk has now.
     #[inline]
     pub(crate) fn has_block(&self, block: Option<&Block>) -> bool {
         std::ptr::eq(self.block.load(Acquire), block.map_or(null_mut(), |block| std::ptr::from_ref(block).cast_mut()))
@@ -124,12 +125,12 @@ impl Chunk {
         self.settled(row, within, pin)
     }
 
-    /// The row behind an empty cell.
+    /// Returns the row behind an empty cell.
     ///
     /// A block that has the row is right whenever it is read: while our snapshot lives, the row cannot change in a way
-    /// that we must not see and be frozen again, and what a block says of a row that is hot meanwhile is what it was
-    /// before. "Not here" is believed only if neither the cell nor the block has changed meanwhile: the row may have been
-    /// thawed, left out of a new block for that, and frozen again.
+    /// that we must not see and be frozen again, and the block's content for a row that is hot meanwhile is its former
+    /// state. "Not here" is believed only if neither the cell nor the block has changed meanwhile: the row may have
+    /// been thawed, left out of a new block for that, and frozen again.
     fn settled<'a>(&'a self, row: u64, within: usize, pin: &'a Pin) -> Newest<'a> {
         loop {
             let block = self.block(pin);
@@ -146,22 +147,22 @@ impl Chunk {
     }
 }
 
-/// What a row map had when it was cleared.
+/// Contents of a row map when it was cleared.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Cleared {
-    /// Newest versions, and those of them that nobody had ended.
+    /// Number of newest versions, and of those among them that were not ended.
     pub(crate) versions: usize,
     pub(crate) versions_live: usize,
     pub(crate) bytes: usize,
-    /// Rows that exist, hot and frozen.
+    /// Number of rows that exist, hot and frozen.
     pub(crate) rows: u64,
 }
 
 impl Chunk {
-    /// Frees its newest versions, and its share in its block. `number` is which chunk it is.
+    /// Frees the newest versions of the chunk, and its share in its block. `number` is the chunk's.
     fn free_all(&mut self, number: u64, cleared: &mut Cleared) {
         let block = core::mem::replace(&mut self.block, AtomicPtr::new(null_mut())).load(Acquire);
-        // SAFETY: null or from `Arc::into_raw`, and `&mut self` proves that nobody reads it from here any more.
+        // SAFETY: null or from `Arc::into_raw`, and `&mut self` proves that no thread reads it from here any more.
         let block = (!block.is_null()).then(|| unsafe { Arc::from_raw(block) });
         let block = block.filter(|block| block.since.load(Acquire) != NEVER);
         if let Some(block) = &block {
@@ -190,8 +191,8 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         let (cells, block) = (self.cells.load(Acquire), self.block.load(Acquire));
-        // SAFETY: the pointers came from `Box::into_raw` and `Arc::into_raw`, and `&mut self` proves that nobody reads
-        // them any more.
+        // SAFETY: the pointers came from `Box::into_raw` and `Arc::into_raw`, and `&mut self` proves that no thread
+        // reads them any more.
         unsafe {
             if !cells.is_null() {
                 for cell in Box::from_raw(cells).iter_mut() {
@@ -211,11 +212,12 @@ pub(crate) struct RowMap {
     next_row: AtomicU64,
     /// Frozen rows that were made hot.
     thawed: AtomicU64,
-    /// Chunks that have cells. Counted, because a limit of memory is looked at in passing, however many chunks there are.
+    /// Number of chunks that have cells. Counted, because a limit of memory is looked at in passing, however many
+    /// chunks there are.
     celled: AtomicU64,
     /// Ids that were given back.
     pool: Latch<Pool>,
-    /// Held while a frozen row becomes hot, which may need new cells.
+    /// Latch held while a frozen row becomes hot, which may need new cells.
     thawing: Latch<()>,
 }
 
@@ -238,7 +240,7 @@ impl RowMap {
         }
     }
 
-    /// One past the highest row id given out.
+    /// Returns one past the highest row id given out.
     pub(crate) fn end(&self) -> u64 {
         self.next_row.load(Ordering::Acquire)
     }
@@ -250,18 +252,18 @@ impl RowMap {
         freed.unwrap_or_else(|| (self.next_row.fetch_add(WORD, Ordering::AcqRel), u64::MAX))
     }
 
-    /// Takes row ids back whose rows are gone for everybody.
+    /// Takes back row ids whose rows no reader can reach any more.
     #[cold]
     pub(super) fn free(&self, freed: &mut Vec<u64>) {
         no_preempt(|no_preempt| self.pool.lock(no_preempt).extend(freed));
     }
 
-    /// Row ids that can be given out again.
+    /// Returns the number of row ids that can be given out again.
     pub(crate) fn free_count(&self) -> u64 {
         no_preempt(|no_preempt| self.pool.lock(no_preempt).len())
     }
 
-    /// Bytes that it holds, without the versions and the blocks.
+    /// Returns the bytes that the map holds, without the versions and the blocks.
     pub(crate) fn bytes(&self) -> u64 {
         let chunks: usize = self.buckets.iter().filter_map(OnceBox::get).map(|chunks| chunks.len()).sum();
         (chunks * size_of::<Chunk>()) as u64 + self.celled.load(Ordering::Relaxed) * size_of::<Cells>() as u64
@@ -292,7 +294,7 @@ impl RowMap {
         &self.buckets[bucket].get_or_make(|| (0..chunks).map(|_| Chunk::new()).collect())[index]
     }
 
-    /// Where the row's newest state is.
+    /// Returns the location of the row's newest state.
     #[inline]
     pub(crate) fn newest<'a>(&'a self, row: u64, pin: &'a Pin) -> Newest<'a> {
         match self.chunk(row >> CHUNK_BITS) {
@@ -301,13 +303,13 @@ impl RowMap {
         }
     }
 
-    /// The row's cell, if its chunk has cells. It may be empty.
+    /// Returns the row's cell, if its chunk has cells. It may be empty.
     #[inline]
     pub(crate) fn hot_cell<'a>(&'a self, row: u64, pin: &'a Pin) -> Option<&'a RowCell> {
         Some(&self.chunk(row >> CHUNK_BITS)?.cells(pin)?[(row & (CHUNK_ROWS - 1)) as usize])
     }
 
-    /// The cell of a row that is hot, or whose id was just given out.
+    /// Returns the cell of a row that is hot, or whose id was just given out.
     #[inline]
     pub(crate) fn cell<'a>(&'a self, row: u64, pin: &'a Pin) -> &'a RowCell {
         match self.hot_cell(row, pin) {
@@ -323,7 +325,7 @@ impl RowMap {
         self.hot_cell(row, pin).expect("the cells of a chunk with ids that may be given out stay")
     }
 
-    /// Makes `new`, which says what the block says, the newest version of a frozen row. Gives it back if the row is hot.
+    /// Makes `new`, whose content equals the block's, the newest version of a frozen row. Returns it if the row is hot.
     pub(crate) fn thaw<'a>(&'a self, row: u64, new: NewVersion, pin: &'a Pin) -> Result<&'a Version, NewVersion> {
         let chunk = self.place(row >> CHUNK_BITS);
         // What is large is allocated before the latch.
@@ -346,7 +348,7 @@ impl RowMap {
         self.celled.fetch_add(u64::from(is_new), Ordering::Relaxed);
     }
 
-    /// How many frozen rows were made hot.
+    /// Returns the number of frozen rows that were made hot.
     pub(crate) fn thawed(&self) -> u64 {
         self.thawed.load(Ordering::Relaxed)
     }
@@ -354,7 +356,7 @@ impl RowMap {
     /// Removes a row that was deleted before every snapshot.
     pub(crate) fn clear(&self, row: u64, pin: &Pin) {
         let Some(chunk) = self.chunk(row >> CHUNK_BITS) else { return };
-        // First: whoever finds the cell empty must find this too.
+        // First: a reader that finds the cell empty must find this too.
         if let Some(block) = chunk.block(pin) {
             block.set_gone(row);
         }
@@ -395,7 +397,7 @@ impl RowMap {
         })
     }
 
-    /// The table goes: frees all, and says what there was. `pause` is called now and then.
+    /// Frees everything as the table goes, and returns its contents. `pause` is called now and then.
     pub(crate) fn free_all(&mut self, pause: impl Fn()) -> Cleared {
         let mut cleared = Cleared::default();
         let mut number = 0;

@@ -1,8 +1,9 @@
-//! Which tables a transaction reads, in three words of its slot, for who wants to lock one against readers.
+//! Set of the tables that a transaction reads, in three words of its slot, for a transaction that wants to lock one
+//! against readers.
 //!
-//! **Invariant:** each table that was added is found, until it is taken back. The first eight are told apart (but for ids
-//! that differ by a multiple of 65,472); those after them share 64 bits, so others may be found in their place. Who is
-//! found without need waits for no longer than the transaction lasts.
+//! **Invariant:** each table that was added is found, until it is taken back. The first eight are told apart (but for
+//! ids that differ by a multiple of 65,472); those after them share 64 bits, so others may be found in their place. A
+//! reader that is found without need is waited for no longer than its transaction lasts.
 //!
 //! ```text
 //! words 0 and 1   four lanes of 16 bits each: 0, or a table's id modulo 65,472, and 1
@@ -12,16 +13,16 @@
 use super::slots::{Fate, GENERATION_MASK, Held, Registry, owner_word};
 use crate::sync::{AtomicU64, Relaxed, SeqCst};
 
-/// A multiple of 64: so a lane says which bit its table has.
+/// Modulus of a lane's ids, a multiple of 64: so a lane tells the bit of its table.
 const LANE_IDS: u32 = 64 * 1023;
 const LANES: u32 = 4;
 const LANE_BITS: u32 = 16;
 
-/// The words, as a transaction remembers them.
+/// Words of the set, as a transaction remembers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Shared([u64; 3]);
 
-/// The same where others look.
+/// Words of the set where others look.
 #[derive(Debug, Default)]
 pub(super) struct SharedWords([AtomicU64; 3]);
 
@@ -36,7 +37,7 @@ fn lanes(word: u64) -> impl Iterator<Item = u64> {
 impl Shared {
     pub(crate) const NONE: Shared = Shared([0; 3]);
 
-    /// Whether the table is found.
+    /// Returns true if the table is found.
     #[inline]
     pub(crate) fn has(&self, table: u32) -> bool {
         let Shared([first, second, bits]) = *self;
@@ -44,14 +45,14 @@ impl Shared {
         lanes(first).chain(lanes(second)).any(|other| other == lane) || bits & (1 << (table % 64)) != 0
     }
 
-    /// Tells whether the next table could not be told apart from others.
+    /// Returns true if the next table could not be told apart from others.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         let Shared([_, second, _]) = *self;
         1 << ((LANES - 1) * LANE_BITS) <= second
     }
 
-    /// With this table too.
+    /// Returns the set with this table added.
     #[inline]
     pub(crate) fn with(mut self, table: u32) -> Shared {
         let full = 1 << ((LANES - 1) * LANE_BITS);
@@ -63,7 +64,7 @@ impl Shared {
         self
     }
 
-    /// The bits of its tables: id modulo 64.
+    /// Returns the bits of its tables: id modulo 64.
     pub(crate) fn bits(&self) -> u64 {
         let Shared([first, second, bits]) = *self;
         let of_lanes = lanes(first).chain(lanes(second)).filter(|lane| *lane != 0);
@@ -72,7 +73,7 @@ impl Shared {
 }
 
 impl SharedWords {
-    /// A new transaction begins.
+    /// Clears the words as a new transaction begins.
     #[inline]
     pub(super) fn clear(&self) {
         self.0.iter().for_each(|word| word.store(0, Relaxed));
@@ -80,8 +81,8 @@ impl SharedWords {
 }
 
 impl Held<'_> {
-    /// Announces the tables that it reads; `before` is what it has announced. Sequentially consistent: whoever locks a table
-    /// counts itself there, then looks at this.
+    /// Announces the tables that it reads; `before` is the set announced so far. Sequentially consistent: a transaction
+    /// that locks a table counts itself there, then looks at this.
     #[inline]
     pub(crate) fn set_shared(&self, before: &Shared, now: &Shared) {
         for (place, (before, now)) in self.slot().shared.0.iter().zip(before.0.iter().zip(&now.0)) {
@@ -91,7 +92,7 @@ impl Held<'_> {
         }
     }
 
-    /// What it announced.
+    /// Returns the announced set.
     #[inline]
     pub(crate) fn shared(&self) -> Shared {
         let [first, second, bits] = &self.slot().shared.0;
@@ -100,10 +101,10 @@ impl Held<'_> {
 }
 
 impl Registry {
-    /// The owners of active transactions that may read this table.
+    /// Calls `each` with the owners of active transactions that may read this table.
     pub(crate) fn sharers_of(&self, table: u32, mut each: impl FnMut(u64)) {
         for (index, slot) in self.used().iter().enumerate() {
-            // Before the words: who has begun has cleared what the last one left.
+            // Before the words: a transaction that has begun has cleared those of the last one.
             let seen = slot.status.load(SeqCst);
             let [first, second, bits] = &slot.shared.0;
             if !Shared([first.load(SeqCst), second.load(SeqCst), bits.load(SeqCst)]).has(table) {

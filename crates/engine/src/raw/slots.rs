@@ -5,8 +5,8 @@
 //! generation only when no word carries the old one any more.
 //!
 //! **Invariant (snapshots):** a published snapshot number is never above the number that its owner reads with, and it
-//! was published before that number was taken. So `horizon`, the least of them all, is never above a live snapshot. Once
-//! it is no longer marked tentative it *is* that number. See [`super::horizon`] for what both are good for.
+//! was published before that number was taken. So `horizon`, the least of them all, is never above a live snapshot.
+//! Once it is no longer marked tentative it *is* that number. See [`super::horizon`] for the use of both.
 //!
 //! ```text
 //! begin and end words   0 | commit timestamp (63)                          NEVER = all ones: open end, or undone
@@ -28,27 +28,28 @@ use core::marker::PhantomData;
 use preempt::Worker;
 use stage::Class;
 
-/// As an end word: nobody ended the version. As a begin word: the creation was undone.
+/// End word of a version that was not ended; begin word of a version whose creation was undone.
 pub const NEVER: u64 = UNCOMMITTED - 1;
 pub(crate) const UNCOMMITTED: u64 = 1 << 63;
-/// As an end word: nobody ended the version, but it is a row of a block now, and changes begin there.
+/// End word of a version that was not ended, but is a row of a block now: changes begin there.
 pub(crate) const MOVED: u64 = NEVER - 1;
-/// As a snapshot: all that is committed.
+/// Snapshot of all that is committed.
 pub(crate) const LATEST: u64 = MOVED - 1;
 
-/// In an end word: whoever holds the row may change its keys or delete it. Without it the lock is FOR NO KEY UPDATE.
+/// Flag of an end word: the holder of the row may change its keys or delete it. Without it the lock is FOR NO KEY
+/// UPDATE.
 pub(super) const STRONG: u64 = 1 << (COMMAND_BITS - 1);
-/// Those of the command and of [`STRONG`].
+/// Bits of the command and of [`STRONG`].
 const COMMAND_BITS: u32 = 20;
 const GENERATION_BITS: u32 = 31;
 const SLOT_BITS: u32 = 12;
 const COMMAND_MASK: u64 = (1 << COMMAND_BITS) - 1;
 pub(super) const GENERATION_MASK: u64 = (1 << GENERATION_BITS) - 1;
-/// The most transactions at a time.
+/// Largest number of transactions at a time.
 pub(crate) const SLOTS_MAX: usize = 1 << SLOT_BITS;
-/// The most registered snapshots at a time, beside those of transactions.
+/// Largest number of registered snapshots at a time, beside those of transactions.
 pub(crate) const READERS_MAX: usize = 1024;
-/// The most commands of one transaction.
+/// Largest number of commands of one transaction.
 pub(crate) const COMMANDS_MAX: u32 = STRONG as u32 - 1;
 const _: () = assert!(1 + SLOT_BITS + GENERATION_BITS + COMMAND_BITS == u64::BITS);
 
@@ -69,7 +70,7 @@ pub(crate) const fn owner_of(word: u64) -> u64 {
     word & !COMMAND_MASK
 }
 
-/// Tells whether this is an owner word, with or without a command.
+/// Returns true if this is an owner word, with or without a command.
 #[inline]
 pub(crate) const fn is_owner(word: u64) -> bool {
     word & UNCOMMITTED != 0
@@ -80,7 +81,7 @@ pub(super) const fn command_of(word: u64) -> u32 {
     (word & (STRONG - 1)) as u32
 }
 
-/// What a transaction writes, with command 0.
+/// Returns the word that a transaction writes, with command 0.
 #[inline]
 pub(super) const fn owner_word(index: usize, generation: u64) -> u64 {
     UNCOMMITTED | ((index as u64) << (COMMAND_BITS + GENERATION_BITS)) | (generation << COMMAND_BITS)
@@ -96,10 +97,10 @@ pub(super) const fn generation_of(word: u64) -> u64 {
     (word >> COMMAND_BITS) & GENERATION_MASK
 }
 
-/// What became of the transaction that wrote a word.
+/// Fate of the transaction that wrote a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// Undecided, and whoever took a snapshot before now will not see it.
+    /// Undecided; a snapshot taken before now will not see it.
     Active,
     /// Committed at this timestamp.
     Committed(u64),
@@ -109,44 +110,44 @@ pub enum Fate {
     Moved,
 }
 
-/// One transaction at a time. Own cache lines: others read it, its owner writes it.
+/// Slot of one transaction at a time. Own cache lines: others read it, its owner writes it.
 #[repr(align(128))]
 pub(super) struct Slot {
     pub(super) status: AtomicU64,
     pub(super) generation: AtomicU64,
-    /// The published snapshot, [`NO_SNAPSHOT`] without one.
+    /// Published snapshot, [`NO_SNAPSHOT`] without one.
     pub(super) snapshot: AtomicU64,
     /// [`WALKING`] while it may stand on any version, [`IDLE`] while it does not. Set before `snapshot`: read it after that.
     pub(super) walk: AtomicU64,
-    /// What a pass of the garbage holds the horizon back to, [`NO_FLOOR`] without one.
+    /// Timestamp to which a pass of the garbage holds the horizon back, [`NO_FLOOR`] without one.
     pub(super) floor: AtomicU64,
-    /// When it began, by the coarse clock of [`Horizons`].
+    /// Time at which the transaction began, by the coarse clock of [`Horizons`].
     pub(super) began_ns: AtomicU64,
-    /// The number of its session, or 0.
+    /// Number of its session, or 0.
     pub(super) session: AtomicU64,
-    /// The importance of the transaction's class.
+    /// Importance of the transaction's class.
     pub(super) importance: AtomicU64,
-    /// The worker whose base context runs the transaction, or null.
+    /// Worker whose base context runs the transaction, or null.
     pub(super) worker: AtomicPtr<Worker>,
     /// 1 while the transaction is SERIALIZABLE and may write. Stored before `snapshot`, so read it after that.
     pub(super) serial: AtomicU64,
-    /// These three: see [`super::activity`].
+    /// Activity, mark and taker: see [`super::activity`].
     pub(super) activity: AtomicU64,
     pub(super) tables_written: AtomicU64,
     pub(super) wanted: AtomicU64,
     pub(super) shared: SharedWords,
 }
 
-/// The clock, the slots and the live snapshots of one engine.
+/// Clock, slots and live snapshots of one engine.
 pub struct Registry {
     pub(super) clock: Clock,
-    /// See [`super::live`].
+    /// State of SERIALIZABLE transactions: see [`super::live`].
     pub(super) serial: SerialState,
     pub(super) slots: Box<[Slot]>,
     pub(super) slots_free: Bitmap,
     pub(super) readers: Box<[Reader]>,
     pub(super) readers_free: Bitmap,
-    /// When each walk of a reader began; the greatest number without one.
+    /// Begin of each walk of a reader; the greatest number without one.
     pub(super) walkers: Box<[Walker]>,
     pub(super) walkers_free: Bitmap,
     pub(super) horizons: Horizons,
@@ -159,21 +160,21 @@ pub(super) struct Clock(pub(super) AtomicU64);
 #[repr(align(64))]
 pub(super) struct Reader {
     pub(super) snapshot: AtomicU64,
-    /// When it was taken, by the coarse clock of [`Horizons`].
+    /// Time at which it was taken, by the coarse clock of [`Horizons`].
     pub(super) began_ns: AtomicU64,
 }
 
-/// One walk at a time.
+/// Place of one walk at a time.
 #[repr(align(64))]
 pub(super) struct Walker(pub(super) AtomicU64);
 
-/// The witness that a snapshot is registered: no version that it may reach is freed while it exists.
+/// Witness that a snapshot is registered: no version that it may reach is freed while it exists.
 pub struct Pin {
     pub(super) _only_here: PhantomData<()>,
 }
 
 impl Registry {
-    /// A registry for at most `slots_count` transactions and `readers_count` snapshots at a time.
+    /// Creates a registry for at most `slots_count` transactions and `readers_count` snapshots at a time.
     pub fn new(slots_count: usize, readers_count: usize) -> Registry {
         assert!(slots_count <= SLOTS_MAX);
         let slot = |_| Slot {
@@ -225,22 +226,22 @@ impl Registry {
         snapshot
     }
 
-    /// The slots that were ever used.
+    /// Returns the slots that were ever used.
     pub(super) fn used(&self) -> &[Slot] {
         &self.slots[..self.slots_free.high_water()]
     }
 
-    /// The clock's reading.
+    /// Returns the clock's reading.
     pub(crate) fn now(&self) -> u64 {
         self.clock.0.load(SeqCst)
     }
 
-    /// Slots that were ever used.
+    /// Returns the number of slots that were ever used.
     pub(crate) fn slots_used(&self) -> usize {
         self.slots_free.high_water()
     }
 
-    /// Begins a transaction: a slot, a new generation, a snapshot. Nothing when all slots are in use.
+    /// Begins a transaction: a slot, a new generation, a snapshot. Returns none if all slots are in use.
     #[inline]
     pub(crate) fn begin(&self, class: Class, worker: Option<&'static Worker>, role: Role) -> Option<Held<'_>> {
         let index = self.slots_free.acquire()?;
@@ -250,7 +251,7 @@ impl Registry {
         Some(self.hold(index, class, worker, role))
     }
 
-    /// Begins a transaction on a given slot, if nobody holds it.
+    /// Begins a transaction on a given slot, if it is free.
     pub(crate) fn begin_on(&self, index: usize, class: Class) -> Option<Held<'_>> {
         self.slots_free.acquire_at(index).then(|| self.hold(index, class, None, Role::None))
     }
@@ -289,11 +290,12 @@ impl Registry {
         }
     }
 
-    /// What became of the transaction that wrote `word`. An undecided commit is decided here: nobody waits for it.
+    /// Returns the fate of the transaction that wrote `word`. An undecided commit is decided here: no caller waits for
+    /// it.
     ///
-    /// Why a committed status belongs to this word's generation: the word was written after the status became active for
-    /// its generation, so the status is of that generation or a later one; and the generation, read after the status, has
-    /// not moved on.
+    /// A committed status belongs to this word's generation: the word was written after the status became active for
+    /// its generation, so the status is of that generation or a later one; and the generation, read after the status,
+    /// has not moved on.
     #[inline]
     pub(crate) fn fate(&self, word: u64) -> Fate {
         let slot = &self.slots[slot_of(word)];
@@ -320,10 +322,10 @@ impl Registry {
         }
     }
 
-    /// The second half of a commit, for its owner and for whoever meets it.
+    /// Does the second half of a commit, for its owner and for any transaction that meets it.
     ///
-    /// Ordering: the timestamp is taken after the status became committing. So whoever read the clock for its snapshot and
-    /// then found the status active will find the timestamp above its snapshot.
+    /// Ordering: the timestamp is taken after the status became committing. So a transaction that read the clock for
+    /// its snapshot and then found the status active will find the timestamp above its snapshot.
     #[inline]
     pub(super) fn decide(&self, slot: &Slot, committing: u64) -> Result<u64, u64> {
         let timestamp = self.tick();
@@ -338,7 +340,7 @@ impl Registry {
 pub struct Held<'e> {
     pub(super) registry: &'e Registry,
     pub(super) index: usize,
-    /// The words it writes, with command 0.
+    /// Words that the transaction writes, with command 0.
     pub(super) owner: u64,
     pub(super) snapshot: u64,
     pub(super) importance: u64,
@@ -347,31 +349,31 @@ pub struct Held<'e> {
 }
 
 impl<'e> Held<'e> {
-    /// The witness that its snapshot is registered.
+    /// Returns the witness that the transaction's snapshot is registered.
     #[inline]
     pub fn pin(&self) -> &Pin {
         &self.pin
     }
 
-    /// The number that it reads with.
+    /// Returns the number of the snapshot that it reads.
     #[inline]
     pub fn snapshot(&self) -> u64 {
         self.snapshot
     }
 
-    /// Says whose it is.
+    /// Records the session that the transaction belongs to.
     #[inline]
     pub(crate) fn set_session(&self, session: u64) {
         self.slot().session.store(session, Relaxed);
     }
 
-    /// Which slot it is.
+    /// Returns the index of the slot.
     #[inline]
     pub(crate) fn index(&self) -> usize {
         self.index
     }
 
-    /// The word of an effect of `command`.
+    /// Returns the word of an effect of `command`.
     #[inline]
     pub fn word(&self, command: u32) -> u64 {
         self.owner | u64::from(command)
@@ -387,31 +389,31 @@ impl<'e> Held<'e> {
         generation_of(self.owner)
     }
 
-    /// Tells whether it is SERIALIZABLE and may write.
+    /// Returns true if the transaction is SERIALIZABLE and may write.
     #[inline]
     pub(crate) fn is_serial(&self) -> bool {
         self.role == Role::Writer
     }
 
-    /// Tells whether it is a declared READ ONLY transaction beside SERIALIZABLE ones that may write.
+    /// Returns true if it is a declared READ ONLY transaction beside SERIALIZABLE ones that may write.
     #[inline]
     pub(crate) fn is_serial_reader(&self) -> bool {
         self.role == Role::Reader
     }
 
-    /// Tells whether it remembers what it reads.
+    /// Returns true if it records its reads.
     #[inline]
     pub(crate) fn logs_reads(&self) -> bool {
         self.role != Role::None
     }
 
-    /// Tells whether nobody has aborted it.
+    /// Returns true if no other transaction has aborted it.
     #[inline]
     pub fn is_active(&self) -> bool {
         self.slot().status.load(Acquire) == status(ACTIVE, self.generation())
     }
 
-    /// Commits: from here on all its effects exist. Returns the timestamp; nothing if somebody aborted it before.
+    /// Commits: from here on all its effects exist. Returns the timestamp; none if another aborted it before.
     #[inline]
     pub fn commit(&self) -> Option<u64> {
         let slot = self.slot();
@@ -425,7 +427,7 @@ impl<'e> Held<'e> {
         }
     }
 
-    /// Aborts. Returns whether somebody else had done so before.
+    /// Aborts. Returns true if another had done so before.
     pub fn abort(&self) -> bool {
         let active = status(ACTIVE, self.generation());
         let aborted = status(ABORTED, self.generation());

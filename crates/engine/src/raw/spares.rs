@@ -1,30 +1,30 @@
-//! The memory of dead versions, kept for new ones.
+//! Memory of dead versions, kept for new ones.
 //!
-//! A row that is updated again and again needs blocks of one size again and again. What was freed a moment ago is still in
-//! the processor's nearer caches; what an allocator gives in exchange is any block of that size among all rows', so its
+//! A row that is updated again and again needs blocks of one size again and again. A block that was freed a moment ago
+//! is still in the processor's nearer caches; an allocator returns any block of that size among all rows', so its
 //! lines, and those of its free list, come from memory. The last freed goes first.
 //!
-//! **Invariant:** a block in here was allocated with the layout of its class, and nobody else knows it.
+//! **Invariant:** a block in here was allocated with the layout of its class, and nothing else refers to it.
 
 #![cfg_attr(feature = "shuttle", allow(dead_code, reason = "the model keeps the memory of the dead"))]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// Sizes of blocks are multiples of this, as the allocator's are, so rounding up to it costs nothing.
+/// Unit of block sizes, equal to the allocator's, so rounding up to it costs nothing.
 pub(super) const STEP: usize = 16;
-/// Larger blocks are not kept.
+/// Size up to which blocks are kept.
 const KEPT_SIZE_MAX: usize = 1024;
 const CLASSES: usize = KEPT_SIZE_MAX / STEP;
-/// Blocks kept of one size: what some transactions write while the garbage waits for the horizon's next move.
+/// Blocks kept of one size: as many as some transactions write while the garbage waits for the horizon's next move.
 const BLOCKS_MAX: usize = 128;
-/// Bytes kept of all sizes: what fits into a processor's own cache beside the rest.
+/// Bytes kept of all sizes: as many as fit into a processor's own cache beside the rest.
 const BYTES_MAX: usize = 256 << 10;
 
 /// Blocks of one slot, by size.
 #[derive(Debug)]
 pub(crate) struct Spares {
-    /// Empty until the first block comes.
+    /// Blocks by class; empty until the first block comes.
     classes: Vec<Vec<NonNull<u8>>>,
     bytes: usize,
     bytes_max: usize,
@@ -40,7 +40,7 @@ impl Default for Spares {
 }
 
 impl Spares {
-    /// That keep nothing.
+    /// Creates spares that keep nothing.
     #[inline]
     pub(super) fn none() -> Spares {
         Spares { classes: Vec::new(), bytes: 0, bytes_max: 0 }
@@ -51,7 +51,7 @@ impl Spares {
         size / STEP - 1
     }
 
-    /// Memory of this layout, whose size is a multiple of [`STEP`]. Its bytes are whatever they are.
+    /// Allocates memory of this layout, whose size is a multiple of [`STEP`]. Its bytes are arbitrary.
     #[inline]
     pub(super) fn allocate(&mut self, layout: Layout) -> NonNull<u8> {
         if let Some(block) = self.classes.get_mut(Spares::class(layout.size())).and_then(Vec::pop) {
@@ -71,7 +71,7 @@ impl Spares {
         let size = layout.size();
         if size <= KEPT_SIZE_MAX && self.bytes_max != 0 {
             if self.bytes_max < self.bytes + size {
-                // Sizes that nobody writes any more shall not keep out those that somebody does.
+                // Sizes that are written no more shall not keep out those that are.
                 self.clear();
             }
             if self.classes.is_empty() {
@@ -87,7 +87,7 @@ impl Spares {
         unsafe { dealloc(block.as_ptr(), layout) };
     }
 
-    /// Gives all of it back.
+    /// Frees every block.
     pub(crate) fn clear(&mut self) {
         for (class, blocks) in self.classes.iter_mut().enumerate() {
             for block in core::mem::take(blocks) {

@@ -1,6 +1,6 @@
 //! Text out of a row image, without validating it at each read.
 
-/// The text that these bytes of a row image are.
+/// Returns the text that these bytes of a row image are.
 ///
 /// **Invariant:** text slots of images that [`crate::row::layout::Image::text`] and [`crate::gather`] read are written by `Layout::encode` and
 /// `RowWriter` alone, whole, from a `&str`; images from elsewhere (a redo record) are read by `Layout::try_value`.

@@ -1,8 +1,8 @@
 //! Versions: a header of words and a row image behind it, in one allocation.
 //!
 //! **Invariant:** the image and the row never change after the version was published. `begin` and `end` change as the
-//! protocol in [`super::chain`] says; `prev` only ever goes on to an older version, when [`super::prune`] takes the ones
-//! between out. Memory is freed only by [`super::garbage`], when nobody can reach it.
+//! protocol in [`super::chain`] describes; `prev` only ever goes on to an older version, when [`super::prune`] takes
+//! the ones between out. Memory is freed only by [`super::garbage`], when no reader can reach it.
 //!
 //! ```text
 //!  0        8        16       24       32            36         40
@@ -21,11 +21,11 @@ use std::alloc::Layout;
 /// The header. The image follows it in memory.
 #[repr(C)]
 pub struct Version {
-    /// From when the version is valid: a commit timestamp or a transaction's word.
+    /// Start of the version's validity: a commit timestamp or a transaction's word.
     pub(super) begin: AtomicU64,
-    /// Until when: the same, or [`NEVER`] while nobody ended it.
+    /// End of the version's validity: a commit timestamp or a transaction's word, or [`NEVER`] while it was not ended.
     pub(super) end: AtomicU64,
-    /// The version before this one that was committed, or this transaction's own.
+    /// Version before this one that was committed, or this transaction's own.
     prev: AtomicPtr<Version>,
     row: u64,
     image_bytes: u32,
@@ -41,43 +41,45 @@ const _: () = {
     assert!(std::mem::offset_of!(Version, image_bytes) == 32);
 };
 
-/// It was taken out of its row's chain: nobody who begins a walk finds it.
+/// Flag of a version that was taken out of its row's chain: a walk that begins later does not find it.
 pub(super) const UNLINKED: u32 = 1;
-/// Versions between this one and the next newer one were taken out, so it does not end where that one begins.
+/// Flag of a version below a gap: versions between it and the next newer one were taken out, so it does not end where
+/// that one begins.
 pub(super) const GAP: u32 = 2;
-/// An index may have entries only for its key: whoever clears it away looks.
+/// Flag of a version that may be the only one for whose key an index has entries: the thread that clears it away looks.
 pub(super) const DUTY: u32 = 4;
 /// Flag of a version whose maker had the row to itself, or had a version since taken out below it: it changed a key, or had locked the
 /// row FOR UPDATE.
 pub(super) const SOLE: u32 = 16;
 
-/// In the model: it was freed.
+/// Flag, in the model, of a version that was freed.
 #[cfg(feature = "shuttle")]
 const FREED: u32 = 8;
 
 impl Version {
-    /// The row image.
+    /// Returns the row image.
     #[inline]
     pub(crate) fn image(&self) -> &[u8] {
         let this: *const Version = self;
         // SAFETY: a version is only made by `NewVersion::new`, which puts `image_bytes` initialised bytes behind the
-        // header in the same allocation; they never change once anybody else can see the version.
+        // header in the same allocation; they never change once another can see the version.
         unsafe { std::slice::from_raw_parts(this.add(1).cast::<u8>(), self.image_bytes as usize) }
     }
 
-    /// From when it is valid, if it is committed and stamped, not after `time`, and nobody has ended or claimed it.
+    /// Returns the begin of the version, if it is committed and stamped, not after `time`, and the version was neither
+    /// ended nor claimed.
     pub(crate) fn settled_by(&self, time: u64) -> Option<u64> {
         let begin = self.begin.load(Acquire);
         (begin <= time && self.end.load(Acquire) == NEVER).then_some(begin)
     }
 
-    /// The row that this is a version of.
+    /// Returns the row that this is a version of.
     #[inline]
     pub(crate) fn row(&self) -> u64 {
         self.row
     }
 
-    /// The version before this one.
+    /// Returns the version before this one.
     ///
     /// Call it only when this version's creation is not visible to `pin`'s snapshot, or is above the horizon of `pin`'s
     /// pass, or by its creator: those are the cases in which the older version is kept for the pin.
@@ -85,27 +87,28 @@ impl Version {
     pub(super) fn prev<'p>(&self, _pin: &'p Pin) -> Option<&'p Version> {
         let prev = self.prev.load(Acquire);
         // SAFETY: the version before is freed when the horizon has reached its end, or when it was unlinked and all walks
-        // that began before are over. The first: whoever comes by has a snapshot, or a pass pinned, below this one's
-        // creation. Without a gap between the two that is the older one's end, so the horizon is below that. With a gap
-        // no snapshot lies in it, so the snapshot is below the older one's end as well; and for a pass, a version below a
-        // gap is always unlinked before it is freed. The second: the pin's owner walks. See `README.md` and `horizon`.
+        // that began before are over. The first: a reader that comes by has a snapshot, or a pass pinned, below this
+        // one's creation. Without a gap between the two that is the older one's end, so the horizon is below that. With
+        // a gap no snapshot lies in it, so the snapshot is below the older one's end as well; and for a pass, a version
+        // below a gap is always unlinked before it is freed. The second: the pin's owner walks. See `README.md` and
+        // `horizon`.
         let prev = unsafe { prev.as_ref() };
         #[cfg(feature = "shuttle")]
         assert!(prev.is_none_or(|prev| prev.flags() & FREED == 0), "a walk met a version that was freed");
         prev
     }
 
-    /// Whether there is no version before this one, freed or not.
+    /// Returns true if there is no version before this one, freed or not.
     pub(super) fn is_first(&self) -> bool {
         self.prev.load(Acquire).is_null()
     }
 
-    /// Whether this is the version before, which may be gone.
+    /// Returns true if `prev` is the version before, which may be gone.
     pub(super) fn comes_after(&self, prev: &Version) -> bool {
         std::ptr::eq(self.prev.load(Acquire), prev)
     }
 
-    /// Goes on to `prev` from here: what stood between is unlinked. With the row's latch.
+    /// Continues to `prev` from here: the versions between were unlinked. With the row's latch.
     pub(super) fn set_prev(&self, prev: Option<&Version>) {
         let prev = prev.map_or(std::ptr::null_mut(), |prev| std::ptr::from_ref(prev).cast_mut());
         self.prev.store(prev, SeqCst);
@@ -126,7 +129,7 @@ impl Version {
         VersionPtr(NonNull::from(self))
     }
 
-    /// Bytes that the allocator counts for it.
+    /// Returns the bytes that the allocator counts for the version.
     pub(crate) fn bytes(&self) -> usize {
         block_bytes(layout_of(self.image_bytes as usize).size())
     }
@@ -136,12 +139,12 @@ fn layout_of(image_bytes: usize) -> Layout {
     layout_of_size((size_of::<Version>() + image_bytes).next_multiple_of(STEP))
 }
 
-/// Of a version whose header, image and padding have together so many bytes.
+/// Returns the layout of a version whose header, image and padding have together `bytes` bytes.
 pub(super) fn layout_of_size(bytes: usize) -> Layout {
     Layout::from_size_align(bytes, align_of::<Version>()).expect("an image is bounded far below isize::MAX")
 }
 
-/// A version that a write set or a queue of the dead remembers.
+/// Pointer to a version in a write set or a garbage queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct VersionPtr(NonNull<Version>);
 
@@ -151,38 +154,38 @@ unsafe impl Send for VersionPtr {}
 unsafe impl Sync for VersionPtr {}
 
 impl VersionPtr {
-    /// The version. Its holder is the write set of the transaction that owns `pin`, or the queue of the dead that owns
-    /// the version, or a committed write that `pin`'s transaction is compared with, so it was not freed.
+    /// Returns the version. Its holder is the write set of the transaction that owns `pin`, or the garbage queue that
+    /// owns the version, or a committed write that `pin`'s transaction is compared with, so it was not freed.
     #[inline]
     pub(super) fn get(self, _pin: &Pin) -> &Version {
         // SAFETY: a write set names versions that its transaction made or claimed. A claimed one began at or before the
         // snapshot and did not end before it, so that snapshot keeps it, whoever ends it; one that it made is retired by
-        // itself, or with a time after the snapshot. What a queue of the dead owns nobody else frees. The third
+        // itself, or with a time after the snapshot. No other thread frees what a garbage queue owns. The third
         // kind of holder, a committed write, says in `recent` why its versions stay.
         unsafe { self.0.as_ref() }
     }
 
-    /// Whether any of these flags is set. For the queue of the dead that owns it.
+    /// Returns true if any of these flags is set. For the garbage queue that owns the version.
     #[inline]
     pub(super) fn has_flag(self, flags: u32) -> bool {
         // SAFETY: the queue that owns it is who frees it.
         unsafe { self.0.as_ref() }.flags() & flags != 0
     }
 
-    /// Its row. For the queue of the dead that owns it.
+    /// Returns the row of the version. For the garbage queue that owns it.
     pub(super) fn row(self) -> u64 {
         // SAFETY: as in `has_flag`.
         unsafe { self.0.as_ref() }.row
     }
 
-    /// Frees the version: its memory goes to the spares. Says how much it was.
+    /// Frees the version: its memory goes to the spares. Returns its bytes.
     ///
     /// # Safety
-    /// No reader can reach it any more, and nobody else frees it.
+    /// No reader can reach it any more, and no other thread frees it.
     pub(super) unsafe fn free(self, spares: &mut Spares) -> usize {
         #[cfg(feature = "shuttle")]
         {
-            // The model looks for whoever comes too late, so it keeps the memory.
+            // The model looks for readers that come too late, so it keeps the memory.
             // SAFETY: nothing is ever freed in the model.
             let version = unsafe { self.0.as_ref() };
             let _ = spares;
@@ -201,16 +204,16 @@ impl VersionPtr {
     }
 }
 
-/// A version that nobody else has seen.
+/// A version that no other thread has seen.
 pub(crate) struct NewVersion(NonNull<Version>);
 
 impl NewVersion {
-    /// Makes a version whose creation is `begin` and that nobody ended.
+    /// Creates a version with this begin word, which was not ended.
     pub(crate) fn new(begin: u64, row: u64, prev: Option<&Version>, image: &[u8]) -> NewVersion {
         NewVersion::with(&mut Spares::none(), begin, row, prev, image)
     }
 
-    /// The same, in memory from the spares.
+    /// Creates a version as [`NewVersion::new`] does, in memory from the spares.
     #[inline]
     pub(crate) fn with(spares: &mut Spares, begin: u64, row: u64, prev: Option<&Version>, image: &[u8]) -> NewVersion {
         let layout = layout_of(image.len());
@@ -242,12 +245,12 @@ impl NewVersion {
 
 impl Drop for NewVersion {
     fn drop(&mut self) {
-        // SAFETY: nobody else has seen the version, so this is the only owner.
+        // SAFETY: no other thread has seen the version, so this is the only owner.
         unsafe { VersionPtr(self.0).free(&mut Spares::none()) };
     }
 }
 
-/// Lines of a version that are worth asking for; the processor has about so many misses under way.
+/// Number of lines of a version that are worth asking for; the processor has about that many misses under way.
 const PREFETCHED_LINES_MAX: usize = 8;
 const LINE_BYTES: usize = 64;
 
@@ -258,17 +261,17 @@ fn prefetch(line: *const u8) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
 }
 
-/// The row map's entry of one row: its newest version, committed or not.
+/// Entry of one row in the row map: its newest version, committed or not.
 #[derive(Debug)]
 pub struct RowCell(AtomicPtr<Version>);
 
 impl RowCell {
-    /// A row that does not exist.
+    /// Creates the entry of a row that does not exist.
     pub fn new() -> RowCell {
         RowCell(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// The newest version.
+    /// Returns the newest version.
     #[inline]
     pub(crate) fn load<'p>(&self, _pin: &'p Pin) -> Option<&'p Version> {
         // SAFETY: what the map points at is not retired yet, so it is freed only after `pin` is gone. Acquire pairs with
@@ -279,7 +282,7 @@ impl RowCell {
         newest
     }
 
-    /// Whether there is no version.
+    /// Returns true if there is no version.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.load(Relaxed).is_null()
@@ -301,7 +304,7 @@ impl RowCell {
         }
     }
 
-    /// Replaces `old` by `new` if it still is the newest. Gives `new` back if not.
+    /// Replaces `old` by `new` if it still is the newest. Returns `new` if not.
     #[inline]
     pub(super) fn publish<'p>(
         &self,
@@ -324,21 +327,21 @@ impl RowCell {
         let _ = self.0.compare_exchange(std::ptr::from_ref(new).cast_mut(), old, SeqCst, Acquire);
     }
 
-    /// Empties it: the row was deleted before every snapshot.
+    /// Empties the entry: the row was deleted before every snapshot.
     pub(super) fn clear(&self) {
         self.0.store(std::ptr::null_mut(), Release);
     }
 
-    /// Empties it, if `top` still is the newest version.
+    /// Empties the entry, if `top` still is the newest version.
     pub(super) fn vacate(&self, top: &Version) -> bool {
         let top = std::ptr::from_ref(top).cast_mut();
         self.0.compare_exchange(top, std::ptr::null_mut(), SeqCst, Acquire).is_ok()
     }
 
-    /// Frees the newest version when the whole table goes. Says how many bytes it had, and whether nobody had ended it.
+    /// Frees the newest version when the whole table goes. Returns its bytes, and whether it was not ended.
     pub(super) fn free_newest(&mut self) -> Option<(usize, bool)> {
         let version = NonNull::new(self.0.load(Acquire))?;
-        // SAFETY: `&mut self` proves that nobody reads the row map; the newest version belongs to no queue.
+        // SAFETY: `&mut self` proves that no thread reads the row map; the newest version belongs to no queue.
         unsafe {
             let is_live = version.as_ref().end.load(Acquire) == NEVER;
             Some((VersionPtr(version).free(&mut Spares::none()), is_live))

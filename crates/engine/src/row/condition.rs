@@ -1,8 +1,8 @@
-//! Conditions: what a scan asks of the rows that it wants.
+//! Conditions on the rows of a scan.
 //!
 //! **Invariant:** as in SQL, a comparison with null is never true; null is found by [`Test::IsNull`] alone. Several
-//! conditions must all hold. A scan that is told them may leave rows out by them, and a SERIALIZABLE transaction remembers
-//! them as what it has read.
+//! conditions must all hold. A scan that is given them may leave rows out by them, and a SERIALIZABLE transaction
+//! records them as its reads.
 
 use crate::error::InvalidValue;
 use crate::error::{Error, Result};
@@ -29,7 +29,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it holds for two values that compare so.
+    /// Returns true if the comparison holds for two values with this ordering.
     pub(crate) fn holds(self, ordering: Ordering) -> bool {
         match self {
             Comparison::Equal => ordering.is_eq(),
@@ -42,32 +42,32 @@ impl Comparison {
     }
 }
 
-/// What is asked of a column.
+/// Test of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Test {
-    /// That it compares so with a constant.
+    /// Comparison with a constant.
     Compare(Comparison, Constant),
-    /// That it is null.
+    /// Test for null.
     IsNull,
-    /// That it is not null.
+    /// Test for a value that is not null.
     IsNotNull,
 }
 
 /// A value that owns its text or bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Constant {
-    /// Any value of fixed length.
+    /// Value of fixed length.
     Fixed(Value<'static>),
-    /// A text.
+    /// Text.
     Text(Box<str>),
-    /// Any bytes.
+    /// Byte string.
     Bytes(Box<[u8]>),
     /// Bytes that begin with their key.
     Keyed(Box<[u8]>),
 }
 
 impl Constant {
-    /// It as a value.
+    /// Returns the constant as a value.
     pub fn value(&self) -> Value<'_> {
         match self {
             Constant::Fixed(value) => *value,
@@ -97,32 +97,33 @@ impl From<Value<'_>> for Constant {
     }
 }
 
-/// One column and what is asked of it.
+/// A column and the test of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// The position of the column in its table.
+    /// Position of the column in its table.
     pub column: usize,
-    /// What is asked.
+    /// Test of the column.
     pub test: Test,
 }
 
 impl Condition {
-    /// That the column compares so with the value, which must be of its type. With null it never does.
+    /// Returns the condition that the column compares with the value in this way; the value must be of its type. With
+    /// null it never holds.
     pub fn compare(column: usize, comparison: Comparison, value: Value<'_>) -> Condition {
         Condition { column, test: Test::Compare(comparison, value.into()) }
     }
 
-    /// That the column is null.
+    /// Returns the condition that the column is null.
     pub fn is_null(column: usize) -> Condition {
         Condition { column, test: Test::IsNull }
     }
 
-    /// That the column is not null.
+    /// Returns the condition that the column is not null.
     pub fn is_not_null(column: usize) -> Condition {
         Condition { column, test: Test::IsNotNull }
     }
 
-    /// Whether a row with this value in the column satisfies it.
+    /// Returns true if a row with this value in the column satisfies the condition.
     pub fn holds(&self, value: Value<'_>) -> bool {
         match &self.test {
             Test::IsNull => value == Value::Null,
@@ -133,10 +134,10 @@ impl Condition {
         }
     }
 
-    /// Whether it makes sense for the table.
+    /// Checks that the condition makes sense for the table.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the table has no such column or the constant is not of its type.
+    /// [`Error::InvalidValue`] if the table has no such column or the constant is not of its type.
     pub fn check(&self, table: &Table) -> Result<()> {
         let bad = |column: &str, why: InvalidValue| {
             Err(Error::InvalidValue { place: format!("{}.{column}", table.name()), why })
@@ -154,7 +155,7 @@ impl Condition {
     }
 }
 
-/// Whether a value that is not null is of this type. A decimal may have more digits than the column could hold.
+/// Returns true if a value that is not null is of this type. A decimal may have more digits than the column could hold.
 fn is_of(value: Value<'_>, kind: Type) -> bool {
     match kind {
         Type::Decimal { .. } => matches!(value, Value::Decimal(_)),

@@ -17,7 +17,7 @@ use crate::row::types::{Order, Raw, float_order, key_part};
 use crate::row::value::Value;
 use crate::schema::table::{Index, Table};
 
-/// The most columns of one index.
+/// Largest number of columns of one index.
 pub(crate) const COLUMNS_MAX: usize = 32;
 
 const NOT_NULL: u8 = 1;
@@ -69,7 +69,7 @@ fn put(key: &mut Vec<u8>, slot: &Slot, raw: Raw<'_>) {
 /// Writes the key made of `values`, which may be fewer than the index has columns, to `key`.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] when a value has not its column's type, or there are too many.
+/// [`Error::InvalidValue`] if a value has not its column's type, or there are too many.
 #[inline]
 pub(crate) fn of_values(table: &Table, index: &Index, values: &[Value<'_>], key: &mut Vec<u8>) -> Result<()> {
     key.clear();
@@ -86,10 +86,10 @@ pub(crate) fn of_values(table: &Table, index: &Index, values: &[Value<'_>], key:
     Ok(())
 }
 
-/// As [`of_values`], for a whole key.
+/// Writes a whole key as [`of_values`] does.
 ///
 /// # Errors
-/// As [`of_values`], and when there are fewer values than the index has columns.
+/// As [`of_values`], and if there are fewer values than the index has columns.
 #[inline]
 pub(crate) fn of_all_values(table: &Table, index: &Index, values: &[Value<'_>], key: &mut Vec<u8>) -> Result<()> {
     if values.len() < index.def.columns.len() {
@@ -98,7 +98,7 @@ pub(crate) fn of_all_values(table: &Table, index: &Index, values: &[Value<'_>], 
     of_values(table, index, values, key)
 }
 
-/// Writes the key of a row image to `key`. Says whether a column of it is null.
+/// Writes the key of a row image to `key`. Returns true if a column of it is null.
 #[inline]
 pub(crate) fn of_image(index: &Index, image: Image<'_>, key: &mut Vec<u8>) -> bool {
     key.clear();
@@ -118,7 +118,7 @@ pub(crate) fn of_image(index: &Index, image: Image<'_>, key: &mut Vec<u8>) -> bo
     has_null
 }
 
-/// Writes the key of a frozen row to `key`. Says whether a column of it is null.
+/// Writes the key of a frozen row to `key`. Returns true if a column of it is null.
 pub(crate) fn of_block(table: &Table, index: &Index, block: &Block, at: usize, key: &mut Vec<u8>) -> bool {
     key.clear();
     let mut has_null = false;
@@ -130,7 +130,7 @@ pub(crate) fn of_block(table: &Table, index: &Index, block: &Block, at: usize, k
     has_null
 }
 
-/// Turns a prefix into the smallest key above all keys that begin with it. `false`: there is none.
+/// Turns a prefix into the smallest key above all keys that begin with it. Returns `false` if there is none.
 pub(crate) fn pass_prefix(prefix: &mut Vec<u8>) -> bool {
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {

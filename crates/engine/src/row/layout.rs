@@ -12,36 +12,36 @@
 //!         one of any number of bytes            offset from byte 0 (u32), length (u32)
 //! ```
 //!
-//! Slots stand in falling size from a multiple of 8, so each is aligned, to 8 at most, inside the image. A null column has
-//! its bit set and its slot zero. Which type is stored in which class says `types.rs`.
+//! Slots stand in falling size from a multiple of 8, so each is aligned, to 8 at most, inside the image. A null column
+//! has its bit set and its slot zero. The storage class of each type is in `types.rs`.
 
 use crate::error::{Error, InvalidValue, Result};
 use crate::row::types::{DIGITS_IN_I64, Raw, Storage};
 use crate::row::value::{Type, Value};
 use crate::schema::table::Column;
 
-/// Where the null bitmap begins: behind the schema number.
+/// Offset of the null bitmap: behind the schema number.
 pub(crate) const BITMAP_START: usize = size_of::<u32>();
-/// The longest image that a row may have.
+/// Largest number of bytes of a row's image.
 pub(crate) const IMAGE_BYTES_MAX: usize = 16 << 20;
-/// The most columns a table may have.
+/// Largest number of columns of a table.
 pub(crate) const COLUMNS_MAX: usize = 1600;
 
 const _: () = assert!(BITMAP_START == 4);
 const _: () = assert!(Storage::Bytes.slot_bytes() == 2 * size_of::<u32>());
 const _: () = assert!(IMAGE_BYTES_MAX <= u32::MAX as usize);
 
-/// Where one column lives in an image.
+/// Place of one column in an image.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
     pub(crate) offset: u32,
     pub(crate) kind: Type,
-    /// That of the kind.
+    /// Storage of the column's type.
     pub(crate) storage: Storage,
     pub(crate) nullable: bool,
 }
 
-/// How the images of one schema version are laid out.
+/// Layout of the images of one schema version.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) schema_version: u32,
@@ -97,7 +97,7 @@ impl Layout {
 }
 
 impl Slot {
-    /// The value as the column stores it; if it cannot hold it, why.
+    /// Returns the value as the column stores it; if it cannot hold it, the reason.
     #[inline]
     pub(crate) fn raw<'v>(&self, value: Value<'v>) -> Result<Raw<'v>, InvalidValue> {
         match self.kind.raw(value) {
@@ -107,7 +107,7 @@ impl Slot {
     }
 }
 
-/// A value that its column cannot hold.
+/// Error: a value that its column cannot hold.
 #[derive(Debug)]
 pub(crate) struct Unfit {
     pub(crate) column: usize,
@@ -212,7 +212,7 @@ impl<'a> Image<'a> {
         f64::from_le_bytes(self.fixed(column))
     }
 
-    /// The bytes of a column that has any number of them; none if it is null.
+    /// Returns the bytes of a column that has any number of them; empty if it is null.
     #[inline]
     pub(crate) fn any_bytes(&self, column: usize) -> &'a [u8] {
         let (start, bytes) = self.bytes_slot(column);
@@ -238,7 +238,7 @@ impl<'a> Image<'a> {
         self.any_bytes(column)
     }
 
-    /// What the column stores; zero or empty if it is null.
+    /// Returns the stored value of the column; zero or empty if it is null.
     #[inline]
     pub(crate) fn stored(&self, column: usize) -> Raw<'a> {
         match self.layout.slots[column].storage {
@@ -251,13 +251,13 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// What the column stores.
+    /// Returns the stored value of the column.
     #[inline]
     pub(crate) fn raw(&self, column: usize) -> Raw<'a> {
         if self.is_null(column) { Raw::Null } else { self.stored(column) }
     }
 
-    /// The column as a value.
+    /// Returns the column as a value.
     pub(crate) fn value(&self, column: usize) -> Value<'a> {
         if self.kind(column) == Type::Text && !self.is_null(column) {
             return Value::Text(self.text(column));
@@ -267,7 +267,7 @@ impl<'a> Image<'a> {
 }
 
 impl Layout {
-    /// A column of an image that somebody else wrote, if it holds one.
+    /// Returns a column of an image that comes from elsewhere, if it holds a valid one.
     pub(crate) fn try_value<'b>(&self, bytes: &'b [u8], column: usize) -> Option<Value<'b>> {
         let image = Image { layout: self, bytes };
         if image.is_null(column) {

@@ -1,8 +1,8 @@
-//! The table of types: how a value of each logical type is stored, and how it compares.
+//! The table of types: storage and comparison of the values of each logical type.
 //!
-//! **Invariant:** layout, row writer, keys, redo and blocks know only the few storage classes. What a type *is* stands here
-//! and, for its Arrow form, in `arrow.rs`; a new type is a new arm in each of their functions, and nothing else changes. A
-//! raw value that came from [`Type::raw`] goes back by [`Type::value`] to an equal value.
+//! **Invariant:** layout, row writer, keys, redo and blocks know only the few storage classes. The definition of a type
+//! stands here and, for its Arrow form, in `arrow.rs`; a new type is a new arm in each of their functions, and nothing
+//! else changes. A raw value that came from [`Type::raw`] goes back by [`Type::value`] to an equal value.
 //!
 //! | type | class | order of keys |
 //! |---|---|---|
@@ -18,7 +18,7 @@ use crate::error::InvalidValue;
 use crate::row::value::{Type, Value};
 use core::cmp::Ordering;
 
-/// How the values of a type are stored.
+/// Storage class of the values of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
     One,
@@ -26,12 +26,12 @@ pub(crate) enum Storage {
     Four,
     Eight,
     Sixteen,
-    /// Any number of bytes, beside an 8-byte slot that says where.
+    /// Bytes of any number, beside an 8-byte slot with their place.
     Bytes,
 }
 
 impl Storage {
-    /// Bytes in the fixed part of a row image.
+    /// Returns the bytes in the fixed part of a row image.
     pub(crate) const fn slot_bytes(self) -> usize {
         match self {
             Storage::One => 1,
@@ -56,7 +56,7 @@ pub(crate) enum Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// The same of a fixed length, borrowed from nowhere.
+    /// Returns a value of fixed length, borrowed from nowhere.
     pub(crate) fn fixed(self) -> Option<Raw<'static>> {
         Some(match self {
             Raw::Null => Raw::Null,
@@ -70,21 +70,21 @@ impl Raw<'_> {
     }
 }
 
-/// How stored values of fixed length compare.
+/// Order of stored values of fixed length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Unsigned,
     Signed,
     Float,
-    /// By the first part of the bytes, as [`key_part`] gives it.
+    /// Order by the first part of the bytes, as [`key_part`] returns it.
     Keyed,
 }
 
-/// Decimals with at most so many digits are stored in 8 bytes.
+/// Number of digits up to which decimals are stored in 8 bytes.
 pub(crate) const DIGITS_IN_I64: u8 = 18;
 
 impl Type {
-    /// How its values are stored.
+    /// Returns the storage class of the type's values.
     pub(crate) const fn storage(self) -> Storage {
         match self {
             Type::Bool => Storage::One,
@@ -97,7 +97,7 @@ impl Type {
         }
     }
 
-    /// How its stored values compare.
+    /// Returns the order of the type's stored values.
     pub(crate) const fn order(self) -> Order {
         match self {
             Type::Bool | Type::Text | Type::Bytes => Order::Unsigned,
@@ -109,7 +109,7 @@ impl Type {
         }
     }
 
-    /// The value as it is stored; if the type has no such value, why.
+    /// Returns the value as it is stored; if the type has no such value, the reason.
     #[inline]
     pub(crate) fn raw(self, value: Value<'_>) -> Result<Raw<'_>, InvalidValue> {
         Ok(match (value, self) {
@@ -131,7 +131,7 @@ impl Type {
         })
     }
 
-    /// The value that is stored so. Nothing if none is: bytes that somebody else wrote.
+    /// Returns the value of stored bytes. None if they are of no value: bytes that come from elsewhere.
     #[inline]
     pub(crate) fn value(self, raw: Raw<'_>) -> Option<Value<'_>> {
         Some(match (self, raw) {
@@ -153,7 +153,7 @@ impl Type {
     }
 }
 
-/// The least number that has more digits than the index says.
+/// Least number that has more digits than the index.
 const POWERS_OF_TEN: [u128; 39] = {
     let mut powers = [1; 39];
     let mut at = 1;
@@ -164,7 +164,7 @@ const POWERS_OF_TEN: [u128; 39] = {
     powers
 };
 
-/// The bits of a float, such that they compare, as unsigned numbers, as PostgreSQL's floats do.
+/// Returns the bits of a float, such that they compare, as unsigned numbers, as PostgreSQL's floats do.
 #[inline]
 pub(crate) fn float_order(v: f64) -> u64 {
     const SIGN: u64 = 1 << 63;
@@ -173,7 +173,7 @@ pub(crate) fn float_order(v: f64) -> u64 {
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
 }
 
-/// The part of keyed bytes by which they compare: all, if they do not say.
+/// Returns the part of keyed bytes by which they compare: the whole, if they do not tell.
 #[inline]
 pub(crate) fn key_part(bytes: &[u8]) -> &[u8] {
     let Some((rest, last)) = bytes.split_last_chunk::<4>() else { return bytes };
@@ -181,7 +181,7 @@ pub(crate) fn key_part(bytes: &[u8]) -> &[u8] {
     key.map_or(bytes, |key| &rest[..key])
 }
 
-/// How two values of one type compare; nothing when one is null or their types differ.
+/// Compares two values of one type; returns none if one is null or their types differ.
 pub(crate) fn compare(left: Value<'_>, right: Value<'_>) -> Option<Ordering> {
     Some(match (left, right) {
         (Value::Bool(left), Value::Bool(right)) => left.cmp(&right),

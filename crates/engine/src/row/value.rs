@@ -1,10 +1,10 @@
 //! Types of columns and values of cells.
 //!
-//! Invariant: a decimal is exact everywhere. It travels as its unscaled integer; the scale belongs to the column.
+//! **Invariant:** a decimal is exact everywhere. It travels as its unscaled integer; the scale belongs to the column.
 
 use crate::row::types::compare;
 
-/// The type of a column.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Type {
     /// True or false.
@@ -26,10 +26,10 @@ pub enum Type {
     },
     /// UTF-8 text.
     Text,
-    /// Any bytes.
+    /// Byte string.
     Bytes,
-    /// Bytes of which the first part is a key: values compare by it alone. The last four bytes, in big endian, say how many
-    /// before them are not of the key. No key may be a proper prefix of another.
+    /// Bytes of which the first part is a key: values compare by it alone. The last four bytes, in big endian, are the
+    /// number of bytes before them that are not of the key. No key may be a proper prefix of another.
     Keyed,
     /// Days since 1970-01-01.
     Date,
@@ -37,7 +37,7 @@ pub enum Type {
     Timestamp,
 }
 
-/// One cell, borrowed. Equal floats are those that PostgreSQL calls equal: NaN equals itself, and so do the two zeros.
+/// A cell, borrowed. Equal floats are those that PostgreSQL calls equal: NaN equals itself, and so do the two zeros.
 #[derive(Debug, Clone, Copy)]
 pub enum Value<'a> {
     /// No value.
@@ -52,11 +52,11 @@ pub enum Value<'a> {
     Int64(i64),
     /// 64-bit binary floating point.
     Float64(f64),
-    /// The unscaled integer of a decimal; the column has the scale.
+    /// Unscaled integer of a decimal; the column has the scale.
     Decimal(i128),
     /// Text.
     Text(&'a str),
-    /// Any bytes.
+    /// Byte string.
     Bytes(&'a [u8]),
     /// Bytes that begin with their key.
     Keyed(&'a [u8]),

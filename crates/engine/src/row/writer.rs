@@ -1,4 +1,4 @@
-//! Patching a row: what an update's closure gets.
+//! Patching of a row, for the closure of an update.
 //!
 //! **Invariant:** when the closure has returned, `image` is a complete image again, without dead variable bytes, and
 //! `touched` names every column that may differ from the image it started from. A value that does not fit leaves its
@@ -14,7 +14,7 @@ use crate::row::value::Value;
 pub(crate) struct Touched(pub(crate) u64);
 
 impl Touched {
-    /// The bit that stands for column 63 and all behind it.
+    /// Bit that stands for column 63 and all behind it.
     const REST: u32 = 63;
 
     #[inline]
@@ -27,7 +27,7 @@ impl Touched {
         self.0 & other.0 != 0
     }
 
-    /// Whether each column can be named by its own bit.
+    /// Returns true if each column can be named by its own bit.
     pub(crate) fn is_exact(self) -> bool {
         self.0 & (1 << Touched::REST) == 0
     }
@@ -53,7 +53,7 @@ impl<'a> RowWriter<'a> {
         RowWriter { layout, image, touched: Touched::default(), dead_bytes: 0, unfit: None, is_newer }
     }
 
-    /// Whether the row was changed after the snapshot: it is not what the transaction reads.
+    /// Returns true if the row was changed after the snapshot: it is not the one that the transaction reads.
     #[inline]
     pub fn is_newer(&self) -> bool {
         self.is_newer
@@ -64,83 +64,83 @@ impl<'a> RowWriter<'a> {
         Image { layout: self.layout, bytes: self.image }
     }
 
-    /// Whether the column is null.
+    /// Returns true if the column is null.
     #[inline]
     pub fn is_null(&self, column: usize) -> bool {
         self.read().is_null(column)
     }
 
-    /// The column as it is now, 0 if null.
+    /// Returns the column as it is now, 0 if null.
     ///
     /// # Panics
-    /// As all typed getters: when the column has another type. (A setter of another type makes the update fail.) As all
-    /// methods: when there is no such column.
+    /// If the column has another type, as in all typed getters. (A setter of another type makes the update fail.) If
+    /// there is no such column, as in all methods.
     #[inline]
     pub fn get_i32(&self, column: usize) -> i32 {
         self.read().i32(column)
     }
 
-    /// The column as it is now, 0 if null.
+    /// Returns the column as it is now, 0 if null.
     #[inline]
     pub fn get_i64(&self, column: usize) -> i64 {
         self.read().i64(column)
     }
 
-    /// The unscaled decimal of at most 18 digits, 0 if null.
+    /// Returns the unscaled decimal of at most 18 digits, 0 if null.
     #[inline]
     pub fn get_decimal_i64(&self, column: usize) -> i64 {
         self.read().decimal_i64(column)
     }
 
-    /// The unscaled decimal, 0 if null.
+    /// Returns the unscaled decimal, 0 if null.
     #[inline]
     pub fn get_decimal(&self, column: usize) -> i128 {
         self.read().decimal(column)
     }
 
-    /// Whether it is true, false if null.
+    /// Returns the column as it is now, false if null.
     #[inline]
     pub fn get_bool(&self, column: usize) -> bool {
         self.read().bool(column)
     }
 
-    /// The column as it is now, 0 if null.
+    /// Returns the column as it is now, 0 if null.
     #[inline]
     pub fn get_i16(&self, column: usize) -> i16 {
         self.read().i16(column)
     }
 
-    /// The column as it is now, 0 if null.
+    /// Returns the column as it is now, 0 if null.
     #[inline]
     pub fn get_f64(&self, column: usize) -> f64 {
         self.read().f64(column)
     }
 
-    /// The bytes, none if null.
+    /// Returns the bytes, empty if null.
     #[inline]
     pub fn get_bytes(&self, column: usize) -> &[u8] {
         self.read().byte_string(column)
     }
 
-    /// The text, empty if null.
+    /// Returns the text, empty if null.
     #[inline]
     pub fn get_text(&self, column: usize) -> &str {
         self.read().text(column)
     }
 
-    /// Days since 1970-01-01, 0 if null.
+    /// Returns the days since 1970-01-01, 0 if null.
     #[inline]
     pub fn get_date(&self, column: usize) -> i32 {
         self.read().i32(column)
     }
 
-    /// Microseconds since 1970-01-01 00:00, 0 if null.
+    /// Returns the microseconds since 1970-01-01 00:00, 0 if null.
     #[inline]
     pub fn get_timestamp(&self, column: usize) -> i64 {
         self.read().i64(column)
     }
 
-    /// The column as a value.
+    /// Returns the column as a value.
     pub fn get(&self, column: usize) -> Value<'_> {
         self.read().value(column)
     }

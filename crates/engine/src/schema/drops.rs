@@ -1,26 +1,26 @@
-//! Dropped tables: from the moment on that nobody has one any more until its memory is free.
+//! Dropped tables: from the last use of one until its memory is free.
 //!
-//! **Invariant:** a table is freed when nothing leads to it: no `Arc` outside, no slot that names its id, no walk that may
-//! have found it in the directory. All its dead, of whichever slot, go with it.
+//! **Invariant:** a table is freed when nothing leads to it: no `Arc` outside, no slot that names its id, no walk that
+//! may have found it in the directory. All its garbage, of whichever slot, goes with it.
 //!
-//! A dropped table is *shared* as long as somebody has its `Arc`, and works as before. When nobody has:
+//! A dropped table is *shared* as long as there is an `Arc` of it, and works as before. When there is none:
 //!
-//! 1. It is *closed*: every call with it is refused from now on. (Nobody can make one, unless `Arc` and `Weak` change into
-//!    one another just while they are counted; but then it is a panic and not undefined.) It is *going*,
-//!    and a new *turn* begins.
-//! 2. Each slot's holder that finds a new turn *sees* it, at the end of its transaction at the latest: the dead of going
-//!    tables on the slot are set aside, to the table, or all of the slot's dead are left to the orphans (see 3) if they are many;
-//!    the slot says which turn it has seen. Slots that nobody uses are
-//!    seen to by the housekeeping. What the slot's transaction wrote and locked is over then, and who begins there later
-//!    cannot name the table: its write set would need a call, and a call is refused, as the slot's change of hands orders.
-//! 3. The dead also change hands through [`crate::orphans`]. Whoever adopts while a table is going sets aside what is of it.
-//!    When all slots have seen the turn, what is left among the orphans is set aside, and if nobody was just adopting then,
-//!    no dead of the table is anywhere else. (*Adopting* is counted before the orphans are looked at, and whether any table
-//!    is going is loaded after. So who found none going was counted before the table's turn began, on a slot that had not
-//!    seen it, or is still counted.)
+//! 1. It is *closed*: every call with it is refused from now on. (No caller can make one, unless `Arc` and `Weak`
+//!    change into one another at the moment when they are counted; but then it is a panic and not undefined.) It is
+//!    *going*, and a new *turn* begins.
+//! 2. Each slot's holder that finds a new turn *sees* it, at the end of its transaction at the latest: the garbage of
+//!    going tables on the slot is set aside, to the table, or all of the slot's garbage is left to the orphans (see 3)
+//!    if it is much; the slot tells the turn that it has seen. Slots out of use are seen to by the housekeeping. The
+//!    writes and locks of the slot's transaction are over then, and a transaction that begins there later cannot name
+//!    the table: its write set would need a call, and a call is refused, as the slot's change of hands orders.
+//! 3. Garbage also changes hands through [`crate::orphans`]. A thread that adopts while a table is going sets aside
+//!    that table's. When all slots have seen the turn, the rest among the orphans is set aside, and if no thread was
+//!    adopting at that moment, no garbage of the table is anywhere else. (*Adopting* is counted before the orphans are
+//!    looked at, and whether any table is going is loaded after. So a thread that found none going was counted before
+//!    the table's turn began, on a slot that had not seen it, or is still counted.)
 //! 4. Only the lock table may still have the id, in the place of a session that waits for a row of the table and has
-//!    forgotten it. So the table is taken out of the directory, and is *out*: who looks for it there walks.
-//! 5. When the walks have reached the tick after that, and no `Arc` came back, all is freed: the dead, the newest versions,
+//!    forgotten it. So the table is taken out of the directory, and is *out*: a thread that looks for it there walks.
+//! 5. When the walks have reached the tick after that, and no `Arc` came back, all is freed: garbage, newest versions,
 //!    blocks, indexes.
 //!
 //! The writes that were kept for SERIALIZABLE transactions ([`crate::raw::recent`]) may name the table for longer; but only
@@ -39,27 +39,27 @@ use preempt::safepoint;
 use stage::Class;
 use std::sync::Arc;
 
-/// Whoever ends a transaction does not look through more dead than this: the housekeeping does.
+/// Garbage, in versions, above which the end of a transaction does not look through it: the housekeeping does.
 const MANY: usize = 4_096;
 
-/// What is written seldom and read at each transaction's end, on a line of its own.
+/// Number of the present turn, written seldom and read at each transaction's end, on a line of its own.
 #[repr(align(128))]
 struct Turn(AtomicU64);
 
-/// How far the dropped tables of an engine have come.
+/// Progress of the dropped tables of an engine.
 pub(crate) struct Drops {
     turn: Turn,
-    /// The turn that each slot has seen.
+    /// Turn that each slot has seen.
     seen: Box<[AtomicU64]>,
-    /// How many tables are going or out.
+    /// Number of tables that are going or out.
     going: AtomicU64,
-    /// How many are adopting orphans.
+    /// Number of threads that are adopting orphans.
     adopting: AtomicU64,
-    /// Whether somebody is at work here.
+    /// True if a thread is at work here.
     is_busy: AtomicBool,
 }
 
-/// Somebody is adopting.
+/// Guard of a thread that is adopting.
 struct Adopting<'d>(&'d AtomicU64);
 
 impl Drop for Adopting<'_> {
@@ -68,7 +68,7 @@ impl Drop for Adopting<'_> {
     }
 }
 
-/// Somebody is at work.
+/// Guard of the thread at work.
 struct Busy<'d>(&'d AtomicBool);
 
 impl Drop for Busy<'_> {
@@ -90,7 +90,7 @@ impl Drops {
 }
 
 impl Inner {
-    /// The holder of a slot has done what it had to do there: if a new turn has begun, it sees it.
+    /// Notes that the holder of a slot has done its work there: if a new turn has begun, it sees it.
     #[inline]
     pub(crate) fn see_drops(&self, held: &Held<'_>, scratch: &mut Scratch) {
         if self.drops.turn.0.load(Relaxed) != scratch.turn_seen {
@@ -100,7 +100,7 @@ impl Inner {
 
     #[cold]
     fn see_turn(&self, held: &Held<'_>, scratch: &mut Scratch) {
-        // First: whatever is going since this turn or before is found below.
+        // First: every table that is going since this turn or before is found below.
         let turn = self.drops.turn.0.load(SeqCst);
         let going = self.going();
         scratch.ids.forget(&going);
@@ -114,7 +114,7 @@ impl Inner {
         self.drops.seen[held.index()].store(turn, SeqCst);
     }
 
-    /// The ids of the tables that are going or out, in order.
+    /// Returns the ids of the tables that are going or out, in order.
     fn going(&self) -> Vec<u32> {
         let mut going: Vec<u32> = self.tables.with_dropped(|dropped| {
             let going = dropped.iter().filter(|dropped| dropped.stage != Stage::Shared);
@@ -124,7 +124,7 @@ impl Inner {
         going
     }
 
-    /// Sets the dead of these tables aside.
+    /// Sets the garbage of these tables aside.
     fn set_aside(&self, graveyard: &mut Graveyard, going: &[u32], pin: &Pin) {
         if graveyard.is_empty() && !graveyard.has_pending() || going.is_empty() {
             return;
@@ -144,8 +144,8 @@ impl Inner {
         }
     }
 
-    /// Takes one queue of orphans over, without those of tables that are going. One that is long is left to who `has_time` while
-    /// any table is going: it would be looked through.
+    /// Takes one queue of orphans over, without those of tables that are going. One that is long is left to a caller
+    /// that `has_time` while any table is going: it would be looked through.
     pub(crate) fn adopt(&self, graveyard: &mut Graveyard, pin: &Pin, has_time: bool) -> bool {
         if !self.orphans.are_there() {
             return false;
@@ -160,7 +160,7 @@ impl Inner {
         adopted
     }
 
-    /// Brings dropped tables further, and frees those that nothing leads to any more. Returns how many it freed.
+    /// Advances dropped tables, and frees those that nothing leads to any more. Returns the number freed.
     pub(crate) fn free_dropped(&self) -> usize {
         if !self.tables.any_dropped() || self.drops.is_busy.swap(true, core::sync::atomic::Ordering::Acquire) {
             return 0;
@@ -175,7 +175,7 @@ impl Inner {
         self.free_out()
     }
 
-    /// Those that nobody has are going from now on.
+    /// Closes the dropped tables that have no user: they are going from now on.
     fn close_unshared(&self) {
         let turn = self.drops.turn.0.load(Relaxed) + 1;
         let closed = self.tables.with_dropped(|dropped| {
@@ -209,9 +209,9 @@ impl Inner {
         }
     }
 
-    /// Takes those out of the directory that no slot names any more.
+    /// Takes those tables out of the directory that no slot names any more.
     fn take_out_unnamed(&self) {
-        // Who is not counted any more has raised the number of slots before.
+        // A slot that is not counted any more has raised the number of slots before.
         if self.drops.adopting.load(SeqCst) != 0 {
             return;
         }
@@ -242,7 +242,7 @@ impl Inner {
         held.release();
     }
 
-    /// Frees those that are out of every walk's reach.
+    /// Frees the tables that are out of every walk's reach.
     fn free_out(&self) -> usize {
         self.registry.horizon();
         let walks = self.registry.known_walks();
@@ -286,7 +286,7 @@ impl Inner {
         let cleared = table.rows.free_all(safepoint);
         counters.versions_freed.add((freed + cleared.versions) as u64);
         counters.bytes_freed.add((bytes + cleared.bytes) as u64);
-        // Those that nobody had ended die only now.
+        // Versions that were not ended die only now.
         counters.died.add(cleared.versions_live as u64);
         counters.rows_deleted.add(cleared.rows);
     }

@@ -1,9 +1,9 @@
-//! Index entries: adding them under the uniqueness rule, and removing those that nobody needs.
+//! Index entries: adding them under the uniqueness rule, and removing those that are not needed.
 //!
 //! **Invariant:** of two rows that want one unique key, the second decides under the leaf's latch, against the newest
 //! version of the first, committed or not. An entry goes when no version that any live snapshot can reach has its key;
-//! that too is decided under the latch, and whoever publishes a version with the key inserts the entry after publishing,
-//! so one of the two sees the other.
+//! that too is decided under the latch, and a transaction that publishes a version with the key inserts the entry after
+//! publishing, so one of the two sees the other.
 
 use crate::frozen::block::Block;
 use crate::raw::chain::KeyHeld;
@@ -20,22 +20,22 @@ use preempt::Region;
 /// A key to be added for a row.
 pub(crate) struct NewKey<'a> {
     pub(crate) table: &'a Table,
-    /// Which index.
+    /// Position of the index.
     pub(crate) position: usize,
     pub(crate) key: &'a [u8],
-    /// Whether a column of it is null; such keys are equal to none.
+    /// True if a column of the key is null; such keys are equal to none.
     pub(crate) has_null: bool,
     pub(crate) row: u64,
 }
 
-/// What became of a new entry.
+/// Result of adding an entry.
 pub(crate) enum Added {
     New,
     /// The row had the key before, and still has the entry.
     Present,
     /// Another row has the key.
     Taken,
-    /// That depends on the transaction whose word this is, which is active.
+    /// The answer depends on the transaction whose word this is, which is active.
     Undecided(u64),
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn add(new: &NewKey<'_>, held: &Held<'_>, buffer: &mut Vec<u8>) -> Ad
     }
 }
 
-/// Removes the entries that an undone change added, unless somebody who came later needs them.
+/// Removes the entries that an undone change added, unless a later change needs them.
 pub(crate) fn remove_added(table: &Table, held: &Held<'_>, new: &Version, write: &Write, scratch: &mut Scratch) {
     for (position, index) in table.indexes.iter().enumerate() {
         if write.keys_added & (1 << position) == 0 {
@@ -85,7 +85,7 @@ pub(crate) fn remove_added(table: &Table, held: &Held<'_>, new: &Version, write:
     }
 }
 
-/// Removes the entry of a dead version's key, if no version that anybody can reach has the key.
+/// Removes the entry of a dead version's key, if no version that any reader can reach has the key.
 pub(crate) fn remove_left(table: &Table, index: &Index, pass: &Pass<'_>, version: &Version, scratch: &mut Scratch) {
     let Scratch { key, other_key, .. } = scratch;
     key::of_image(index, table.image(version), key);
@@ -94,8 +94,8 @@ pub(crate) fn remove_left(table: &Table, index: &Index, pass: &Pass<'_>, version
     });
 }
 
-/// Whether a version of the row that somebody with a snapshot from `floor` on can reach, or its place in a block, has the
-/// key.
+/// Returns true if a version of the row that a reader with a snapshot from `floor` on can reach, or its place in a
+/// block, has the key.
 fn row_has_key(
     table: &Table,
     index: &Index,
@@ -113,13 +113,13 @@ fn row_has_key(
 }
 
 impl Table {
-    /// The columns of a version.
+    /// Returns the columns of a version.
     #[inline]
     pub(crate) fn image<'a>(&'a self, version: &'a Version) -> Image<'a> {
         Image { layout: &self.layout, bytes: version.image() }
     }
 
-    /// Whether the version's key in `index`, where an entry says it is `key`, really is.
+    /// Returns true if the version's key in `index`, where an entry claims that it is `key`, really is.
     #[inline]
     pub(crate) fn has_key(&self, index: &Index, version: &Version, key: &[u8], buffer: &mut Vec<u8>) -> bool {
         if !index.needs_recheck() {
@@ -129,7 +129,7 @@ impl Table {
         buffer == key
     }
 
-    /// The same of a frozen row.
+    /// Returns true if the key of a frozen row in `index` really is `key`.
     #[inline]
     pub(crate) fn block_has_key(
         &self,

@@ -1,7 +1,7 @@
 //! Tables: their definition, row map and indexes.
 //!
-//! **Invariant:** a table, once created, keeps its id, which no other ever has, its columns and its indexes. Schema changes will come as new
-//! layouts beside the old ones, which is why each image names its own.
+//! **Invariant:** a table, once created, keeps its id, which no other ever has, its columns and its indexes. Schema
+//! changes will come as new layouts beside the old ones, which is why each image names its own.
 
 use crate::counters::VersionBytes;
 use crate::error::InvalidDefinition;
@@ -19,88 +19,88 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// The most indexes of one table: a bit each in a change's record.
+/// Largest number of indexes of one table: a bit each in a change's record.
 const INDEXES_MAX: usize = u64::BITS as usize;
 
-/// One column of a table.
+/// Definition of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// Its type.
+    /// Type of the column.
     pub kind: Type,
-    /// Whether it may be null.
+    /// True if the column may be null.
     pub nullable: bool,
 }
 
 impl Column {
-    /// A column that is never null.
+    /// Returns a column that is never null.
     pub fn required(name: &str, kind: Type) -> Column {
         Column { name: name.to_owned(), kind, nullable: false }
     }
 
-    /// A column that may be null.
+    /// Returns a column that may be null.
     pub fn nullable(name: &str, kind: Type) -> Column {
         Column { name: name.to_owned(), kind, nullable: true }
     }
 }
 
-/// One index of a table. A unique index does not compare rows that have a null in the key.
+/// Definition of an index. A unique index does not compare rows that have a null in the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexDef {
-    /// Its name.
+    /// Name of the index.
     pub name: String,
     /// Positions of its columns in the table, most significant first.
     pub columns: Vec<usize>,
-    /// Whether two rows may not have the same key.
+    /// True if no two rows may have equal keys.
     pub unique: bool,
 }
 
 impl IndexDef {
-    /// A unique index.
+    /// Returns a unique index.
     pub fn unique(name: &str, columns: &[usize]) -> IndexDef {
         IndexDef { name: name.to_owned(), columns: columns.to_vec(), unique: true }
     }
 
-    /// An index that allows equal keys.
+    /// Returns an index that allows equal keys.
     pub fn plain(name: &str, columns: &[usize]) -> IndexDef {
         IndexDef { name: name.to_owned(), columns: columns.to_vec(), unique: false }
     }
 }
 
-/// What [`crate::Engine::create_table`] is asked for. Index 0 is the primary key if it is unique.
+/// Definition of a table, for [`crate::Engine::create_table`]. Index 0 is the primary key if it is unique.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDef {
-    /// The table's name.
+    /// Name of the table.
     pub name: String,
-    /// Its columns.
+    /// Columns of the table.
     pub columns: Vec<Column>,
-    /// Its indexes; none is allowed for tables that are only scanned.
+    /// Indexes of the table; none is allowed for tables that are only scanned.
     pub indexes: Vec<IndexDef>,
 }
 
 /// A table of one engine. Get it from [`crate::Engine::table`] or [`crate::Engine::create_table`].
 ///
-/// Whoever has it can use it, also when it was dropped ([`crate::Engine::drop_table`]): its memory is free when nobody has
-/// it any more, not even as a [`std::sync::Weak`].
+/// A holder of it can use it, also when it was dropped ([`crate::Engine::drop_table`]): its memory is free when it has
+/// no holder any more, not even of a [`std::sync::Weak`].
 pub struct Table {
     pub(crate) id: u32,
-    /// The number of its engine; none when nobody may use it any more.
+    /// Number of its engine; none when it may be used no more.
     pub(crate) engine: AtomicU64,
-    /// See [`Table::retire`].
+    /// True after [`Table::retire`].
     retired: AtomicBool,
     def: TableDef,
     schema: SchemaRef,
     pub(crate) layout: Layout,
     pub(crate) indexes: Vec<Index>,
-    /// The columns that any index has in its key.
+    /// Columns that any index has in its key.
     pub(crate) key_columns: Touched,
     pub(crate) rows: RowMap,
     pub(crate) version_bytes: VersionBytes,
     pub(crate) blocks: Arc<Totals>,
     /// Tables that were in its place before, and that SERIALIZABLE transactions which it meets may have read.
     elders: OnceBox<Vec<u32>>,
-    /// The length of the first row's image, 0 before it: what others are expected to have.
+    /// Length of the first row's image, 0 before it: the expected length of others.
     image_bytes: AtomicUsize,
 }
 
@@ -108,12 +108,12 @@ pub(crate) struct Index {
     pub(crate) def: IndexDef,
     pub(crate) tree: BTree,
     pub(crate) key_columns: Touched,
-    /// Whether any update ever changed a key, so that an entry's key may differ from its row's.
+    /// True if any update ever changed a key, so that an entry's key may differ from its row's.
     pub(crate) keys_changed: AtomicBool,
 }
 
 impl Index {
-    /// Whether a reader must compare an entry's key with the key of the version it sees.
+    /// Returns true if a reader must compare an entry's key with the key of the version it sees.
     #[inline]
     pub(crate) fn needs_recheck(&self) -> bool {
         self.keys_changed.load(Ordering::Acquire)
@@ -154,23 +154,24 @@ impl Table {
         })
     }
 
-    /// Bytes of its indexes.
+    /// Returns the bytes of its indexes.
     pub(crate) fn index_bytes(&self) -> u64 {
         self.indexes.iter().map(|index| index.tree.bytes()).sum()
     }
 
-    /// It was dropped and nobody has it: from now on every call with it is refused.
+    /// Closes a dropped table without a user: from now on every call with it is refused.
     pub(crate) fn close(&self) {
         self.engine.store(0, SeqCst);
     }
 
-    /// A commit has taken all its rows away: another table has them, or none. Called before the locks go that kept writers out, so
-    /// whoever gets the table afterwards finds it.
+    /// Retires the table: a commit has taken all its rows away, and another table has them, or none. Called before the
+    /// locks go that kept writers out, so a transaction that gets the table afterwards finds it.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
     }
 
-    /// To be called by who has the table locked against that, before it changes or locks a row: nobody would see it.
+    /// Checks that the table is in use. To be called by a transaction that has the table locked against a retirement,
+    /// before it changes or locks a row: no one would see the change.
     ///
     /// # Errors
     /// [`Error::SerializationFailure`]
@@ -179,30 +180,31 @@ impl Table {
         if self.retired.load(Ordering::Acquire) { Err(Error::SerializationFailure) } else { Ok(()) }
     }
 
-    /// Its number: tables are numbered in the order in which they were created, and no number is given out twice.
+    /// Returns the number of the table: tables are numbered in the order in which they were created, and no number is
+    /// given out twice.
     pub fn number(&self) -> u32 {
         self.id
     }
 
-    /// Tables that were in its place before.
+    /// Returns the tables that were in its place before.
     #[inline]
     pub(crate) fn elders(&self) -> &[u32] {
         self.elders.get().map_or(&[], |elders| elders)
     }
 
-    /// Says so, before anybody else knows the table.
+    /// Sets those tables, before anyone else knows the table.
     pub(crate) fn set_elders(&self, elders: Vec<u32>) {
         let is_new = self.elders.set(Box::new(elders)).is_ok();
         debug_assert!(is_new, "a table takes one other's place");
     }
 
-    /// About how long a row image is.
+    /// Returns the approximate length of a row image.
     #[inline]
     pub(crate) fn image_bytes(&self) -> usize {
         self.image_bytes.load(Ordering::Relaxed)
     }
 
-    /// Says how long a row image is. The first one counts.
+    /// Sets the length of a row image. The first one counts.
     #[inline]
     pub(crate) fn expect_image_bytes(&self, bytes: usize) {
         if self.image_bytes() == 0 {
@@ -210,42 +212,42 @@ impl Table {
         }
     }
 
-    /// All indexes, a bit each.
+    /// Returns the set of all indexes, a bit each.
     pub(crate) fn all_indexes(&self) -> u64 {
         u64::MAX.checked_shr(u64::BITS - self.indexes.len() as u32).unwrap_or(0)
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     pub fn name(&self) -> &str {
         &self.def.name
     }
 
-    /// Its columns.
+    /// Returns the columns.
     pub fn columns(&self) -> &[Column] {
         &self.def.columns
     }
 
-    /// The position of the column called `name`.
+    /// Returns the position of the column called `name`.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.def.columns.iter().position(|column| column.name == name)
     }
 
-    /// Its indexes.
+    /// Returns the indexes.
     pub fn indexes(&self) -> &[IndexDef] {
         &self.def.indexes
     }
 
-    /// The position of the index called `name`.
+    /// Returns the position of the index called `name`.
     pub fn index(&self, name: &str) -> Option<usize> {
         self.def.indexes.iter().position(|index| index.name == name)
     }
 
-    /// The schema of full scans.
+    /// Returns the schema of full scans.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// A bound on how many rows the table may hold: ids given out, dead rows included.
+    /// Returns a bound on the number of rows of the table: ids given out, dead rows included.
     pub fn rows_bound(&self) -> u64 {
         self.rows.end()
     }
@@ -267,6 +269,7 @@ fn touched(columns: &[usize]) -> Touched {
 
 fn check(def: &TableDef) -> Result<()> {
     let bad = |why: InvalidDefinition| Err(Error::InvalidDefinition { name: def.name.clone(), why });
+    // Names of columns and indexes are looked up by name, so each must be there and be unique.
     if def.name.is_empty() {
         return bad(InvalidDefinition::NoName);
     }

@@ -1,8 +1,8 @@
-//! The tables of an engine: by id, by name, and in order.
+//! Tables of an engine: by id, by name, and in order.
 //!
-//! **Invariant:** each table is in one of two lists, *live* or *dropped*, which own it, until [`crate::drops`] frees it; and
-//! in the directory from its creation until nobody can name its id any more. Ids are given out once. A list is looked at
-//! under the latch; whoever goes through the live ones has a share of the list of that moment instead.
+//! **Invariant:** each table is in one of two lists, *live* or *dropped*, which own it, until [`crate::drops`] frees
+//! it; and in the directory from its creation until its id cannot be named any more. Ids are given out once. A list is
+//! looked at under the latch; a thread that goes through the live ones has a share of the list of that moment instead.
 
 use crate::error::{Error, InvalidDefinition, Limit, Result};
 use crate::raw::directory::Directory;
@@ -13,23 +13,23 @@ use crate::sync::{AtomicU64, Latch, Relaxed, SeqCst};
 use preempt::no_preempt;
 use std::sync::Arc;
 
-/// Tells engines apart.
+/// Counter of engines, which tells them apart.
 static ENGINES: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(1);
 
-/// The tables of one engine.
+/// Tables of one engine.
 pub(crate) struct Tables {
-    /// The number of the engine, which its tables have too.
+    /// Number of the engine, which its tables have too.
     engine: u64,
     directory: Directory,
     lists: Latch<Lists>,
-    /// How many were dropped and are not freed.
+    /// Number of tables that were dropped and are not freed.
     dropped_count: AtomicU64,
 }
 
 struct Lists {
-    /// The next id.
+    /// Next id.
     next: u64,
-    /// Oldest first, so their ids grow.
+    /// Live tables, the oldest first, so their ids grow.
     live: Arc<Vec<Arc<Table>>>,
     dropped: Vec<Dropped>,
 }
@@ -38,29 +38,29 @@ struct Lists {
 pub(crate) struct Dropped {
     pub(crate) table: Arc<Table>,
     pub(crate) stage: Stage,
-    /// Its dead, of slots that have seen that it goes.
+    /// Garbage of the table, of slots that have seen that it goes.
     pub(crate) dead: Vec<Vec<Dead>>,
 }
 
-/// How far a dropped table has come.
+/// Stage of a dropped table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Somebody may have it and use it.
+    /// The table may still have users.
     Shared,
-    /// Nobody has it. Slots may still name it, but none that has seen this turn.
+    /// The table has no user. Slots may still name it, but none that has seen this turn.
     Going(u64),
-    /// No slot names it, and the directory does not have it any more since this tick.
+    /// No slot names the table, and the directory does not have it any more since this tick.
     Out(u64),
 }
 
-/// All tables at some moment, dropped ones included that are not freed.
+/// Tables of an engine at some moment, including dropped ones that are not freed.
 pub(crate) struct AllTables {
     live: Arc<Vec<Arc<Table>>>,
     dropped: Vec<Arc<Table>>,
 }
 
 impl AllTables {
-    /// Live ones, and dropped ones.
+    /// Returns the live ones, and the dropped ones.
     pub(crate) fn into_parts(self) -> (Arc<Vec<Arc<Table>>>, Vec<Arc<Table>>) {
         (self.live, self.dropped)
     }
@@ -100,7 +100,7 @@ impl Tables {
 
     /// Puts a table among the dropped ones, if it is live.
     pub(crate) fn drop_one(&self, table: &Table) {
-        // What it replaces goes after the latch, should nobody else have it.
+        // The replaced list is freed after the latch, should it have no other user.
         let mut before = Arc::default();
         self.with(|lists| {
             let Some(at) = lists.position(table.id).filter(|_| self.is_own(table)) else { return };
@@ -114,24 +114,24 @@ impl Tables {
         drop(before);
     }
 
-    /// Whether the table is of this engine, and does not go.
+    /// Returns true if the table is of this engine, and does not go.
     #[inline]
     pub(crate) fn is_own(&self, table: &Table) -> bool {
         table.engine.load(SeqCst) == self.engine
     }
 
-    /// The table with this id, which the caller walks to or names: see [`Directory::get`].
+    /// Returns the table with this id, which the caller walks to or names: see [`Directory::get`].
     #[inline]
     pub(crate) fn get<'a>(&'a self, id: u32, pin: &'a Pin) -> Option<&'a Table> {
         self.directory.get(id, pin)
     }
 
-    /// The live tables, oldest first.
+    /// Returns the live tables, oldest first.
     pub(crate) fn live(&self) -> Arc<Vec<Arc<Table>>> {
         self.with(|lists| lists.live.clone())
     }
 
-    /// All tables.
+    /// Returns the live and the dropped tables.
     pub(crate) fn all(&self) -> AllTables {
         self.with(|lists| AllTables {
             live: lists.live.clone(),
@@ -139,17 +139,17 @@ impl Tables {
         })
     }
 
-    /// The live table with this id.
+    /// Returns the live table with this id.
     pub(crate) fn find(&self, id: u32) -> Option<Arc<Table>> {
         self.with(|lists| lists.position(id).map(|at| lists.live[at].clone()))
     }
 
-    /// Whether any was dropped and is not freed.
+    /// Returns true if any was dropped and is not freed.
     pub(crate) fn any_dropped(&self) -> bool {
         self.dropped_count.load(SeqCst) != 0
     }
 
-    /// Looks at those that were dropped. Whoever takes one out owns it.
+    /// Runs `f` on the dropped tables. A caller that takes one out owns it.
     pub(crate) fn with_dropped<R>(&self, f: impl FnOnce(&mut Vec<Dropped>) -> R) -> R {
         self.with(|lists| {
             let result = f(&mut lists.dropped);
@@ -158,12 +158,12 @@ impl Tables {
         })
     }
 
-    /// The same for who has all of the engine.
+    /// Returns the dropped tables, for a caller that has all of the engine.
     pub(crate) fn dropped_mut(&mut self) -> &mut Vec<Dropped> {
         &mut self.lists.get_mut().dropped
     }
 
-    /// From now on nobody finds it by its id: see [`Directory::take_out`].
+    /// Takes a table out of the directory: from now on it is not found by its id, see [`Directory::take_out`].
     pub(crate) fn take_out(&self, id: u32) {
         self.directory.take_out(id);
     }

@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 const NONE_OPEN: Error = Error::TransactionState(TransactionState::None);
 
-/// The part of a statement that takes the locks with which it begins.
+/// Part of a statement that takes the locks with which it begins.
 type TakeLocks<'f> = dyn FnMut(&Txn<'_>) -> Result<()> + 'f;
 
 /// An open transaction between two statements.
 pub(super) struct Open {
     begin: Begin,
-    /// Nothing before the first statement, and after the whole was rolled back.
+    /// None before the first statement, and after the whole was rolled back.
     suspended: Option<Suspended>,
     state: State,
     savepoints: Vec<(u64, Mark)>,
@@ -31,8 +31,8 @@ pub(super) struct Open {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Fine,
-    /// Somebody else aborted it, a more important transaction (`taken`) or the check of what it has read: the next statement
-    /// learns of it if none has (`is_told`), and whoever goes back to a savepoint in any case.
+    /// Another aborted the transaction, a more important one (`taken`) or the check of its reads: the next statement
+    /// learns of it if none has (`is_told`), and a rollback to a savepoint in any case.
     Lost {
         taken: bool,
         is_told: bool,
@@ -43,19 +43,19 @@ enum State {
     Gone,
 }
 
-/// The error of a transaction that somebody else aborted.
+/// Returns the error of a transaction that another aborted.
 fn lost(taken: bool) -> Error {
     if taken { Error::Taken } else { Error::SerializationFailure }
 }
 
 impl Open {
-    /// See [`Session::weight`].
+    /// Returns the weight of the transaction: see [`Session::weight`].
     #[inline]
     pub(super) fn weight(&self) -> usize {
         self.suspended.as_ref().map_or(0, Suspended::weight)
     }
 
-    /// Whether a statement may begin.
+    /// Checks that a statement may begin.
     fn check(&mut self) -> Result<()> {
         match self.state {
             State::Fine => Ok(()),
@@ -67,7 +67,7 @@ impl Open {
         }
     }
 
-    /// Whether the transaction may go back to a savepoint.
+    /// Checks that the transaction may go back to a savepoint.
     fn check_back(&mut self) -> Result<()> {
         match self.state {
             State::Fine | State::Failed => Ok(()),
@@ -79,12 +79,12 @@ impl Open {
         }
     }
 
-    /// Tells whether the statement that begins takes a new snapshot.
+    /// Returns true if the statement that begins takes a new snapshot.
     fn renews(&self) -> bool {
         self.is_unread || self.begin.isolation == Isolation::ReadCommitted
     }
 
-    /// Tells whether others know its snapshot from its beginning on: it cannot take another.
+    /// Returns true if others know its snapshot from its beginning on: it cannot take another.
     fn is_tied(&self) -> bool {
         self.begin.isolation == Isolation::Serializable && self.begin.read_only
     }
@@ -96,7 +96,7 @@ impl Open {
         let new = || Ok(Txn::new(inner, inner.hold(self.begin, worker())?, self.begin).in_session(waiter));
         match self.suspended.take() {
             Some(suspended) if refresh && self.is_tied() => {
-                // It has done nothing, and begins once more.
+                // The transaction has done nothing, and begins once more.
                 drop(Txn::resume(inner, suspended, waiter, worker(), false));
                 new()
             }
@@ -105,8 +105,8 @@ impl Open {
         }
     }
 
-    /// Leaves the transaction, which now does this, until its next statement. If somebody took it, it is rolled back at
-    /// once, for the sake of whoever waits for what it has.
+    /// Leaves the transaction, which now has this activity, until its next statement. If another took it, it is rolled
+    /// back at once, for the sake of those that wait for its locks.
     fn leave(&mut self, txn: Txn<'_>, activity: Activity) -> bool {
         let is_active = txn.rest(activity);
         if is_active {
@@ -122,17 +122,17 @@ impl Open {
         is_active
     }
 
-    /// A statement has panicked: nothing of the transaction is left that could go on.
+    /// Fails the whole transaction, because a statement has panicked: nothing of it is left that could go on.
     #[cold]
     pub(super) fn fail_whole(&mut self) {
         self.state = if self.suspended.is_some() { State::Failed } else { State::Gone };
     }
 
-    /// The transaction fails while no statement runs.
+    /// Fails the transaction while no statement runs.
     #[cold]
     fn fail_at_rest(&mut self, engine: &Engine, waiter: &Arc<Waiter>, error: &Error) -> Result<()> {
         if self.suspended.is_none() {
-            // It has done nothing yet.
+            // The transaction has done nothing yet.
             self.state = State::Failed;
             return Ok(());
         }
@@ -141,12 +141,12 @@ impl Open {
         Ok(())
     }
 
-    /// A statement has failed: it is undone with everything since the last savepoint, or else the whole transaction.
+    /// Undoes a statement that has failed, with everything since the last savepoint, or else the whole transaction.
     #[cold]
     fn fail(&mut self, txn: Txn<'_>, error: &Error) {
         self.state = State::Failed;
         match self.savepoints.last() {
-            // If that finds it taken, whoever goes back to a savepoint is told so.
+            // If that finds it taken, a rollback to a savepoint is told so.
             Some((_, mark)) if txn.check_alive() => {
                 txn.undo_to(*mark);
                 self.leave(txn, Activity::ClientWait);
@@ -167,7 +167,7 @@ impl Session {
     /// Opens a transaction. It begins with its first statement: until then it sees nothing and holds nothing.
     ///
     /// # Errors
-    /// [`Error::TransactionState`] when one is open.
+    /// [`Error::TransactionState`] if one is open.
     pub fn begin(&mut self, begin: Begin) -> Result<()> {
         if self.open.is_some() || self.is_parked {
             return Err(Error::TransactionState(TransactionState::Open));
@@ -182,11 +182,11 @@ impl Session {
     /// Runs a statement of the open transaction. Waits on this thread, which must be no worker, where it must.
     ///
     /// # Errors
-    /// What `statement` returns. The statement then is undone, and the transaction has failed: nothing else is done,
-    /// [`Error::InFailedTransaction`], until [`Session::rollback`] or [`Session::rollback_to`].
+    /// The errors of `statement`. The statement then is undone, and the transaction has failed: no other statement
+    /// runs, [`Error::InFailedTransaction`], until [`Session::rollback`] or [`Session::rollback_to`].
     ///
     /// # Panics
-    /// When `statement` does. The whole transaction then is undone and has failed.
+    /// If `statement` panics. The whole transaction then is undone and has failed.
     pub fn execute<R>(&mut self, mut statement: impl FnMut(&Txn<'_>) -> Result<R>) -> Result<R> {
         loop {
             match self.try_execute(&mut statement)? {
@@ -196,7 +196,7 @@ impl Session {
         }
     }
 
-    /// As [`Session::execute`], but never blocks.
+    /// Runs a statement as [`Session::execute`] does, but never blocks.
     ///
     /// # Errors
     /// Those of [`Session::execute`].
@@ -204,10 +204,10 @@ impl Session {
         self.step(None, statement)
     }
 
-    /// As [`Session::try_execute`], for a statement that takes locks of tables before anything else: `locks` takes them, and
-    /// must neither read nor write. The snapshot is taken after that, so that the statement sees all that those have
-    /// committed for whom it has waited; above READ COMMITTED this is so for the transaction's first statement. The locks
-    /// stay while the statement waits for something else.
+    /// Runs a statement as [`Session::try_execute`] does, for one that takes locks of tables before anything else:
+    /// `locks` takes them, and must neither read nor write. The snapshot is taken after that, so that the statement
+    /// sees every commit of those that it has waited for; above READ COMMITTED this is so for the transaction's first
+    /// statement. The locks stay while the statement waits for something else.
     ///
     /// # Errors
     /// Those of [`Session::execute`].
@@ -250,7 +250,7 @@ impl Session {
         }
         let mut result = waited.and_then(|_| self.submit(locks, statement, !goes_on));
         if let Ok(None) = result {
-            // It may have been the victim of the deadlock that it closed.
+            // The statement may have been the victim of the deadlock that it closed.
             match self.come_back() {
                 Ok(ticket) => {
                     self.is_parked = true;
@@ -277,7 +277,7 @@ impl Session {
         }
     }
 
-    /// Runs the statement once. Nothing: it is parked.
+    /// Runs the statement once. Returns none if it is parked.
     fn submit<R>(
         &mut self,
         locks: Option<&mut TakeLocks<'_>>,
@@ -286,17 +286,18 @@ impl Session {
     ) -> Result<Option<R>> {
         let Session { engine, waiter, open, is_parked, is_locking, .. } = self;
         let open = open.as_mut().ok_or(NONE_OPEN)?;
-        // Submitted again after it has begun, it sees what it saw: the rows that it waited for are the newest all the same.
+        // A statement submitted again after it has begun keeps its snapshot: the rows that it waited for are the newest
+        // all the same.
         let begins = is_new || *is_locking;
         let renews = begins && open.renews();
         let mut txn = open.resume(engine, waiter, renews && (locks.is_none() || open.is_tied()))?;
         let before = txn.mark();
-        // Somebody may have taken it while it waited for its client.
+        // Another may have taken the transaction while it waited for its client.
         let mut locked = txn.check_active();
         if let (Some(locks), true) = (locks, begins) {
             locked = locked.and_then(|()| locks(&txn));
             *is_locking = txn.must_wait.get();
-            // Not before: whoever had the locks may have committed until they were ours.
+            // Not before: the holders of the locks may have committed until they were ours.
             if renews && locked.is_ok() && !open.is_tied() {
                 txn.renew_snapshot();
             }
@@ -305,7 +306,7 @@ impl Session {
         }
         let (locking, start, reads) = (*is_locking, txn.mark(), txn.scratch().reads.mark());
         let mut result = locked.and_then(|()| statement(&txn));
-        // With a snapshot of just now there is nobody who has committed since.
+        // With a snapshot of this moment no one can have committed since.
         if !renews && !txn.must_wait.get() && !txn.is_taken_back.get() {
             result = result.and_then(|result| txn.check_serializable().map(|()| result));
         }
@@ -313,12 +314,12 @@ impl Session {
             *is_locking = locking || txn.gives_back.get();
             let are_keys_free = txn.undo_quietly_to(if *is_locking { before } else { start });
             txn.scratch().reads.unread(&reads);
-            // By what it has read it knows what it waits for.
+            // The transaction learns from its reads what it waits for.
             open.is_unread = open.is_unread && *is_locking && !(open.is_tied() && before != Mark::START);
             txn.goes_back();
             txn.park(waiter, true);
-            // Two who wait for each other's keys are a deadlock, though each gives back what its statement took. If each woke
-            // the other before it parks, they would go on for ever.
+            // Two transactions that wait for each other's keys are a deadlock, though each gives back the locks of its
+            // statement. If each woke the other before it parks, they would go on for ever.
             if are_keys_free {
                 txn.keys_released();
             }
@@ -349,14 +350,14 @@ impl Session {
         }
     }
 
-    /// Nobody waits with this session's transaction open any more.
+    /// Notes that no one waits with this session's transaction open any more.
     fn unpark(&mut self) {
         if let Some(suspended) = self.open.as_ref().and_then(|open| open.suspended.as_ref()) {
             self.engine.inner.locks.set_parked(suspended.slot(), None);
         }
     }
 
-    /// The statement that waits, if one does, will not be submitted again.
+    /// Abandons the statement that waits, if one does: it will not be submitted again.
     fn abandon(&mut self) {
         if self.is_parked {
             self.unpark();
@@ -367,12 +368,12 @@ impl Session {
     /// Commits the open transaction. Replies may leave when the log has reached the position returned.
     ///
     /// # Errors
-    /// Those of [`Txn::commit`]; [`Error::InFailedTransaction`] when a statement had failed: then it is rolled back.
+    /// Those of [`Txn::commit`]; [`Error::InFailedTransaction`] if a statement had failed: then it is rolled back.
     pub fn commit(&mut self) -> Result<LogPosition> {
         self.commit_with(&mut ())
     }
 
-    /// As [`Session::commit`], with something to be done at the decision.
+    /// Commits as [`Session::commit`] does, with a hook at the decision.
     ///
     /// # Errors
     /// Those of [`Session::commit`].
@@ -395,8 +396,9 @@ impl Session {
         result
     }
 
-    /// Fails the open transaction, if there is one, for a cause outside the engine: as by a statement that fails, what was done
-    /// since the last savepoint, or else by the whole transaction, is undone, and the locks got since are given up.
+    /// Fails the open transaction, if there is one, for a cause outside the engine: as by a statement that fails, the
+    /// work since the last savepoint, or else of the whole transaction, is undone, and the locks taken since are
+    /// released.
     pub fn fail(&mut self) {
         self.abandon();
         let Session { engine, waiter, open, .. } = self;
@@ -429,12 +431,12 @@ impl Session {
         Ok(Savepoint { session: self.waiter.id, number: self.savepoints })
     }
 
-    /// Goes back to a savepoint, which stays: what was done since is undone, the locks got since are given up, and a
+    /// Goes back to a savepoint, which stays: the work since is undone, the locks taken since are released, and a
     /// transaction that failed since goes on.
     ///
     /// # Errors
-    /// [`Error::NoSuchSavepoint`]; [`Error::TransactionState`]; [`Error::Taken`] or [`Error::SerializationFailure`], each time, of
-    /// a transaction that somebody else has aborted; [`Error::InFailedTransaction`] after a panic.
+    /// [`Error::NoSuchSavepoint`]; [`Error::TransactionState`]; [`Error::Taken`] or [`Error::SerializationFailure`],
+    /// each time, of a transaction that another has aborted; [`Error::InFailedTransaction`] after a panic.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.abandon();
         let Session { engine, waiter, open, .. } = self;
@@ -452,7 +454,7 @@ impl Session {
         open.check_back()
     }
 
-    /// Forgets a savepoint and those after it; what was done since stays.
+    /// Forgets a savepoint and those after it; the work since stays.
     ///
     /// # Errors
     /// [`Error::NoSuchSavepoint`], [`Error::TransactionState`], [`Error::InFailedTransaction`].
@@ -464,8 +466,8 @@ impl Session {
         Ok(())
     }
 
-    /// Says that the open transaction waits at the gate for its next statement to be let in: under `not-running` it may be
-    /// taken from meanwhile.
+    /// Notes that the open transaction waits at the gate for admission of its next statement: under `not-running` it
+    /// may be taken from meanwhile.
     pub fn wait_at_gate(&mut self) {
         let Session { engine, waiter, open, is_parked, .. } = self;
         let Some(open) = open.as_mut().filter(|open| !*is_parked && open.suspended.is_some()) else { return };

@@ -12,8 +12,8 @@ impl Session {
     /// `body` again after each wait and after each retryable error, up to [`crate::EngineConfig::retries_max`] times.
     ///
     /// # Errors
-    /// What `body` or the commit returns; [`Error::Cancelled`], [`Error::LockNotAvailable`];
-    /// [`Error::TransactionState`] when a transaction is open.
+    /// The errors of `body` or of the commit; [`Error::Cancelled`], [`Error::LockNotAvailable`];
+    /// [`Error::TransactionState`] if a transaction is open.
     pub fn run<R>(&mut self, begin: Begin, mut body: impl FnMut(&Txn<'_>) -> Result<R>) -> Result<R> {
         loop {
             match self.try_run(begin, &mut body)? {
@@ -23,8 +23,8 @@ impl Session {
         }
     }
 
-    /// As [`Session::run`], but never blocks. A procedure that must wait has had no effect, and keeps nothing but its place
-    /// in one queue.
+    /// Runs a transaction as [`Session::run`] does, but never blocks. A procedure that must wait has had no effect, and
+    /// keeps nothing but its place in one queue.
     ///
     /// # Errors
     /// Those of [`Session::run`].
@@ -68,7 +68,7 @@ impl Session {
         }
     }
 
-    /// Runs it once. Nothing: it is parked.
+    /// Runs the procedure once. Returns none if it is parked.
     #[inline]
     fn attempt<R>(&mut self, begin: Begin, body: &mut impl FnMut(&Txn<'_>) -> Result<R>) -> Result<Option<R>> {
         let begin = self.promote(begin);
@@ -80,7 +80,7 @@ impl Session {
             txn.park(&self.waiter, false);
             txn.give_up();
             self.is_parked = true;
-            // If it was promoted it still is: it has not had its chance yet.
+            // A session that was promoted still is: it has not had its chance yet.
             return Ok(None);
         }
         let result = match result {

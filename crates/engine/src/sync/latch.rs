@@ -1,8 +1,8 @@
-//! A latch whose waiting shuttle sees.
+//! A latch whose waiting is visible to shuttle.
 
 use preempt::NoPreempt;
 
-/// As `preempt::Latch`.
+/// Latch with the interface of `preempt::Latch`.
 pub(crate) struct Latch<T>(shuttle::sync::Mutex<T>);
 
 impl<T> Latch<T> {

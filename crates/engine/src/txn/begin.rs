@@ -1,20 +1,20 @@
-//! How a transaction begins: its class, its isolation, and whether it may write.
+//! Parameters of a transaction's beginning: its class, its isolation, and whether it may write.
 
 use stage::Class;
 
 /// PostgreSQL's isolation levels. (READ UNCOMMITTED is READ COMMITTED there, too.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Isolation {
-    /// Each statement sees what was committed when it began; a write meets the newest version.
+    /// Snapshot for each statement, of its beginning; a write meets the newest version.
     #[default]
     ReadCommitted,
-    /// All statements see what was committed when the transaction began.
+    /// One snapshot for all statements, of the transaction's beginning.
     RepeatableRead,
-    /// As if the committed transactions had run one after another.
+    /// Committed transactions have the effect of some serial order.
     Serializable,
 }
 
-/// How a transaction begins: `Begin::new(class)` is READ COMMITTED and may write.
+/// Parameters of a transaction's beginning: `Begin::new(class)` is READ COMMITTED and may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Begin {
     pub(crate) class: Class,
@@ -24,30 +24,32 @@ pub struct Begin {
 }
 
 impl Begin {
-    /// A READ COMMITTED transaction of this class: a more important transaction may take the rows of a less important one.
+    /// Returns a READ COMMITTED transaction of this class: a more important transaction may take the rows of a less
+    /// important one.
     pub const fn new(class: Class) -> Begin {
         Begin { class, isolation: Isolation::ReadCommitted, read_only: false, deferrable: false }
     }
 
-    /// Its class.
+    /// Returns the class of the transaction.
     pub const fn class(&self) -> Class {
         self.class
     }
 
-    /// The same at this level.
+    /// Sets the isolation level.
     #[must_use]
     pub const fn isolation(self, isolation: Isolation) -> Begin {
         Begin { isolation, ..self }
     }
 
-    /// The same, refusing all writes. A SERIALIZABLE one is then never refused at its commit, at some cost to those that
-    /// write beside it (see the module `serial`).
+    /// Declares the transaction READ ONLY: every write is refused. A SERIALIZABLE one is then never refused at its
+    /// commit, at some cost to those that write beside it (see the module `serial`).
     #[must_use]
     pub const fn read_only(self) -> Begin {
         Begin { read_only: true, ..self }
     }
 
-    /// The same, DEFERRABLE. That is accepted and changes nothing: a read-only transaction is never refused anyway.
+    /// Declares the transaction DEFERRABLE. That is accepted and changes nothing: a read-only transaction is never
+    /// refused anyway.
     #[must_use]
     pub const fn deferrable(self) -> Begin {
         Begin { deferrable: true, ..self }

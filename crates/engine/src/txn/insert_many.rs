@@ -1,8 +1,7 @@
 //! Inserting several rows at once.
 //!
-//! **Invariant:** as far as anybody can see it is one statement: all of the rows, or after an error none of them. What it
-//! saves is the way down each index: keys that follow one another, as those of an order's lines do, go into a leaf
-//! together.
+//! **Invariant:** for every observer it is one statement: all of the rows, or after an error none of them. It saves the
+//! way down each index: keys that follow one another, as those of an order's lines do, go into a leaf together.
 
 use crate::error::Result;
 use crate::raw::btree::RUN_MAX;
@@ -78,7 +77,7 @@ impl Txn<'_> {
         let mut done = 0;
         while done < keys.len() {
             if is_run {
-                // Whoever has the key already, as far as the index says, is looked at by the way of a single entry below.
+                // A holder of the key, as far as the index says, is examined by the way of a single entry below.
                 let inserted = index.tree.insert_unique_run(
                     &keys[done..],
                     &rows[done..keys.len()],

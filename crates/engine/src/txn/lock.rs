@@ -1,7 +1,7 @@
-//! A transaction and the lock table: locks on request, and what stands in the way of a write.
+//! Transactions and the lock table: locks on request, and the obstacles to a write.
 //!
-//! **Invariant:** a call here either has what it wanted, or says what its caller does about it. It never waits: in a session
-//! it leaves a place in a queue and returns [`Error::MustWait`].
+//! **Invariant:** a call here either has its lock, or tells its caller what to do about it. It never waits: in a
+//! session it leaves a place in a queue and returns [`Error::MustWait`].
 
 use crate::engine::{Engine, Inner};
 use crate::error::{Error, Result};
@@ -25,19 +25,21 @@ use preempt::os;
 use stage::Class;
 use std::sync::Arc;
 
-/// How long a transaction that runs is waited for in place: as long as it takes to undo a short procedure and run it again.
+/// Time for which a transaction that runs is waited for in place: as long as it takes to undo a short procedure and run
+/// it again.
 const OUTLAST_NS: u64 = 30_000;
 
-/// The locks that are not in the lock table, as one sees them who walks. A table that is not found is dropped, and of those
-/// who might have its rows nobody is left.
+/// Locks that are not in the lock table, as seen by a thread that walks. A table that is not found is dropped, and none
+/// of the transactions that might have its rows is left.
 struct Elsewhere<'a> {
     inner: &'a Inner,
     held: &'a Held<'a>,
-    /// What it says of tables itself and does not count: it says so before it looks whether it may.
+    /// Announcement of the asking transaction itself, which does not count: it announces before it looks whether it
+    /// may.
     without_own: Own,
 }
 
-/// What a transaction says of tables.
+/// Kind of announcement of tables by a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Own {
     Nothing,
@@ -80,13 +82,13 @@ impl Inner {
         Elsewhere { inner: self, held, without_own: Own::Nothing }
     }
 
-    /// A change of the row was undone.
+    /// Wakes waiters after a change of the row was undone.
     #[cold]
     pub(crate) fn row_released(&self, held: &Held<'_>, table: u32, row: u64) {
         self.locks.released(&self.registry, &self.elsewhere(held), Key::Row { table, row });
     }
 
-    /// The transaction is decided: its locks are free, and whoever waits for them or for its end is woken.
+    /// Wakes those that wait for the locks of a transaction or for its end: it is decided, and its locks are free.
     #[cold]
     pub(crate) fn locks_released(&self, held: &Held<'_>, scratch: &mut Scratch) {
         let elsewhere = self.elsewhere(held);
@@ -99,12 +101,12 @@ impl Inner {
         for (key, mode) in scratch.locks.drain(..) {
             self.locks.release(&self.registry, &elsewhere, held.owner(), key, mode);
         }
-        // One that wrote nothing in the end is not decided by a word.
+        // A transaction that wrote nothing in the end is not decided by a word.
         self.locks.wake_all(Key::Transaction(held.owner()));
         self.tables_released(held, held.tables_written() | held.shared().bits() | tables);
     }
 
-    /// Tables with these bits are written to no more.
+    /// Wakes waiters of tables with these bits, which are written to no more.
     fn tables_released(&self, held: &Held<'_>, bits: u64) {
         let is_wanted = |bit: &u32| bits & (1 << bit) != 0 && !self.locks.admits_writers(*bit);
         if (0..TABLE_BITS).any(|bit| is_wanted(&bit)) {
@@ -115,11 +117,11 @@ impl Inner {
         }
     }
 
-    /// A load writes to the table from now on, unless somebody has locked the table against it.
+    /// Announces that a load writes to the table from now on, unless another has locked the table against it.
     ///
     /// # Errors
-    /// [`Error::WriteConflict`]: it has no session, so it cannot wait. [`Error::SerializationFailure`] when a commit has taken
-    /// the table's rows away.
+    /// [`Error::WriteConflict`]: it has no session, so it cannot wait. [`Error::SerializationFailure`] if a commit has
+    /// taken the table's rows away.
     pub(crate) fn announce_load(&self, held: &Held<'_>, table: &Table) -> Result<()> {
         let number = table.id % TABLE_BITS;
         held.set_tables_written(1 << number);
@@ -138,7 +140,7 @@ impl Inner {
         table.check_in_use()
     }
 
-    /// A load is decided: whoever waits for its table or its keys is woken.
+    /// Wakes those that wait for the table or the keys of a load that is decided.
     pub(crate) fn load_released(&self, held: &Held<'_>) {
         if !self.locks.is_quiet() {
             self.locks.wake_all(Key::Transaction(held.owner()));
@@ -146,7 +148,7 @@ impl Inner {
         }
     }
 
-    /// The session gives up its place in whatever queue.
+    /// Gives up the session's place in any queue.
     #[cold]
     pub(crate) fn leave_queue(&self, waiter: &Arc<Waiter>) {
         self.locks.leave(&self.registry, &Unknown, waiter, None);
@@ -165,7 +167,7 @@ impl Txn<'_> {
         Asker { owner, importance, takes, waiter: self.waiter, for_session: false }
     }
 
-    /// Aborts those in the way that must give way. Says whether anything has changed.
+    /// Aborts those in the way that must give way. Returns true if anything has changed.
     fn press(&self, obstacles: &Obstacles) -> bool {
         let Inner { locks, registry, .. } = self.inner;
         let held = self.held();
@@ -186,21 +188,21 @@ impl Txn<'_> {
         }
     }
 
-    /// Whether our place is in the queue of `key`.
+    /// Returns true if our place is in the queue of `key`.
     #[inline]
     fn place_is_for(&self, key: Key) -> bool {
         let has_place = self.waiter.filter(|waiter| waiter.has_place());
         has_place.is_some_and(|waiter| waiter.with(|state| state.place.is_some_and(|(place, _)| place == key)))
     }
 
-    /// The key is ours: a place in a queue for another transaction's end is of no use any more.
+    /// Notes that the key is ours: a place in a queue for another transaction's end is of no use any more.
     #[cold]
     pub(crate) fn key_is_ours(&self) {
         self.leave_others(None);
     }
 
-    /// Something stands in the way of a write: the transaction of `word`, if it is known. Returns when it may be looked at
-    /// again.
+    /// Queues behind an obstacle to a write: the transaction of `word`, if it is known. Returns when the obstacle may
+    /// be looked at again.
     ///
     /// # Errors
     /// [`Error::MustWait`], with a place in the queue, in a session; else [`Error::WriteConflict`].
@@ -221,16 +223,16 @@ impl Txn<'_> {
         };
         let Answer::Blocked(obstacles) = answer else { return Ok(()) };
         let is_end = matches!(key, Key::Transaction(_));
-        // Who undid the key that we want before we stood in the queue has not woken us.
+        // A transaction that undid the key that we want before we stood in the queue has not woken us.
         if self.press(&obstacles) || is_end && obstacles.fresh {
             return Ok(());
         }
         Err(if self.waiter.is_some() { self.told_to_wait() } else { self.conflict(table, false) })
     }
 
-    /// Whether the transaction of `word` ends while we look at it. To wait for a while in place, for as long as it runs, costs
-    /// less than to undo the statement and submit it again, and keeps queues from forming behind those who are about to go:
-    /// competitive spinning (Karlin, Li, Manasse and Owicki, SOSP 1991).
+    /// Returns true if the transaction of `word` ends while we look at it. To wait for a while in place, for as long as
+    /// it runs, costs less than to undo the statement and submit it again, and keeps queues from forming behind
+    /// transactions that are about to end: competitive spinning (Karlin, Li, Manasse and Owicki, SOSP 1991).
     fn outlasts(&self, word: u64) -> bool {
         let registry = &self.inner.registry;
         let until_ns = os::now_ns() + OUTLAST_NS;
@@ -248,7 +250,7 @@ impl Txn<'_> {
         Error::MustWait
     }
 
-    /// A unique key depends on the transaction of this word.
+    /// Waits for the transaction of this word, on which a unique key depends.
     ///
     /// # Errors
     /// Those of [`Txn::stand_in_line`].
@@ -257,7 +259,7 @@ impl Txn<'_> {
         self.stand_in_line(table, Key::Transaction(owner_of(word)), Mode::END, Some(word))
     }
 
-    /// Before the claim of a row: whether the table has nothing against it.
+    /// Checks, before the claim of a row, that the table has nothing against it.
     #[cold]
     pub(crate) fn pass(&self, table: &Table, row: RowId, strong: bool) -> Result<()> {
         let key = Key::Row { table: table.id, row: row.0 };
@@ -272,7 +274,7 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// After the claim of a row: whether nobody locked it before.
+    /// Returns true if, after the claim of a row, no other transaction had locked it before.
     #[cold]
     pub(crate) fn keeps_claim(&self, table: &Table, row: RowId, mode: Mode) -> bool {
         let key = Key::Row { table: table.id, row: row.0 };
@@ -284,8 +286,8 @@ impl Txn<'_> {
         keeps
     }
 
-    /// An update changes these columns: if that changes a key of a unique index, its claim becomes FOR UPDATE. Tells whether it
-    /// does.
+    /// Strengthens the claim for an update of these columns: if that changes a key of a unique index, the claim becomes
+    /// FOR UPDATE. Returns true if it does.
     #[cold]
     pub(crate) fn strengthen(
         &self,
@@ -314,22 +316,22 @@ impl Txn<'_> {
         Ok(true)
     }
 
-    /// Before the first write to a table: says so, unless somebody has locked the table against it.
+    /// Announces the first write to a table, unless another has locked the table against it.
     #[inline]
     pub(crate) fn announce_write(&self, table: &Table) -> Result<()> {
         let number = table.id % TABLE_BITS;
         let is_announced = self.tables.get() & (1 << number) != 0;
-        // What was announced may be another table with the same bit.
+        // The announced table may be another one with the same bit.
         if is_announced && (self.inner.locks.is_quiet() || self.inner.locks.admits_writers(number)) {
             return Ok(());
         }
         self.announce_first_write(table, !is_announced)
     }
 
-    /// Before each change of a row: as [`Txn::announce_write`], and looks whether the table is still anybody's.
+    /// Announces each change of a row, as [`Txn::announce_write`] does, and checks that the table is still in use.
     ///
     /// # Errors
-    /// [`Error::SerializationFailure`] when a commit has taken its rows away, and those of the announcement.
+    /// [`Error::SerializationFailure`] if a commit has taken its rows away, and those of the announcement.
     #[inline]
     pub(crate) fn announce_change(&self, table: &Table) -> Result<()> {
         self.announce_write(table)?;
@@ -340,13 +342,15 @@ impl Txn<'_> {
         let number = table.id % TABLE_BITS;
         let (before, key) = (self.tables.get(), Key::Table(table.id));
         loop {
-            // First the announcement, then the look: whoever locks the table counts itself, then looks for announcements.
+            // First the announcement, then the look: a transaction that locks the table counts itself, then looks for
+            // announcements.
             self.held().set_tables_written(before | 1 << number);
             if self.inner.locks.admits_writers(number) {
                 break;
             }
             let Inner { locks, registry, .. } = self.inner;
-            // Announced before, it is in the way of those who wait for the table: it does not wait for them.
+            // A transaction that announced itself before is in the way of those that wait for the table: it does not
+            // wait for them.
             let without_own = if is_first { Own::Writes } else { Own::Nothing };
             let elsewhere = Elsewhere { inner: self.inner, held: self.held(), without_own };
             let answer = locks.ask(registry, &elsewhere, self.asker(), (key, Mode::ROW_EXCLUSIVE), Ask::Check)?;
@@ -368,18 +372,19 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Says that it reads the table, until its end or until it goes back to before this: nobody has it in mode ACCESS
-    /// EXCLUSIVE meanwhile. It is what a statement does for each of its tables, and as good as a lock in mode ACCESS SHARE,
-    /// but is not in the lock table: while nobody wants such a lock it costs a store the first time, and then a look.
+    /// Announces that it reads the table, until its end or until it goes back to before this: no other has it in mode
+    /// ACCESS EXCLUSIVE meanwhile. A statement does this for each of its tables. It is as good as a lock in mode ACCESS
+    /// SHARE, but is not in the lock table: while no one wants such a lock it costs a store the first time, and then a
+    /// look.
     ///
     /// # Errors
-    /// [`Error::MustWait`] in a session, [`Error::WriteConflict`] without, when another has or wants the table in that
+    /// [`Error::MustWait`] in a session, [`Error::WriteConflict`] without, if another has or wants the table in that
     /// mode; [`Error::Taken`].
     #[inline]
     pub fn share_table(&self, table: &Table) -> Result<()> {
         self.inner.assert_own(table);
         let has = self.shared.get().has(table.id);
-        // What is found may be another table.
+        // The table that is found may be another one.
         if has && self.inner.locks.admits_readers(table.id % TABLE_BITS) {
             return Ok(());
         }
@@ -416,9 +421,9 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// As [`Txn::share_table`], but waits for nobody: false if another has or wants the table in mode ACCESS EXCLUSIVE. Then
-    /// nothing is announced. A transaction may keep many tables so: those that cannot be told apart in what it announces are locked
-    /// in mode ACCESS SHARE.
+    /// Announces as [`Txn::share_table`] does, but waits for no one: returns false if another has or wants the table in
+    /// mode ACCESS EXCLUSIVE. Then nothing is announced. A transaction may keep many tables so: those that cannot be
+    /// told apart in its announcement are locked in mode ACCESS SHARE.
     ///
     /// # Errors
     /// [`Error::Taken`], [`Error::Cancelled`]; [`Error::Limit`] for too many locks.
@@ -435,7 +440,7 @@ impl Txn<'_> {
         let before = self.shared.get();
         let Inner { locks, registry, .. } = self.inner;
         if before.is_full() {
-            // What is announced from here on may be taken for other tables, as long as the transaction lasts.
+            // Tables announced from here on may be taken for others, as long as the transaction lasts.
             let elsewhere = self.inner.elsewhere(self.held());
             return match locks.ask(registry, &elsewhere, self.asker(), (key, Mode::ACCESS_SHARE), Ask::Grant)? {
                 Answer::Blocked(_) => Ok(false),
@@ -458,7 +463,7 @@ impl Txn<'_> {
         Ok(true)
     }
 
-    /// Goes back to what it read before.
+    /// Goes back to the tables that it read before.
     pub(crate) fn share_again(&self, before: Shared) {
         let now = self.shared.replace(before);
         if now != before {
@@ -471,8 +476,8 @@ impl Txn<'_> {
         self.acquire_as(false, table.name(), key, mode, wait)
     }
 
-    /// Takes a lock in the table, for its session if that is to have it, or says what is in the way. False: it is locked, and
-    /// that is no error.
+    /// Takes a lock in the table, for its session if that is to have it, or returns the obstacle. False: it is locked,
+    /// and that is no error.
     pub(crate) fn acquire_as(&self, for_session: bool, what: &str, key: Key, mode: Mode, wait: Wait) -> Result<bool> {
         self.check_active()?;
         let Inner { locks, registry, .. } = self.inner;
@@ -484,7 +489,8 @@ impl Txn<'_> {
                 Answer::Blocked(obstacles) => obstacles,
                 answer => return Ok(got(&answer)),
             };
-            // Who would not wait takes nothing from anybody: NOWAIT and SKIP LOCKED mean "do not disturb".
+            // A transaction that would not wait takes nothing from others: NOWAIT and SKIP LOCKED mean "do not
+            // disturb".
             if wait == Wait::Block && self.press(&obstacles) {
                 continue;
             }
@@ -514,22 +520,22 @@ impl Txn<'_> {
     }
 
     /// Locks a row and returns it: at READ COMMITTED its newest committed version, whatever this transaction has read
-    /// before. Nothing if it has gone, or is locked and [`Wait::SkipLocked`].
+    /// before. Returns none if it has gone, or is locked and [`Wait::SkipLocked`].
     ///
-    /// [`RowLock::KeyShare`] is for the row's keys alone, as in PostgreSQL: a row is returned as the snapshot has it, and is no
-    /// conflict, whatever was changed since by others who did not exclude this mode. A change of a key excludes it, and so
-    /// does any change by who had locked the row FOR UPDATE before.
+    /// [`RowLock::KeyShare`] is for the row's keys alone, as in PostgreSQL: a row is returned as the snapshot has it,
+    /// and is no conflict, whatever was changed since by others that did not exclude this mode. A change of a key
+    /// excludes it, and so does any change by a transaction that had locked the row FOR UPDATE before.
     ///
     /// # Errors
-    /// [`Error::WriteConflict`] above READ COMMITTED when the row was changed after the snapshot, and without a session
-    /// when it is locked; [`Error::MustWait`] with one; [`Error::SerializationFailure`] when a commit has taken the table's
+    /// [`Error::WriteConflict`] above READ COMMITTED if the row was changed after the snapshot, and without a session
+    /// if it is locked; [`Error::MustWait`] with one; [`Error::SerializationFailure`] if a commit has taken the table's
     /// rows away; [`Error::LockNotAvailable`]; [`Error::ReadOnly`]; [`Error::Limit`]; [`Error::Taken`].
     pub fn lock_row<'t>(&'t self, table: &'t Table, row: RowId, mode: RowLock, wait: Wait) -> Result<Option<Row<'t>>> {
         Ok(self.lock_newer(table, row, mode, wait)?.map(|(row, _)| row))
     }
 
-    /// As [`Txn::lock_row`]. Says, too, whether the row is not what the transaction reads: at READ COMMITTED it may have been
-    /// changed since.
+    /// Locks a row as [`Txn::lock_row`] does. Returns, too, whether the row is not the one that the transaction reads:
+    /// at READ COMMITTED it may have been changed since.
     ///
     /// # Errors
     /// Those of [`Txn::lock_row`].
@@ -566,7 +572,7 @@ impl Txn<'_> {
         }
     }
 
-    /// Tells whether the snapshot misses a change of the row that excluded [`RowLock::KeyShare`].
+    /// Returns true if the snapshot misses a change of the row that excluded [`RowLock::KeyShare`].
     fn misses_sole_change(&self, table: &Table, row: RowId) -> bool {
         match table.rows.newest(row.0, self.held().pin()) {
             Newest::Hot(newest) => self.held().misses_sole_change(newest),
@@ -575,14 +581,14 @@ impl Txn<'_> {
         }
     }
 
-    /// Tells whether the transaction has locked the row FOR UPDATE.
+    /// Returns true if the transaction has locked the row FOR UPDATE.
     #[cold]
     pub(crate) fn has_locked(&self, table: &Table, row: RowId) -> bool {
         let key = Key::Row { table: table.id, row: row.0 };
         self.inner.locks.has(self.held().owner(), key, Mode::UPDATE)
     }
 
-    /// Takes the lock of a row, whatever is there. Gives the number of locks before it; nothing if it is locked and
+    /// Takes the lock of a row, whatever is there. Returns the number of locks before it; none if it is locked and
     /// [`Wait::SkipLocked`].
     pub(crate) fn lock_place(&self, table: &Table, row: RowId, mode: RowLock, wait: Wait) -> Result<Option<usize>> {
         self.inner.assert_own(table);
@@ -596,9 +602,9 @@ impl Txn<'_> {
         Ok(is_locked.then_some(before))
     }
 
-    /// Waits until no other transaction is about to delete the row or to change one of its keys: whoever goes by a key that is
-    /// there must know that it stays. Locks nothing; a row that is only locked is not waited for. Returns true if it had to
-    /// wait, so that the row may have gone.
+    /// Waits until no other transaction is about to delete the row or to change one of its keys: a caller that relies
+    /// on an existing key must know that it stays. Locks nothing; a row that is only locked is not waited for. Returns
+    /// true if it had to wait, so that the row may have gone.
     ///
     /// # Errors
     /// [`Error::MustWait`] in a session, [`Error::WriteConflict`] without; [`Error::Taken`].
@@ -641,19 +647,19 @@ impl Txn<'_> {
         if self.acquire(table, key, mode, wait)? { Ok(()) } else { Err(Error::LockNotAvailable(key.wanted(mode))) }
     }
 
-    /// The newest committed state of the row, or our own.
+    /// Returns the newest committed state of the row, or our own.
     pub(crate) fn newest_row<'t>(&'t self, table: &'t Table, row: u64) -> Option<Row<'t>> {
         let view = self.latest_view().ok()?;
         self.goes_beyond();
         self.visible_row(table, row, view)
     }
 
-    /// Writes were undone: who waits for one of their keys may have it now.
+    /// Wakes those that wait for a key of writes that were undone: they may have it now.
     pub(crate) fn keys_released(&self) {
         self.inner.locks.wake_all(Key::Transaction(self.held().owner()));
     }
 
-    /// Gives up the locks from this one on, and what it has announced beside these tables.
+    /// Releases the locks from this one on, and the announcements beside these tables.
     pub(crate) fn locks_undone(&self, scratch: &mut Scratch, from: usize, tables: u64) {
         let held = self.held();
         let Inner { locks, registry, .. } = self.inner;
@@ -668,13 +674,13 @@ impl Txn<'_> {
         }
     }
 
-    /// Gives up a lock that is not in its list any more.
+    /// Releases a lock that is not in its list any more.
     pub(crate) fn release(&self, key: Key, mode: Mode) {
         let Inner { locks, registry, .. } = self.inner;
         locks.release(registry, &self.inner.elsewhere(self.held()), self.held().owner(), key, mode);
     }
 
-    /// The session parks: says so, and breaks the deadlocks that this closes. `stays`: with this transaction open.
+    /// Parks the session, and breaks the deadlocks that this closes. With `stays`, its transaction stays open.
     pub(crate) fn park(&self, waiter: &Arc<Waiter>, stays: bool) {
         let _call = self.call();
         let held = self.held();
@@ -683,13 +689,15 @@ impl Txn<'_> {
         }
         let Inner { locks, registry, .. } = self.inner;
         locks.park(registry, &self.inner.elsewhere(held), waiter);
-        // Whoever cancels says so and then looks whether the session waits; it says that it waits, and then looks here.
+        // A canceller publishes the cancel and then looks whether the session waits; the session publishes its wait,
+        // and then looks here.
         if waiter.is_cancelled() && locks.fail(registry, &self.inner.elsewhere(held), waiter, None, Error::Cancelled) {
             Tally::one(&locks.tally.cancelled);
         }
     }
 
-    /// Says what the transaction does from now on. Somebody may have waited for just that. Says whether it is still active.
+    /// Publishes the activity of the transaction from now on. Another may have waited for exactly that. Returns true if
+    /// it is still active.
     pub(crate) fn rest(&self, activity: Activity) -> bool {
         let held = self.held();
         let Inner { locks, .. } = self.inner;
@@ -701,8 +709,8 @@ impl Txn<'_> {
 }
 
 impl Engine {
-    /// Ends the waits whose time is over: patience, lock and statement timeouts. Returns when to call again, or nothing
-    /// while nobody waits. A caller of [`crate::Ticket::wait`] needs nobody to do it.
+    /// Ends the waits whose time is over: patience, lock and statement timeouts. Returns the time to call again, or
+    /// none while no session waits. A caller of [`crate::Ticket::wait`] does this by itself.
     pub fn expire_waits(&self, now_ns: u64) -> Option<u64> {
         let Inner { locks, registry, .. } = &*self.inner;
         locks.expire(registry, now_ns, |end| match registry.begin(Class::Low, None, Role::None) {
@@ -720,24 +728,24 @@ impl Engine {
         self.inner.locks.settings.set(config);
     }
 
-    /// The settings of locks.
+    /// Returns the settings of locks.
     pub fn lock_config(&self) -> LockConfig {
         self.inner.locks.settings.get()
     }
 
-    /// Tells, without a transaction, whether nobody has or wants this table in mode ACCESS EXCLUSIVE. False may be said of a table
+    /// Returns true if no transaction has or wants this table in mode ACCESS EXCLUSIVE. May return false for a table
     /// that shares its number with another.
     pub fn admits_readers(&self, table: &Table) -> bool {
         self.inner.assert_own(table);
         self.inner.locks.admits_readers(table.id % TABLE_BITS)
     }
 
-    /// What locks have cost so far.
+    /// Returns the costs of locks so far.
     pub fn lock_stats(&self) -> LockStats {
         self.inner.locks.stats()
     }
 
-    /// The locks in the lock table, and who waits for which and for whom.
+    /// Returns the locks in the lock table, with the waiters of each and the transactions that they wait for.
     pub fn locks(&self) -> Vec<LockView> {
         let inner = &*self.inner;
         match inner.registry.begin(Class::Low, None, Role::None) {

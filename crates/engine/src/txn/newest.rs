@@ -1,8 +1,8 @@
-//! What a statement needs beyond its snapshot: reads that do not see what the statement itself has changed, and the row
-//! that has a key now.
+//! Operations beyond a statement's snapshot: reads that do not see the statement's own changes, and the row that has a
+//! key now.
 //!
-//! **Invariant:** above READ COMMITTED nothing here hands out a row that the snapshot does not see: who asks for the newest
-//! rows looks at them while the call lasts.
+//! **Invariant:** above READ COMMITTED nothing here returns a row that the snapshot does not see: a caller that asks
+//! for the newest rows looks at them while the call lasts.
 
 use crate::error::Result;
 use crate::locks::{RowLock, Wait};
@@ -16,10 +16,10 @@ use crate::txn::Txn;
 use crate::txn::read::{Direction, note_key};
 use crate::txn::scratch::Scratch;
 
-/// Rows between two looks whether the transaction is still wanted.
+/// Rows between two checks whether the transaction is still wanted.
 const ROWS_PER_LOOK: u64 = 1024;
 
-/// Ends the sight of the newest rows, also when the caller's closure panics.
+/// Guard that ends the view of the newest rows, also when the caller's closure panics.
 struct Newest<'t, 'e>(&'t Txn<'e>);
 
 impl Drop for Newest<'_, '_> {
@@ -35,8 +35,8 @@ impl Drop for Newest<'_, '_> {
 }
 
 impl Txn<'_> {
-    /// Says that the transaction writes to the table, as each write does: whoever has it locked against writers is waited
-    /// for, and from now on waits. Costs next to nothing while nobody locks tables.
+    /// Announces that the transaction writes to the table, as each write does: a holder of a lock against writers is
+    /// waited for, and from now on waits. Costs next to nothing while no transaction locks tables.
     ///
     /// # Errors
     /// [`crate::Error::MustWait`], [`crate::Error::WriteConflict`] without a session; [`crate::Error::ReadOnly`].
@@ -49,8 +49,8 @@ impl Txn<'_> {
         self.announce_write(table)
     }
 
-    /// From now on all reads see the same: what the commands before have done, and nothing that is written from now on.
-    /// Until [`Txn::release_command`], or the end of the statement.
+    /// Fixes the view of all reads from now on: they see the work of the commands before, and nothing that is written
+    /// from now on. Until [`Txn::release_command`], or the end of the statement.
     ///
     /// # Errors
     /// [`crate::Error::Taken`], [`crate::Error::Cancelled`], [`crate::Error::Limit`].
@@ -61,19 +61,19 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// The next read sees what was written since [`Txn::hold_command`].
+    /// Ends [`Txn::hold_command`]: the next read sees the writes since then.
     #[inline]
     pub fn release_command(&self) {
         self.command_held.set(false);
     }
 
-    /// The row that has this key in an index, all columns given, as it is now: at READ COMMITTED the newest committed state,
-    /// whatever the snapshot sees; all of the transaction's own changes included. What other transactions have not
-    /// committed does not count.
+    /// Returns the row that has this key in an index, all columns given, as it is now: at READ COMMITTED the newest
+    /// committed state, whatever the snapshot sees; all of the transaction's own changes included. Uncommitted changes
+    /// of other transactions do not count.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidValue`] when the key does not fit the index; above READ COMMITTED
-    /// [`crate::Error::WriteConflict`] when the snapshot does not see the row.
+    /// [`crate::Error::InvalidValue`] if the key does not fit the index; above READ COMMITTED
+    /// [`crate::Error::WriteConflict`] if the snapshot does not see the row.
     ///
     /// # Panics
     /// As [`Txn::get`].
@@ -113,7 +113,7 @@ impl Txn<'_> {
                 _ => Err(self.row_conflict(table, row.row_id(), false)),
             },
             None => match seen {
-                // It went after the snapshot.
+                // The row was deleted after the snapshot.
                 Some(seen) => Err(self.row_conflict(table, seen.row_id(), false)),
                 None => Ok(None),
             },
@@ -121,9 +121,9 @@ impl Txn<'_> {
         }
     }
 
-    /// Calls `each`, until it has enough, with the rows whose key in an index begins with these values, or else with all
-    /// rows, as they are now: the newest committed state, whatever the snapshot sees, and what commands of this
-    /// transaction have done before. It must not write.
+    /// Calls `each`, until it has enough, with the rows whose key in an index begins with these values, or else with
+    /// all rows, as they are now: the newest committed state, whatever the snapshot sees, and the work of earlier
+    /// commands of this transaction. It must not write.
     ///
     /// # Errors
     /// Those of [`Txn::range`].
@@ -135,7 +135,7 @@ impl Txn<'_> {
     ) -> Result<()> {
         // The walk lasts as long as the rows are looked at.
         let _call = self.call();
-        // What the commands before have written is to be seen.
+        // The writes of the commands before are to be seen.
         self.view()?;
         if self.held().logs_reads() {
             self.note_beyond(table, by)?;
@@ -158,8 +158,8 @@ impl Txn<'_> {
         }
     }
 
-    /// Tells whether the snapshot sees all rows of the table as they are now: nobody else has committed a change of one since.
-    /// For who has locked the table against writers.
+    /// Returns true if the snapshot sees all rows of the table as they are now: no other transaction has committed a
+    /// change of one since. For a transaction that has locked the table against writers.
     ///
     /// # Errors
     /// [`crate::Error::Taken`], [`crate::Error::Cancelled`].
@@ -185,8 +185,9 @@ impl Txn<'_> {
         Ok(true)
     }
 
-    /// Locks a row, and tells whether it is there and is what `is_wanted` looks for as it is now: the newest committed state, or
-    /// what this transaction has made of it, whatever the snapshot sees. So it is no conflict that the snapshot does not see it.
+    /// Locks a row, and returns true if it is there and `is_wanted` accepts it as it is now: the newest committed
+    /// state, or this transaction's own, whatever the snapshot sees. So it is no conflict that the snapshot does not
+    /// see it.
     ///
     /// # Errors
     /// Those of [`Txn::lock_row`].
@@ -214,7 +215,7 @@ impl Txn<'_> {
         }
     }
 
-    /// Remembers a read of the newest rows: who has changed one of them after the snapshot may have been seen.
+    /// Records a read of the newest rows: a change of one of them after the snapshot may have been seen.
     #[cold]
     fn note_beyond(&self, table: &Table, by: Option<(usize, &[Value<'_>])>) -> Result<()> {
         let mut scratch = self.scratch();

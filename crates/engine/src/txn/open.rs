@@ -1,7 +1,8 @@
-//! What is open, for how long, and what it holds back.
+//! View of open transactions and snapshots: their ages, and the garbage that they hold back.
 //!
-//! **Invariant:** a dead version that must wait is counted for one snapshot, the youngest of those that see it. So what is
-//! counted for a snapshot can go when that one is gone, unless an older one sees it too; for the oldest the count is exact.
+//! **Invariant:** a dead version that must wait is counted for one snapshot, the youngest of those that see it. So the
+//! versions counted for a snapshot can go when that one is gone, unless an older one sees them too; for the oldest the
+//! count is exact.
 
 use crate::engine::Engine;
 use crate::raw::activity::Activity;
@@ -11,51 +12,51 @@ use stage::Class;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Dead versions that wait for a snapshot. Snapshots of one number share what waits for them.
+/// Dead versions that wait for a snapshot. Snapshots of one number share the versions that wait for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HeldVersions {
-    /// Dead versions.
+    /// Number of dead versions.
     pub versions: u64,
-    /// Their bytes.
+    /// Bytes of the dead versions.
     pub bytes: u64,
 }
 
 /// An open transaction.
 #[derive(Debug, Clone)]
 pub struct OpenTransaction {
-    /// Its number, as [`crate::Txn::id`].
+    /// Number of the transaction, as [`crate::Txn::id`].
     pub id: u64,
-    /// Its class.
+    /// Class of the transaction.
     pub class: Class,
-    /// The name of its session, if it has one.
+    /// Name of its session, if it has one.
     pub session: Option<Arc<str>>,
-    /// For how long it has been open. It is as exact as the turns of [`Engine::housekeep`] are frequent.
+    /// Time for which it has been open. It is as exact as the turns of [`Engine::housekeep`] are frequent.
     pub open_for: Duration,
-    /// The number of its snapshot. Nothing while it has none: a READ COMMITTED one between two statements.
+    /// Number of its snapshot. None while it has none: a READ COMMITTED one between two statements.
     pub snapshot: Option<u64>,
-    /// What it is doing.
+    /// Activity of the transaction.
     pub activity: Activity,
-    /// Whether it is SERIALIZABLE and may write.
+    /// True if it is SERIALIZABLE and may write.
     pub is_serializable: bool,
-    /// How many changes it has made.
+    /// Number of changes it has made.
     pub writes: u64,
-    /// What waits for its snapshot to go, as far as it has been looked at.
+    /// Versions that wait for its snapshot to go, as far as they were examined.
     pub holds: HeldVersions,
 }
 
 /// A registered snapshot.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenSnapshot {
-    /// Its number.
+    /// Number of the snapshot.
     pub number: u64,
-    /// How long ago it was taken, as [`OpenTransaction::open_for`].
+    /// Time since it was taken, as exact as [`OpenTransaction::open_for`].
     pub open_for: Duration,
-    /// What waits for it to go, as far as it has been looked at.
+    /// Versions that wait for it to go, as far as they were examined.
     pub holds: HeldVersions,
 }
 
 impl Engine {
-    /// The open transactions, the oldest snapshot first, and what each holds back.
+    /// Returns the open transactions, the oldest snapshot first, with the garbage that each holds back.
     pub fn transactions(&self) -> Vec<OpenTransaction> {
         let now_ns = os::now_ns();
         let inner = &self.inner;
@@ -81,7 +82,7 @@ impl Engine {
         open
     }
 
-    /// The registered snapshots, the oldest first, and what each holds back.
+    /// Returns the registered snapshots, the oldest first, with the garbage that each holds back.
     pub fn snapshots(&self) -> Vec<OpenSnapshot> {
         let now_ns = os::now_ns();
         let holds = self.inner.held_back.all();
@@ -100,7 +101,7 @@ fn since(began_ns: u64, now_ns: u64) -> Duration {
     Duration::from_nanos(now_ns.saturating_sub(began_ns))
 }
 
-/// What is held back, by snapshot.
+/// Versions that are held back, by snapshot.
 pub(crate) struct HeldBack(Latch<BTreeMap<u64, HeldVersions>>);
 
 impl Default for HeldBack {
@@ -136,13 +137,13 @@ impl HeldBack {
         no_preempt(|no_preempt| self.0.lock(no_preempt).clone())
     }
 
-    /// How many versions all snapshots hold back.
+    /// Returns the number of versions that all snapshots hold back.
     pub(crate) fn versions(&self) -> u64 {
         no_preempt(|no_preempt| self.0.lock(no_preempt).values().map(|held| held.versions).sum())
     }
 }
 
-/// The sessions' names, by their numbers.
+/// Names of the sessions, by their numbers.
 pub(crate) struct Sessions(Latch<BTreeMap<u64, Arc<str>>>);
 
 impl Default for Sessions {

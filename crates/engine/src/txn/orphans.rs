@@ -1,16 +1,17 @@
-//! The dead of transactions that rest.
+//! Orphans: garbage queues handed over by idle transactions.
 //!
-//! **Invariant:** what waits on a slot is cleared away by whoever has the slot next. A transaction whose caller may take any
-//! time does not keep it from that: before it rests it leaves what it found on its slot, and what it has made dead, here.
+//! **Invariant:** garbage that waits on a slot is cleared away by the next holder of the slot. A transaction whose
+//! caller may take any time does not prevent that: before it rests it leaves the garbage that it found on its slot, and
+//! its own, here.
 
 use crate::raw::garbage::Graveyard;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use preempt::{Latch, no_preempt};
 
-/// Fewer are not worth the way: the slot's next holders clear them away.
+/// Number of versions below which a hand-over is not worth it: the slot's next holders clear them away.
 const FEW: usize = 1024;
 
-/// Queues of the dead without a slot.
+/// Garbage queues without a slot.
 pub(crate) struct Orphans {
     queues: Latch<Vec<Graveyard>>,
     count: AtomicUsize,
@@ -23,7 +24,7 @@ impl Default for Orphans {
 }
 
 impl Orphans {
-    /// Leaves the dead here, if they are many.
+    /// Leaves a garbage queue here, if it is long.
     #[inline]
     pub(crate) fn leave(&self, graveyard: &mut Graveyard) {
         if !graveyard.is_empty() && FEW <= graveyard.len() {
@@ -31,7 +32,7 @@ impl Orphans {
         }
     }
 
-    /// Leaves the dead here, however many.
+    /// Leaves a garbage queue here, however long.
     #[cold]
     pub(crate) fn leave_all(&self, graveyard: &mut Graveyard) {
         let graveyard = core::mem::take(graveyard);
@@ -39,13 +40,13 @@ impl Orphans {
         self.count.fetch_add(1, Relaxed);
     }
 
-    /// Whether there are any.
+    /// Returns true if there are any queues.
     #[inline]
     pub(crate) fn are_there(&self) -> bool {
         self.count.load(Relaxed) != 0
     }
 
-    /// Takes the last queue over, if it is not longer than this. Only by [`crate::engine::Inner::adopt`].
+    /// Takes the last queue over, if it is not longer than `most`. Only by [`crate::engine::Inner::adopt`].
     #[cold]
     pub(crate) fn adopt(&self, graveyard: &mut Graveyard, most: usize) -> bool {
         let is_wanted = |queue: &mut Graveyard| queue.len() <= most;
@@ -55,21 +56,21 @@ impl Orphans {
         true
     }
 
-    /// Takes out all queues, to look through them.
+    /// Takes out every queue, to look through them.
     pub(crate) fn take_all(&self) -> Vec<Graveyard> {
         let queues = no_preempt(|no_preempt| core::mem::take(&mut *self.queues.lock(no_preempt)));
         self.count.fetch_sub(queues.len(), Relaxed);
         queues
     }
 
-    /// Puts back what was taken out.
+    /// Puts back the queues that were taken out.
     pub(crate) fn give_back(&self, mut queues: Vec<Graveyard>) {
         queues.retain(|graveyard| !graveyard.is_empty() || graveyard.has_pending());
         self.count.fetch_add(queues.len(), Relaxed);
         no_preempt(|no_preempt| self.queues.lock(no_preempt).append(&mut queues));
     }
 
-    /// The engine ends: all of them.
+    /// Takes out every queue as the engine ends.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Graveyard> {
         self.queues.get_mut().drain(..)
     }

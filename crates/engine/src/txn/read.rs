@@ -1,7 +1,7 @@
 //! Reads: by row id, by key, and in key order.
 //!
-//! **Invariant:** a reader holds nothing and waits for nobody. What it returns is what the snapshot and the commands before
-//! its own say, whatever is changed meanwhile. An index entry is only a hint: the version decides.
+//! **Invariant:** a reader holds nothing and waits for no one. It returns the state of the snapshot and of the commands
+//! before its own, whatever is changed meanwhile. An index entry is only a hint: the version decides.
 
 use crate::error::{Error, Result};
 use crate::raw::btree::{Cursor, Order};
@@ -18,7 +18,7 @@ use crate::txn::reads::{Consumed, OpenRange, ReadLog};
 use crate::txn::scratch::Scratch;
 use core::ops::Bound;
 
-/// Which end of a range comes first.
+/// Direction of a range, by the end that comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Smallest key first.
@@ -37,14 +37,15 @@ impl Direction {
 }
 
 impl<'e> Txn<'e> {
-    /// The row with this key in a unique index, all columns given. In an index that is not unique: the first such row.
+    /// Returns the row with this key in a unique index, all columns given. In an index that is not unique: the first
+    /// such row.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidValue`] when the key does not fit the index, [`crate::Error::Taken`].
+    /// [`crate::Error::InvalidValue`] if the key does not fit the index, [`crate::Error::Taken`].
     ///
     /// # Panics
-    /// As all methods that name an index: when the table has no such one. As all methods: when `table` belongs to another
-    /// engine.
+    /// If the table has no such index, as in all methods that name one. If `table` belongs to another engine, as in all
+    /// methods.
     #[inline]
     pub fn get<'t>(&'t self, table: &'t Table, index: usize, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
         self.inner.assert_own(table);
@@ -64,7 +65,7 @@ impl<'e> Txn<'e> {
         Ok(found)
     }
 
-    /// The visible row with this key; `first` is the first that the index names.
+    /// Returns the visible row with this key; `first` is the first that the index names.
     #[inline]
     pub(crate) fn first_visible<'t>(
         &'t self,
@@ -87,7 +88,7 @@ impl<'e> Txn<'e> {
         found
     }
 
-    /// The row with this id.
+    /// Returns the row with this id.
     ///
     /// # Errors
     /// [`crate::Error::Taken`].
@@ -101,11 +102,11 @@ impl<'e> Txn<'e> {
         Ok(self.visible_row(table, row.0, view))
     }
 
-    /// The rows whose key begins with these values, in key order. They are those that existed when this was called: what
-    /// the transaction writes while it goes through them does not appear among them.
+    /// Returns the rows whose key begins with these values, in key order. They are those that existed when this was
+    /// called: rows that the transaction writes while it goes through them do not appear among them.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidValue`] when the prefix does not fit the index, [`crate::Error::Taken`].
+    /// [`crate::Error::InvalidValue`] if the prefix does not fit the index, [`crate::Error::Taken`].
     pub fn range<'t>(
         &'t self,
         table: &'t Table,
@@ -132,8 +133,8 @@ impl<'e> Txn<'e> {
         Ok(Range { txn: self, table, index, cursor, view, key: Vec::new(), is_ahead: false, direction, read })
     }
 
-    /// As [`Txn::range`], between two bounds. Each may give fewer values than the index has columns; it then stands for
-    /// all keys that begin with them, to be included or excluded together.
+    /// Returns the rows between two bounds, otherwise as [`Txn::range`]. Each bound may give fewer values than the
+    /// index has columns; it then stands for all keys that begin with them, to be included or excluded together.
     ///
     /// # Errors
     /// As [`Txn::range`].
@@ -187,8 +188,8 @@ impl<'e> Txn<'e> {
         Ok(Range { txn: self, table, index, cursor, view, key: Vec::new(), is_ahead: false, direction, read })
     }
 
-    /// To be called with a row whose state refused a write. A SERIALIZABLE transaction that goes on after that, from a
-    /// savepoint, has read it; if it was changed after the snapshot, the commit is refused.
+    /// Notes a row whose state refused a write. A SERIALIZABLE transaction that goes on after that, from a savepoint,
+    /// has read it; if it was changed after the snapshot, the commit is refused.
     #[cold]
     pub(crate) fn note_row(&self, table: &Table, row: RowId) {
         if self.held().logs_reads() {
@@ -196,9 +197,9 @@ impl<'e> Txn<'e> {
         }
     }
 
-    /// To be called with what refused a key, while the row that wants it is among the writes. A SERIALIZABLE transaction has
-    /// read that the key is there. Whoever took it after the snapshot may have read that it was free, as this transaction has:
-    /// then the two depend on each other, and it is no violation but a failure to serialize, as in PostgreSQL.
+    /// Notes the refusal of a key, while the row that wants it is among the writes. A SERIALIZABLE transaction has read
+    /// that the key is there. A transaction that took it after the snapshot may have read that it was free, as this one
+    /// has: then the two depend on each other, and it is no violation but a failure to serialize, as in PostgreSQL.
     #[cold]
     pub(crate) fn note_refusal(
         &self,
@@ -211,7 +212,7 @@ impl<'e> Txn<'e> {
         if !self.held().logs_reads() || !matches!(error, Error::UniqueViolation { .. }) {
             return error;
         }
-        // By what it has read before; an attempt that waited for the key has met it beyond the snapshot.
+        // By its earlier reads; an attempt that waited for the key has met it beyond the snapshot.
         let depends = self.held().is_serial() && self.inner.check_snapshot_so_far(self.held(), scratch).is_err();
         scratch.reads.key_refused(table.id, position, key, self.inner.registry.now());
         let index = &table.indexes[position];
@@ -231,8 +232,9 @@ impl<'e> Txn<'e> {
         self.visible_at(table, row, table.rows.newest(row, self.held().pin()), view)
     }
 
-    /// The row as it is now, and as `view` sees it; the first counts what `view` counts of our own. Both come from one look
-    /// at where the row is: between two looks it may be frozen or thaw, and one version then has two places.
+    /// Returns the row as it is now, and as `view` sees it; the first counts as much of our own work as `view`. Both
+    /// come from one look at the place of the row: between two looks it may be frozen or thaw, and one version then has
+    /// two places.
     pub(crate) fn now_and_seen<'t>(
         &'t self,
         table: &'t Table,
@@ -256,7 +258,7 @@ impl<'e> Txn<'e> {
         Some(Row { id: RowId(row), table, place })
     }
 
-    /// The row, if the version seen has this key.
+    /// Returns the row, if the version seen has this key.
     #[inline]
     fn row_with_key<'t>(
         &'t self,
@@ -273,7 +275,7 @@ impl<'e> Txn<'e> {
     }
 }
 
-/// Remembers what a look-up by a whole key found.
+/// Records the result of a look-up by a whole key.
 #[inline]
 pub(crate) fn note_key(
     reads: &mut ReadLog,
@@ -317,7 +319,7 @@ pub struct Range<'t> {
     key: Vec<u8>,
     direction: Direction,
     is_ahead: bool,
-    /// What the log of a SERIALIZABLE transaction has of it, until it has come to its end.
+    /// Entry in the log of a SERIALIZABLE transaction, until the range has come to its end.
     read: Option<OpenRange>,
 }
 
@@ -331,7 +333,7 @@ impl Drop for Range<'_> {
 }
 
 impl<'t> Range<'t> {
-    /// The same, for a range that will be read to its end: its rows share their waiting for memory, as those of
+    /// Prepares for a range that will be read to its end: its rows share their waiting for memory, as those of
     /// [`Txn::get_many`] do.
     #[must_use]
     #[inline]
@@ -351,9 +353,9 @@ impl<'t> Range<'t> {
         cells.for_each(|cell| cell.prefetch_newest(image_bytes));
     }
 
-    /// What was not consumed was not read.
+    /// Records the end of the range: rows that were not consumed were not read.
     fn close(&self, read: OpenRange) {
-        // Whoever has the scratch now panics: the log keeps the whole range.
+        // The holder of the scratch panics at this moment: the log keeps the whole range.
         let Ok(mut scratch) = self.txn.try_scratch() else { return };
         let consumed = match (self.cursor.last(), self.direction) {
             (None, _) => Consumed::Nothing,

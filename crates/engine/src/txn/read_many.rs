@@ -1,8 +1,9 @@
-//! Several look-ups at a time: their waits for memory overlap.
+//! Batches of look-ups whose waits for memory overlap.
 //!
-//! **Invariant:** each says what it would say alone. They go through the same places together: all of them one level down
-//! the indexes before any goes two, then all row map entries, then all versions, each asked for before it is needed. On
-//! TPC-C's tables a look-up alone waits six to ten times, one wait after the other, and 30 together wait hardly longer.
+//! **Invariant:** each look-up has the result that it would have alone. They go through the same places together: all
+//! of them one level down the indexes before any goes two, then all row map entries, then all versions, each asked for
+//! before it is needed. On TPC-C's tables a look-up alone waits six to ten times, one wait after the other, and 30
+//! together wait hardly longer.
 
 use crate::error::Result;
 use crate::raw::btree::{MANY, first_many};
@@ -16,20 +17,21 @@ use crate::txn::Txn;
 use crate::txn::read::note_key;
 use crate::txn::scratch::Scratch;
 
-/// One of the look-ups of [`Txn::get_each`]: the row with this key in a unique index, all columns given.
+/// A look-up of [`Txn::get_each`]: the row with this key in a unique index, all columns given.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookup<'t, 'k> {
-    /// The table.
+    /// Table to look in.
     pub table: &'t Table,
-    /// Which of its indexes.
+    /// Position of the index among the table's.
     pub index: usize,
-    /// A value for each column of the index.
+    /// Key: a value for each column of the index.
     pub key: &'k [Value<'k>],
 }
 
 impl Txn<'_> {
-    /// As [`Txn::get`] for each of the look-ups, in order, into `rows`, which is cleared first, and empty after an error. They share their waiting for
-    /// memory: where rows are spread over more of it than the caches hold, this takes a fraction of the time.
+    /// Looks up each row as [`Txn::get`] does, in order, into `rows`, which is cleared first, and empty after an error.
+    /// The look-ups share their waiting for memory: where rows are spread over more of it than the caches hold, this
+    /// takes a fraction of the time.
     ///
     /// # Errors
     /// As [`Txn::get`].
@@ -45,7 +47,7 @@ impl Txn<'_> {
         result.inspect_err(|_| rows.clear())
     }
 
-    /// As [`Txn::get_each`] for several keys of one index.
+    /// Looks up several keys of one index as [`Txn::get_each`] does.
     ///
     /// # Errors
     /// As [`Txn::get`].
@@ -71,7 +73,7 @@ impl Txn<'_> {
         result.inspect_err(|_| rows.clear())
     }
 
-    /// At most [`MANY`].
+    /// Does the look-ups of one round, at most [`MANY`].
     fn get_together<'t>(
         &'t self,
         lookups: &[Lookup<'t, '_>],
@@ -101,6 +103,7 @@ impl Txn<'_> {
             };
             lookups.iter().zip(&*firsts).filter_map(hot)
         };
+        // Each round asks for the memory of all rows before the next one needs it.
         cells().for_each(|(_, cell)| RowCell::prefetch(cell));
         cells().for_each(|(table, cell)| cell.prefetch_newest(table.image_bytes()));
         let is_serial = self.held().logs_reads();

@@ -1,17 +1,18 @@
-//! The reads of a SERIALIZABLE transaction, as predicates.
+//! Reads of a SERIALIZABLE transaction, as predicates.
 //!
 //! **Invariant:** if no write of others satisfies a predicate here, by its version before or by the one after it, then
-//! everything that was read would be read again. Each read leaves its predicate before its result is used; a range leaves
-//! the whole of itself at first, and takes back what was not consumed when it is dropped. The unique keys that the
-//! transaction itself has given up are here, too: another that takes such a key comes after it.
+//! a repetition of every read would return the same. Each read leaves its predicate before its result is used; a range
+//! leaves the whole of itself at first, and takes back the part that was not consumed when it is dropped. The unique
+//! keys that the transaction itself has given up are here, too: another that takes such a key comes after it.
 //!
-//! Two transactions on different rows do not meet here, unless one looked for what the other made. The exception is a log
-//! that has grown too long: it is replaced by whole tables.
+//! Two transactions on different rows do not meet here, unless one looked for a row that the other made. The exception
+//! is a log that has grown too long: it is replaced by whole tables.
 //!
-//! *Beyond the snapshot.* Some reads meet the newest rows, whatever the snapshot sees: that a key is free for a row which
-//! does not keep it, what refused a write, and the rows that refer to one that goes. They are in a log of their own besides
-//! ([`ReadLog::beyond`]), because a write that meets them may have come before or after. Those that let a statement succeed
-//! bind the transaction even if it leaves nothing that others could see ([`ReadLog::binds`]); those that only refused one do not.
+//! *Beyond the snapshot.* Some reads meet the newest rows, whatever the snapshot sees: that a key is free for a row
+//! which does not keep it, the cause of a refused write, and the rows that refer to one that goes. They are in a log of
+//! their own besides ([`ReadLog::beyond`]), because a write that meets them may have come before or after. Those that
+//! let a statement succeed bind the transaction even if it leaves nothing that others could see ([`ReadLog::binds`]);
+//! those that only refused one do not.
 
 use crate::raw::recent::RecentWrite;
 use crate::raw::slots::Pin;
@@ -42,7 +43,7 @@ struct Place {
     row: u64,
 }
 
-/// A stretch of an index: from `low`, included, to `high`, excluded. No `high`: to the end.
+/// A stretch of an index: from `low`, included, to `high`, excluded. Without `high`, to the end.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     table: u32,
@@ -57,26 +58,26 @@ struct Scanned {
     conditions: Vec<Condition>,
 }
 
-/// The log. Its buffers stay with the slot, as all of [`crate::scratch`].
+/// Log of reads. Its buffers stay with the slot, as all of [`crate::scratch`].
 #[derive(Debug, Default, Clone)]
 pub(crate) struct ReadLog {
-    /// Table and row id.
+    /// Rows read, by table and row id.
     rows: Vec<(u32, u64)>,
     stretches: Vec<Stretch>,
     bytes: Vec<u8>,
     scans: Vec<Scanned>,
     /// Tables by bits: table modulo 64.
     tables: u64,
-    /// Counts how often the stretches were replaced.
+    /// Number of times that the stretches were replaced.
     epoch: u32,
-    /// Sorted, for the check.
+    /// True if sorted for the check.
     is_sorted: bool,
     key: Vec<u8>,
-    /// The reads beyond the snapshot.
+    /// Log of the reads beyond the snapshot.
     beyond: Option<Box<ReadLog>>,
-    /// The clock after the last of them: they have not met what was committed later.
+    /// Clock after the last of them: they have not met later commits.
     beyond_until: u64,
-    /// True if one of them let something succeed.
+    /// True if one of them let a statement succeed.
     binds: bool,
 }
 
@@ -87,7 +88,7 @@ pub(crate) struct OpenRange {
     epoch: u32,
 }
 
-/// What the log had at some time.
+/// Extent of the log at some time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadMark {
     rows: usize,
@@ -98,7 +99,7 @@ pub(crate) struct ReadMark {
     binds: bool,
 }
 
-/// Up to where a range was consumed that was not consumed to its end.
+/// End of the part of a range that was consumed, if it was not consumed to its end.
 pub(crate) enum Consumed<'a> {
     Nothing,
     /// Upwards to this key and row, included.
@@ -113,7 +114,7 @@ pub(crate) fn bit(table: u32) -> u64 {
 }
 
 impl ReadLog {
-    /// Makes it ready for the next transaction.
+    /// Prepares the log for the next transaction.
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.is_sorted = false;
@@ -139,7 +140,7 @@ impl ReadLog {
         ReadMark { rows, stretches, bytes, scans, epoch: *epoch, binds: *binds }
     }
 
-    /// Forgets what was read since: nobody has been told of it, and whoever runs again reads it again.
+    /// Forgets the reads since the mark: no one has been told of them, and a repetition reads again.
     pub(crate) fn unread(&mut self, mark: &ReadMark) {
         if self.epoch == mark.epoch {
             self.rows.truncate(mark.rows);
@@ -150,22 +151,23 @@ impl ReadLog {
         self.unbind(mark);
     }
 
-    /// What was done since has failed as a whole: all that the transaction has of it is an error.
+    /// Forgets that reads since the mark bind: the work since then has failed as a whole, and the transaction has only
+    /// an error of it.
     pub(crate) fn unbind(&mut self, mark: &ReadMark) {
         self.binds = mark.binds;
     }
 
-    /// Tells whether a read beyond the snapshot has let something succeed that the transaction knows of.
+    /// Returns true if a read beyond the snapshot has let something succeed that the transaction knows of.
     pub(crate) fn binds(&self) -> bool {
         self.binds
     }
 
-    /// A copy without the reads beyond the snapshot.
+    /// Returns a copy without the reads beyond the snapshot.
     pub(crate) fn without_beyond(&self) -> ReadLog {
         ReadLog { beyond: None, ..self.clone() }
     }
 
-    /// The tables that were read, by bits: table modulo 64.
+    /// Returns the tables that were read, by bits: table modulo 64.
     #[inline]
     pub(crate) fn tables(&self) -> u64 {
         self.tables
@@ -176,63 +178,63 @@ impl ReadLog {
         self.rows.len() + 4 * self.stretches.len() + self.bytes.len() / 16 + 8 * self.scans.len()
     }
 
-    /// A key was found free beyond the snapshot, at `now` or before, and is not kept.
+    /// Records that a key was found free beyond the snapshot, at `now` or before, and is not kept.
     pub(crate) fn key_was_free(&mut self, table: u32, index: usize, key: &[u8], now: u64) {
         self.key_refused(table, index, key, now);
         self.binds = true;
     }
 
-    /// A key was refused, beyond the snapshot.
+    /// Records that a key was refused, beyond the snapshot.
     pub(crate) fn key_refused(&mut self, table: u32, index: usize, key: &[u8], now: u64) {
         self.key(table, index, key);
         self.beyond(table).key(table, index, key);
         self.beyond_until(now);
     }
 
-    /// A write of the row was refused, beyond the snapshot.
+    /// Records that a write of the row was refused, beyond the snapshot.
     pub(crate) fn row_refused(&mut self, table: u32, row: u64, now: u64) {
         self.row(table, row);
         self.beyond(table).row(table, row);
         self.beyond_until(now);
     }
 
-    /// The newest state of a row was read.
+    /// Records that the newest state of a row was read.
     pub(crate) fn newest_row(&mut self, table: u32, row: u64, now: u64) {
         self.row_refused(table, row, now);
         self.binds = true;
     }
 
-    /// The newest rows of a table are about to be read, all of them. As long as the statement does not fail, what it finds
-    /// lets it succeed. [`ReadLog::beyond_until`] is to be called after that.
+    /// Records that the newest rows of a table are about to be read, all of them. As long as the statement does not
+    /// fail, the rows found let it succeed. [`ReadLog::beyond_until`] is to be called after that.
     pub(crate) fn newest_rows(&mut self, table: u32) {
         self.binds = true;
         self.beyond(table).scan(table, &[]);
     }
 
-    /// The same, of those from `low` to below `high` in an index.
+    /// Records that the newest rows from `low` to below `high` in an index are about to be read.
     pub(crate) fn newest_range(&mut self, table: u32, index: usize, low: &[u8], high: Option<&[u8]>) {
         self.binds = true;
         self.beyond(table).open(table, index, low, high);
     }
 
-    /// Says that the newest rows were read up to `now`.
+    /// Records that the newest rows were read up to `now`.
     pub(crate) fn beyond_until(&mut self, now: u64) {
         self.beyond_until = self.beyond_until.max(now);
     }
 
-    /// Tells whether something was read beyond the snapshot after the timestamp.
+    /// Returns true if a read went beyond the snapshot after the timestamp.
     pub(crate) fn is_beyond(&self, committed: u64) -> bool {
         committed <= self.beyond_until
     }
 
-    /// The log of what was read of this table beyond the snapshot. What is noted there is noted here as well.
+    /// Returns the log of the reads of this table beyond the snapshot. Reads noted there are noted here as well.
     #[cold]
     fn beyond(&mut self, table: u32) -> &mut ReadLog {
         self.tables |= bit(table);
         self.beyond.get_or_insert_default()
     }
 
-    /// A row was read by its id, or by a unique key; or there is none with the id.
+    /// Records that a row was read by its id, or by a unique key; or that there is none with the id.
     #[inline]
     pub(crate) fn row(&mut self, table: u32, row: u64) {
         if self.rows.last() == Some(&(table, row)) {
@@ -245,19 +247,20 @@ impl ReadLog {
         }
     }
 
-    /// All rows with this key were looked for.
+    /// Records that all rows with this key were looked for.
     pub(crate) fn key(&mut self, table: u32, index: usize, key: &[u8]) {
         self.key_up_to(table, index, key, u64::MAX - 1);
     }
 
-    /// The rows with this key were looked for, up to this one.
+    /// Records that the rows with this key were looked for, up to this one.
     pub(crate) fn key_up_to(&mut self, table: u32, index: usize, key: &[u8], row: u64) {
         let start = self.add_bytes(key);
         let place = |row| Place { start, bytes: key.len() as u32, row };
         self.add(Stretch { table, index: index as u32, low: place(0), high: Some(place(row + 1)) });
     }
 
-    /// A change is undone, and the transaction goes on: that the row was as it was, and that keys were free, it has read.
+    /// Records, when a change is undone and the transaction goes on, that it has read the row's former state, and that
+    /// keys were free.
     #[cold]
     pub(crate) fn undone(&mut self, table: &Table, write: &Write, new: Option<&Version>, now: u64) {
         let keys = match write.kind {
@@ -278,7 +281,7 @@ impl ReadLog {
         self.key = key;
     }
 
-    /// A range begins, of the keys from `low` to below `high`.
+    /// Begins a range, of the keys from `low` to below `high`.
     pub(crate) fn open(&mut self, table: u32, index: usize, low: &[u8], high: Option<&[u8]>) -> OpenRange {
         let low = Place { start: self.add_bytes(low), bytes: low.len() as u32, row: 0 };
         let high = high.map(|high| Place { start: self.add_bytes(high), bytes: high.len() as u32, row: 0 });
@@ -287,7 +290,7 @@ impl ReadLog {
         OpenRange { at: self.stretches.len().wrapping_sub(1), epoch }
     }
 
-    /// A range ends that was not consumed to its end.
+    /// Ends a range that was not consumed to its end.
     pub(crate) fn close(&mut self, open: OpenRange, consumed: &Consumed<'_>) {
         if open.epoch != self.epoch {
             return; // A whole table stands for it.
@@ -305,7 +308,7 @@ impl ReadLog {
         }
     }
 
-    /// A table was scanned for rows that satisfy all the conditions.
+    /// Records a scan of a table for rows that satisfy all the conditions.
     pub(crate) fn scan(&mut self, table: u32, conditions: &[Condition]) {
         let is_covered =
             |scan: &Scanned| scan.table == table && (scan.conditions.is_empty() || scan.conditions == conditions);
@@ -313,7 +316,7 @@ impl ReadLog {
             return;
         }
         self.tables |= bit(table);
-        // Beyond this many, what was looked for in a table is no more told apart.
+        // Beyond this many, the conditions of a table's scans are no more told apart.
         let conditions = if SCANS_MAX <= self.scans.len() { &[] } else { conditions };
         self.scans.push(Scanned { table, conditions: conditions.to_vec() });
     }
@@ -332,7 +335,7 @@ impl ReadLog {
         }
     }
 
-    /// The log is too long: whole tables take the place of rows and stretches.
+    /// Shortens a log that is too long: whole tables take the place of rows and stretches.
     #[cold]
     fn shorten(&mut self) {
         let mut tables: Vec<u32> = self.rows.iter().map(|(table, _)| *table).collect();
@@ -366,7 +369,7 @@ impl ReadLog {
         stretches.sort_unstable_by(|a, b| {
             (a.table, a.index).cmp(&(b.table, b.index)).then_with(|| compare(bytes, &a.low, &b.low))
         });
-        // Those that overlap become one, so that at most one can hold a key.
+        // Stretches that overlap become one, so that at most one can hold a key.
         stretches.dedup_by(|next, kept| {
             let meets = (next.table, next.index) == (kept.table, kept.index)
                 && kept.high.is_none_or(|high| compare(bytes, &next.low, &high).is_le());
@@ -378,8 +381,8 @@ impl ReadLog {
         });
     }
 
-    /// Tells whether the write meets what was read. The log is sorted; the pin is that of whoever may look at the write's
-    /// versions; `key` is a buffer.
+    /// Returns true if the write meets a read. The log is sorted; the pin belongs to a transaction that may look at the
+    /// write's versions; `key` is a buffer.
     pub(crate) fn meets(&self, tables: &Tables, pin: &Pin, write: &RecentWrite, key: &mut Vec<u8>) -> bool {
         debug_assert!(self.is_sorted || self.tables == 0, "a log is sorted before it is compared");
         if self.tables & bit(write.table) == 0 {
@@ -402,18 +405,18 @@ impl ReadLog {
         images.into_iter().flatten().any(|version| self.meets_image(table, from, write, table.image(version), key))
     }
 
-    /// The tables that were read beyond the snapshot, by bits.
+    /// Returns the tables that were read beyond the snapshot, by bits.
     #[inline]
     pub(crate) fn tables_beyond(&self) -> u64 {
         self.beyond.as_ref().map_or(0, |beyond| beyond.tables)
     }
 
-    /// As [`ReadLog::meets`], of what was read beyond the snapshot.
+    /// Returns true if the write meets a read beyond the snapshot, otherwise as [`ReadLog::meets`].
     pub(crate) fn meets_beyond(&self, tables: &Tables, pin: &Pin, write: &RecentWrite, key: &mut Vec<u8>) -> bool {
         self.beyond.as_ref().is_some_and(|beyond| beyond.meets(tables, pin, write, key))
     }
 
-    /// Whether rows whose contents are not looked at may meet what was read.
+    /// Returns true if rows whose contents are not looked at may meet a read.
     fn meets_any(&self, table: u32) -> bool {
         let row = self.rows.partition_point(|row| row.0 < table);
         self.rows.get(row).is_some_and(|row| row.0 == table)
@@ -421,7 +424,7 @@ impl ReadLog {
             || self.scans.iter().any(|scan| scan.table == table)
     }
 
-    /// Whether a row image meets a stretch, of which the table's begin at `from`, or a scan.
+    /// Returns true if a row image meets a stretch, of which the table's begin at `from`, or a scan.
     fn meets_image(
         &self,
         table: &Table,

@@ -1,7 +1,7 @@
 //! Scans by a transaction, row by row: its snapshot and its own changes.
 //!
-//! **Invariant:** a SERIALIZABLE transaction remembers the conditions before it looks at the first row, so whatever anybody
-//! writes that satisfies them, by its old image or by its new one, meets them at the commit.
+//! **Invariant:** a SERIALIZABLE transaction records the conditions before it looks at the first row, so any write by
+//! others that satisfies them, by its old image or by its new one, meets them at the commit.
 
 use crate::error::{Error, Result};
 use crate::raw::rows::CHUNK_ROWS;
@@ -10,15 +10,15 @@ use crate::row::condition::Condition;
 use crate::schema::table::Table;
 use crate::txn::Txn;
 
-/// Rows between two looks whether somebody has aborted the transaction.
+/// Rows between two checks whether another has aborted the transaction.
 const ROWS_BETWEEN_LOOKS: u64 = 1024;
 
 impl Txn<'_> {
-    /// Calls `each` with every row that satisfies all the conditions, in the order of row ids. It may read and write through
-    /// the transaction; what it writes does not appear.
+    /// Calls `each` with every row that satisfies all the conditions, in the order of row ids. It may read and write
+    /// through the transaction; its writes do not appear.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidValue`] when a condition does not fit the table, [`crate::Error::Taken`].
+    /// [`crate::Error::InvalidValue`] if a condition does not fit the table, [`crate::Error::Taken`].
     pub fn scan<'t>(&'t self, table: &'t Table, conditions: &[Condition], mut each: impl FnMut(Row<'t>)) -> Result<()> {
         self.try_scan(table, conditions, |row| {
             each(row);
@@ -26,7 +26,7 @@ impl Txn<'_> {
         })
     }
 
-    /// As [`Txn::scan`], up to the first error of `each`.
+    /// Scans as [`Txn::scan`] does, up to the first error of `each`.
     ///
     /// # Errors
     /// Those of [`Txn::scan`] and of `each`.
@@ -53,8 +53,8 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Whether a chunk may have rows that satisfy the conditions. Without cells it has what its block has, for whoever reads
-    /// a snapshot of before: a row that becomes hot from now on was there then, and is changed later.
+    /// Returns true if a chunk may have rows that satisfy the conditions. Without cells it has the rows of its block,
+    /// for a reader of an earlier snapshot: a row that becomes hot from now on was there then, and is changed later.
     fn may_hold(&self, table: &Table, chunk: u64, conditions: &[Condition]) -> bool {
         let pin = self.held().pin();
         match table.rows.chunk(chunk).map(|chunk| chunk.parts(pin)) {
@@ -64,11 +64,11 @@ impl Txn<'_> {
         }
     }
 
-    /// Remembers, if the transaction is SERIALIZABLE, that it reads the rows that satisfy all the conditions: for a scan of
-    /// its snapshot that happens elsewhere, as an analytical query does. Call it before the scan begins.
+    /// Records, if the transaction is SERIALIZABLE, that it reads the rows that satisfy all the conditions: for a scan
+    /// of its snapshot that happens elsewhere, as an analytical query does. Call it before the scan begins.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidValue`] when a condition does not fit the table.
+    /// [`crate::Error::InvalidValue`] if a condition does not fit the table.
     pub fn note_scan(&self, table: &Table, conditions: &[Condition]) -> Result<()> {
         self.inner.assert_own(table);
         conditions.iter().try_for_each(|condition| condition.check(table))?;

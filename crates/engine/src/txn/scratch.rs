@@ -1,5 +1,5 @@
-//! What a transaction needs to write down, kept with its slot from one transaction to the next, so that it allocates
-//! nothing once it is warm.
+//! Scratch memory of a transaction, kept with its slot from one transaction to the next, so that a transaction
+//! allocates nothing once it is warm.
 
 use crate::locks::{Key, Mode};
 use crate::raw::chain::Change;
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Delete,
 }
 
-/// One change of one row.
+/// A change of a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Write {
     pub(crate) change: Change,
@@ -38,17 +38,17 @@ pub(crate) struct Write {
     pub(crate) kind: Kind,
 }
 
-/// Buffers and the write set of one transaction; the dead of all those before it on this slot, and their memory.
+/// Buffers and the write set of one transaction; the garbage of all those before it on this slot, and their memory.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) writes: Vec<Write>,
     /// Tables whose rows it takes away all at once, in a SERIALIZABLE transaction.
     pub(crate) replaced: Vec<u32>,
-    /// Its locks in the lock table, in the order in which it got them.
+    /// Locks of the transaction in the lock table, in the order in which it took them.
     pub(crate) locks: Vec<(Key, Mode)>,
     pub(crate) key: Vec<u8>,
     pub(crate) other_key: Vec<u8>,
-    /// Many keys, one behind the other.
+    /// Buffer of many keys, one behind the other.
     pub(crate) many: Vec<u8>,
     pub(crate) image: Vec<u8>,
     pub(crate) redo: Vec<u8>,
@@ -61,12 +61,12 @@ pub(crate) struct Scratch {
     pub(crate) ids: SlotIds,
     /// Transactions since the horizon was last computed.
     pub(crate) since_horizon: u32,
-    /// See [`crate::drops`].
+    /// Turn of dropped tables that was seen: see [`crate::drops`].
     pub(crate) turn_seen: u64,
 }
 
 impl Scratch {
-    /// Makes it ready for the next transaction. What grew out of proportion shrinks.
+    /// Prepares it for the next transaction. Buffers that grew out of proportion shrink.
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.reads.reset();

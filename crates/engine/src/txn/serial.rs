@@ -1,11 +1,12 @@
 //! SERIALIZABLE: a commit is refused if it would complete a dangerous structure, and for no other reason.
 //!
 //! **Invariant:** the SERIALIZABLE transactions that have committed are serializable: some order of them, one after the
-//! other, reads what they have read and leaves what they have left. Transactions of other levels do not count: what they
-//! read is not remembered, and what they write is neither (PostgreSQL has it so).
+//! other, reads what they have read and leaves what they have left. Transactions of other levels do not count: neither
+//! their reads nor their writes are recorded (PostgreSQL has it so).
 //!
-//! This is serializable snapshot isolation (Cahill, Röhm and Fekete 2008; in PostgreSQL: Ports and Grittner 2012), decided
-//! at the commit. Nothing is marked while a transaction reads or writes, so readers hold nothing and nobody waits.
+//! This is serializable snapshot isolation (Cahill, Röhm and Fekete 2008; in PostgreSQL: Ports and Grittner 2012),
+//! decided at the commit. Nothing is marked while a transaction reads or writes, so readers hold nothing and no
+//! transaction waits.
 //!
 //! # What depends on what
 //!
@@ -14,8 +15,8 @@
 //! *place* of T is `c(T)`, or `s(T)` if it wrote nothing; a reader comes after a writer of the same place. These are the ways
 //! in which A must come before B in a serial order:
 //! - *wr, ww*: B saw, or replaced, what A had written. Snapshots are prefixes of the commit order (a timestamp is taken after
-//!   the status left *active*, by the owner or by a helper, and whoever meets a committing status decides it before it
-//!   answers), and a row changed after the snapshot refuses a change. So `c(A) <= s(B)`.
+//!   the status left *active*, by the owner or by a helper, and a transaction that meets a committing status decides it
+//!   before it answers), and a row changed after the snapshot refuses a change. So `c(A) <= s(B)`.
 //! - *rw*: A has read the state before a write of B: `s(A) < c(B)`. It is known from A's reads, as predicates
 //!   ([`crate::reads`]; precision locking, Jordan, Banerjee and Batman 1981), and from the versions before and after each
 //!   write of B. A write that comes later in the same row counts as well, so the write need not be the next one.
@@ -59,7 +60,7 @@
 //!   and before it learned the last of that.
 //!
 //! A table that is dropped, emptied or copied by a definition is a write of all of its rows. Reads of it stay under its own
-//! number, so whoever writes to the table in its place writes to all rows of the old one, too. ([`Inner::replace_tables`];
+//! number, so a writer to the table in its place writes to all rows of the old one, too. ([`Inner::replace_tables`];
 //! this holds whatever the level of the transaction that defines: its own writes do not count, but those of others do.)
 //!
 //! Comparisons and commit happen under one latch, except those that were made before in rounds outside it; records do not
@@ -68,24 +69,25 @@
 //! write: one that begins later has a snapshot that is not below its place.
 //!
 //! *A retry makes progress.* T3, and the other of the three, have committed when T is refused. Begun again, T sees both:
-//! it is never refused because of the same ones again. Who was not refused has committed, so somebody always gets on.
+//! it is never refused because of the same ones again. Each one not refused has committed, so one always makes
+//! progress.
 //!
 //! # Before the commit
 //!
-//! A statement of a session looks, too, once it is done ([`Inner::check_so_far`]): by the same rule, with what its transaction
-//! has read and written so far. If that is refused, the commit would be: reads and writes become more, the least `out` becomes
-//! less, records become coarser, and a transaction that wrote nothing has the lesser place. So the statement fails instead, and
-//! nobody works on for nothing. (If a rollback to a savepoint, or the transaction itself, takes the writes back, it goes on and
-//! may commit.)
-//! It is no part of the proof: a look that would take long is left out, and the commit compares everything.
+//! A statement of a session looks, too, once it is done ([`Inner::check_so_far`]): by the same rule, with the reads and
+//! writes of its transaction so far. If that is refused, the commit would be: reads and writes become more, the least
+//! `out` becomes less, records become coarser, and a transaction that wrote nothing has the lesser place. So the
+//! statement fails instead, and no client works on for nothing. (If a rollback to a savepoint, or the transaction
+//! itself, takes the writes back, it goes on and may commit.) It is no part of the proof: a look that would take long
+//! is left out, and the commit compares everything.
 //!
 //! # READ ONLY
 //!
 //! A transaction that is declared so is never refused and never waits. It can only be T1, so T2 is refused instead. If no
 //! SERIALIZABLE transaction that may write is live when it takes its snapshot `s`, it is in no dangerous structure: T2 is
 //! none that begins later (`s <= s(T2) < c(T3) <= s`). Otherwise it is a [`Role::Reader`], which takes its snapshot under
-//! the latch and stays in [`Ledger::readers`] while it is open. What it will yet read nobody knows; so it counts as T1 of
-//! everybody who wrote something and has an `out` of at most `s`. When it has ended, its log says what it has read.
+//! the latch and stays in [`Ledger::readers`] while it is open. Its future reads are unknown; so it counts as T1 of
+//! every transaction that wrote something and has an `out` of at most `s`. When it has ended, its log has its reads.
 //!
 //! That is the price: of those that may write and were open when it began, such a reader can get those refused that had
 //! read what a third has changed and committed before it began; and none of them twice, since who begins later is not
@@ -120,40 +122,41 @@ use std::sync::Arc;
 const ROUND: usize = 128;
 /// Comparisons of a write with a log that are left to make under the latch.
 const FEW: usize = 128;
-/// After so many rounds that did not bring it nearer to its end a check goes on under the latch.
+/// Number of rounds without progress towards the end after which a check goes on under the latch.
 const ROUNDS_LOST_MAX: u32 = 64;
-/// Records between two looks for those that nobody needs.
+/// Records between two searches for those that are not needed any more.
 const FORGET_EVERY: usize = 64;
 /// Records forgotten, or summed up, under one hold of the latch.
 const FORGOTTEN_MAX: usize = 1024;
 /// Records kept for the next commits.
 const SPARE_MAX: usize = 64;
-/// Entries of one that is kept.
+/// Largest number of entries of a spare record.
 const SPARE_WEIGHT_MAX: usize = 4096;
-/// A commit of more writes leaves only the tables they are in: the latch is not for that long.
+/// Number of writes above which a commit leaves only its tables: the latch is not for that long.
 const EXACT_MAX: usize = 4096;
-/// Comparisons of a look before the commit, and entries of its transaction's log. Beyond, there is none.
+/// Largest number of comparisons of a look before the commit, and of entries of its transaction's log. Beyond, there is
+/// no look.
 const LOOK_MAX: usize = 256;
-/// As a timestamp: there is none.
+/// Timestamp that stands for none.
 const NEVER: u64 = u64::MAX;
 
 /// Reason why a commit did not happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Somebody aborted the transaction.
+    /// Another aborted the transaction.
     Aborted,
-    /// It would complete a dangerous structure.
+    /// The commit would complete a dangerous structure.
     Conflict,
-    /// The same, with a declared READ ONLY transaction that is open.
+    /// The commit would complete one with a declared READ ONLY transaction that is open.
     ByReader,
 }
 
-/// A transaction that has committed, or is about to, as far as others ask.
+/// Record of a transaction that has committed, or is about to, as far as others need it.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     reads: ReadLog,
     writes: Vec<RecentWrite>,
-    /// The tables that it read, and wrote, by bits.
+    /// Tables that it read, and wrote, by bits.
     tables_read: u64,
     tables_written: u64,
     /// Commit timestamp, the least of a summary; [`NEVER`] if the transaction wrote nothing.
@@ -164,16 +167,15 @@ pub(crate) struct Record {
     out: u64,
     /// The clock when it was pushed, never below its place: records are in this order.
     pushed: u64,
-    /// Only the bits of its tables count.
+    /// True if only the bits of its tables count.
     is_summary: bool,
 }
 
 impl Record {
-    /// Makes `record`, which nobody else has, that of a transaction with these reads and writes. The reads' log gets empty
-    /// buffers instead.
+    /// Fills `record`, which is not shared, with these reads and writes. The reads' log gets empty buffers instead.
     pub(crate) fn fill(record: &mut Arc<Record>, reads: &mut ReadLog, writes: impl Iterator<Item = RecentWrite>) {
         if Arc::get_mut(record).is_none() {
-            // A round of somebody's check still has it.
+            // A round of another's check still has it.
             *record = Arc::default();
         }
         let record = Arc::get_mut(record).expect("it is ours, or new");
@@ -200,18 +202,18 @@ impl Record {
     }
 }
 
-/// The check of one commit.
+/// State of the check of one commit.
 struct Check<'a> {
     tables: &'a Tables,
     pin: &'a Pin,
     key: &'a mut Vec<u8>,
     snapshot: u64,
-    /// The least timestamp of a transaction that wrote what this one has read.
+    /// Least timestamp of a transaction that wrote what this one has read.
     out: u64,
 }
 
 impl Check<'_> {
-    /// Tells whether `reader` has read what `writer` wrote.
+    /// Returns true if `reader` has read what `writer` wrote.
     fn meet(&mut self, reader: &Record, writer: &Record) -> bool {
         if reader.tables_read & writer.tables_written == 0 {
             return false;
@@ -221,7 +223,8 @@ impl Check<'_> {
         is_coarse || writer.writes.iter().any(|write| reader.reads.meets(tables, pin, write, key))
     }
 
-    /// Compares what our transaction has read with what another wrote. False: ours is T1 of a dangerous structure.
+    /// Compares the reads of our transaction with the writes of another. Returns false if ours is T1 of a dangerous
+    /// structure.
     fn pass_reads(&mut self, own: &Record, other: &Record) -> bool {
         if other.committed == NEVER || other.place <= self.snapshot || !self.meet(own, other) {
             return true;
@@ -230,7 +233,7 @@ impl Check<'_> {
         let is_beyond = own.reads.tables_beyond() & other.tables_written != 0
             && own.reads.is_beyond(other.committed)
             && (other.is_summary || other.writes.iter().any(|write| own.reads.meets_beyond(tables, pin, write, key)));
-        // Of one that leaves nothing a refusal is only an error; that it had a key is not.
+        // A refusal of one that leaves nothing is only an error; that it had a key is not.
         let is_bound = own.wrote() || own.reads.binds() && !cfg!(overtake_plant = "passing_key_unchecked");
         if is_bound && is_beyond {
             return false;
@@ -241,51 +244,52 @@ impl Check<'_> {
         is_before || cfg!(overtake_plant = "pivot_committed_unchecked")
     }
 
-    /// Compares what our transaction has written with what another has read. False: ours is T2 of a dangerous structure.
+    /// Compares the writes of our transaction with the reads of another. Returns false if ours is T2 of a dangerous
+    /// structure.
     fn pass_writes(&mut self, own: &Record, other: &Record) -> bool {
         other.place < self.out || !self.meet(other, own)
     }
 }
 
-/// The serial way to commit.
+/// State of SERIALIZABLE commits.
 pub(crate) struct Serial {
     ledger: Latch<Ledger>,
-    /// The most entries that are kept.
+    /// Largest number of entries that are kept.
     limit: usize,
 }
 
-/// The committed transactions that somebody live may have to be compared with.
+/// Committed transactions that a live one may have to be compared with.
 #[derive(Default)]
 struct Ledger {
     records: VecDeque<Arc<Record>>,
-    /// The number of the first record that is here. Records keep their numbers.
+    /// Number of the first record that is here. Records keep their numbers.
     first: u64,
-    /// The weight of all.
+    /// Weight of all records.
     kept: usize,
-    /// Records since the last look for those that nobody needs.
+    /// Records since the last search for those that are not needed any more.
     since: usize,
     spare: Vec<Arc<Record>>,
-    /// To be freed outside of the latch.
+    /// Records to be freed outside of the latch.
     garbage: Vec<Arc<Record>>,
-    /// The declared READ ONLY transactions that are open and began beside writers: owner and snapshot.
+    /// Declared READ ONLY transactions that are open and began beside writers: owner and snapshot.
     readers: Vec<(u64, u64)>,
     refused_by_readers: u64,
 }
 
-/// A commit.
+/// Parameters of a commit.
 pub(crate) struct Commit<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) registry: &'a Registry,
     pub(crate) held: &'a Held<'a>,
     /// Reads and writes of the transaction. If the record stays in the ledger, a spare one takes its place.
     pub(crate) record: &'a mut Arc<Record>,
-    /// A buffer.
+    /// Buffer for keys.
     pub(crate) key: &'a mut Vec<u8>,
     /// True if any word names the transaction, so that it needs a timestamp.
     pub(crate) has_changes: bool,
 }
 
-/// A commit's way through the ledger: up to which records it has compared its reads, and its writes.
+/// Progress of a commit through the ledger: the records up to which it has compared its reads, and its writes.
 struct Progress {
     reads: u64,
     writes: u64,
@@ -306,7 +310,7 @@ impl Serial {
         self.ledger.lock(&Region::enter()).refused_by_readers
     }
 
-    /// Begins a declared READ ONLY transaction. Nothing when all slots are in use.
+    /// Begins a declared READ ONLY transaction. Returns none if all slots are in use.
     pub(crate) fn begin_reader<'e>(
         &self,
         registry: &'e Registry,
@@ -329,7 +333,7 @@ impl Serial {
         Some(held)
     }
 
-    /// A declared READ ONLY transaction has ended. With `record` it has committed, and what it read counts from now on.
+    /// Ends a declared READ ONLY transaction. With `record` it has committed, and its reads count from now on.
     pub(crate) fn end_reader(&self, registry: &Registry, held: &Held<'_>, record: Option<&mut Arc<Record>>) {
         let region = Region::enter();
         let mut ledger = self.ledger.lock(&region);
@@ -343,7 +347,8 @@ impl Serial {
         }
     }
 
-    /// The records of those who committed after the timestamp; none if there are many, or if they wrote much.
+    /// Returns the records of transactions that committed after the timestamp; none if there are many, or if they wrote
+    /// much.
     fn few_since(&self, timestamp: u64) -> Vec<Arc<Record>> {
         let region = Region::enter();
         let ledger = self.ledger.lock(&region);
@@ -403,7 +408,7 @@ impl Serial {
         }
     }
 
-    /// Forgets what nobody needs. To be called now and then.
+    /// Forgets records that are not needed any more. To be called now and then.
     pub(crate) fn housekeep(&self, registry: &Registry) {
         let region = Region::enter();
         let mut ledger = self.ledger.lock(&region);
@@ -416,22 +421,22 @@ impl Serial {
 }
 
 impl Ledger {
-    /// The number of the next record.
+    /// Returns the number of the next record.
     fn end(&self) -> u64 {
         self.first + self.records.len() as u64
     }
 
-    /// The number of the first record that was pushed above the timestamp.
+    /// Returns the number of the first record that was pushed above the timestamp.
     fn number_above(&self, timestamp: u64) -> u64 {
         self.first + self.records.partition_point(|record| record.pushed <= timestamp) as u64
     }
 
-    /// The records from this number on.
+    /// Returns the records from this number on.
     fn from(&self, number: u64) -> impl Iterator<Item = &Arc<Record>> {
         self.records.range(number.saturating_sub(self.first) as usize..)
     }
 
-    /// Compares with all the records that are left, if that takes few comparisons. Says whether it did.
+    /// Compares with all the records that are left, if that takes few comparisons. Returns true if it did.
     fn finish(
         &self,
         progress: &mut Progress,
@@ -447,8 +452,8 @@ impl Ledger {
         if !passes {
             return Err(Refused::Conflict);
         }
-        // Only who comes before another can come between two. From here on its `out` is known: records come in the
-        // order of their timestamps, so what is found later is not less.
+        // Only a transaction that comes before another can come between two. From here on its `out` is known: records
+        // come in the order of their timestamps, so one that is found later is not less.
         if check.out == NEVER || !own.wrote() {
             return Ok(true);
         }
@@ -459,7 +464,7 @@ impl Ledger {
         if passes { Ok(true) } else { Err(Refused::Conflict) }
     }
 
-    /// The commit itself.
+    /// Decides the commit itself.
     fn decide(
         &mut self,
         limit: usize,
@@ -474,7 +479,7 @@ impl Ledger {
             return Err(Refused::ByReader);
         }
         let timestamp = if has_changes { Some(held.commit().ok_or(Refused::Aborted)?) } else { None };
-        // After the decision: who begins later has a snapshot that is not below it.
+        // After the decision: a transaction that begins later has a snapshot that is not below it.
         if registry.look_at_serial().live() <= 1 {
             self.forget(NEVER);
             return Ok(timestamp);
@@ -497,7 +502,7 @@ impl Ledger {
         Ok(timestamp)
     }
 
-    /// Adds a record, which nobody else has, and leaves a spare one in its place.
+    /// Adds a record, which is not shared, and leaves a spare one in its place.
     fn push(&mut self, record: &mut Arc<Record>, place: u64, pushed: u64) {
         let own = Arc::get_mut(record).expect("nobody else has it yet");
         (own.place, own.pushed) = (place, pushed);
@@ -525,7 +530,7 @@ impl Ledger {
         if is_spare { self.spare.push(record) } else { self.garbage.push(record) }
     }
 
-    /// Makes one of the oldest records, a bounded number of them, until no more than `wanted` entries are kept.
+    /// Merges the oldest records, a bounded number of them, into one, until no more than `wanted` entries are kept.
     #[cold]
     fn sum_up(&mut self, wanted: usize) {
         let mut sum = Record { is_summary: true, committed: NEVER, out: NEVER, ..Record::default() };
@@ -543,14 +548,14 @@ impl Ledger {
             sum.pushed = sum.pushed.max(record.pushed);
             self.let_go(record);
         }
-        // It has the number of the last that it stands for.
+        // The summary has the number of the last record that it stands for.
         self.first -= 1;
         self.kept += sum.weight();
         self.records.push_front(Arc::new(sum));
     }
 }
 
-/// Tells whether the sum is more than `few`. It looks no further than it must.
+/// Returns true if the sum is more than `few`. It looks no further than it must.
 fn are_many(mut counts: impl Iterator<Item = usize>, few: usize) -> bool {
     let mut left = few;
     counts.any(|count| match left.checked_sub(count) {
@@ -563,7 +568,7 @@ fn are_many(mut counts: impl Iterator<Item = usize>, few: usize) -> bool {
 }
 
 impl Inner {
-    /// A slot for a transaction.
+    /// Takes a slot for a transaction.
     #[inline]
     pub(crate) fn hold(&self, begin: Begin, worker: Option<&'static Worker>) -> Result<Held<'_>, Error> {
         let held = match (begin.isolation, begin.read_only) {
@@ -585,7 +590,7 @@ impl Inner {
         held.commit().ok_or(Refused::Aborted)
     }
 
-    /// Ends a transaction without changes that remembers what it has read.
+    /// Ends a transaction without changes that records its reads.
     #[cold]
     pub(crate) fn commit_reads(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<(), Refused> {
         if held.is_serial() {
@@ -597,12 +602,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Refuses a transaction whose commit would be refused by what it has read and written so far, if that is quickly found.
+    /// Refuses a transaction whose commit would be refused by its reads and writes so far, if that is quickly found.
     pub(crate) fn check_so_far(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<(), Refused> {
         self.check_early(held, scratch, ReadLog::clone)
     }
 
-    /// The same without what was read beyond the snapshot.
+    /// Checks as [`Inner::check_so_far`] does, without the reads beyond the snapshot.
     pub(crate) fn check_snapshot_so_far(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<(), Refused> {
         self.check_early(held, scratch, ReadLog::without_beyond)
     }
@@ -631,16 +636,17 @@ impl Inner {
         if passes { Ok(()) } else { Err(Refused::Conflict) }
     }
 
-    /// To be called before the decision of a transaction that takes away all rows of these tables. For whoever has read one it
-    /// is a write of the whole table; and so is what others write to the table in its place, as their rows are not compared.
+    /// Records, before the decision of a transaction, that it takes away all rows of these tables. For a reader of one
+    /// it is a write of the whole table; and so are writes of others to the table in its place, as their rows are not
+    /// compared.
     pub(crate) fn replace_tables(&self, held: &Held<'_>, scratch: &mut Scratch, replaced: &[Replaced]) {
         for Replaced { old, new } in replaced {
             if held.is_serial() {
                 scratch.replaced.extend(old.elders().iter().copied().chain([old.id]));
             }
             if let Some(new) = new {
-                // Of those before the old one only the transactions have read that began before it was there. If they have
-                // ended, they have done so before anybody begins who writes to the new one.
+                // Tables before the old one were read only by transactions that began before it was there. If they have
+                // ended, they have done so before a transaction begins that writes to the new one.
                 let are_read = self.registry.look_at_serial().live() != 0;
                 let elders = if are_read { old.elders() } else { &[] };
                 new.set_elders(elders.iter().copied().chain([old.id]).collect());
@@ -648,7 +654,7 @@ impl Inner {
         }
     }
 
-    /// Adds the tables in whose place those are that were written.
+    /// Adds the tables that were replaced by those that were written.
     fn add_elders(&self, held: &Held<'_>, writes: &[Write], elders: &mut Vec<u32>) {
         let mut last = None;
         for write in writes {

@@ -1,8 +1,8 @@
-//! After the decision: undoing what was aborted, and clearing away the dead.
+//! Work after the decision: undoing aborted changes, and clearing away garbage.
 //!
-//! **Invariant:** a slot's queue of the dead is touched only by who holds the slot, and the slot goes back after the
-//! scratch that has the queue. The work at the end of a transaction is bounded; while no snapshot is old it is one look at
-//! the horizon now and then, and freeing.
+//! **Invariant:** a slot's garbage queue is touched only by the holder of the slot, and the slot goes back after the
+//! scratch that has the queue. The work at the end of a transaction is bounded; while no snapshot is old it is one look
+//! at the horizon now and then, and freeing.
 
 use crate::counters::{BytesByTable, Counters};
 use crate::engine::Inner;
@@ -21,9 +21,9 @@ use stage::Class;
 const FREED_PER_END: usize = 32;
 /// Transactions on a slot between two looks at all live snapshots.
 const HORIZON_EVERY: u32 = 16;
-/// So many dead versions may wait on a slot before somebody looks whether they can go although a snapshot is older.
+/// Number of dead versions waiting on a slot from which on they are examined for pruning although a snapshot is older.
 const PRUNED_FROM: usize = 256;
-/// So many are looked at then, together.
+/// Number of dead versions examined then, together.
 const PRUNED_TOGETHER: usize = 64;
 
 impl Inner {
@@ -38,12 +38,12 @@ impl Inner {
         self.end(held, scratch, counters);
     }
 
-    /// Undoes the last change. Says whether there was one.
+    /// Undoes the last change. Returns true if there was one.
     pub(crate) fn undo_last(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters) -> bool {
         let Some(write) = scratch.writes.pop() else { return false };
         counters.writes.set(scratch.writes.len() as u64);
         let table = self.table(write.table, held.pin());
-        // Without a cell: somebody took the row from us, left it again, and it was frozen with all others of its chunk.
+        // Without a cell: another took the row from us, left it again, and it was frozen with all others of its chunk.
         let no_cell = RowCell::new();
         let cell = table.rows.hot_cell(write.row, held.pin()).unwrap_or(&no_cell);
         let (base, new) = (write.change.claimed(held.pin()), write.change.published(held.pin()));
@@ -71,13 +71,13 @@ impl Inner {
         true
     }
 
-    /// Frees some of the dead, and gives slot and scratch back.
+    /// Frees some of the garbage, and gives slot and scratch back.
     #[inline]
     pub(crate) fn end(&self, held: Held<'_>, mut scratch: Box<Scratch>, counters: &Counters) {
         if held.is_serial_reader() {
             self.serial.end_reader(&self.registry, &held, None);
         }
-        // After the decision: whoever marks something from now on finds the transaction decided.
+        // After the decision: a transaction that marks something from now on finds this one decided.
         if !self.locks.is_quiet() {
             self.locks_released(&held, &mut scratch);
         }
@@ -91,7 +91,7 @@ impl Inner {
         self.hand_back(held, scratch);
     }
 
-    /// A bounded part of what there is to clear away on this slot.
+    /// Clears away a bounded part of the garbage on this slot.
     fn tidy(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) {
         if scratch.graveyard.is_empty() {
             self.adopt(&mut scratch.graveyard, held.pin(), false);
@@ -120,7 +120,7 @@ impl Inner {
         held.release();
     }
 
-    /// Frees at most `limit` dead versions that are due by what is known of the horizon and the walks. Returns how many.
+    /// Frees at most `limit` dead versions that are due by the known horizon and walks. Returns their number.
     fn bury(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) -> usize {
         let (horizon, walks) = (self.registry.known_horizon(), self.registry.known_walks());
         let (mut freed, mut bytes) = (0, 0);
@@ -173,12 +173,12 @@ impl Inner {
         freed
     }
 
-    /// Looks at up to `limit` dead versions that are not due, and unlinks those that no snapshot sees. Returns at how many
-    /// it looked.
+    /// Examines up to `limit` dead versions that are not due, and unlinks those that no snapshot sees. Returns the
+    /// number examined.
     fn prune(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) -> usize {
         let Some(pass) = held.begin_pass(core::mem::take(&mut scratch.graveyard.live)) else { return 0 };
         let mut looked = 0;
-        // While the pass lives nobody else is gone: a look at all snapshots that finds none is the last.
+        // While the pass lives no other snapshot is gone: a look at all snapshots that finds none is the last.
         let mut may_release = true;
         while looked < limit {
             if may_release && scratch.graveyard.unseen().1 == 0 {
@@ -195,7 +195,7 @@ impl Inner {
         looked
     }
 
-    /// False: this one, and so those after it, ended just now.
+    /// Examines one dead version. Returns false if this one, and so those after it, ended just now.
     fn prune_one(&self, pass: &Pass<'_>, scratch: &mut Scratch, counters: &Counters, dead: Dead) -> bool {
         let version = dead.version(pass.pin());
         if dead.at <= pass.horizon {
@@ -229,7 +229,7 @@ impl Inner {
                     counters.pruned.add(1);
                     self.unlink_row(pass.held(), scratch, dead);
                 } else if dead.rest == Rest::Deleted {
-                    // It says to whom the older one is not visible that it is gone.
+                    // The version tells readers to whom the older one is not visible that it is gone.
                     self.keep(pass, scratch, pass.last_before(begin), dead, version);
                 } else if pass.is_unlinked(version) {
                     counters.pruned.add(1);
@@ -242,7 +242,7 @@ impl Inner {
         true
     }
 
-    /// Does what has to be done before a dead version is freed by the rule of the horizon.
+    /// Does the work that must precede the freeing of a dead version by the rule of the horizon.
     fn settle(&self, pass: &Pass<'_>, scratch: &mut Scratch, dead: Dead) {
         let version = dead.version(pass.pin());
         let is_linked = dead.rest == Rest::Superseded && pass.is_below_gap(version) && !pass.is_unlinked(version);
@@ -255,7 +255,7 @@ impl Inner {
         self.remove_left(pass, scratch, dead, version);
     }
 
-    /// Removes the entries of the version's keys if nobody needs them, then lets it be freed.
+    /// Removes the entries of the version's keys if they are not needed, then lets it be freed.
     fn remove_left(&self, pass: &Pass<'_>, scratch: &mut Scratch, dead: Dead, version: &Version) {
         let table = self.table(dead.table, pass.pin());
         let keys = if pass.has_duty(version) { table.all_indexes() } else { dead.keys };
@@ -265,7 +265,7 @@ impl Inner {
             }
         }
         match dead.rest {
-            // Its tick has passed.
+            // The tick of the version has passed.
             Rest::Unlinked | Rest::UnlinkedRow => scratch.graveyard.push_free(dead),
             _ if pass.is_unlinked(version) || pass.is_below_gap(version) => {
                 scratch.graveyard.push_unlinked(dead.unlinked(Rest::Unlinked));
@@ -274,7 +274,7 @@ impl Inner {
         }
     }
 
-    /// Nobody sees the deleted row: removes its entries and its place in the map.
+    /// Removes the entries and the place in the map of a deleted row that no snapshot sees.
     fn unlink_row(&self, held: &Held<'_>, scratch: &mut Scratch, dead: Dead) {
         let table = self.table(dead.table, held.pin());
         let version = dead.version(held.pin());
@@ -295,7 +295,7 @@ impl Inner {
         self.held_back.add(snapshot, bytes as u64);
     }
 
-    /// Those to be looked at later wait until the horizon has moved on.
+    /// Ends a pass: versions to be examined later wait until the horizon has moved on.
     fn end_pass(&self, pass: Pass<'_>, scratch: &mut Scratch) -> Vec<u64> {
         for dead in core::mem::take(&mut scratch.graveyard.later) {
             let bytes = dead.version(pass.pin()).bytes();
@@ -305,7 +305,8 @@ impl Inner {
         pass.end()
     }
 
-    /// Takes up what was kept for one snapshot that is gone, if there is any and all else was looked at. Says whether.
+    /// Takes up the versions that were kept for one snapshot that is gone, if there is any and all else was examined.
+    /// Returns true if it did.
     fn release(&self, scratch: &mut Scratch, is_gone: impl Fn(u64) -> bool) -> bool {
         let released = scratch.graveyard.release(is_gone);
         if let Some((snapshot, count, bytes)) = released {
@@ -320,9 +321,10 @@ impl Inner {
         }
     }
 
-    /// Frees at most `limit` of what idle slots have left, and looks at most at so many. Returns how many it freed.
+    /// Frees at most `limit` versions that idle slots have left, and examines at most as many. Returns the number
+    /// freed.
     pub(crate) fn collect_garbage(&self, limit: usize) -> usize {
-        // First what can be unlinked, then what can be freed: the walks of the first round are over then.
+        // First the unlinking, then the freeing: the walks of the first round are over then.
         let mut left = limit;
         self.each_idle_slot(|held, scratch, counters| {
             while self.adopt(&mut scratch.graveyard, held.pin(), true) {}
@@ -347,7 +349,7 @@ impl Inner {
         freed
     }
 
-    /// Calls `each` with all slots that nobody uses, until it returns false.
+    /// Calls `each` with all slots that are not in use, until it returns false.
     fn each_idle_slot(&self, mut each: impl FnMut(&Held<'_>, &mut Scratch, &Counters) -> bool) {
         for index in 0..self.registry.slots_used() {
             let Some(held) = self.registry.begin_on(index, Class::Low) else { continue };

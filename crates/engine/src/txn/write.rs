@@ -1,8 +1,8 @@
 //! Inserts, updates and deletes.
 //!
-//! **Invariant:** a change enters the write set before anybody else can meet it, and its version is in the row map before
-//! its keys are in an index. A call that fails leaves no trace of itself, except when the whole transaction was aborted
-//! by another; then dropping it undoes what is left.
+//! **Invariant:** a change enters the write set before others can meet it, and its version is in the row map before its
+//! keys are in an index. A call that fails leaves no trace of itself, except when the whole transaction was aborted by
+//! another; then dropping it undoes what is left.
 
 use crate::error::{Error, Result};
 use crate::locks::{Key, Mode};
@@ -20,11 +20,11 @@ use crate::txn::reads::ReadLog;
 use crate::txn::scratch::{Kind, Scratch, Write};
 use core::sync::atomic::Ordering;
 
-/// Undoes a claim when the caller's closure panics: a claim without a version must never meet a commit, which would take
-/// the version that it was made on for superseded.
+/// Guard that undoes a claim when the caller's closure panics: a claim without a version must never meet a commit,
+/// which would treat the version that it was made on as superseded.
 struct Unclaim<'t, 'e> {
     txn: &'t Txn<'e>,
-    /// How many writes there were before the claim.
+    /// Number of writes before the claim.
     writes: usize,
 }
 
@@ -39,8 +39,9 @@ impl Drop for Unclaim<'_, '_> {
     }
 }
 
-/// Remembers that a unique key is given up. The transaction's own version leaves no trace in what it has written when it commits, so
-/// that it found the key free is a read beyond the snapshot: whoever gave the key up since then comes before it.
+/// Records that a unique key is given up. The transaction's own version leaves no trace in its record of writes when it
+/// commits, so that it found the key free is a read beyond the snapshot: a transaction that gave the key up since then
+/// comes before it.
 fn note_key(table: &Table, position: usize, key: &[u8], reads: &mut ReadLog, own_at: Option<u64>) {
     match own_at {
         Some(now) => reads.key_was_free(table.id, position, key, now),
@@ -52,12 +53,13 @@ impl Txn<'_> {
     /// Inserts a row.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`], also for a row of more than 16 MiB; [`Error::UniqueViolation`] when a key exists; when that depends on a transaction that is
-    /// undecided, [`Error::MustWait`] in a session and [`Error::WriteConflict`] without; [`Error::SerializationFailure`] when a commit
-    /// has taken the table's rows away ([`crate::AtDecision::replaced`]); [`Error::Taken`].
+    /// [`Error::InvalidValue`], also for a row of more than 16 MiB; [`Error::UniqueViolation`] if a key exists; if that
+    /// depends on a transaction that is undecided, [`Error::MustWait`] in a session and [`Error::WriteConflict`]
+    /// without; [`Error::SerializationFailure`] if a commit has taken the table's rows away
+    /// ([`crate::AtDecision::replaced`]); [`Error::Taken`].
     ///
     /// # Panics
-    /// As all methods: when `table` belongs to another engine.
+    /// If `table` belongs to another engine, as in all methods.
     #[inline]
     pub fn insert(&self, table: &Table, values: &[Value<'_>]) -> Result<RowId> {
         self.inner.assert_own(table);
@@ -112,12 +114,12 @@ impl Txn<'_> {
     /// [`Txn::update_if`]. At the other levels a row that was changed after the snapshot is a conflict.
     ///
     /// # Errors
-    /// [`Error::NoSuchRow`]; [`Error::WriteConflict`] when another transaction changed the row after the snapshot (at
-    /// READ COMMITTED: deleted it), or is changing it and there is no session; [`Error::MustWait`] when there is one; the
+    /// [`Error::NoSuchRow`]; [`Error::WriteConflict`] if another transaction changed the row after the snapshot (at
+    /// READ COMMITTED: deleted it), or is changing it and there is no session; [`Error::MustWait`] if there is one; the
     /// errors of [`Txn::insert`] for new keys and values.
     ///
     /// # Panics
-    /// When `patch` writes through the transaction.
+    /// If `patch` writes through the transaction.
     #[inline]
     pub fn update(&self, table: &Table, row: RowId, patch: impl FnOnce(&mut RowWriter<'_>)) -> Result<()> {
         self.change(table, row, |writer| {
@@ -127,9 +129,9 @@ impl Txn<'_> {
         .map(|_| ())
     }
 
-    /// As [`Txn::update`], if `patch` says so. It looks at the row once more: at READ COMMITTED the row may differ from
-    /// what made the caller choose it. Says whether the row was changed. At READ COMMITTED it is not, and no error, when
-    /// the row was deleted after the snapshot.
+    /// Changes a row as [`Txn::update`] does, if `patch` returns true. It looks at the row once more: at READ COMMITTED
+    /// the row may differ from the one that the caller chose. Returns true if the row was changed. At READ COMMITTED it
+    /// is not, and no error, if the row was deleted after the snapshot.
     ///
     /// # Errors
     /// Those of [`Txn::update`].
@@ -147,6 +149,7 @@ impl Txn<'_> {
         self.inner.check_room(self.counters().writes.get())?;
         let command = self.write_command()?;
         let (cell, base) = self.claim(table, row, command, Kind::Update)?;
+        // The image leaves the scratch, so that `patch` may read through the transaction, which borrows the scratch.
         let (mut image, writes_count) = {
             let mut scratch = self.scratch();
             (core::mem::take(&mut scratch.image), scratch.writes.len())
@@ -172,6 +175,8 @@ impl Txn<'_> {
         };
         let changes_keys = touched.meets(table.key_columns);
         let mut is_sole = !scratch.locks.is_empty() && self.has_locked(table, row);
+        // Before the version is published: a reader that finds it must compare keys, and a lock of the key must be
+        // held.
         if changes_keys {
             announce_key_change(table, touched);
             match self.strengthen(table, row, touched, base, scratch) {
@@ -219,7 +224,7 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Remembers that a SERIALIZABLE transaction gives up the unique keys of a row: another that takes one of them comes
+    /// Records that a SERIALIZABLE transaction gives up the unique keys of a row: another that takes one of them comes
     /// after it, though it may not see that the row is gone.
     #[cold]
     fn note_keys(&self, table: &Table, base: &Version) {
@@ -233,18 +238,19 @@ impl Txn<'_> {
         }
     }
 
-    /// The clock, if the version is the transaction's own.
+    /// Returns the clock, if the version is the transaction's own.
     fn own_at(&self, version: &Version) -> Option<u64> {
         self.held().is_own(version).then(|| self.inner.registry.now())
     }
 
-    /// As [`Txn::delete`], if `condition` holds for the version that would go; see [`Txn::update_if`].
+    /// Deletes a row as [`Txn::delete`] does, if `condition` holds for the version that would go; see
+    /// [`Txn::update_if`].
     ///
     /// # Errors
     /// Those of [`Txn::delete`].
     ///
     /// # Panics
-    /// When `condition` writes through the transaction.
+    /// If `condition` writes through the transaction.
     pub fn delete_if(&self, table: &Table, row: RowId, condition: impl FnOnce(&Row<'_>) -> bool) -> Result<bool> {
         let _call = self.call();
         self.inner.check_limits()?;
@@ -268,13 +274,13 @@ impl Txn<'_> {
         Ok(false)
     }
 
-    /// Whether, at READ COMMITTED, the row has been deleted for good.
+    /// Returns true if, at READ COMMITTED, the row has been deleted for good.
     #[cold]
     fn is_gone(&self, table: &Table, row: RowId) -> bool {
         self.reads_latest() && self.newest_row(table, row.0).is_none()
     }
 
-    /// Makes the row ours and puts the change into the write set.
+    /// Claims the row for us and puts the change into the write set.
     #[inline]
     fn claim<'t>(
         &'t self,
@@ -310,8 +316,8 @@ impl Txn<'_> {
                         kind,
                     });
                     drop(scratch);
-                    // The second look: whoever locked the row before this claim is seen now, and whoever comes later
-                    // sees the claim.
+                    // The second look: a transaction that locked the row before this claim is seen now, and one that
+                    // comes later sees the claim.
                     if locks.is_quiet() || self.keeps_claim(table, row, Mode::of_write(strong)) {
                         return Ok((cell, base));
                     }
@@ -334,8 +340,8 @@ impl Txn<'_> {
         }
     }
 
-    /// Makes a frozen row hot: its first version says what the block says, since when the block says it. Nothing of this
-    /// is undone if the transaction aborts; the row is the same, hot or frozen.
+    /// Makes a frozen row hot: its first version has the block's content, since the block's begin. Nothing of this is
+    /// undone if the transaction aborts; the row is equal, hot or frozen.
     #[cold]
     fn thaw<'t>(&'t self, table: &'t Table, row: RowId) -> Result<&'t RowCell> {
         let pin = self.held().pin();
@@ -354,7 +360,7 @@ impl Txn<'_> {
             }
             match (table.rows.newest(row.0, pin), table.rows.hot_cell(row.0, pin)) {
                 (Newest::Hot(_), Some(cell)) => return Ok(cell),
-                // Somebody thawed it and it was frozen again.
+                // Another thawed the row and it was frozen again.
                 (Newest::Frozen(block, _), _) if self.held().block_since(&block.since).is_some() => {}
                 _ => return Err(Error::NoSuchRow { table: table.name().to_owned(), row: row.0 }),
             }
@@ -414,7 +420,8 @@ impl Txn<'_> {
         }
     }
 
-    /// Adds an entry; whoever decides whether its key is free is waited for. Says whether the entry is new.
+    /// Adds an entry; a transaction that decides whether its key is free is waited for. Returns true if the entry is
+    /// new.
     #[inline]
     pub(crate) fn add_entry(&self, new: &NewKey<'_>, buffer: &mut Vec<u8>) -> Result<bool> {
         let mut waited = false;
@@ -448,7 +455,7 @@ impl Txn<'_> {
         Error::WriteConflict { table: table.name().to_owned(), is_deleted }
     }
 
-    /// The same of a row that was changed after the snapshot. Whoever is told so has read that.
+    /// Returns the error for a row that was changed after the snapshot, and notes that the transaction has read that.
     #[cold]
     pub(crate) fn row_conflict(&self, table: &Table, row: RowId, is_deleted: bool) -> Error {
         self.note_row(table, row);
@@ -466,7 +473,8 @@ impl Txn<'_> {
     }
 }
 
-/// From now on readers of these indexes compare keys. Before the version is published: whoever finds it finds this too.
+/// Makes readers of these indexes compare keys from now on. Before the version is published: a reader that finds it
+/// finds this too.
 #[cold]
 fn announce_key_change(table: &Table, touched: Touched) {
     for index in table.indexes.iter().filter(|index| touched.meets(index.key_columns)) {

@@ -1,4 +1,4 @@
-//! Advisory locks: who excludes whom, how long a lock is had, and deadlocks with rows and tables.
+//! Advisory locks: conflicts, lifetime, and deadlocks with rows and tables.
 
 use crate::sessions::*;
 use crate::support::*;
@@ -87,8 +87,8 @@ pub fn a_transactions_lock_goes_with_its_savepoint() {
     assert!(tries(&mut second, Advisory::Two(-1, 2), true) && !tries(&mut second, Advisory::Two(-1, 2), false));
 }
 
-/// One has a session's lock and wants a row or table, the other has that and wants the lock. The younger transaction fails,
-/// and keeps what is its session's.
+/// Deadlocks go through advisory locks: one session has a session's lock and wants a row or table, the other has that
+/// and wants the lock. The younger transaction fails, and keeps its session's locks.
 pub fn deadlocks_go_through_them() {
     for (scope, of_table) in SCOPES.into_iter().flat_map(|scope| [(scope, false), (scope, true)]) {
         let (engine, table) = bank_of(2);

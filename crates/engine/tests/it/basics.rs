@@ -209,8 +209,8 @@ pub fn ranges_read_ahead_the_same_rows() {
     assert_eq!(ids.len(), 500 - 72 + 1 + 100);
 }
 
-/// Many look-ups at a time find what single ones find: rows there and not, of this transaction, under moved keys, more
-/// than fit one round.
+/// Goal: many look-ups at a time find what single ones find: rows there and not, of this transaction, under moved keys,
+/// more than fit one round.
 pub fn many_are_found_as_one_is() {
     let (engine, table) = bank_of(5_000);
     engine.bulk_load(&table, [crate::scans::accounts(6_000..6_100)]).unwrap();
@@ -279,7 +279,7 @@ pub fn each_is_found_in_its_table() {
     }
 }
 
-/// What a column cannot hold is refused, and the refusal leaves no trace.
+/// Goal: a value that a column cannot hold is refused, and the refusal leaves no trace.
 pub fn values_that_do_not_fit_are_refused() {
     let (engine, table) = bank_of(1);
     let txn = engine.begin(NORMAL);

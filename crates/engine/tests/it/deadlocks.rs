@@ -7,7 +7,7 @@ use engine::{Engine, Error, LockConfig, LockPriority, Result, RowLock, Session, 
 use stage::Class;
 use std::sync::Arc;
 
-/// Those in a deadlock would be aborted for another reason if they gave way.
+/// Creates a bank in which the members of a deadlock would be aborted for another reason if they gave way.
 fn bank_of_rows(count: i32) -> (Engine, Arc<Table>) {
     let (engine, table) = bank_of(count);
     engine.set_lock_config(LockConfig { priority: LockPriority::PriorityQueue, ..LockConfig::default() });
@@ -102,7 +102,7 @@ fn closes(table: &Arc<Table>, engine: &Engine, steps: [Statement<'_>; 4]) {
     assert_eq!(engine.lock_stats().entries, 0, "{table:?}");
 }
 
-/// Each inserts a key, then the other's.
+/// Goal: two inserters of a key each, then of the other's, deadlock.
 pub fn inserters_wait_for_each_other() {
     let (engine, table) = bank_of_rows(1);
     let insert = |id: i32| {
@@ -112,8 +112,8 @@ pub fn inserters_wait_for_each_other() {
     closes(&table, &engine, [&insert(7), &insert(8), &insert(8), &insert(7)]);
 }
 
-/// The same by statements that have changed something before they wait: they give that back, and do not wake each other for
-/// it again and again.
+/// Goal: statements that have changed something before they wait give that back, and do not wake each other for it
+/// again and again.
 pub fn who_waits_for_a_key_gives_back_others() {
     let (engine, table) = bank_of_rows(3);
     let insert = |id: i32| {
@@ -127,7 +127,7 @@ pub fn who_waits_for_a_key_gives_back_others() {
     closes(&table, &engine, [&insert(7), &insert(8), &both(1, 8), &both(2, 7)]);
 }
 
-/// Both share a row, and both want to write it.
+/// Goal: two transactions that share a row, and both want to write it, deadlock.
 pub fn sharers_wait_for_each_other() {
     let (engine, table) = bank_of_rows(1);
     let share = |txn: &Txn<'_>| lock(txn, &table, 0, RowLock::Share, Wait::Block).map(drop);
@@ -135,7 +135,7 @@ pub fn sharers_wait_for_each_other() {
     closes(&table, &engine, [&share, &share, &write, &write]);
 }
 
-/// One has the table, the other a row of it.
+/// Goal: one has the table, the other a row of it: they deadlock.
 pub fn a_table_and_a_row() {
     let (engine, table) = bank_of_rows(2);
     let share_table = |txn: &Txn<'_>| txn.lock_table(&table, TableLock::Share, Wait::Block);
@@ -144,8 +144,8 @@ pub fn a_table_and_a_row() {
     closes(&table, &engine, [&share_table, &share_table, &write, &write]);
 }
 
-/// Nobody has what the other wants, but the queue stands between: a sharer behind a writer behind a sharer. The writer matters
-/// more, so nobody goes before it.
+/// Goal: no one has what the other wants, but the queue stands between: a sharer behind a writer behind a sharer. The
+/// writer matters more, so no one goes before it.
 pub fn a_queue_closes_a_circle() {
     let (engine, table) = bank_of_rows(2);
     let mut first = open_session(&engine, Class::Normal);

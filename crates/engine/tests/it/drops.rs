@@ -1,4 +1,4 @@
-//! Dropped tables: who has one goes on with it, and when nobody has, all of it is free.
+//! Dropped tables: a holder of one goes on with it, and when it has none, all of it is free.
 
 use crate::freeze::freeze_all;
 use crate::scans::{accounts, ids_and_sum, scan};
@@ -12,7 +12,7 @@ use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-/// What an engine holds, as far as it depends on its tables.
+/// Returns the memory that an engine holds, as far as it depends on its tables.
 fn held(engine: &Engine) -> Stats {
     let Stats {
         versions, versions_dead, version_bytes, rows, row_ids_free, row_map_bytes, blocks, block_bytes, ..
@@ -114,7 +114,8 @@ pub fn a_dropped_table_gives_all_back() {
     assert_eq!((engine.stats().versions, engine.stats().versions_dead), (100, 0));
 }
 
-/// The same 200 times beside transactions of all kinds, on the table itself too, an old snapshot, scans and housekeeping.
+/// Goal: a dropped table leaves nothing, 200 times, beside transactions of all kinds, on the table itself too, an old
+/// snapshot, scans and housekeeping.
 pub fn tables_come_and_go_under_load() {
     const ROUNDS: i32 = 200;
     let (engine, bank) = bank_of(100);
@@ -220,8 +221,8 @@ fn work_and_forget(engine: &Engine, session: &mut Session, random: &mut Random) 
     session.rollback();
 }
 
-/// Whoever has a dropped table reads and writes it as before, and a scan of it comes to its end; its name is another's at
-/// once.
+/// Goal: a holder of a dropped table reads and writes it as before, and a scan of it comes to its end; its name is
+/// another's at once.
 pub fn a_dropped_table_is_used_on() {
     let (engine, table) = bank_of(3_000);
     let mut open_one = session(&engine);
@@ -382,7 +383,7 @@ pub fn a_place_in_a_queue_outlives_its_table() {
     }
 }
 
-/// What a dropped table held counts against the limits until it is free, and not after.
+/// Goal: the memory of a dropped table counts against the limits until it is free, and not after.
 pub fn a_dropped_table_makes_room() {
     let limits = Limits { memory_bytes: 3 << 20, ..Limits::default() };
     let engine = Engine::new(EngineConfig { limits, ..EngineConfig::in_memory() });
@@ -423,7 +424,7 @@ pub fn a_dropped_table_leaves_many_dead() {
     }
 }
 
-/// Who has kept only a weak reference keeps the memory: it may be had again.
+/// Goal: a weak reference keeps the memory: the table may be had again.
 pub fn a_weak_reference_keeps_a_table() {
     let (engine, table) = bank_of(10);
     let weak = Arc::downgrade(&table);

@@ -148,7 +148,7 @@ pub fn worn_blocks_are_made_anew() {
     assert_eq!(sorted_ids_and_sum(&engine, &table), (Vec::new(), 0));
 }
 
-/// Where frozen rows thaw again and again the freezer waits longer; where they do not it does not.
+/// Goal: where frozen rows thaw again and again the freezer waits longer; where they do not it does not.
 pub fn rows_that_thaw_rest_longer() {
     let (engine, table) = bank_of(8_192);
     let (calm, calm_table) = bank_of(8_192);
@@ -180,7 +180,7 @@ pub fn rows_that_thaw_rest_longer() {
     assert_eq!((0..3).map(|_| calm.freeze(u64::MAX).rows).collect::<Vec<_>>(), [0, 0, 4_096]);
 }
 
-/// What a load that failed has left in memory goes too, and the next load is frozen rows like any.
+/// Goal: the remains of a failed load in memory go too, and the next load is frozen rows like any.
 pub fn failed_loads_leave_no_blocks() {
     let (engine, table) = bank_of(10);
     for _ in 0..3 {
@@ -241,7 +241,7 @@ pub fn scans_leave_blocks_out() {
     assert!(engine.snapshot().scan_where(&table, &[], &[text], 1).is_err());
 }
 
-/// Every type.
+/// Lists every type.
 pub fn kinds() -> [Type; 11] {
     [
         Type::Bool,

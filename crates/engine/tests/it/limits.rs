@@ -69,7 +69,7 @@ pub fn open_transactions_are_limited() {
     assert!(engine.try_begin(NORMAL).is_ok());
 }
 
-/// When what an old snapshot holds back is too much, writes are refused until it goes.
+/// Goal: when an old snapshot holds back too much, writes are refused until it goes.
 pub fn versions_held_back_are_limited() {
     let (engine, table) = limited(Limits { versions_kept: 1_000, ..Limits::default() });
     let txn = engine.begin(NORMAL);
@@ -133,7 +133,7 @@ pub fn open_transactions_are_shown() {
     assert!(engine.transactions().is_empty());
 }
 
-/// What waits on a slot does not wait for the transaction that has the slot now and rests.
+/// Goal: garbage that waits on a slot does not wait for the transaction that has the slot now and rests.
 pub fn a_resting_transaction_keeps_no_garbage() {
     let (engine, table) = bank_of(3_000);
     let old = engine.snapshot();

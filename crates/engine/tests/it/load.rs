@@ -8,7 +8,8 @@ use preempt::os;
 use stage::Class;
 use std::time::Duration;
 
-/// Who wants a key that a load has inserted waits for the load's end, and is woken by it, whatever the end is.
+/// Goal: a transaction that wants a key that a load has inserted waits for the load's end, and is woken by it, whatever
+/// the end is.
 pub fn the_end_of_a_load_wakes_who_waits() {
     for fails in [false, true] {
         let (engine, table) = bank();
@@ -109,7 +110,7 @@ pub fn an_unseen_load_was_always_there() {
     }
 }
 
-/// One that fails, by a key that is there twice or by a panic of who makes the batches, leaves nothing.
+/// Goal: an unseen load that fails, by a key that is there twice or by a panic of its batches' source, leaves nothing.
 pub fn a_failed_unseen_load_leaves_nothing() {
     let (engine, table) = bank();
     let error = engine.load_unseen(&table, [accounts(0..10), accounts(9..20)]).unwrap_err();

@@ -1,4 +1,4 @@
-//! Who goes first, and who gives way, under each of the four settings.
+//! Order of waiters, and the transactions that give way, under each of the four settings.
 
 use crate::sessions::*;
 use crate::support::*;
@@ -115,7 +115,7 @@ pub fn holders_give_way_as_the_setting_says() {
     }
 }
 
-/// Whether a high session has the row at once.
+/// Returns true if a high session has the row at once.
 fn takes(engine: &Engine, table: &Arc<Table>, id: i32) -> bool {
     let mut high = open_session(engine, Class::High);
     match high.try_execute(add(table, id, 10)).unwrap() {
@@ -141,7 +141,7 @@ fn expect_victim(low: &mut Session, is_victim: bool, engine: &Engine, why: Why) 
     }
 }
 
-/// Whoever begins to rest while somebody more important already waits gives way then.
+/// Goal: a transaction that begins to rest while a more important one already waits gives way then.
 pub fn a_holder_that_comes_to_rest_gives_way() {
     for priority in LockPriority::ALL {
         let (engine, table) = bank_of(2);
@@ -223,7 +223,7 @@ pub fn all_rows_of_a_victim_are_free() {
     assert_eq!(all, [Some(110), Some(105), Some(105)]);
 }
 
-/// After five losses in a row a session's next transaction has the taker's class until it ends.
+/// Goal: after five losses in a row a session's next transaction has the taker's class until it ends.
 pub fn losers_are_promoted() {
     let (engine, table) = bank_of(1);
     set(&engine, LockPriority::NotRunning);

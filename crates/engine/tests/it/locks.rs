@@ -1,4 +1,4 @@
-//! Which locks exclude which, and what becomes of who waits.
+//! Conflicts of locks, and the fate of waiters.
 
 use crate::sessions::*;
 use crate::support::*;
@@ -25,7 +25,8 @@ fn is_locked(error: &Error) -> bool {
     matches!(error, Error::LockNotAvailable(_))
 }
 
-/// Each mode against each mode: refused with NOWAIT, left out with SKIP LOCKED, parked without, and granted at the commit.
+/// Goal: each mode against each mode: refused with NOWAIT, left out with SKIP LOCKED, parked without, and granted at
+/// the commit.
 pub fn row_locks_exclude_as_in_postgresql() {
     for (had, wanted) in (0..4).flat_map(|had| (0..4).map(move |wanted| (had, wanted))) {
         let (engine, table) = bank_of(2);
@@ -60,7 +61,7 @@ pub fn row_locks_exclude_as_in_postgresql() {
     }
 }
 
-/// What a write does, the lock it amounts to, and its name.
+/// Effect of a write, the lock it amounts to, and its name.
 type Write = fn(&Arc<engine::Table>, &Txn<'_>) -> engine::Result<()>;
 const WRITES: [(Write, RowLock, &str); 3] = [
     (|table, txn| add(table, 0, 1)(txn), RowLock::NoKeyUpdate, "update"),
@@ -103,7 +104,8 @@ pub fn writes_are_locks_of_rows() {
     }
 }
 
-/// One who has locked a row may write it, whoever waits for it; two who share it and both want to write it cannot.
+/// Goal: a transaction that has locked a row may write it, whoever waits for it; two who share it and both want to
+/// write it cannot.
 pub fn ones_own_lock_is_in_nobodys_way() {
     let (engine, table) = bank_of(2);
     let mut first = open_session(&engine, Class::Normal);
@@ -127,7 +129,7 @@ fn table_lock(session: &mut Session, table: &engine::Table, mode: TableLock, wai
     })
 }
 
-/// Each mode of a table lock against each, as above; and against what rows take by themselves.
+/// Goal: each mode of a table lock against each, as above; and against the locks that rows take by themselves.
 pub fn table_locks_exclude_as_in_postgresql() {
     for (had, wanted) in (0..8).flat_map(|had| (0..8).map(move |wanted| (had, wanted))) {
         let (engine, table) = bank_of(2);
@@ -226,7 +228,8 @@ pub fn a_wake_up_is_no_lost_place() {
     assert!(done(&mut late, locks(&table, 0, RowLock::Share)));
 }
 
-/// Who was woken and is not back yet is passed three times, then by nobody; by who is less important never.
+/// Goal: a waiter that was woken and is not back yet is passed three times, then by no one; by a less important one
+/// never.
 pub fn a_woken_place_is_passed_three_times() {
     let (engine, table) = bank_of(1);
     // The holder is not taken while it waits for its client.
@@ -272,7 +275,8 @@ pub fn a_grant_that_is_not_collected_goes_on() {
     assert_eq!(balance_now(&engine, &table, 0), Some(102));
 }
 
-/// Whoever wants a key that another is inserting, or giving up, waits for that transaction, and goes by what it did.
+/// Goal: a transaction that wants a key that another is inserting, or giving up, waits for that one, and goes by its
+/// outcome.
 pub fn races_for_a_key_wait_for_the_other() {
     for commits in [false, true] {
         let (engine, table) = bank_of(2);
@@ -350,7 +354,8 @@ pub fn writes_meet_the_newest_version() {
     assert!(!session.is_open());
 }
 
-/// Each statement of READ COMMITTED sees what was committed when it began; REPEATABLE READ what was at its first one.
+/// Goal: each statement of READ COMMITTED sees the state committed when it began; REPEATABLE READ that of its first
+/// one.
 pub fn statements_see_their_snapshots() {
     for (isolation, sees) in [(Isolation::ReadCommitted, 101), (Isolation::RepeatableRead, 100)] {
         let (engine, table) = bank_of(1);
@@ -364,7 +369,7 @@ pub fn statements_see_their_snapshots() {
     }
 }
 
-/// There is a limit to locks, with its error, and it passes.
+/// Goal: there is a limit to locks, with its error, and it passes.
 pub fn locks_have_a_limit() {
     let (engine, table) = bank_of(20);
     engine.set_lock_config(engine::LockConfig { entries_max: 10, ..engine.lock_config() });
@@ -474,8 +479,8 @@ pub fn tables_are_locked_beyond_the_64th() {
     assert!(ticket.is_ready());
 }
 
-/// Those who share a row with its holder pass a delete that waits for the holder, and delay it by no more than their own time:
-/// once the holder that was there before has ended, newcomers queue.
+/// Goal: sharers of a row with its holder pass a delete that waits for the holder, and delay it by no more than their
+/// own time: once the holder that was there before has ended, newcomers queue.
 pub fn sharers_pass_a_waiting_delete_and_do_not_starve_it() {
     let (engine, table) = bank_of(2);
     let share = || locks(&table, 0, RowLock::KeyShare);
@@ -512,7 +517,8 @@ pub fn sharers_pass_a_waiting_delete_and_do_not_starve_it() {
     assert_eq!(engine.lock_stats().entries, 0);
 }
 
-/// Who was queued behind a delete for another reason is woken when that reason is gone, though the delete waits on.
+/// Goal: a waiter that was queued behind a delete for another reason is woken when that reason is gone, though the
+/// delete waits on.
 pub fn a_sharer_in_the_queue_overtakes() {
     let (engine, table) = bank_of(2);
     let mut holder = open_session(&engine, Class::Normal);
@@ -564,8 +570,8 @@ pub fn key_shares_mind_only_keys() {
     }
 }
 
-/// What was changed by who had the row locked FOR UPDATE excluded FOR KEY SHARE, whatever was changed and whatever became of
-/// the versions between.
+/// Goal: a change by a transaction that had the row locked FOR UPDATE excluded FOR KEY SHARE, whatever was changed and
+/// whatever became of the versions between.
 pub fn key_shares_mind_who_had_the_row_alone() {
     for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable] {
         for (before, after) in [(0, 0), (2, 0), (0, 2), (2, 2)] {

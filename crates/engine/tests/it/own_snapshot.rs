@@ -27,7 +27,7 @@ fn scanned(snapshot: &Arc<Snapshot>, table: &Arc<Table>) -> Vec<(i32, i64)> {
     all
 }
 
-/// The same by the transaction itself.
+/// Reads the accounts and their balances by the transaction itself.
 fn read(txn: &Txn<'_>, table: &Table) -> engine::Result<Vec<(i32, i64)>> {
     let mut all = Vec::new();
     txn.scan(table, &[], |row| all.push((row.get_i32(ID), row.get_decimal_i64(BALANCE))))?;
@@ -47,8 +47,9 @@ fn mixed_bank() -> (Engine, Arc<Table>) {
     (engine, table)
 }
 
-/// It sees the transaction's inserts, updates and deletes of hot and frozen rows, not what it does later nor what it has
-/// taken back, and of others what was committed when the transaction (or, at READ COMMITTED, the statement) began.
+/// Goal: the snapshot has the transaction's inserts, updates and deletes of hot and frozen rows, not its later ones nor
+/// those it has taken back, and of others the state committed when the transaction (or, at READ COMMITTED, the
+/// statement) began.
 pub fn a_transaction_scans_what_it_sees() {
     for isolation in LEVELS {
         let (engine, table) = mixed_bank();
@@ -127,8 +128,8 @@ pub fn a_statement_scans_what_it_has_done() {
     assert!(matches!(session.snapshot(), Err(Error::TransactionState(_))));
 }
 
-/// Who has locked a table against writers gets all of its rows, those committed after its own snapshot too, by a scan and one
-/// by one; and what it has changed itself.
+/// Goal: a transaction that has locked a table against writers gets all of its rows, those committed after its own
+/// snapshot too, by a scan and one by one; and its own changes.
 pub fn the_newest_snapshot_misses_nothing() {
     for isolation in LEVELS {
         let (engine, table) = bank_of(10);
@@ -158,8 +159,8 @@ pub fn the_newest_snapshot_misses_nothing() {
     }
 }
 
-/// What a SERIALIZABLE transaction scanned that way is checked like any read: of two who each scan what the other writes, one
-/// is refused; conditions keep apart those who do not meet.
+/// Goal: rows that a SERIALIZABLE transaction scanned that way are checked like any read: of two that each scan what
+/// the other writes, one is refused; conditions keep apart those that do not meet.
 pub fn noted_scans_are_checked() {
     const SERIALIZABLE: Begin = Begin::new(Class::Normal).isolation(Isolation::Serializable);
     for (conditions, meets) in
@@ -180,8 +181,8 @@ pub fn noted_scans_are_checked() {
     }
 }
 
-/// Its transaction may end, one way or another, while others scan: the scans come to their end and their result is thrown
-/// away. Whatever was read while the transaction was open is right.
+/// Goal: the transaction may end, one way or another, while others scan: the scans come to their end and their result
+/// is thrown away. Every read while the transaction was open is right.
 pub fn transactions_end_under_their_scans() {
     const COUNT: i32 = 3_000;
     for isolation in LEVELS {

@@ -77,7 +77,8 @@ pub fn a_waiter_that_panics_leaves_its_queue() {
     }
 }
 
-/// Who unwraps the error that says to wait panics with a place in the queue: it goes to who is next.
+/// Goal: a closure that unwraps the error that tells it to wait panics with a place in the queue: the place goes to the
+/// next.
 pub fn a_panic_leaves_no_place() {
     let (engine, table) = bank_of(1);
     let mut holder = open_session(&engine, Class::Normal);

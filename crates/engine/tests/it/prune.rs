@@ -56,7 +56,7 @@ fn compare(txn: &Txn<'_>, table: &Table, state: &State, ids: &[i32]) {
     }
 }
 
-/// The same of a registered snapshot, by a scan.
+/// Compares the rows of a registered snapshot with the state, by a scan.
 fn compare_scan(snapshot: &Arc<Snapshot>, table: &Arc<Table>, state: &State, ids: &[i32]) {
     let mut seen = BTreeMap::new();
     for batch in snapshot.scan(table, &[ID, BALANCE, OWNER], 64).split(1).into_iter().flatten() {
@@ -145,7 +145,7 @@ pub fn every_snapshot_sees_its_own_state() {
     assert_clean(&engine);
 }
 
-/// The same by three threads, which prune each other's versions while they read.
+/// Goal: every snapshot sees its own state while three threads prune each other's versions and read.
 pub fn threads_prune_while_others_read() {
     let (engine, table) = bank();
     std::thread::scope(|scope| {
@@ -237,7 +237,7 @@ pub fn an_old_snapshot_keeps_what_it_sees() {
     }
 }
 
-/// What an update costs hardly depends on how many snapshots are open, each of which keeps something.
+/// Goal: the cost of an update hardly depends on the number of open snapshots, each of which keeps something.
 pub fn many_snapshots_cost_others_little() {
     let time_of = |snapshots_count: usize| {
         let (engine, table) = bank_of(1);

@@ -1,4 +1,4 @@
-//! Savepoints: what goes back, and what goes on.
+//! Savepoints: the work that is undone, and the work that stays.
 
 use crate::sessions::*;
 use crate::support::*;
@@ -71,8 +71,8 @@ pub fn a_savepoint_gives_up_locks() {
     assert!(done(&mut deleter, nowait));
 }
 
-/// After an error nothing works until the rollback to a savepoint; what came before the savepoint is still there, and its
-/// locks too. Without a savepoint all locks are free at once.
+/// Goal: after an error nothing works until the rollback to a savepoint; the work before the savepoint is still there,
+/// and its locks too. Without a savepoint all locks are free at once.
 pub fn an_error_is_undone_to_the_last_savepoint() {
     let (engine, table) = bank_of(3);
     let mut session = open_session(&engine, Class::Normal);

@@ -179,7 +179,7 @@ pub fn a_failed_load_leaves_nothing() {
     assert_eq!(balance_now(&engine, &table, 150), Some(100));
 }
 
-/// Each type comes out of hot rows and of blocks as the same Arrow array; `Utf8` is taken for `Utf8View`.
+/// Goal: each type comes out of hot rows and of blocks as the same Arrow array; `Utf8` is taken for `Utf8View`.
 pub fn all_types_are_scanned() {
     let engine = Engine::new(EngineConfig::in_memory());
     let kinds = [

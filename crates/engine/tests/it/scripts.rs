@@ -17,11 +17,11 @@ use testkit::script::{self, Executor, Keys, Level, Reply, Script, Statement, Whi
 
 type Values = Vec<Option<i64>>;
 
-/// One session of a script.
+/// A session of a script.
 struct Running {
     session: Session,
     waits_with: Option<Statement>,
-    /// What became of it already, before the others have heard of what let it go on.
+    /// Outcome that it has already, before the others have heard of the cause that let it go on.
     reply: Option<Reply>,
     savepoints: Vec<(String, Savepoint)>,
 }
@@ -192,7 +192,7 @@ fn values(table: &Table, row: &Row<'_>) -> Values {
     (0..table.columns().len()).map(|column| from_value(row.get(column))).collect()
 }
 
-/// Whether a row is one of these.
+/// Returns true if a row is one of these.
 fn holds(which: &Which, row: &[Option<i64>]) -> bool {
     let between = |column: usize, low, high| row[column].is_some_and(|value| (low..=high).contains(&value));
     let key = match which.keys {
@@ -328,7 +328,7 @@ fn folder() -> PathBuf {
     PathBuf::from("tests/scripts")
 }
 
-/// What a script's name begins with says which test runs it; the rest is about anomalies.
+/// Prefixes of scripts' names by the test that runs them; the rest is about anomalies.
 const GROUPS: [&[&str]; 4] =
     [&["lock-", "nowait-", "skip-", "foreign-"], &["unique-", "recheck-"], &["deadlock", "savepoint-"], &["table-"]];
 

@@ -40,7 +40,8 @@ pub fn second_is_refused(first: Txn<'_>, second: Txn<'_>) -> bool {
     refused(second)
 }
 
-/// Each reads what the other writes. By keys: two withdraw from two accounts that together must not be overdrawn.
+/// Goal: transactions that each read what the other writes. By keys: two withdraw from two accounts that together must
+/// not be overdrawn.
 pub fn write_skew_by_keys_is_refused() {
     let (engine, table) = bank_of(3);
     for commits_first in [0, 1] {
@@ -99,7 +100,7 @@ const READS: [Read; 4] = [
     Read { direction: Direction::Backward, rows: 2 },
 ];
 
-/// Of the accounts 10, 20, ... 60, the ids that `read` consumes in the range from 20 to 50.
+/// Returns the ids that `read` consumes of the accounts 10, 20, ... 60, in the range from 20 to 50.
 fn consume(txn: &Txn<'_>, table: &Table, read: &Read) -> Vec<i32> {
     let (lower, upper) = ([Value::Int32(20)], [Value::Int32(50)]);
     let (lower, upper) = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
@@ -123,8 +124,8 @@ fn tens() -> (Engine, Arc<Table>) {
     (engine, table)
 }
 
-/// What is written inside of what was consumed is refused, before, between and behind the rows found; what is written
-/// outside is not. Writes are inserts, updates that leave the key alone, moves into and out of the range, and deletes.
+/// Goal: a write inside of the consumed part is refused, before, between and behind the rows found; a write outside is
+/// not. Writes are inserts, updates that leave the key alone, moves into and out of the range, and deletes.
 pub fn ranges_are_read_as_far_as_consumed() {
     type Change = fn(&Txn<'_>, &Table, i32) -> Result<()>;
     let insert: Change = |txn, table, id| open(txn, table, id, 0, "new").map(|_| ());
@@ -466,8 +467,8 @@ pub fn a_key_that_was_given_up_is_a_dependency() {
     }
 }
 
-/// What was read of the newest rows, beyond the snapshot, may have come before or after a write that meets it, if that was
-/// committed by then.
+/// Goal: a read of the newest rows, beyond the snapshot, may have come before or after a write that meets it, if that
+/// was committed by then.
 pub fn reads_beyond_the_snapshot_are_dependencies() {
     let (engine, table) = bank_of(4);
     let case = |reads_first: bool| {
@@ -598,7 +599,7 @@ pub fn a_read_only_transaction_refuses_writes() {
     }
 }
 
-/// What an update made of a row, and that a key was free, was read, though nothing of it is left at the commit.
+/// Goal: an update's effect on a row, and that a key was free, was read, though nothing of it is left at the commit.
 pub fn what_was_undone_was_read() {
     let (engine, table) = bank_of(3);
     let [row_0, row_1, row_2] = [0, 1, 2].map(|id| row_of(&engine.begin(NORMAL), &table, id).unwrap());

@@ -88,8 +88,8 @@ pub fn frozen_rows_are_checked_too() {
     all.commit().unwrap();
 }
 
-/// What is remembered of committed transactions is bounded: the oldest are summed up by tables. Nobody is aborted for that;
-/// who overlaps them may be refused more often, and never less.
+/// Goal: the memory of committed transactions is bounded: the oldest are summed up by tables. No transaction is aborted
+/// for that; those that overlap them may be refused more often, and never less.
 pub fn the_memory_for_committed_transactions_is_bounded() {
     let engine = Engine::new(EngineConfig { serial_entries_max: 4_096, ..EngineConfig::in_memory() });
     let columns = vec![Column::required("id", Type::Int32), Column::required("number", Type::Int64)];
@@ -304,8 +304,8 @@ pub fn somebody_stays_on_call() {
     assert!(0 < on_call(&engine.begin(NORMAL), 1).unwrap());
 }
 
-/// In sessions: what was read is remembered from statement to statement, and what refused a statement that was undone to a
-/// savepoint is a read too. A procedure that waited begins anew, with what is committed then.
+/// Goal: in sessions, reads are recorded from statement to statement, and the cause that refused a statement that was
+/// undone to a savepoint is a read too. A procedure that waited begins anew, with the state committed then.
 pub fn sessions_remember_what_they_read() {
     let (engine, table) = bank_of(4);
     let serializable = NORMAL.isolation(Isolation::Serializable);

@@ -18,7 +18,7 @@ const SAVEPOINTS_MAX: usize = 2;
 /// A row: id, balance, owner.
 type Content = (i32, i64, Option<&'static str>);
 
-/// What a batch is like.
+/// Parameters of a batch.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     ids: u64,
@@ -28,7 +28,7 @@ struct Shape {
     in_sessions: bool,
 }
 
-/// One thing that a transaction does.
+/// Step that a transaction is to do.
 #[derive(Debug, Clone)]
 enum Plan {
     Get {
@@ -84,7 +84,7 @@ enum Plan {
     },
 }
 
-/// One thing that a transaction did, and what it saw of the rows by that.
+/// Step that a transaction did, and the state of the rows that it saw by that.
 #[derive(Debug, Clone)]
 enum Act {
     Get {
@@ -176,7 +176,7 @@ impl Plan {
 struct Run<'t, 'e> {
     txn: &'t Txn<'e>,
     table: &'t Table,
-    /// Whether it goes on when a key is refused.
+    /// True if it goes on when a key is refused.
     goes_on: bool,
     acts: &'t mut Vec<Act>,
 }
@@ -308,7 +308,7 @@ struct Open<'e> {
     waits: Option<(Vec<Plan>, bool, Ticket)>,
 }
 
-/// What became of a transaction for now.
+/// State of a transaction for now.
 enum Now {
     GoesOn,
     Committed,
@@ -383,7 +383,7 @@ impl Open<'_> {
         Now::Refused
     }
 
-    /// Whether a statement runs now, in place of something else.
+    /// Runs a statement in place of something else, if there is one.
     fn step(&mut self, table: &Table, random: &mut Random, shape: Shape) -> Now {
         if let Some((plans, goes_on, _)) = self.waits.take_if(|(.., ticket)| ticket.is_ready()) {
             return self.run(table, plans, goes_on);

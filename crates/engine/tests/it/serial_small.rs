@@ -7,7 +7,7 @@ use crate::support::*;
 use engine::{Begin, Engine, Error, Isolation, RowId, Table, Txn};
 use std::sync::Arc;
 
-/// What a transaction reads and writes: rows, by bits.
+/// Reads and writes of a transaction: rows, by bits.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     reads: usize,
@@ -15,16 +15,16 @@ struct Kind {
     is_declared: bool,
 }
 
-/// How a transaction went.
+/// Course of a transaction.
 #[derive(Debug, Clone, Default)]
 struct Played {
-    /// When it began and ended, if it has.
+    /// Time at which it began and ended, if it has.
     began: Option<usize>,
     ended: Option<usize>,
     committed: bool,
     /// True if it was said before its end that it would be refused.
     doomed: bool,
-    /// Who wrote the rows that it read.
+    /// Writers of the rows that it read.
     saw: Vec<i64>,
 }
 
@@ -142,12 +142,12 @@ fn rw(kinds: &[Kind], played: &[Played], from: usize, to: usize) -> bool {
     from != to && played[from].began < played[to].ended && kinds[from].reads & kinds[to].writes != 0
 }
 
-/// When a transaction takes place: one that wrote, at its end.
+/// Returns the place of a transaction: one that wrote, at its end.
 fn place(kinds: &[Kind], played: &[Played], at: usize) -> Option<usize> {
     if kinds[at].writes == 0 { played[at].began } else { played[at].ended }
 }
 
-/// When the first transaction committed that wrote what `t2` had read.
+/// Returns the time at which the first transaction committed that wrote what `t2` had read.
 fn first_out(kinds: &[Kind], played: &[Played], t2: usize) -> Option<usize> {
     let is_out = |t3: &usize| played[*t3].committed && rw(kinds, played, t2, *t3);
     (0..kinds.len()).filter(is_out).filter_map(|t3| played[t3].ended).filter(|end| Some(*end) < played[t2].ended).min()
@@ -186,7 +186,7 @@ fn orders(left: &mut [usize], order: &mut Vec<usize>, each: &mut dyn FnMut(&[usi
     }
 }
 
-/// All kinds over so many rows.
+/// Lists every kind over this many rows.
 fn kinds(rows: usize) -> Vec<Kind> {
     let sets = 1 << rows;
     let writers = (0..sets).flat_map(|reads| (0..sets).map(move |writes| (reads, writes, false)));

@@ -15,7 +15,8 @@ fn lock_all(table: &Table, wait: Wait) -> impl Fn(&Txn<'_>) -> engine::Result<()
     move |txn| txn.lock_table(table, TableLock::AccessExclusive, wait)
 }
 
-/// Who locks the table waits for those who read it, and readers that come meanwhile wait behind: as in PostgreSQL.
+/// Goal: a transaction that locks the table waits for those that read it, and readers that come meanwhile wait behind:
+/// as in PostgreSQL.
 pub fn readers_and_access_exclusive_exclude_each_other() {
     let (engine, table) = bank_of(3);
     let open_one = || open_session(&engine, Class::Normal);
@@ -56,7 +57,7 @@ pub fn readers_and_access_exclusive_exclude_each_other() {
     done(&mut first, lock_all(&table, Wait::Block));
 }
 
-/// All other modes let readers pass, and readers them.
+/// Goal: every other mode lets readers pass, and readers them.
 pub fn only_access_exclusive_minds_readers() {
     let (engine, table) = bank_of(3);
     for mode in TableLock::ALL.into_iter().filter(|mode| *mode != TableLock::AccessExclusive) {
@@ -112,7 +113,7 @@ pub fn a_share_is_given_up_as_a_lock_is() {
     assert!(ticket.is_ready());
 }
 
-/// One that keeps many tables to its end is in the way of whoever wants these, and of nobody else.
+/// Goal: a transaction that keeps many tables to its end is in the way of those that want these, and of no other.
 pub fn a_reader_of_many_tables_is_in_nobodys_way() {
     let (engine, bank) = bank_of(1);
     let create = |number: usize| TableDef { name: format!("t{number}"), indexes: vec![], ..definition(&bank) };

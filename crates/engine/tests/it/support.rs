@@ -41,7 +41,7 @@ pub fn create_accounts(engine: &Engine) -> Arc<Table> {
     engine.create_table(def).unwrap()
 }
 
-/// What a table was made of.
+/// Returns the definition of a table.
 pub fn definition(table: &Table) -> TableDef {
     let (columns, indexes) = (table.columns().to_vec(), table.indexes().to_vec());
     TableDef { name: table.name().to_owned(), columns, indexes }
@@ -70,7 +70,7 @@ pub fn balance(txn: &Txn<'_>, table: &Table, id: i32) -> Option<i64> {
     txn.get(table, BY_ID, &[Value::Int32(id)]).unwrap().map(|row| row.get_decimal_i64(BALANCE))
 }
 
-/// What a transaction that begins now sees.
+/// Returns the balance that a transaction that begins now sees.
 pub fn balance_now(engine: &Engine, table: &Table, id: i32) -> Option<i64> {
     balance(&engine.begin(NORMAL), table, id)
 }

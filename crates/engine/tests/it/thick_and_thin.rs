@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What a row says, and the rows by their key.
+/// Content of a row, for the rows by their key.
 type Account = (i64, Option<String>);
 type Model = BTreeMap<i32, Account>;
 
 const OWNERS: [&str; 3] = ["ann", "bob", "somebody whose name does not fit into a view"];
 
-/// All rows of a scan in `parts` parts. A row that is there twice is an error.
+/// Returns the rows of a scan in `parts` parts. A row that is there twice is an error.
 fn scanned(snapshot: &Arc<Snapshot>, table: &Arc<Table>, parts: usize) -> Model {
     let mut model = Model::new();
     for batch in snapshot.scan(table, &[ID, BALANCE, OWNER], 1_000).split(parts).into_iter().flatten() {
@@ -43,7 +43,7 @@ fn account(row: Row<'_>) -> Account {
     (row.get_decimal_i64(BALANCE), (!row.is_null(OWNER)).then(|| row.get_text(OWNER).to_owned()))
 }
 
-/// What the engine says now is what the model says: by scan, by key, by range.
+/// Asserts that the engine's state now is the model's: by scan, by key, by range.
 fn assert_equals(engine: &Engine, table: &Arc<Table>, model: &Model, random: &mut Random) {
     assert!(scanned(&engine.snapshot(), table, 2) == *model);
     let txn = engine.begin(NORMAL);
@@ -63,7 +63,7 @@ fn assert_equals(engine: &Engine, table: &Arc<Table>, model: &Model, random: &mu
     }
 }
 
-/// One random change of an account from `first` on, in the transaction and in the model.
+/// Makes one random change of an account from `first` on, in the transaction and in the model.
 fn change(txn: &engine::Txn<'_>, table: &Table, model: &mut Model, random: &mut Random, first: i32) {
     let id = first + random.below(3_000) as i32;
     let owner = OWNERS[random.below(3) as usize];

@@ -1,4 +1,4 @@
-//! How waits end other than by the grant, and that none is lost.
+//! Ends of waits other than by the grant; none is lost.
 
 use crate::sessions::*;
 use crate::support::*;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// With an open transaction; it waits for a lock ten seconds at most.
+/// Opens a session with an open transaction; it waits for a lock ten seconds at most.
 fn open_session_with_timeout(engine: &Engine) -> Session {
     let options = SessionOptions { lock_timeout: Some(Duration::from_secs(10)), ..SessionOptions::new(Class::Normal) };
     let mut session = engine.session(options);
@@ -296,7 +296,7 @@ pub fn woken_procedures_do_not_send_each_other_round() {
     assert_eq!(engine.lock_stats().entries, 0);
 }
 
-/// Who is woken in vain and waits on, in its place, does not begin its lock timeout anew.
+/// Goal: a session that is woken in vain and waits on, in its place, does not begin its lock timeout anew.
 pub fn a_wake_up_prolongs_no_lock_wait() {
     let (engine, table) = bank_of(1);
     let mut holder = open_session(&engine, Class::Normal);

@@ -13,7 +13,8 @@ fn freeze(engine: &Engine) {
     while !engine.freeze(u64::MAX).ended {}
 }
 
-/// Nobody changes the rows. So they are what the snapshot sees, wherever they are, and no look at them finds a conflict.
+/// Goal: no transaction changes the rows. So they are what the snapshot sees, wherever they are, and no look at them
+/// finds a conflict.
 #[test]
 fn a_row_that_freezes_is_no_conflict() {
     let mut config = Config::new();

@@ -25,7 +25,8 @@ fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
     Runner::new(PctScheduler::new(3, SCHEDULES), config()).run(model);
 }
 
-/// For models with an index, in which one who finds a node changing looks again and again: an unfair schedule never ends.
+/// Runs models with an index, in which a thread that finds a node changing looks again and again: an unfair schedule
+/// never ends.
 fn check_fairly(model: impl Fn() + Send + Sync + Clone + 'static) {
     Runner::new(RandomScheduler::new(SCHEDULES), config()).run(model);
 }
@@ -62,7 +63,7 @@ impl Bank {
         txn.get_row(&self.table, self.rows[row]).unwrap().unwrap().get_i64(0)
     }
 
-    /// Each row's number, when all is over; and nothing may be left of any lock.
+    /// Returns each row's number, when all is over; and nothing may be left of any lock.
     fn end(&self) -> Vec<i64> {
         let stats = self.engine.lock_stats();
         assert_eq!((stats.entries, stats.waiting), (0, 0));
@@ -341,8 +342,8 @@ fn a_cancel_is_not_lost() {
     });
 }
 
-/// Who ends a wait from outside gives up the place of that wait: the session may have come back before, and wait for
-/// something else by then.
+/// Goal: a thread that ends a wait from outside gives up the place of that wait: the session may have come back before,
+/// and wait for something else by then.
 #[test]
 fn the_end_of_a_wait_does_not_touch_the_next() {
     check(|| {

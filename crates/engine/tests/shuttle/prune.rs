@@ -53,8 +53,8 @@ impl Bank {
     }
 }
 
-/// What an old snapshot and one that is taken at any time see stays the same, while the versions between them are taken out
-/// by two who look for garbage, and new ones are put on top.
+/// Goal: the views of an old snapshot and of one that is taken at any time stay the same, while the versions between
+/// them are taken out by two threads that look for garbage, and new ones are put on top.
 #[test]
 fn readers_pass_what_is_taken_out() {
     check(|| {

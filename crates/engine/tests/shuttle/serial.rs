@@ -10,7 +10,7 @@ use stage::Class;
 const ROWS: usize = 3;
 const START: [i64; ROWS] = [1, 1, 0];
 
-/// What a transaction did: the numbers that it read, and what it added.
+/// Record of a transaction: the numbers that it read, and those that it added.
 struct Done {
     reads: Vec<(usize, i64)>,
     writes: Vec<(usize, i64)>,
@@ -29,7 +29,7 @@ impl History {
         committed
     }
 
-    /// Some order of them, one after the other, reads what they have read.
+    /// Checks that some order of them, one after the other, reads what they have read.
     fn check(&self) {
         let done = self.0.lock().unwrap();
         let all: Vec<&Done> = done.iter().collect();
@@ -132,7 +132,7 @@ fn a_reader_sees_no_anomaly() {
     ]);
 }
 
-/// One that only reads, undeclared, is remembered by its snapshot, or refused.
+/// Goal: a transaction that only reads, undeclared, is recorded by its snapshot, or refused.
 #[test]
 fn an_undeclared_reader_sees_no_anomaly() {
     run(&[

@@ -1,24 +1,25 @@
 //! Throughput against the number of active transactions, from few points: the universal scalability law.
 //!
-//! `X(n) = n / (d + b n + c n (n - 1))` (Gunther 1993; Guerrilla Capacity Planning, chapter 5). `b` is the time that a transaction
-//! takes of the bottleneck, `d` the time that it takes of all else: a balanced network of K single servers of demand D is `b = D`,
-//! `d = (K - 1) D`, exactly the law of section 4.1. `c` is what each pair of transactions costs, so that beyond a best number less is
-//! done: locks, caches, context switches. `n / X(n)` is linear in all three, so fitting is linear regression.
+//! `X(n) = n / (d + b n + c n (n - 1))` (Gunther 1993; Guerrilla Capacity Planning, chapter 5). `b` is the time that a
+//! transaction takes of the bottleneck, `d` the time that it takes of all else: a balanced network of K single servers
+//! of demand D is `b = D`, `d = (K - 1) D`, exactly the law of section 4.1. `c` is the cost of each pair of
+//! transactions, so that beyond a best number throughput falls: locks, caches, context switches. `n / X(n)` is linear
+//! in all three, so fitting is linear regression.
 //!
 //! **Invariant:** no coefficient is negative, and `d` or `b` is positive; so the curve has one maximum, and rises up to it.
 
 /// A point of the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
-    /// How many were active.
+    /// Number of active transactions.
     pub(super) active: f64,
-    /// Transactions in a second.
+    /// Transactions per second.
     pub(super) throughput: f64,
     /// Half the width of its interval of confidence, over itself.
     pub(super) half_width: f64,
 }
 
-/// The curve.
+/// Throughput as a function of the number of active transactions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curve {
     elsewhere: f64,
@@ -26,25 +27,26 @@ pub struct Curve {
     pairs: f64,
 }
 
-/// No point is believed to be nearer than this: the law is none of nature.
+/// Least error ascribed to any point: the law is no law of nature.
 const LAW: f64 = 0.01;
 
 impl Curve {
-    /// The curve that comes nearest to the points; nothing without any.
+    /// Returns the curve that comes nearest to the points; none without any point.
     pub(super) fn through(points: &[Point]) -> Option<Curve> {
-        // What is negative at the best fit is zero at the best one that is allowed. There are few enough to try them all; of
-        // those that fit equally well, the first is the simplest.
+        // A coefficient that is negative at the best fit is zero at the best allowed one. There are few enough
+        // combinations to try them all; of those that fit equally well, the first is the simplest.
         let [with_all, network, pairs] = [[true; 3], [true, true, false], [true, false, true]];
         let terms = [network, with_all, pairs, [false, true, true], [false, true, false], [true, false, false]];
         Curve::of_terms(points, &terms)
     }
 
-    /// The same, if pairs cost nothing: it has no maximum. Beyond what was observed more is not to be hoped for.
+    /// Returns the curve nearest to the points if pairs cost nothing: it has no maximum. Beyond the observed points no
+    /// more than this is to be expected.
     pub(super) fn without_pairs(points: &[Point]) -> Option<Curve> {
         Curve::of_terms(points, &[[true, true, false], [false, true, false], [true, false, false]])
     }
 
-    /// The best fit with any of these terms.
+    /// Returns the best fit with any of these terms.
     fn of_terms(points: &[Point], terms: &[[bool; 3]]) -> Option<Curve> {
         let points: Vec<&Point> = points.iter().filter(|point| 0.0 < point.throughput && 1.0 <= point.active).collect();
         let terms = terms.iter().copied();
@@ -56,17 +58,17 @@ impl Curve {
         Some(Curve { elsewhere, bottleneck, pairs })
     }
 
-    /// Transactions in a second with so many active.
+    /// Returns the transactions per second with `active` active ones.
     pub fn throughput(&self, active: f64) -> f64 {
         active / (self.elsewhere + self.bottleneck * active + self.pairs * active * (active - 1.0))
     }
 
-    /// Whether it goes through this point, as far as that is known.
+    /// Returns true if the curve goes through this point, as far as that is known.
     pub(super) fn is_near(&self, point: &Point) -> bool {
         (self.throughput(point.active) / point.throughput - 1.0).abs() <= point.half_width.max(LAW / 2.0)
     }
 
-    /// With how many the most is done; no more than `most`.
+    /// Returns the number of active transactions with the highest throughput; no more than `most`.
     pub fn peak(&self, most: u32) -> u32 {
         if self.pairs <= 0.0 {
             return most;
@@ -77,9 +79,10 @@ impl Curve {
         if self.throughput(below.into()) < self.throughput(above.into()) { above } else { below }
     }
 
-    /// The fewest with which so much is done; nothing if no number up to `most` does.
+    /// Returns the smallest number of active transactions with this throughput; none if no number up to `most` reaches
+    /// it.
     pub fn least(&self, throughput: f64, most: u32) -> Option<u32> {
-        // It rises up to its maximum.
+        // The curve rises up to its maximum.
         let (mut below, mut enough) = (0, self.peak(most));
         if self.throughput(enough.into()) < throughput {
             return None;
@@ -92,7 +95,8 @@ impl Curve {
     }
 }
 
-/// Least squares of `n / X(n)`, each point weighted by how sure it is, with these terms; and what is left over.
+/// Fits `n / X(n)` with these terms by least squares, each point weighted by its certainty. Returns the coefficients
+/// and the residual.
 fn regression(points: &[&Point], terms: [bool; 3]) -> Option<([f64; 3], f64)> {
     let row = |point: &Point| {
         let n = point.active;
@@ -122,7 +126,7 @@ fn regression(points: &[&Point], terms: [bool; 3]) -> Option<([f64; 3], f64)> {
     Some((solution, rest.sum()))
 }
 
-/// Solves three linear equations (Gauss, with pivots); nothing if they do not determine it.
+/// Solves three linear equations (Gauss, with pivots); returns none if they do not determine the solution.
 fn solve(mut matrix: [[f64; 4]; 3]) -> Option<[f64; 3]> {
     let scale = [0, 1, 2].map(|at| matrix[at][at].abs().max(f64::MIN_POSITIVE));
     for column in 0..3 {

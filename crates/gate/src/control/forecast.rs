@@ -1,51 +1,51 @@
-//! What other limits would do, from what was seen under this one: for those who want to know before they let it happen.
+//! Forecast of other limits, from the observation of this one: for users who want to know before they allow a change.
 //!
-//! **Invariant:** nothing is changed by looking.
+//! **Invariant:** a forecast changes nothing.
 
 use super::search::Tried;
 use super::{Controller, Curve, Goal};
 use crate::gate::Observation;
 use crate::model::{Response, processor_sharing};
 
-/// What one limit would do.
+/// Forecast of one limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
-    /// The limit.
+    /// Limit.
     pub mpl: u32,
-    /// Transactions in a second.
+    /// Transactions per second.
     pub throughput: f64,
     /// Mean seconds from arrival to end.
     pub response: f64,
-    /// Mean seconds from arrival to end of one that goes before all others.
+    /// Mean seconds from arrival to end of a transaction that goes before all others.
     pub first: f64,
 }
 
-/// What limits would do.
+/// Forecast of a range of limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// In ascending order of limits.
+    /// Forecasts in ascending order of limits.
     pub limits: Vec<Expected>,
-    /// The lowest that keeps the thresholds.
+    /// Lowest limit that keeps the thresholds.
     pub lowest: u32,
-    /// What that one would do.
+    /// Forecast of that limit.
     pub enough: Option<Expected>,
-    /// Mean seconds from arrival to end now, whoever it is.
+    /// Mean seconds from arrival to end now, of any transaction.
     pub now: f64,
-    /// The share of the database's capacity that is asked for; 1 if more than it can do is always there.
+    /// Load as a share of the database's capacity; 1 if the demand always exceeds it.
     pub load: f64,
     /// C² of demands.
     pub c2: f64,
 }
 
-/// Limits of which something is said.
+/// Limits that the forecast covers.
 const LIMITS: [u32; 17] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384];
 
-/// A limit that holds somebody back for less of the time than this says nothing of responses.
+/// Share of the time below which a limit binds so seldom that it says nothing of responses.
 const UNLIMITED: f64 = 0.05;
-/// No model says anything of more.
+/// Load beyond which no model gives an answer.
 pub(super) const LOAD_MAX: f64 = 0.98;
 
-/// The load at which transactions respond so many times later than they would alone, all of them inside.
+/// Returns the load at which transactions respond `times` times later than they would alone, all of them inside.
 fn load_that_responds(times: f64, processors: u32) -> f64 {
     let (mut low, mut high) = (0.01, LOAD_MAX);
     for _ in 0..30 {
@@ -59,7 +59,7 @@ fn load_that_responds(times: f64, processors: u32) -> f64 {
 }
 
 impl Controller {
-    /// What limits would do, from what is seen now and was tried before; nothing, if too little is known.
+    /// Forecasts limits from the present observation and from the limits tried before; none, if too little is known.
     pub fn forecast(&self, seen: &Observation, processors: u32) -> Option<Forecast> {
         if seen.completions < super::COMPLETIONS_MIN || seen.lasted.is_zero() {
             return None;
@@ -79,7 +79,7 @@ impl Controller {
             let at = |mpl: u32| {
                 let inside = f64::from(mpl).min(present);
                 let throughput = curve.throughput(inside);
-                // The next that leaves makes room, unless there is some.
+                // The next transaction that leaves makes room, unless there is some.
                 let wait = if f64::from(mpl) < present { 1.0 / throughput } else { 0.0 };
                 Expected { mpl, throughput, response: present / throughput, first: wait + inside / throughput }
             };
@@ -89,10 +89,11 @@ impl Controller {
             let (limits, enough) = (limits.map(at).collect(), Some(at(lowest)));
             return Some(Forecast { limits, lowest, enough, now: seen.response.mean, load: 1.0, c2 });
         }
-        // Nobody is held back, so what comes is what goes, whatever the limit.
+        // Nothing is held back, so arrivals equal departures, whatever the limit.
         let rate = seen.throughput.mean;
         let load = if seen.saturated <= UNLIMITED {
-            // What was seen is what no limit does. (Clients that are few come less often than the open model has it.)
+            // No limit gives more than was observed. (Clients that are few come less often than the open model
+            // assumes.)
             load_that_responds(seen.response.mean / seen.demand.mean().max(f64::MIN_POSITIVE), processors)
         } else {
             self.load_of(seen, &curve, processors)
@@ -106,7 +107,7 @@ impl Controller {
                 at.response - at.external_wait + at.waits * f64::from(processors) / f64::from(mpl.max(processors));
             Some(Expected { mpl, throughput: rate, response: at.response * unit, first: first * unit })
         };
-        // Larger ones take the model long, and are as good as none.
+        // Larger limits take the model long, and are as good as none.
         let limits = limits.filter(|mpl| *mpl <= 64).filter_map(at).collect();
         let lowest = model.least_mpl(increase_max).ok().and_then(|mpl| u32::try_from(mpl).ok());
         let lowest = lowest.unwrap_or(self.settings.mpl_max);
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_is_seen_without_a_limit_tells_what_limits_would_do() {
-        // Unlimited, and never more than a few inside: all lower limits are seen at once.
+        // Unlimited, and never more than a few inside: every lower limit is observed at once.
         let setup = Setup::one_processor(0.01, 15.0);
         let settings = Settings::of_priorities(10_000);
         let mut simulation = Simulation::new(&setup, Load::Open { rate: 70.0 }, settings, 0.0, 3);
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_is_what_no_limit_does() {
-        // Clients that are away now and then: neither always as many nor as they come.
+        // Clients that are away now and then: neither a constant number nor an open load.
         let setup = Setup::one_processor(0.01, 1.0);
         let load = Load::Closed { clients: 30, think: 0.15 };
         let mut simulation = Simulation::new(&setup, load, Settings::of_priorities(10_000), 0.0, 3);

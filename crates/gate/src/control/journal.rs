@@ -1,65 +1,65 @@
-//! What the controller did, and why.
+//! The log of the controller: its moves, and their reasons.
 
 use crate::gate::{Estimate, Observation};
 use crate::time::Time;
 use std::fmt;
 
-/// Why a limit was chosen.
+/// Reason of the choice of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reason {
-    /// Where the model says, to begin with.
+    /// The model proposes the limit as the start.
     Model,
     /// One limit says nothing of others, and lower ones are wanted.
     Below,
-    /// More may be done there, by the curve: losses are counted from the best.
+    /// Throughput may be higher there, by the curve: losses are counted from the best.
     BestMayBeThere,
-    /// The lowest that keeps the thresholds, by the curve.
+    /// The limit is the lowest that keeps the thresholds, by the curve.
     LowestByCurve,
-    /// Between one that keeps the thresholds and one that does not.
+    /// The limit is between one that keeps the thresholds and one that does not.
     Between,
-    /// It was seen to keep the thresholds, and the next lower one not to.
+    /// The limit was observed to keep the thresholds, and the next lower one not to.
     Found {
-        /// The share of the best throughput that is lost there, as observed.
+        /// Share of the best throughput that is lost there, as observed.
         loss: f64,
     },
-    /// The lowest at which the mean response grows by no more than it may, by the model.
+    /// The limit is the lowest at which the mean response grows by no more than it may, by the model.
     Response {
-        /// The load, as observed.
+        /// Load, as observed.
         load: f64,
         /// C² of the demands, as observed.
         c2: f64,
-        /// It was there already.
+        /// True if the limit was in force already.
         is_there: bool,
     },
     /// The class responds soonest somewhere near.
     SoonestNear,
-    /// The class was seen to respond sooner there than at either side.
+    /// The class was observed to respond sooner there than at either side.
     Soonest,
-    /// It stays as it was.
+    /// The limit stays.
     Stays,
-    /// What was seen is known less well than a limit may cost, so nothing follows from it.
+    /// The observation is less precise than the loss a limit may cost, so nothing follows from it.
     Unsure {
         /// Half the width of the interval of confidence, over the mean.
         half_width: f64,
-        /// The width that would say something.
+        /// Width that would be conclusive.
         wanted: f64,
     },
-    /// It is compared with this limit, in turn: seen alone, neither is known well enough.
+    /// The limit is compared with this one, in turn: observed alone, neither is known well enough.
     InTurn {
-        /// The limit that is known.
+        /// Limit that is known.
         with: u32,
     },
-    /// The same limit did as well in turn; the next search waits.
+    /// The limit that is held did as well in turn; the next search waits.
     Waits,
-    /// The search has lasted long enough: it holds the lowest limit that was seen to keep the thresholds, and looks at lower ones
-    /// later.
+    /// The search has lasted long enough: it holds the lowest limit that was observed to keep the thresholds, and looks
+    /// at lower ones later.
     Rests,
-    /// A comparison was broken off: neither limit held anybody back any more.
+    /// A comparison was broken off: neither limit held anything back any more.
     NotBound,
 }
 
 impl Reason {
-    /// Whether the search is over with it.
+    /// Returns true if the search ends with this reason.
     pub fn is_final(&self) -> bool {
         matches!(self, Reason::Found { .. } | Reason::Soonest | Reason::Response { is_there: true, .. })
     }
@@ -101,20 +101,20 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What was seen, in short.
+/// Summary of an observation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
     /// Transactions that left.
     pub completions: u64,
-    /// In how many seconds.
+    /// Length in seconds.
     pub seconds: f64,
-    /// In a second; after a comparison, as sure as its ratio is.
+    /// Transactions per second; after a comparison, as certain as its ratio is.
     pub throughput: Estimate,
     /// Mean seconds from arrival to end.
     pub response: Estimate,
-    /// The share of the time in which somebody waited.
+    /// Share of the time in which transactions waited.
     pub saturated: f64,
-    /// C² of their demands.
+    /// C² of the demands.
     pub c2: f64,
 }
 
@@ -131,17 +131,17 @@ impl From<&Observation> for Seen {
     }
 }
 
-/// The end of one observation, and what was done then.
+/// End of one observation, and the decision that followed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Move {
-    /// When.
+    /// Time of the decision.
     pub at: Time,
-    /// The limit that was observed.
+    /// Limit that was observed.
     pub from: u32,
-    /// The next one.
+    /// Next limit.
     pub to: u32,
-    /// Why.
+    /// Reason of the decision.
     pub reason: Reason,
-    /// What was observed.
+    /// Summary of the observation.
     pub seen: Seen,
 }

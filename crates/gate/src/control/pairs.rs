@@ -1,26 +1,28 @@
-//! Two limits, compared in alternating phases: what one observation after another cannot tell apart on a host that others load,
-//! two neighbouring phases can, because both see nearly the same host.
+//! Comparison of two limits in alternating phases: on a host with other loads, successive observations cannot tell two
+//! limits apart, but two neighbouring phases can, because both see nearly the same host.
 //!
-//! Phases come in the order A B, B A, A B …, so that a drift favours neither. Each pair gives the logarithm of one ratio, and the
-//! mean of these is as sure as their own spread says (paired differences: Law and Kelton, Simulation Modeling and Analysis,
-//! section 10.2.1).
+//! Phases come in the order A B, B A, A B …, so that a drift favours neither. Each pair gives the logarithm of one
+//! ratio, and the certainty of their mean follows from their own spread (paired differences: Law and Kelton, Simulation
+//! Modeling and Analysis, section 10.2.1).
 //!
 //! **Invariant:** a comparison ends, after [`PAIRS_MAX`] pairs at most.
 
 use crate::gate::student;
 
-/// Pairs without which nothing is said.
+/// Pairs needed before anything is concluded.
 const PAIRS_MIN: usize = 4;
-/// Factor by which the interval is wider in which the ratio must lie for a limit to be taken for better: it is held for long, and
-/// who tries again and again is lucky at some time.
+/// Factor by which the interval is wider in which the ratio must lie for a limit to count as better: a better limit is
+/// held for long, and repeated tries are lucky at some time.
 const STRICT: f64 = 1.5;
-/// Pairs from which on a limit is left that loses [`GROSS`] in their mean: to know better would cost more than it is worth.
+/// Pairs from which on a limit is left that loses [`GROSS`] in their mean: more precision would cost more than it is
+/// worth.
 const GROSS_PAIRS: usize = 2;
-/// The logarithm of a gross loss: three tenths.
+/// Logarithm of a gross loss: three tenths.
 const GROSS: f64 = -0.357;
-/// Pairs after which it is said how unsure the ratio is.
+/// Pairs after which the comparison ends with the uncertainty that is left.
 const PAIRS_MAX: usize = 32;
-/// So many phases in a row may show nothing, as the load pauses or begins; then there is nothing to compare any more.
+/// Phases in a row that may show nothing, as the load pauses or begins; after them there is nothing to compare any
+/// more.
 const EMPTY_MAX: u32 = 4;
 /// Transactions of a phase.
 pub(super) const PHASE_COMPLETIONS: u64 = 200;
@@ -28,28 +30,28 @@ pub(super) const PHASE_COMPLETIONS: u64 = 200;
 /// A comparison under way.
 #[derive(Clone, Debug)]
 pub(super) struct Pairs {
-    /// The limit that is known, and the other one.
+    /// Limit that is known, and limit that is compared with it.
     limits: [u32; 2],
     /// Throughput of the first phase of the pair under way.
     first: Option<f64>,
-    /// Of each pair, the logarithm of the other's throughput over that of the one that is known.
+    /// For each pair, the logarithm of the other limit's throughput over that of the known one.
     ratios: Vec<f64>,
     /// Seconds under the other limit.
     other_seconds: f64,
     /// Phases in a row that showed nothing.
     empty: u32,
-    /// With how many pairs it is looked whether they say enough.
+    /// Number of pairs at which the comparison is next checked for a result.
     next_look: usize,
 }
 
-/// What a comparison has shown.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Compared {
-    /// The limit that was known.
+    /// Limit that was known.
     pub(super) known: u32,
-    /// The other one.
+    /// Limit that was compared with it.
     pub(super) other: u32,
-    /// The other's throughput over that of the one that was known.
+    /// Throughput of the other limit over that of the known one.
     pub(super) ratio: f64,
     /// Half the width of its interval of confidence, over itself.
     pub(super) half_width: f64,
@@ -73,40 +75,41 @@ impl Pairs {
         }
     }
 
-    /// The limit of the phase under way.
+    /// Returns the limit of the phase under way.
     pub(super) fn limit(&self) -> u32 {
-        // The known one is first in every other pair.
+        // The known limit is first in every other pair.
         let is_other = (self.ratios.len() % 2 == 1) ^ self.first.is_some();
         self.limits[usize::from(is_other)]
     }
 
-    /// The limit that is known.
+    /// Returns the limit that is known.
     pub(super) fn known(&self) -> u32 {
         self.limits[0]
     }
 
-    /// The other one.
+    /// Returns the limit that is compared with it.
     pub(super) fn other(&self) -> u32 {
         self.limits[1]
     }
 
-    /// True if a phase in which so many were active on average says something of this limit, whether or not it held somebody
-    /// back: the lower limit would have.
+    /// Returns true if a phase with `crowd` active transactions on average says something of this limit, whether or not
+    /// the limit held anything back: the lower limit would have.
     pub(super) fn is_filled(&self, mpl: u32, crowd: f64) -> bool {
         let lower = self.limits[0].min(self.limits[1]);
         lower < mpl && f64::from(lower) < crowd
     }
 
-    /// A phase is over in which the limit held nobody back: the pair begins anew. Says whether there is still something to compare.
+    /// Ends a phase in which the limit held nothing back: the pair begins anew. Returns true if there is still
+    /// something to compare.
     pub(super) fn skip(&mut self) -> bool {
         self.first = None;
         self.empty += 1;
         self.empty < EMPTY_MAX
     }
 
-    /// A phase of so many seconds is over. Says what the pairs have shown, if that is enough: the ratio is known to within half of
-    /// `loss`; or the other limit surely loses more than that, or surely keeps it and is the lower one, or surely does more. After
-    /// [`PAIRS_MAX`] pairs it says what is known by then, which may be nothing.
+    /// Ends a phase of `seconds`. Returns the result if the pairs are conclusive: the ratio is known to within half of
+    /// `loss`; or the other limit surely loses more than that, or surely keeps it and is the lower one, or surely does
+    /// more. After [`PAIRS_MAX`] pairs it returns what is known by then, which may be nothing.
     pub(super) fn add(&mut self, throughput: f64, seconds: f64, loss: f64) -> Option<Compared> {
         self.empty = 0;
         let [known, other] = self.limits;
@@ -122,7 +125,7 @@ impl Pairs {
         self.ratios.push((of_other.max(f64::MIN_POSITIVE) / of_known.max(f64::MIN_POSITIVE)).ln());
         let count = self.ratios.len();
         let is_gross = GROSS_PAIRS <= count && self.ratios.iter().sum::<f64>() < GROSS * count as f64;
-        // Whoever looks all the time and stops when it seems precise stops when it only seems so.
+        // Looking all the time and stopping when the ratio seems precise would stop when it only seems so.
         if count < self.next_look && !is_gross {
             return None;
         }
@@ -155,7 +158,8 @@ impl Pairs {
 mod tests {
     use super::*;
 
-    /// Compares two limits of which the other does `ratio` times as much, on a host of such speeds, one for each phase.
+    /// Compares two limits of which the other does `ratio` times as much, on a host with these speeds, one for each
+    /// phase.
     fn compare(ratio: f64, speeds: impl Fn(usize) -> f64) -> (Compared, usize) {
         let mut pairs = Pairs::new(10, 3);
         for at in 0.. {

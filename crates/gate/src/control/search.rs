@@ -1,4 +1,4 @@
-//! Which limit to try next.
+//! Search: the limit to try next.
 //!
 //! **Invariant:** each step tries a limit that was not tried, or ends the search; so it ends.
 
@@ -7,30 +7,30 @@ use super::journal::Reason;
 use super::pairs::Compared;
 use crate::gate::{Moments, Observation};
 
-/// What was seen at one limit.
+/// Result of the observations at one limit.
 #[derive(Clone, Debug)]
 pub(super) struct Tried {
     pub(super) mpl: u32,
     throughput: f64,
     half_width: f64,
     completions: u64,
-    /// How many transactions its throughput stands for.
+    /// Number of transactions that the throughput stands for.
     stands_for: Option<f64>,
     c2: f64,
-    /// For each number of active transactions: seconds, and how many left.
+    /// For each number of active transactions: seconds, and number of transactions that left.
     by_active: Vec<(f64, u64)>,
-    /// Of each class.
+    /// Response times of each class.
     responses: Vec<Moments>,
 }
 
-/// Limits that differ by less are as good as one.
+/// Ratio below which two limits are as good as one.
 const NEIGHBOURS: f64 = 1.06;
-/// A maximum is looked for between limits that differ by more.
+/// Ratio of two neighbouring limits above which a maximum is sought between them.
 const FAR: f64 = 6.0;
-/// So many times the highest limit tried is the next one above, and such a part of the lowest the next one below: further out
-/// a curve through few points says anything, and who is sent there pays for it.
+/// Factor from the highest limit tried to the next one above, and from the lowest to the next one below: further out a
+/// curve through few points may say anything, and a limit chosen there would cost.
 const FURTHER: u32 = 3;
-/// Points that stand on fewer are none.
+/// Transactions that a point of the curve needs to count.
 const POINT_MIN: u64 = 1_000;
 
 impl Tried {
@@ -47,7 +47,7 @@ impl Tried {
         }
     }
 
-    /// Whether the other one was seen under the same load, as far as can be told.
+    /// Returns true if the other one was observed under the same load, as far as can be told.
     pub(super) fn is_like(&self, other: &Tried) -> bool {
         let may_differ = (2.0 * (self.half_width + other.half_width)).max(0.03);
         let off = (self.throughput / other.throughput - 1.0).abs();
@@ -57,30 +57,31 @@ impl Tried {
         is_bound == other.stands_for.is_some() && c2 < 2f64.ln() && (!is_bound || off <= may_differ)
     }
 
-    /// Result of a comparison for a limit, in the units of the one that it was compared with. Where it is not sure that the
-    /// limit does more, it does not: otherwise each step down would be measured against the luck of the one before.
+    /// Returns the result of a comparison for a limit, in the units of the one that it was compared with. Where the
+    /// limit does not surely do more, it counts as doing no more: otherwise each step down would be measured against
+    /// the luck of the one before.
     pub(super) fn compared(&self, compared: &Compared) -> Tried {
         let ratio = if compared.is_better { compared.ratio } else { compared.ratio.min(1.0) };
         let throughput = self.throughput * ratio;
         Tried { mpl: compared.other, throughput, half_width: compared.half_width, ..self.clone() }
     }
 
-    /// A limit that others are compared with, which is known by definition.
+    /// Turns the result into the one that others are compared with, which is known by definition.
     pub(super) fn into_unit(self, mpl: u32) -> Tried {
         Tried { mpl, half_width: 0.0, ..self }
     }
 
-    /// The same on a host that does so many times as much.
+    /// Scales the result to a host that does `times` as much.
     pub(super) fn scale(&mut self, times: f64) {
         self.throughput *= times;
     }
 
-    /// True if it differs by enough from a higher limit to be told from it.
+    /// Returns true if the limit differs by enough from a higher limit to be told from it.
     pub(super) fn is_below(&self, mpl: u32) -> bool {
         f64::from(self.mpl) * NEIGHBOURS < f64::from(mpl)
     }
 
-    /// Both, as if it had been one observation; what is older counts less and less.
+    /// Merges both results, as if they were one observation; older ones count less and less.
     pub(super) fn merge(&mut self, other: &Tried) {
         let [old, new] = [self.completions as f64, other.completions as f64];
         let share = new / (old + new);
@@ -89,12 +90,12 @@ impl Tried {
         self.half_width = variance.sqrt();
         self.c2 += (other.c2 - self.c2) * share;
         self.stands_for = other.stands_for;
-        // No older ones than four times as many as there are new.
+        // No more weight of older transactions than four times that of the new ones.
         self.completions = (self.completions + other.completions).min(4 * other.completions.max(1));
         (self.by_active, self.responses) = (other.by_active.clone(), other.responses.clone());
     }
 
-    /// True if throughput depended on the limit.
+    /// Returns true if throughput depended on the limit.
     pub(super) fn is_bound(&self) -> bool {
         self.stands_for.is_some()
     }
@@ -107,7 +108,7 @@ impl Tried {
         Point { active: self.mpl.into(), throughput: self.throughput, half_width: self.half_width }
     }
 
-    /// Points of the curve that it knows.
+    /// Returns the points of the curve that the result gives.
     pub(super) fn points(&self) -> Vec<Point> {
         if let Some(active) = self.stands_for {
             return vec![Point { active, ..self.point() }];
@@ -122,27 +123,27 @@ impl Tried {
     }
 }
 
-/// Limits that may be tried.
+/// Range of limits that may be tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) least: u32,
     pub(super) most: u32,
 }
 
-/// The lowest limit that keeps a throughput, when throughput depends on it.
+/// Search for the lowest limit that keeps a throughput, when throughput depends on it.
 pub(super) struct Search<'a> {
-    /// In ascending order.
+    /// Results in ascending order of limits.
     pub(super) tried: &'a [Tried],
-    /// The share of the best throughput that may be lost.
+    /// Share of the best throughput that may be lost.
     pub(super) loss: f64,
     pub(super) range: Range,
     pub(super) curve: Option<Curve>,
-    /// What more is to be hoped for beyond the highest limit tried.
+    /// Throughput to expect beyond the highest limit tried.
     pub(super) hope: Option<Curve>,
 }
 
 impl Search<'_> {
-    /// The next limit, and why. `start` is the model's, which is tried if nothing but the first one was.
+    /// Returns the next limit, and the reason. `start` is the model's, which is tried if only the first limit was.
     pub(super) fn next(&self, now: u32, start: u32) -> (u32, Reason) {
         let best = self.tried.iter().map(|tried| tried.throughput).fold(0.0, f64::max);
         let Some(curve) = self.curve.filter(|_| 0.0 < best) else { return (start, Reason::Model) };
@@ -150,25 +151,26 @@ impl Search<'_> {
         if self.tried.len() == 1 && is_far(start, now) {
             return (start.clamp(self.range.least, self.range.most), Reason::Model);
         }
-        // One limit says nothing of others. Below is where the answer is to be, and where it costs little to look: what is too much
-        // for a database slows all down at once.
+        // One limit says nothing of others. The answer is expected below, and looking costs little there: too high a
+        // limit slows the whole database down at once.
         if let [only] = self.tried
             && 1 < only.mpl / FURTHER
             && self.range.least < only.mpl
         {
             return ((only.mpl / FURTHER).max(self.range.least), Reason::Below);
         }
-        // The best one must have been seen, or something nearly as good.
+        // The best limit must have been observed, or one nearly as good.
         let peak = self.within_reach(curve.peak(self.range.most));
         let more = curve.throughput(peak.into()) / best - 1.0;
         if self.loss / 5.0 < more && !self.has_tried_near(peak) {
             return (peak, Reason::BestMayBeThere);
         }
-        // Nor is the highest one tried the best because noise bends the curve: as far as that goes, only what was seen counts.
+        // Nor is the highest limit tried the best because noise bends the curve: only observations count there.
         if let Some(beyond) = self.beyond(best) {
             return (beyond, Reason::BestMayBeThere);
         }
-        // Nor do two limits far apart say what lies between: 1 and 22 do equally much on either side of a maximum, and of none.
+        // Nor do two limits far apart tell what lies between: 1 and 22 do equally much on either side of a maximum, and
+        // where there is none.
         if let Some(between) = self.beside_best(best) {
             return (between, Reason::BestMayBeThere);
         }
@@ -178,14 +180,14 @@ impl Search<'_> {
         let low = self.tried.iter().rev().find(|tried| tried.mpl < high.mpl);
         let low = low.map_or(self.range.least.saturating_sub(1), |low| low.mpl);
         let least = curve.least(wanted, self.range.most);
-        // Nobody can tell such neighbours apart. The curve counts as one, near what it goes through.
+        // Such neighbours cannot be told apart. The curve counts as one, near the points that it goes through.
         let is_next_to = |below: u32| f64::from(high.mpl) <= f64::from(below + 1) * NEIGHBOURS;
         let is_known = curve.is_near(&high.point());
         if high.mpl <= low + 1 || is_next_to(low) || (is_known && least.is_some_and(|least| is_next_to(least - 1))) {
             return (high.mpl, Reason::Found { loss: (1.0 - high.throughput / best).max(0.0) });
         }
         match least {
-            // Where it goes through what was seen at either side, it is believed in between.
+            // Where the curve goes through the observations at either side, it is believed in between.
             Some(least) if low < least && least < high.mpl && is_known && self.is_known(&curve, low) => {
                 (least, Reason::LowestByCurve)
             }
@@ -193,14 +195,14 @@ impl Search<'_> {
         }
     }
 
-    /// This limit, or one on the way to it.
+    /// Returns this limit, or one on the way to it.
     fn within_reach(&self, mpl: u32) -> u32 {
         let (Some(lowest), Some(highest)) = (self.tried.first(), self.tried.last()) else { return mpl };
         let least = (lowest.mpl / FURTHER).max(self.range.least);
         mpl.clamp(least, (FURTHER * highest.mpl).min(self.range.most).max(least))
     }
 
-    /// A limit above all that were tried, if the highest was the best so far and enough more is to be hoped for.
+    /// Returns a limit above all that were tried, if the highest was the best so far and enough more is to be expected.
     fn beyond(&self, best: f64) -> Option<u32> {
         let highest = self.tried.last().filter(|highest| best <= highest.throughput)?;
         let beyond = (FURTHER * highest.mpl).min(self.range.most);
@@ -208,14 +210,14 @@ impl Search<'_> {
         (self.loss / 5.0 < more && !self.has_tried_near(beyond)).then_some(beyond)
     }
 
-    /// A limit between the best one and one beside it, if these are far apart.
+    /// Returns a limit between the best one and one beside it, if these are far apart.
     fn beside_best(&self, best: f64) -> Option<u32> {
         let far = |pair: &&[Tried]| FAR < f64::from(pair[1].mpl) / f64::from(pair[0].mpl);
         let pair = self.tried.windows(2).filter(far).find(|pair| pair.iter().any(|tried| best <= tried.throughput))?;
         Some(middle(pair[0].mpl, pair[1].mpl))
     }
 
-    /// Whether the curve goes through what was seen there; there may have been nothing.
+    /// Returns true if the curve goes through the observation at this limit, or there is none.
     fn is_known(&self, curve: &Curve, mpl: u32) -> bool {
         self.tried.iter().find(|tried| tried.mpl == mpl).is_none_or(|tried| curve.is_near(&tried.point()))
     }
@@ -225,20 +227,21 @@ impl Search<'_> {
     }
 }
 
-/// The lowest limit tried that keeps the thresholds.
+/// Returns the lowest limit tried that keeps the thresholds.
 pub(super) fn lowest_known(tried: &[Tried], loss: f64) -> Option<&Tried> {
     let best = tried.iter().map(|tried| tried.throughput).fold(0.0, f64::max);
     tried.iter().find(|tried| (1.0 - loss) * best <= tried.throughput)
 }
 
-/// The limit at which the mean response grows by no more than it may.
+/// Returns the limit at which the mean response grows by no more than it may.
 pub(super) fn settle(now: u32, least: u32, load: f64, c2: f64) -> (u32, Reason) {
-    // Load and C² are measured, so it trembles; as long as it means nothing, it stays.
+    // Load and C² are measured, so the result fluctuates; as long as the change is insignificant, the limit stays.
     let is_there = now.abs_diff(least) <= (least / 8).max(1);
     (if is_there { now } else { least }, Reason::Response { load, c2, is_there })
 }
 
-/// The limit at which a class responds soonest: a minimum is bracketed, and the bracket halved, on a scale of ratios.
+/// Returns the limit at which a class responds soonest: a minimum is bracketed, and the bracket halved, on a scale of
+/// ratios.
 pub(super) fn best_for(tried: &[Tried], class: usize, range: Range) -> (u32, Reason) {
     let response = |tried: &Tried| tried.responses.get(class).filter(|seen| 0.0 < seen.count()).map(Moments::mean);
     let known: Vec<(u32, f64)> = tried.iter().filter_map(|tried| Some((tried.mpl, response(tried)?))).collect();
@@ -266,12 +269,12 @@ pub(super) fn best_for(tried: &[Tried], class: usize, range: Range) -> (u32, Rea
     }
 }
 
-/// The limit that is as far from either, on a scale of ratios.
+/// Returns the limit that is equally far from either, on a scale of ratios.
 fn middle(low: u32, high: u32) -> u32 {
     (f64::from(low) * f64::from(high)).sqrt().round() as u32
 }
 
-/// It, if they differ by enough for it to be told from both.
+/// Returns the middle limit, if the two differ by enough for it to be told from both.
 fn middle_apart(low: u32, high: u32) -> Option<u32> {
     let is_near = high <= low + 1 || f64::from(high) <= 1.4 * f64::from(low);
     (!is_near).then(|| middle(low, high).clamp(low + 1, high - 1))

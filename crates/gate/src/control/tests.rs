@@ -1,4 +1,4 @@
-//! The controller on the simulator: where it ends, how soon, and what it follows.
+//! The controller on the simulator: its final limit, its speed, and its reactions.
 
 use super::*;
 use crate::gate::{Arrival, Ending};
@@ -14,10 +14,10 @@ fn control(goal: Goal) -> Controller {
     Controller::new(ControlSettings { goal, mpl_max: 100, observation_max, ..ControlSettings::default() })
 }
 
-/// Looser than what people ask for, as what is asked for takes four times as many transactions; the bench does that.
+/// Looser than the thresholds that users ask for, as those take four times as many transactions; the bench does that.
 const TEN: Goal = Goal::Lowest { loss_max: 0.1, increase_max: 0.1 };
 
-/// Until it has found a limit, in so many observations at most.
+/// Runs until the controller has found a limit, in `most` observations at most.
 fn search(controller: &mut Controller, simulation: &mut Simulation, most: u64) -> u32 {
     let before = controller.observations();
     while controller.phase() == Phase::Searching {
@@ -52,7 +52,7 @@ fn a_model_that_was_found_out_says_where_to_start_and_no_more() {
     let mut simulation = closed(&Setup::balanced_disks(3, 0.03), 1, 1);
     let mpl = search(&mut controller, &mut simulation, 10);
     assert!((16..=22).contains(&mpl), "{mpl}");
-    // Who says it is believed more.
+    // A model that is set is believed more.
     let model = Some(Network::balanced(3).expect("a network"));
     let mut told = Controller::new(ControlSettings { model, ..ControlSettings::default() });
     let start = told.start(1);
@@ -198,7 +198,8 @@ fn on_a_host_that_others_load_it_costs_next_to_nothing_and_does_not_walk() {
     }
 }
 
-/// The end of a load, before a pause, does not make it one that the limit does not hold back; a load that is mostly ends is none.
+/// Goal: the end of a load, before a pause, does not turn it into one that the limit does not hold back; a load that is
+/// mostly ends is none.
 #[test]
 fn a_load_that_pauses_is_bound_while_it_lasts() {
     for (waiting, alone_ms, is_bound) in [(20, 800, true), (5, 3_000, false)] {
@@ -223,7 +224,8 @@ fn a_load_that_pauses_is_bound_while_it_lasts() {
     }
 }
 
-/// Where a comparison is broken off because the load pauses, the limit is what it was before, and not the one under trial.
+/// Goal: where a comparison is broken off because the load pauses, the limit is the one from before, and not the one
+/// under trial.
 #[test]
 fn a_comparison_that_is_broken_off_leaves_the_limit_as_it_was() {
     let mut controller = Controller::new(ControlSettings::default());
@@ -250,7 +252,7 @@ fn a_comparison_that_is_broken_off_leaves_the_limit_as_it_was() {
     assert_eq!(controller.moves().last().expect("one").reason, Reason::NotBound);
 }
 
-/// On a host that is too unsteady for it, nobody waits for an observation to its end.
+/// Goal: on a host that is too unsteady for it, the search waits for no observation to its end.
 #[test]
 fn a_search_on_an_unsteady_host_compares_soon() {
     let setup = &Setup::all()[14];
@@ -311,7 +313,7 @@ fn a_pause_of_the_load_is_not_observed() {
     let class = gate.settings().class("normal").expect("it is there");
     let mut now = Time::ZERO;
     controller.look(now, &mut gate);
-    // Two at a time, so that somebody waits always; one in ten takes a hundred times as long.
+    // Two at a time, so that transactions always wait; one in ten takes a hundred times as long.
     let mut run = |gate: &mut Gate, controller: &mut Controller, count: u64| {
         let (mut inside, _) = gate.arrive(now, Arrival::new(class)).expect("nobody is turned away");
         for at in 0..count {
@@ -348,7 +350,7 @@ struct Noisy {
     rate: f64,
     mpl: u32,
     now: Time,
-    /// Of the observation under way: seconds, and what was done.
+    /// Seconds of the observation under way, and the transactions done in it.
     seconds: u32,
     done: f64,
 }
@@ -362,7 +364,7 @@ impl Noisy {
         Noisy { controller, random, curve, noise, rate: 300.0, mpl, now: Time::ZERO, seconds: 0, done: 0.0 }
     }
 
-    /// A second passes. Returns what the limit did in it over what none would have, on the same host.
+    /// Lets a second pass. Returns the throughput of the limit in it over that of no limit, on the same host.
     fn second(&mut self) -> f64 {
         let (does, free) = ((self.curve)(self.mpl.min(Noisy::CLIENTS)), (self.curve)(Noisy::CLIENTS));
         // The sum of twelve is as good as normal.
@@ -429,7 +431,7 @@ fn noise_moves_no_limit_to_where_it_costs() {
     }
 }
 
-/// On a quiet host what is to be gained is had, and held, within half a minute.
+/// Goal: on a quiet host an available gain is found, and held, within half a minute.
 #[test]
 fn a_gain_is_had_soon_on_a_quiet_host() {
     let (_, curve) = CURVES[4];
@@ -469,7 +471,7 @@ fn doubt_is_followed_by_a_rest() {
         let (mut ended, mut lost) = (None, 0.0);
         for _ in 0..3_600 {
             let before = (host.controller.phase(), host.controller.held);
-            // What nobody can compare is followed by what anybody can observe.
+            // A comparison that is impossible for all is followed by an observation that is possible for any.
             (host.noise, host.rate) = if before.0 == Phase::Searching { (0.3, 300.0) } else { (0.02, 3_000.0) };
             let does = host.second();
             let last = host.controller.moves().last().map(|last| (last.from, last.to, last.reason));

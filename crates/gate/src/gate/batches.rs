@@ -1,22 +1,22 @@
-//! How sure a mean is, of samples that follow one another: the method of batch means.
+//! Certainty of the mean of samples that follow one another: the method of batch means.
 //!
-//! Neighbouring samples of a queue are alike, so their spread says too little. Means of long batches are nearly independent. There
-//! are always between 32 and 64 batches; when there would be more, two become one (Law and Kelton, Simulation Modeling and
-//! Analysis, section 9.5.3).
+//! Neighbouring samples of a queue are alike, so their spread is too small a measure. Means of long batches are nearly
+//! independent. There are always between 32 and 64 batches; when there would be more, two become one (Law and Kelton,
+//! Simulation Modeling and Analysis, section 9.5.3).
 //!
 //! **Invariant:** all batches but the last have the same number of samples.
 
 use std::time::Duration;
 
-/// Batches at most.
+/// Largest number of batches.
 const MOST: usize = 64;
-/// With fewer, nothing is said of how sure a mean is.
+/// Smallest number of batches from which the certainty of a mean is told.
 const FEWEST: usize = 16;
 
-/// A mean, and how far from it the true one may be.
+/// Mean of a quantity, with its interval of confidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// The mean.
+    /// Mean.
     pub mean: f64,
     /// Half the width of the interval in which the true mean lies 19 times of 20, over the mean; infinite if there are too
     /// few samples to say.
@@ -26,9 +26,9 @@ pub struct Estimate {
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
     samples: u64,
-    /// From the end of the batch before to the end of this one, in seconds.
+    /// Seconds from the end of the batch before to the end of this one.
     seconds: f64,
-    /// Of all samples.
+    /// Sum of the responses of all samples.
     response_seconds: f64,
 }
 
@@ -46,7 +46,7 @@ impl Default for Batches {
 }
 
 impl Batches {
-    /// One more sample: a transaction that left so long after the one before it, and had taken so long.
+    /// Adds one sample: a transaction that left `after_seconds` after the one before it, and had taken `response`.
     pub(super) fn add(&mut self, after_seconds: f64, response: Duration) {
         self.last.samples += 1;
         self.last.seconds += after_seconds;
@@ -62,7 +62,7 @@ impl Batches {
         }
     }
 
-    /// Samples in a second.
+    /// Returns the samples per second.
     pub(super) fn throughput(&self) -> Estimate {
         // Batches have equal numbers of samples, so their rate is one over the mean of their times.
         let estimate = self.estimate(|batch| batch.seconds);
@@ -70,7 +70,7 @@ impl Batches {
         Estimate { mean, ..estimate }
     }
 
-    /// Seconds that a sample took.
+    /// Returns the seconds that a sample took.
     pub(super) fn response(&self) -> Estimate {
         let estimate = self.estimate(|batch| batch.response_seconds);
         Estimate { mean: estimate.mean / self.size as f64, ..estimate }
@@ -100,13 +100,13 @@ impl Batch {
     }
 }
 
-/// The 97.5 % quantile of Student's distribution with this many degrees of freedom, to three digits from 10, to a hundredth from 3
-/// (Cornish and Fisher's expansion).
+/// Returns the 97.5 % quantile of Student's distribution with this many degrees of freedom, to three digits from 10, to
+/// a hundredth from 3 (Cornish and Fisher's expansion).
 pub(crate) fn student(freedom: f64) -> f64 {
     1.95996 + 2.37227 / freedom + 2.82250 / freedom.powi(2) + 2.55585 / freedom.powi(3)
 }
 
-/// The first moments of a quantity.
+/// First moments of a quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     count: f64,
@@ -115,7 +115,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// One more value (Welford 1962).
+    /// Adds one value (Welford 1962).
     pub fn add(&mut self, value: f64) {
         self.count += 1.0;
         let off = value - self.mean;
@@ -123,7 +123,7 @@ impl Moments {
         self.squares += off * (value - self.mean);
     }
 
-    /// The moments of both (Chan, Golub and LeVeque 1979).
+    /// Returns the moments of both samples together (Chan, Golub and LeVeque 1979).
     pub(crate) fn and(&self, other: &Moments) -> Moments {
         let count = self.count + other.count;
         if count == 0.0 {
@@ -134,17 +134,18 @@ impl Moments {
         Moments { count, mean: self.mean + off * share, squares }
     }
 
-    /// How many.
+    /// Returns the number of values.
     pub fn count(&self) -> f64 {
         self.count
     }
 
-    /// Their mean; 0 of none.
+    /// Returns the mean; 0 without values.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// Their squared coefficient of variation, the variance over the square of the mean; 0 of fewer than two.
+    /// Returns the squared coefficient of variation, the variance over the square of the mean; 0 for fewer than two
+    /// values.
     pub fn c2(&self) -> f64 {
         if self.count < 2.0 || self.mean == 0.0 { 0.0 } else { self.squares / (self.count - 1.0) / self.mean.powi(2) }
     }

@@ -1,7 +1,7 @@
-//! A gate is told something else while it works.
+//! Changes of a gate's settings while it works.
 //!
-//! **Invariant:** who is there stays there: places, slots and keys are kept, and whoever waits or runs is timed by the new bounds from
-//! the moment that it began to.
+//! **Invariant:** transactions stay in place: places, slots and keys are kept, and every waiting or running transaction
+//! is timed by the new limits from the moment that its wait or run began.
 
 use super::Gate;
 use super::entry::State;
@@ -10,11 +10,11 @@ use crate::settings::{Settings, SettingsError};
 use crate::time::Time;
 
 impl Gate {
-    /// Goes by these settings from now on, but for the limit, which is [`Gate::set_mpl`]'s, and the processors. Who waits keeps its
-    /// place, though its class may have another order now.
+    /// Applies these settings from now on, except the limit, which is [`Gate::set_mpl`]'s, and the processors. A
+    /// waiting transaction keeps its place, though its class may have another order now.
     ///
     /// # Errors
-    /// Settings that make no gate, or one with other classes; it stays as it was.
+    /// If the settings are invalid, or have other classes; the gate stays as it was.
     pub fn change(&mut self, now: Time, settings: Settings) -> Result<(), SettingsError> {
         settings.check()?;
         let names = |settings: &Settings| settings.classes.iter().map(|class| class.name.clone()).collect::<Vec<_>>();
@@ -28,7 +28,7 @@ impl Gate {
         self.pass(now);
         let settings = Settings { processors: self.settings.processors, ..settings };
         let before = std::mem::replace(&mut self.settings, settings);
-        // Who waits for a key stands by its level.
+        // A transaction that waits for a key stands by its level.
         for (ticket, entry) in self.entries.iter().filter(|(_, entry)| entry.state == State::HeldBack) {
             let Some(key) = entry.hot else { continue };
             let (index, number) = (entry.class.index(), entry.place.number());

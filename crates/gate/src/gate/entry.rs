@@ -1,7 +1,7 @@
 //! Transactions that the gate knows, and their numbers.
 //!
-//! **Invariant:** a [`Ticket`] is good from the arrival of its transaction to its end. After that it means nobody, though another
-//! transaction stands at the same place.
+//! **Invariant:** a [`Ticket`] is valid from the arrival of its transaction to its end. After that it names no
+//! transaction, though another one stands at the same place.
 
 use super::queue::Place;
 use super::rooms::{Lane, PoolId};
@@ -9,7 +9,7 @@ use crate::settings::ClassId;
 use crate::time::Time;
 use std::time::Duration;
 
-/// The number of a transaction at a gate.
+/// Number of a transaction at a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket {
     index: u32,
@@ -17,38 +17,40 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Below the largest number of transactions that were at the gate at one time; after the end of this one it is another one's.
+    /// Returns the place of the transaction: below the largest number of transactions that were at the gate at one
+    /// time; after the end of this one it is another one's.
     pub fn place(self) -> usize {
         self.index as usize
     }
 
-    /// It as a number, to be kept where there is room for no more.
+    /// Returns the ticket as a number, to be kept where there is room for no more.
     pub fn to_bits(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
 
-    /// The one that was this number. One that never was means nobody, as one does whose transaction is over.
+    /// Returns the ticket that was this number. A number that never was one names no transaction, like that of a
+    /// transaction that is over.
     pub fn from_bits(bits: u64) -> Ticket {
         Ticket { index: bits as u32, generation: (bits >> 32) as u32 }
     }
 }
 
-/// Where a transaction is.
+/// State of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It waits to be let in, in the queue of its class.
+    /// The transaction waits for admission, in the queue of its class.
     Waiting,
-    /// It waits for another one to leave that has the same hot key, and then in the queue.
+    /// The transaction waits for another one with the same hot key to leave, and then in the queue.
     HeldBack,
-    /// It is active and has a slot.
+    /// The transaction is active and has a slot.
     Inside,
-    /// It waits for its client and has its slot.
+    /// The transaction waits for its client and has its slot.
     Resting,
-    /// It waits for its client and has lent its slot.
+    /// The transaction waits for its client and has lent its slot.
     Lent,
-    /// Its client is back; it waits for a slot again, before all others of its class.
+    /// The client is back; the transaction waits for a slot again, before all others of its class.
     Returning,
-    /// It needs a connection and no slot: it waits for one, or has it.
+    /// The transaction needs a connection and no slot: it waits for one, or has it.
     Asking,
 }
 
@@ -57,48 +59,48 @@ impl State {
         matches!(self, State::Inside | State::Resting)
     }
 
-    /// Whether it stands in the queue of its class.
+    /// Returns true if the transaction stands in the queue of its class.
     pub(super) fn is_queued(self) -> bool {
         matches!(self, State::Waiting | State::Returning)
     }
 }
 
-/// What the gate knows of a transaction.
+/// Record of a transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) state: State,
     pub(super) class: ClassId,
-    /// When it came.
+    /// Time of the arrival.
     pub(super) arrived: Time,
-    /// Since when it is in its state.
+    /// Time since which the transaction is in its state.
     pub(super) since: Time,
-    /// Where it stands in the queue, if it does.
+    /// Place in the queue, if it stands there.
     pub(super) place: Place,
     pub(super) fingerprint: Option<u64>,
     pub(super) hot: Option<u64>,
-    /// Whose it is; 0: nobody's in particular.
+    /// Owner; 0: no owner.
     pub(super) owner: u64,
-    /// What its class was charged for it before it was known what it takes, in nanoseconds of a slot.
+    /// Nanoseconds of a slot that its class was charged for it before its actual time was known.
     pub(super) charged: f64,
     /// Times in the states that are over.
     pub(super) waited: Duration,
     pub(super) active: Duration,
     pub(super) rested: Duration,
-    /// Its work so far, by the meter, up to its last rest.
+    /// Work so far, by the meter, up to the last rest.
     pub(super) demand: f64,
-    /// What the meter said when it became active.
+    /// Reading of the meter when the transaction became active.
     pub(super) meter: f64,
-    /// Its slot is an extra one, which goes with it.
+    /// True if the slot is an extra one, which goes with the transaction.
     pub(super) is_extra: bool,
-    /// It waits for a lock in the database, as the caller says.
+    /// True if the transaction waits for a lock in the database, as the caller says.
     pub(super) is_stalled: bool,
-    /// What its client got an extra slot for because others wait for this one.
+    /// Ticket of its client that got an extra slot because others wait for this transaction.
     pub(super) helper: Option<Ticket>,
-    /// What it needs, or has, a connection of.
+    /// Pool that it needs, or has, a connection of.
     pub(super) pool: Option<PoolId>,
-    /// Whether it has that.
+    /// True if it has that connection.
     pub(super) has_place: bool,
-    /// Where it stood, if it has its slot because nobody had gone in from there for long.
+    /// Class and lane where it stood, if it has its slot because no transaction had been admitted from there for long.
     pub(super) aged: Option<(ClassId, Lane)>,
 }
 
@@ -128,17 +130,17 @@ impl Entry {
         }
     }
 
-    /// Where in the queue of its class it stands, if it does.
+    /// Returns the lane of the class's queue in which the transaction stands, if it does.
     pub(super) fn lane(&self) -> Lane {
         Lane::of(self.needs())
     }
 
-    /// What it still needs a connection of.
+    /// Returns the pool that the transaction still needs a connection of.
     pub(super) fn needs(&self) -> Option<PoolId> {
         self.pool.filter(|_| !self.has_place)
     }
 
-    /// Goes into another state; the time in the last one is counted.
+    /// Changes the state; the time in the last one is counted.
     pub(super) fn turn(&mut self, state: State, now: Time) {
         let spent = now.since(self.since);
         match self.state {
@@ -151,7 +153,7 @@ impl Entry {
     }
 }
 
-/// All of them.
+/// Set of all transactions at the gate.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     slots: Vec<Slot>,
@@ -160,7 +162,7 @@ pub(super) struct Entries {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// Of whoever is there, or is next.
+    /// Generation of the present or the next transaction of the place.
     generation: u32,
     entry: Option<Entry>,
 }

@@ -1,16 +1,16 @@
-//! The serialiser of hot keys: those that will meet on one row wait outside for one another, not inside.
+//! The serialiser of hot keys: transactions that will meet on one row wait outside for one another, not inside.
 //!
-//! **Invariant:** of all transactions with one key, at most one is inside or may go in. One that lends its slot gives its key up for
-//! good.
+//! **Invariant:** of all transactions with one key, at most one is inside or may be admitted. One that lends its slot
+//! gives its key up for good.
 
 use super::entry::Ticket;
 use std::collections::{BTreeSet, HashMap};
 
-/// The keys that somebody has.
+/// Keys that transactions have, each with those that wait for it.
 #[derive(Debug, Default)]
 pub(super) struct HotKeys(HashMap<u64, BTreeSet<Held>>);
 
-/// One that is held back. The smaller goes first: by level, then by number of arrival.
+/// A transaction that is held back. The smaller goes first: by level, then by number of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
     level: u8,
@@ -31,7 +31,7 @@ impl PartialOrd for Held {
 }
 
 impl HotKeys {
-    /// Takes a key, if nobody has it.
+    /// Takes a key, if it is free.
     pub(super) fn take(&mut self, key: u64) -> bool {
         match self.0.entry(key) {
             std::collections::hash_map::Entry::Occupied(_) => false,
@@ -42,30 +42,30 @@ impl HotKeys {
         }
     }
 
-    /// Whether somebody has it.
+    /// Returns true if a transaction has the key.
     pub(super) fn is_taken(&self, key: u64) -> bool {
         self.0.contains_key(&key)
     }
 
-    /// How many go before one that waits: who has the key, and those who wait before it.
+    /// Returns the number of transactions before one that waits: the holder of the key, and those that wait before it.
     pub(super) fn before(&self, key: u64, level: u8, number: u64, ticket: Ticket) -> usize {
         let waiting = self.0.get(&key).map(|waiting| waiting.range(..Held { level, number, ticket }).count());
         waiting.map_or(0, |waiting| waiting + 1)
     }
 
-    /// Waits for a key that somebody has.
+    /// Waits for a key that another transaction has.
     pub(super) fn wait(&mut self, key: u64, level: u8, number: u64, ticket: Ticket) {
         self.0.entry(key).or_default().insert(Held { level, number, ticket });
     }
 
-    /// Waits no more.
+    /// Ends a wait for a key.
     pub(super) fn forget(&mut self, key: u64, level: u8, number: u64, ticket: Ticket) {
         if let Some(waiting) = self.0.get_mut(&key) {
             waiting.remove(&Held { level, number, ticket });
         }
     }
 
-    /// Gives a key up; whoever has it then.
+    /// Gives a key up. Returns the transaction that has it then.
     pub(super) fn give_up(&mut self, key: u64) -> Option<Ticket> {
         let waiting = self.0.get_mut(&key)?;
         let next = waiting.pop_first();

@@ -1,22 +1,23 @@
-//! What statements are expected to take, by their fingerprints.
+//! Expected times of statements, by their fingerprints.
 //!
-//! **Invariant:** memory is bounded: when it is full, it forgets who was not seen since the last time it was full.
+//! **Invariant:** memory is bounded: when it is full, it forgets the statements that were not seen since the last time
+//! it was full.
 
 use std::collections::HashMap;
 
-/// Different statements that are kept apart.
+/// Number of different statements that are kept apart.
 const STATEMENTS_MAX: usize = 4_096;
-/// What a new observation counts against all that came before.
+/// Weight of a new observation against all earlier ones.
 const NEWEST: f64 = 1.0 / 16.0;
 
 #[derive(Clone, Copy, Debug)]
 struct Expected {
     ns: f64,
-    /// In which round it was seen last.
+    /// Round in which the statement was seen last.
     round: u32,
 }
 
-/// Means that forget.
+/// Means that forget old observations.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
     statements: HashMap<u64, Expected>,
@@ -24,12 +25,12 @@ pub(super) struct Learned {
 }
 
 impl Learned {
-    /// What this statement is expected to take, in nanoseconds; nothing, if it is not known.
+    /// Returns the expected time of the statement, in nanoseconds; none if it is not known.
     pub(super) fn expected_ns(&self, fingerprint: u64) -> Option<f64> {
         self.statements.get(&fingerprint).map(|expected| expected.ns)
     }
 
-    /// It has taken so long.
+    /// Records the time that the statement has taken.
     pub(super) fn learn(&mut self, fingerprint: u64, ns: f64) {
         let round = self.round;
         if let Some(expected) = self.statements.get_mut(&fingerprint) {
@@ -41,7 +42,7 @@ impl Learned {
             self.statements.retain(|_, expected| expected.round == round);
             self.round += 1;
             if STATEMENTS_MAX <= self.statements.len() {
-                // All were in use: none is worth more than another.
+                // Every statement was in use: none is worth more than another.
                 self.statements.clear();
             }
         }

@@ -1,17 +1,18 @@
-//! How much work a transaction was, told from how long it was inside and beside how many others.
+//! Work of a transaction, estimated from its time inside and the number of others beside it.
 //!
-//! The gate sees times that are stretched by the others inside; the models want demands. A server that shares its `c` processors
-//! among `n` transactions gives each of them `min(1, c/n)` of one. The meter runs at that speed, so what it has advanced
-//! between two moments is what each transaction that was active all the while has got. It is exact for processor sharing.
+//! The gate sees times that are stretched by the others inside; the models need demands. A server that shares its `c`
+//! processors among `n` transactions gives each of them `min(1, c/n)` of one. The meter runs at that speed, so its
+//! advance between two moments is the work of each transaction that was active all the while. It is exact for processor
+//! sharing.
 //!
-//! **Invariant:** it never goes back.
+//! **Invariant:** the reading never decreases.
 
 use crate::time::Time;
 
 #[derive(Debug)]
 pub(super) struct Meter {
     processors: f64,
-    /// What one that is active all the time has got, in nanoseconds of a processor.
+    /// Work of a transaction that is active all the time, in nanoseconds of a processor.
     reading: f64,
     at: Time,
     active: u32,
@@ -22,7 +23,7 @@ impl Meter {
         Meter { processors: processors.into(), reading: 0.0, at: Time::ZERO, active: 0 }
     }
 
-    /// What it says now.
+    /// Returns the reading now.
     pub(super) fn read(&mut self, now: Time) -> f64 {
         let passed = now.since(self.at).as_nanos() as f64;
         if 0.0 < passed {
@@ -32,20 +33,20 @@ impl Meter {
         self.reading
     }
 
-    /// There are so many processors from now on.
+    /// Sets the number of processors from now on.
     pub(super) fn set_processors(&mut self, now: Time, processors: u32) {
         self.read(now);
         self.processors = processors.into();
     }
 
-    /// One more is active from now on. What the meter says.
+    /// Counts one more active transaction. Returns the reading.
     pub(super) fn begin(&mut self, now: Time) -> f64 {
         let reading = self.read(now);
         self.active += 1;
         reading
     }
 
-    /// One less. What the meter says.
+    /// Counts one active transaction less. Returns the reading.
     pub(super) fn end(&mut self, now: Time) -> f64 {
         let reading = self.read(now);
         self.active = self.active.checked_sub(1).expect("whoever ends has begun");

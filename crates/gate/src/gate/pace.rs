@@ -1,40 +1,40 @@
 //! Rate at which waiting transactions are admitted.
 //!
-//! **Invariant:** only time in which somebody waited counts, so a pause of the load makes nobody slow; all of it counts, so one
-//! that holds everybody up makes the pace slower while it does.
+//! **Invariant:** only time in which transactions waited counts, so a pause of the load makes no pace slow; all of it
+//! counts, so a stall that holds every transaction up makes the pace slower while it lasts.
 
 use std::time::Duration;
 
-/// The share of what was seen before that counts when one more goes in: it is the last 32 or so.
+/// Share of the earlier admissions that counts when one more is admitted: the last 32 or so.
 const KEPT: f64 = 1.0 - 1.0 / 32.0;
-/// Fewer say nothing.
+/// Number of admissions below which the pace is unknown.
 const LEAST: u32 = 4;
 
 /// Rate of admission.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Those who went in, the earlier the less they count, and the nanoseconds in which they did.
+    /// Number of admissions, the earlier the less they count, and the nanoseconds in which they happened.
     count: f64,
     ns: f64,
-    /// Nanoseconds since the last of them.
+    /// Nanoseconds since the last admission.
     open_ns: f64,
     seen: u32,
 }
 
 impl Pace {
-    /// Somebody has waited for so long.
+    /// Adds a time in which transactions waited.
     pub(super) fn pass(&mut self, passed: Duration) {
         self.open_ns += passed.as_nanos() as f64;
     }
 
-    /// One that has waited goes in.
+    /// Counts one admission of a transaction that has waited.
     pub(super) fn step(&mut self) {
         self.count = self.count * KEPT + 1.0;
         self.ns = self.ns * KEPT + std::mem::take(&mut self.open_ns);
         self.seen = self.seen.saturating_add(1);
     }
 
-    /// Nanoseconds from one to the next; nothing if too few were seen.
+    /// Returns the nanoseconds from one admission to the next; none if too few were seen.
     pub(super) fn interval_ns(&self) -> Option<f64> {
         (LEAST <= self.seen).then(|| (self.ns + self.open_ns) / self.count)
     }

@@ -1,7 +1,7 @@
-//! Going in and out: queues and slots.
+//! Admission and release: queues and slots.
 //!
-//! **Invariant:** whoever has a slot is counted once in all, and once in its class; whoever waits, once in `queued` and in its
-//! class's queue.
+//! **Invariant:** a transaction with a slot is counted once in all, and once in its class; a waiting one, once in
+//! `queued` and in its class's queue.
 
 use super::entry::{Entry, State, Ticket};
 use super::queue::Place;
@@ -29,8 +29,8 @@ impl Gate {
         f64::from(self.settings.classes[id.index()].weight)
     }
 
-    /// Whether one more of this class that needs a connection of this pool may go in. Nobody else can want slot and connection more:
-    /// whoever may have both has them.
+    /// Returns true if one more transaction of this class that needs a connection of this pool may be admitted. No
+    /// other can need slot and connection more: one that may have both has them.
     pub(super) fn has_room(&self, id: ClassId, pool: Option<PoolId>) -> bool {
         let is_full = |most| most <= self.classes[id.index()].slots;
         self.slots < self.limit()
@@ -47,7 +47,7 @@ impl Gate {
         entry.place = place;
         let (id, lane, pool) = (entry.class, entry.lane(), entry.needs());
         if self.queued == 0 {
-            // Nobody could get on, or not, before somebody waited.
+            // Before a transaction waited, progress was neither possible nor missing: a stall counts from now.
             self.progress = self.now;
         }
         let class = &self.classes[id.index()];
@@ -58,7 +58,8 @@ impl Gate {
         self.classes[id.index()].queue.push(place, ticket, lane, self.rooms.is_open(pool));
     }
 
-    /// A class that had nothing to do has not saved up for it: it begins where the others of its level are.
+    /// Joins the accounts of its level. A class that had nothing to do has not saved up for it: it begins where the
+    /// others of its level are.
     pub(super) fn join_level(&mut self, id: ClassId) {
         let level = self.settings.classes[id.index()].level;
         let of_level = |index: &usize| *index != id.index() && self.settings.classes[*index].level == level;
@@ -74,7 +75,7 @@ impl Gate {
         self.classes[id.index()].wait_timer.set(self.now, ticket, &self.entries);
     }
 
-    /// Lets in whoever may go in.
+    /// Admits every transaction that may be admitted.
     pub(super) fn admit(&mut self) {
         while self.slots < self.limit() && 0 < self.queued {
             let candidates = self.classes.iter().zip(&self.settings.classes).enumerate();
@@ -108,7 +109,7 @@ impl Gate {
         }
     }
 
-    /// One of this class that has waited goes in.
+    /// Counts the admission of a transaction of this class that has waited.
     fn step(&mut self, index: usize) {
         self.pace.step();
         self.classes[index].pace.step();
@@ -128,7 +129,7 @@ impl Gate {
         self.activate(ticket);
     }
 
-    /// In addition to all who are inside.
+    /// Admits a transaction in addition to all that are inside.
     pub(super) fn let_in_extra(&mut self, ticket: Ticket) {
         self.dequeue(ticket);
         self.extras += 1;
@@ -140,7 +141,7 @@ impl Gate {
         self.events.extend([Event::Extra(ticket), Event::Admitted(ticket)]);
     }
 
-    /// It works from now on.
+    /// Makes a transaction active.
     pub(super) fn activate(&mut self, ticket: Ticket) {
         let now = self.now;
         let reading = self.meter.begin(now);
@@ -150,7 +151,7 @@ impl Gate {
         self.classes[id.index()].run_timer.set(now, ticket, &self.entries);
     }
 
-    /// It works no more.
+    /// Ends a transaction's active time.
     pub(super) fn deactivate(&mut self, ticket: Ticket) {
         let reading = self.meter.end(self.now);
         if let Some(entry) = self.entries.get_mut(ticket) {
@@ -159,7 +160,7 @@ impl Gate {
         }
     }
 
-    /// Its slot is free.
+    /// Frees the transaction's slot.
     pub(super) fn release(&mut self, ticket: Ticket) {
         let Some(entry) = self.entries.get_mut(ticket) else { return };
         self.extras -= u32::from(std::mem::take(&mut entry.is_extra));
@@ -167,24 +168,24 @@ impl Gate {
         if let Some((class, lane)) = entry.aged.take() {
             self.classes[class.index()].queue.rejuvenate(lane);
         }
-        // What it was charged for is over; it is charged anew if it comes back.
+        // The charge is settled; the transaction is charged anew if it comes back.
         self.slots -= 1;
         self.classes[id.index()].slots -= 1;
         self.progress = self.now;
     }
 
-    /// Whoever waits for this key may go in.
+    /// Lets the next transaction that waits for this key go on to the queue or inside.
     pub(super) fn pass_on(&mut self, key: u64) {
         let Some(next) = self.hot.give_up(key) else { return };
         let Some(entry) = self.entries.get_mut(next) else { return };
-        // It stands where it would if it had not been held back, and its wait goes on.
+        // The transaction stands where it would if it had not been held back, and its wait goes on.
         entry.state = State::Waiting;
         let (id, place) = (entry.class, entry.place);
         self.classes[id.index()].held_back -= 1;
         self.enqueue(next, place);
     }
 
-    /// A transaction that was inside is over.
+    /// Counts the end of a transaction that was inside.
     pub(super) fn count(&mut self, entry: Entry, ending: Ending, active_count: u32) {
         let Entry { class: id, waited, active, rested, demand, charged, fingerprint, .. } = entry;
         let weight = self.weight(id);

@@ -1,6 +1,6 @@
-//! What happens because time passes: slots are lent, waits and runs end, deadlocks are broken.
+//! Events that happen because time passes: slots are lent, waits and runs end, deadlocks are broken.
 //!
-//! **Invariant:** whoever is due was in the same state all the while; one that has moved on is left alone.
+//! **Invariant:** a transaction that is due was in one state all the while; one that has moved on is left alone.
 
 use super::entry::{Entry, State, Ticket};
 use super::timer::Timer;
@@ -9,12 +9,12 @@ use crate::settings::Reaction;
 use crate::time::Time;
 
 impl Gate {
-    /// When [`Gate::tick`] has something to do, if nothing else happens before.
+    /// Returns the time at which [`Gate::tick`] has something to do, if nothing else happens before.
     pub fn due(&self) -> Option<Time> {
         let mut due =
             self.settings.stall_patience.filter(|_| 0 < self.queued).map(|patience| self.progress.after(patience));
         let mut also = |timer: &Timer| {
-            // Asked after each call; most have nothing to time.
+            // Asked after each call; most gates have nothing to time.
             if let Some(next) = timer.next() {
                 due = Some(due.map_or(next, |due| due.min(next)));
             }
@@ -28,7 +28,7 @@ impl Gate {
         due
     }
 
-    /// Time has passed: slots are lent, waits end.
+    /// Lets time pass: slots are lent, waits end.
     pub fn tick(&mut self, now: Time) {
         self.pass(now);
         while let Some(ticket) = self.lend_timer.pop(now, &self.entries) {
@@ -37,7 +37,7 @@ impl Gate {
             self.counters.lent += 1;
             let Some(entry) = self.entries.get_mut(ticket) else { continue };
             self.classes[entry.class.index()].lent += 1;
-            // Nor does it keep those outside who would meet it at its row: its client may be one of them.
+            // Nor does it hold back those outside that would meet it at its row: its client may be one of them.
             if let Some(key) = entry.hot.take() {
                 self.pass_on(key);
             }
@@ -53,7 +53,7 @@ impl Gate {
         self.end_stall();
     }
 
-    /// Turns those away who have waited for too long.
+    /// Refuses the transactions that have waited for too long.
     fn end_waits(&mut self, index: usize) {
         while let Some(ticket) = self.classes[index].wait_timer.pop(self.now, &self.entries) {
             let Some(whereabouts) = self.whereabouts(ticket) else { continue };
@@ -82,7 +82,8 @@ impl Gate {
         }
     }
 
-    /// If nobody gets on and nobody is known to be able to, somebody who waits may be whom they wait for.
+    /// Resolves a stall: if no transaction makes progress and none is known to be able to, one that waits may be the
+    /// one that the others wait for.
     fn end_stall(&mut self) {
         let Some(patience) = self.settings.stall_patience else { return };
         if self.queued == 0 || self.now < self.progress.after(patience) {
@@ -96,7 +97,7 @@ impl Gate {
             self.progress = self.now;
             return;
         }
-        // Somebody who is inside, too, with another transaction; else the first one.
+        // An owner that is inside, too, with another transaction; else the first one.
         let is_own = |ticket: &Ticket| {
             let own = self.entries.get(*ticket).map_or(0, |entry| entry.owner);
             own != 0 && holders.iter().any(|holder| holder.owner == own)

@@ -1,10 +1,11 @@
-//! Who waits, in the order of going in, a queue for each class.
+//! Queues of waiting transactions, in the order of admission, one for each class.
 //!
-//! A queue has a lane for each pool of connections, and one for those who need none. The lanes of pools without room are shut: those
-//! in them are passed over, and keep their places. So the first that can run is found at once, however many cannot.
+//! A queue has a lane for each pool of connections, and one for transactions that need none. The lanes of pools without
+//! room are shut: transactions in them are passed over, and keep their places. So the first that can run is found at
+//! once, however many cannot.
 //!
-//! **Invariant:** a place does not change while somebody stands at it, so the order of two that wait never turns round. `heads` has
-//! the first of each lane that is open and not empty, and nobody else.
+//! **Invariant:** a place does not change while a transaction stands at it, so the order of two waiting ones never
+//! reverses. `heads` has the first of each lane that is open and not empty, and no other.
 
 use super::entry::Ticket;
 use super::rooms::Lane;
@@ -15,11 +16,11 @@ use std::collections::BTreeMap;
 /// A place in a queue: the smaller, the sooner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    /// Who comes back to a slot that it has lent stands before all others.
+    /// Rank: a transaction that comes back for a slot that it has lent stands before all others.
     rank: Rank,
-    /// Nanoseconds: when it came, or as if it had come.
+    /// Nanoseconds of the arrival, real or as if it had come then.
     at: u64,
-    /// No two stand at one place.
+    /// Number that makes each place different.
     number: u64,
 }
 
@@ -31,7 +32,7 @@ enum Rank {
 }
 
 impl Place {
-    /// Of one that comes now, and is expected to take so many nanoseconds.
+    /// Creates the place of a transaction that arrives now, and is expected to take `expected_ns` nanoseconds.
     pub(super) fn new(order: Order, now: Time, expected_ns: f64, number: u64) -> Place {
         let at = match order {
             Order::Fifo => now.ns(),
@@ -41,18 +42,18 @@ impl Place {
         Place { rank: Rank::New, at, number }
     }
 
-    /// By which it is told from all others, in the order of arrival.
+    /// Returns the number that tells the place from all others, in the order of arrival.
     pub(super) fn number(self) -> u64 {
         self.number
     }
 
-    /// Of one that comes back.
+    /// Creates the place of a transaction that comes back.
     pub(super) fn returning(now: Time, number: u64) -> Place {
         Place { rank: Rank::Returning, at: now.ns(), number }
     }
 }
 
-/// Those of one class that wait.
+/// Waiting transactions of one class.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     lanes: Vec<Waiting>,
@@ -60,13 +61,13 @@ pub(super) struct Queue {
     count: usize,
 }
 
-/// Those of one class and one pool.
+/// Waiting transactions of one class and one pool.
 #[derive(Debug, Default)]
 struct Waiting {
     all: BTreeMap<Place, Ticket>,
     is_shut: bool,
     served: Time,
-    /// Of those inside, how many ageing has let in.
+    /// Number of transactions inside that ageing has admitted.
     aged: u32,
 }
 
@@ -102,7 +103,7 @@ impl Queue {
         }
     }
 
-    /// In a lane that is open, or shut.
+    /// Adds a transaction to a lane that is open, or shut.
     pub(super) fn push(&mut self, place: Place, ticket: Ticket, lane: Lane, is_open: bool) {
         self.count += 1;
         self.change(lane, |waiting| {
@@ -120,54 +121,54 @@ impl Queue {
         });
     }
 
-    /// A lane opens, or is shut.
+    /// Opens or shuts a lane.
     pub(super) fn set_open(&mut self, lane: Lane, is_open: bool) {
         if lane.index() < self.lanes.len() {
             self.change(lane, |waiting| waiting.is_shut = !is_open);
         }
     }
 
-    /// The first of those who can run.
+    /// Returns the first transaction that can run.
     pub(super) fn first(&self) -> Option<Ticket> {
         self.heads.first_key_value().map(|(_, (_, ticket))| *ticket)
     }
 
-    /// Since when nobody of this lane has gone in.
+    /// Returns the time since which no transaction of this lane was admitted.
     pub(super) fn served(&self, lane: Lane) -> Time {
         self.lanes.get(lane.index()).map_or(Time::ZERO, |waiting| waiting.served)
     }
 
-    /// Whether somebody is inside whom ageing has let in from this lane.
+    /// Returns true if a transaction is inside that ageing has admitted from this lane.
     pub(super) fn has_aged(&self, lane: Lane) -> bool {
         self.lanes.get(lane.index()).is_some_and(|waiting| 0 < waiting.aged)
     }
 
-    /// One of this lane goes in.
+    /// Notes that a transaction of this lane is admitted.
     pub(super) fn serve(&mut self, lane: Lane, now: Time) {
         self.lane_mut(lane).served = now;
     }
 
-    /// Ageing has let one of this lane in.
+    /// Notes that ageing has admitted a transaction of this lane.
     pub(super) fn age(&mut self, lane: Lane) {
         self.lane_mut(lane).aged += 1;
     }
 
-    /// Such a one has given its slot up.
+    /// Notes that a transaction admitted by ageing has given its slot up.
     pub(super) fn rejuvenate(&mut self, lane: Lane) {
         self.lane_mut(lane).aged -= 1;
     }
 
-    /// How many stand before this place.
+    /// Returns the number of transactions before this place.
     pub(super) fn before(&self, place: Place) -> usize {
         self.lanes.iter().map(|waiting| waiting.all.range(..place).count()).sum()
     }
 
-    /// Those who can run, in no order.
+    /// Returns the transactions that can run, in no order.
     pub(super) fn runnable(&self) -> impl Iterator<Item = Ticket> {
         self.lanes.iter().filter(|waiting| !waiting.is_shut).flat_map(|waiting| waiting.all.values().copied())
     }
 
-    /// How many wait in this lane.
+    /// Returns the number of transactions that wait in this lane.
     pub(super) fn count_in(&self, lane: Lane) -> usize {
         self.lanes.get(lane.index()).map_or(0, |waiting| waiting.all.len())
     }
@@ -180,7 +181,7 @@ impl Queue {
         self.count == 0
     }
 
-    /// Whether somebody waits who could run.
+    /// Returns true if a transaction waits that could run.
     pub(super) fn can_run(&self) -> bool {
         !self.heads.is_empty()
     }

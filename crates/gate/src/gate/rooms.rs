@@ -1,11 +1,12 @@
 //! Connections that transactions need besides slots, pool by pool.
 //!
-//! Slot and connection are granted together: who needs a connection of a pool that has none left is passed over, holds no slot
-//! meanwhile and keeps its place. A connection outlives the transaction that it was granted to ([`Gate::keep`]), and is given back
-//! by itself ([`Gate::give_back`]).
+//! Slot and connection are granted together: a transaction that needs a connection of a pool that has none left is
+//! passed over, holds no slot meanwhile and keeps its place. A connection outlives the transaction that it was granted
+//! to ([`Gate::keep`]), and is given back by itself ([`Gate::give_back`]).
 //!
-//! **Invariant:** `taken` is the number of transactions that have a connection of the pool and of connections that were kept. A pool
-//! has no room while somebody asks for a connection alone, who goes before all others. Lanes of queues are shut where it has none.
+//! **Invariant:** `taken` is the number of transactions that have a connection of the pool and of connections that were
+//! kept. A pool has no room while a request for a connection alone waits, which goes before all others. Lanes of queues
+//! are shut where it has none.
 
 use super::entry::{Entry, State, Ticket};
 use super::queue::Place;
@@ -18,7 +19,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PoolId(u32);
 
-/// Where in a queue somebody waits: by the pool that it needs a connection of.
+/// Lane of a queue in which a transaction waits: by the pool that it needs a connection of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lane(u32);
 
@@ -36,10 +37,10 @@ impl Lane {
 #[derive(Debug, Default)]
 struct Room {
     size: usize,
-    /// No more than so many for now, though the pool is larger.
+    /// Number of connections that the pool may grant for now, though it is larger.
     ceiling: Option<usize>,
     taken: usize,
-    /// Those who need no slot.
+    /// Requests for a connection that need no slot.
     asking: VecDeque<Ticket>,
     is_shut: bool,
 }
@@ -50,7 +51,7 @@ impl Room {
     }
 }
 
-/// All pools.
+/// Set of all pools.
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
     rooms: Vec<Room>,
@@ -62,7 +63,7 @@ impl Rooms {
         &mut self.rooms[number as usize]
     }
 
-    /// Whether somebody who needs this can have it.
+    /// Returns true if a transaction that needs this pool can have it.
     pub(super) fn is_open(&self, pool: Option<PoolId>) -> bool {
         pool.is_none_or(|PoolId(number)| !self.rooms[number as usize].is_shut)
     }
@@ -75,7 +76,7 @@ impl Rooms {
 }
 
 impl Gate {
-    /// A pool of so many connections.
+    /// Opens a pool of `size` connections.
     pub fn open_pool(&mut self, size: usize) -> PoolId {
         let room = Room { size, is_shut: size == 0, ..Room::default() };
         let rooms = &mut self.rooms;
@@ -91,14 +92,14 @@ impl Gate {
         }
     }
 
-    /// There is no such pool any more. Nobody waits for it, and nobody has a connection of it.
+    /// Closes a pool. No transaction waits for it, and none has a connection of it.
     pub fn close_pool(&mut self, pool: PoolId) {
         let room = std::mem::take(self.rooms.get_mut(pool));
         assert!(room.taken == 0 && room.asking.is_empty(), "a pool that is closed is nobody's");
         self.rooms.free.push(pool.0);
     }
 
-    /// A pool has room for so many from now on. Nobody loses a connection.
+    /// Sets the size of a pool from now on. No transaction loses a connection.
     pub fn resize_pool(&mut self, now: Time, pool: PoolId, size: usize) {
         self.pass(now);
         self.rooms.get_mut(pool).size = size;
@@ -106,7 +107,7 @@ impl Gate {
         self.admit();
     }
 
-    /// The server has no room for more than so many of this pool, as was seen; none: that is over.
+    /// Sets the number of connections of this pool that the server has room for, as observed; none: the bound is over.
     pub fn bound_pool(&mut self, now: Time, pool: PoolId, ceiling: Option<usize>) {
         self.pass(now);
         self.rooms.get_mut(pool).ceiling = ceiling;
@@ -114,12 +115,12 @@ impl Gate {
         self.admit();
     }
 
-    /// Whether no connection of this pool is free.
+    /// Returns true if no connection of this pool is free.
     pub fn is_pool_shut(&self, PoolId(number): PoolId) -> bool {
         self.rooms.rooms[number as usize].is_shut
     }
 
-    /// How many wait for a connection of this pool, because it has none left.
+    /// Returns the number of transactions that wait for a connection of this pool, because it has none left.
     pub fn waiting_for_pool(&self, pool: PoolId) -> usize {
         let room = &self.rooms.rooms[pool.0 as usize];
         let lane = Lane::of(Some(pool));
@@ -127,7 +128,8 @@ impl Gate {
         room.asking.len() + if room.is_shut { in_lanes() } else { 0 }
     }
 
-    /// Somebody needs a connection and no slot: for a question of the gate's own, which is no transaction. It goes before all others.
+    /// Asks for a connection and no slot: for a query of the gate's own, which is no transaction. It goes before all
+    /// others.
     pub fn ask(&mut self, now: Time, class: ClassId, pool: PoolId) -> (Ticket, super::Entrance) {
         self.pass(now);
         let place = Place::returning(now, self.next_number);
@@ -137,7 +139,7 @@ impl Gate {
         let ticket = self.entries.insert(entry);
         self.rooms.get_mut(pool).asking.push_back(ticket);
         self.settle(pool);
-        // It is told by its answer, not by an event.
+        // The answer of this call tells it, not an event.
         let has_place = self.entries.get(ticket).is_some_and(|entry| entry.has_place);
         if has_place {
             let told = self.events.pop_back();
@@ -146,8 +148,8 @@ impl Gate {
         (ticket, if has_place { super::Entrance::In } else { super::Entrance::Waits })
     }
 
-    /// The connection that was granted with this transaction's slot outlives it: it is to be given back by [`Gate::give_back`]. None,
-    /// if it has none, or was kept before.
+    /// Keeps the connection that was granted with this transaction's slot beyond it: it is to be given back by
+    /// [`Gate::give_back`]. Returns none if the transaction has no connection, or it was kept before.
     pub fn keep(&mut self, ticket: Ticket) -> Option<PoolId> {
         let entry = self.entries.get_mut(ticket)?;
         if !std::mem::take(&mut entry.has_place) {
@@ -156,8 +158,8 @@ impl Gate {
         entry.pool.take()
     }
 
-    /// The connection that was granted to a transaction with its slot is not to be had after all: it gives both back, and waits again
-    /// where it stood. It is told by [`Event::Admitted`].
+    /// Notes that the connection that was granted to a transaction with its slot is not available after all: the
+    /// transaction gives both back, and waits again where it stood. [`Event::Admitted`] reports its admission.
     pub fn wait_again(&mut self, now: Time, ticket: Ticket) {
         self.pass(now);
         let Some(entry) = self.entries.get_mut(ticket) else { return };
@@ -170,7 +172,7 @@ impl Gate {
         }
         self.deactivate(ticket);
         self.release(ticket);
-        // It is charged anew.
+        // The transaction is charged anew.
         self.classes[id.index()].used -= charged / self.weight(id);
         self.turn(ticket, State::Waiting);
         self.enqueue(ticket, place);
@@ -178,7 +180,7 @@ impl Gate {
         self.admit();
     }
 
-    /// A connection that was kept is free.
+    /// Frees a connection that was kept.
     pub fn give_back(&mut self, now: Time, pool: PoolId) {
         self.pass(now);
         self.vacate(pool);
@@ -194,18 +196,18 @@ impl Gate {
         self.settle(pool);
     }
 
-    /// A connection is free.
+    /// Frees a connection.
     pub(super) fn vacate(&mut self, pool: PoolId) {
         self.rooms.get_mut(pool).taken -= 1;
         self.settle(pool);
     }
 
-    /// Somebody who asked for a connection alone has given up.
+    /// Removes a request for a connection alone that was given up.
     pub(super) fn ask_no_more(&mut self, pool: PoolId, ticket: Ticket) {
         self.rooms.get_mut(pool).asking.retain(|asking| *asking != ticket);
     }
 
-    /// Gives connections to those who ask for nothing else, and opens or shuts lanes as there is room then.
+    /// Grants connections to the requests for nothing else, and opens or shuts lanes as there is room then.
     fn settle(&mut self, pool: PoolId) {
         let room = self.rooms.get_mut(pool);
         while room.has_place()

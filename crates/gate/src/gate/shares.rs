@@ -1,40 +1,42 @@
-//! Which class goes next.
+//! Choice of the class that goes next.
 //!
-//! In this order: a class below its minimum; then levels, strictly, but that a class from which nobody has gone in for long counts as a
-//! higher one, before those who belong there; then weighted shares among classes of one level.
+//! In this order: a class below its minimum; then levels, strictly, except that a class from which no transaction has
+//! been admitted for long counts as a higher one, before those that belong there; then weighted shares among classes of
+//! one level.
 //!
-//! Ageing lets one in at a time and not before its period has passed again, so it bounds what the lowest class waits and what the
-//! highest can lose: of a queue of thousands that are old, the important do not stand behind all.
-//! Shares are of the time in slots: each class has an account of what it
-//! has used, divided by its weight, and the smallest goes next (start-time fair queueing, Goyal, Vin and Cheng 1996). What a
-//! transaction will use is charged when it goes in, as expected, and put right when it leaves.
+//! Ageing admits one at a time and not before its period has passed again, so it bounds the wait of the lowest class
+//! and the loss of the highest: of a queue of thousands that are old, the important do not stand behind all. Shares are
+//! of the time in slots: each class has an account of the time used, divided by its weight, and the smallest goes next
+//! (start-time fair queueing, Goyal, Vin and Cheng 1996). The expected use of a transaction is charged at admission,
+//! and corrected when it leaves.
 //!
-//! **Invariant:** as long as a slot is free and a class that may have it waits, one goes in.
+//! **Invariant:** as long as a slot is free and a class that may have it waits, one is admitted.
 
 use crate::settings::{ClassSettings, Most};
 use std::time::Duration;
 
-/// What there is to know of a class that wants a slot.
+/// State of a class that wants a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'a> {
     pub(super) settings: &'a ClassSettings,
-    /// Slots that it has.
+    /// Number of slots that the class has.
     pub(super) slots: u32,
     /// Time in slots over weight.
     pub(super) used: f64,
-    /// How long its first has waited.
+    /// Time that the first of the class has waited.
     pub(super) waited: Duration,
-    /// For how long nobody has gone in from where it stands, nothing while ageing has somebody inside from there.
+    /// Time since which none has been admitted from its lane; zero while a transaction admitted from there by ageing is
+    /// inside.
     pub(super) aged: Duration,
 }
 
 impl Candidate<'_> {
-    /// Whether it may have one more at all.
+    /// Returns true if the class may have one more slot at all.
     fn may(&self) -> bool {
         !matches!(self.settings.slots_max, Most::Strict(most) if most <= self.slots)
     }
 
-    /// Whether it gives way to whoever else may have one.
+    /// Returns true if the class gives way to any other that may have one.
     fn yields(&self) -> bool {
         matches!(self.settings.slots_max, Most::Yielding(most) if most <= self.slots)
     }
@@ -49,7 +51,7 @@ impl Candidate<'_> {
 
     fn level(&self, ageing: Option<Duration>) -> u8 {
         let raised = match ageing {
-            // Most wait for less: two comparisons are less than a division.
+            // Most wait for less: two comparisons cost less than a division.
             Some(ageing) if !ageing.is_zero() && ageing <= self.aged => self.aged.as_nanos() / ageing.as_nanos(),
             _ => 0,
         };
@@ -57,7 +59,7 @@ impl Candidate<'_> {
     }
 }
 
-/// The one that goes next, by its place, and whether it does because nobody of it has for long.
+/// Returns the candidate that goes next, by its place, and whether it does because none of it has for long.
 pub(super) fn next<'a>(
     candidates: impl Iterator<Item = (usize, Candidate<'a>)>,
     ageing: Option<Duration>,

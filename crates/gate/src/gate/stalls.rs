@@ -1,34 +1,37 @@
-//! What the database says of who waits for whom inside, where somebody can see that.
+//! Lock waits between transactions inside, where the database can report them.
 //!
-//! A client that holds a lock in one transaction and waits at the gate with another waits for itself as soon as those inside wait
-//! for that lock: nobody inside can end it. It is known at once where locks can be seen, and need not be guessed from silence.
+//! A client that holds a lock in one transaction and waits at the gate with another waits for itself as soon as those
+//! inside wait for that lock: no transaction inside can end it. It is known at once where locks can be seen, and need
+//! not be guessed from silence.
 //!
-//! **Invariant:** for each transaction that is waited for, one extra slot at a time is given, so there are never more of them than
-//! of those that wait for it in a slot and use nothing.
+//! **Invariant:** for each transaction that is waited for, one extra slot at a time is given, so there are never more
+//! of them than of those that wait for it in a slot and use nothing.
 
 use super::Gate;
 use super::entry::{State, Ticket};
 use crate::time::Time;
 
 impl Gate {
-    /// Whether the caller says who waits for a lock inside; see [`Settings::knows_stalls`](crate::Settings::knows_stalls).
+    /// Sets whether the caller reports transactions that wait for a lock inside; see
+    /// [`Settings::knows_stalls`](crate::Settings::knows_stalls).
     pub fn know_stalls(&mut self, knows: bool) {
         self.settings.knows_stalls = knows;
     }
 
-    /// Whether somebody waits for a slot, and nobody has got on since then.
+    /// Returns true if a transaction waits for a slot, and none has made progress since then.
     pub fn is_stuck_since(&self, then: Time) -> bool {
         self.progress <= then && self.classes.iter().any(|class| class.queue.can_run())
     }
 
-    /// Somebody inside waits for a lock of this transaction. If its client does not go on with it, so that it has lent its slot,
-    /// and waits at the gate with another one, then that one is what all of them wait for: it gets an extra slot at once.
+    /// Notes that a transaction inside waits for a lock of this transaction. If its client does not go on with it, so
+    /// that it has lent its slot, and waits at the gate with another one, then that one is what all of them wait for:
+    /// it gets an extra slot at once.
     pub fn blocks(&mut self, now: Time, ticket: Ticket) {
         self.pass(now);
         let Some(blocker) = self.entries.get(ticket) else { return };
         let (owner, helper) = (blocker.owner, blocker.helper);
         let has_help = helper.is_some_and(|helper| self.entries.get(helper).is_some());
-        // A client that is slow is none that waits: the time after which slots are lent tells them apart, if there is one.
+        // A slow client does not wait: the time after which slots are lent tells them apart, if there is one.
         let is_away = match blocker.state {
             State::Lent => true,
             State::Resting => self.settings.lend_after.is_none(),

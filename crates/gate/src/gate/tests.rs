@@ -670,7 +670,7 @@ proptest! {
     }
 }
 
-/// Those of `low` get every other turn, as long as others go on coming as they have.
+/// Goal: transactions of `low` get every other turn, as long as others go on coming as they have.
 #[test]
 fn the_expected_wait_is_what_it_then_is() {
     let mut rig = Rig::new(1);

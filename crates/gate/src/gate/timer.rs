@@ -1,21 +1,21 @@
-//! Delays that are the same for all: whoever begins first is due first, so a queue does.
+//! Timers with one delay for all: the one that begins first is due first, so a queue suffices.
 
 use super::entry::{Entries, Entry, State, Ticket};
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What is timed.
+/// State that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timed {
-    /// Being in this state, without a break.
+    /// A stay in this state, without a break.
     Being(State),
-    /// Waiting for the first time, in the queue or for a hot key.
+    /// A wait for the first time, in the queue or for a hot key.
     Waiting,
 }
 
 impl Timed {
-    /// Since when it goes on; nothing if it does not.
+    /// Returns the time since which the state lasts; none if it does not.
     fn since(self, entry: &Entry) -> Option<Time> {
         match self {
             Timed::Being(state) => (entry.state == state).then_some(entry.since),
@@ -24,7 +24,7 @@ impl Timed {
     }
 }
 
-/// Who is due when.
+/// Queue of transactions and the times at which they are due.
 ///
 /// **Invariant:** moments do not decrease from front to back.
 #[derive(Debug)]
@@ -35,12 +35,12 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// After this delay; never, without one.
+    /// Creates a timer with this delay; without one nothing is ever due.
     pub(super) fn new(timed: Timed, delay: Option<Duration>) -> Timer {
         Timer { timed, delay, due: VecDeque::new() }
     }
 
-    /// The same, for those for whom it goes on already.
+    /// Creates a timer in which the transactions stand whose state lasts already.
     pub(super) fn of(timed: Timed, delay: Option<Duration>, entries: &[(Ticket, &Entry)]) -> Timer {
         let mut timer = Timer::new(timed, delay);
         if let Some(delay) = delay {
@@ -51,10 +51,11 @@ impl Timer {
         timer
     }
 
-    /// What is timed begins for somebody.
+    /// Begins the delay of a transaction.
     pub(super) fn set(&mut self, now: Time, ticket: Ticket, entries: &Entries) {
         let Some(delay) = self.delay else { return };
-        // Most are over before they are due. Two for one, so the queue stays as short as there are those that are not.
+        // Most states end before they are due. Two are removed for each one added, so the queue stays as short as the
+        // number of lasting ones.
         for _ in 0..2 {
             match self.due.front() {
                 Some((due, first)) if !self.goes_on(*first, *due, entries) => drop(self.due.pop_front()),
@@ -64,7 +65,7 @@ impl Timer {
         self.due.push_back((now.after(delay), ticket));
     }
 
-    /// What is timed goes on again for somebody for whom it began then.
+    /// Continues the delay of a transaction that began at an earlier time.
     pub(super) fn set_since(&mut self, since: Time, ticket: Ticket) {
         let Some(delay) = self.delay else { return };
         let due = since.after(delay);
@@ -75,12 +76,12 @@ impl Timer {
         }
     }
 
-    /// When the first one is due; it may be over by then.
+    /// Returns the time at which the first one is due; its state may be over by then.
     pub(super) fn next(&self) -> Option<Time> {
         self.due.front().map(|(due, _)| *due)
     }
 
-    /// One that is due, and for whom it has gone on all the while.
+    /// Takes a transaction that is due, and whose state has lasted all the while.
     pub(super) fn pop(&mut self, now: Time, entries: &Entries) -> Option<Ticket> {
         while let Some((due, ticket)) = self.due.front().copied().filter(|(due, _)| *due <= now) {
             self.due.pop_front();
@@ -91,7 +92,7 @@ impl Timer {
         None
     }
 
-    /// Whether it is still what was to be due then.
+    /// Returns true if the transaction's state is still the one that was to be due then.
     fn goes_on(&self, ticket: Ticket, due: Time, entries: &Entries) -> bool {
         let since = entries.get(ticket).and_then(|entry| self.timed.since(entry));
         since.zip(self.delay).is_some_and(|(since, delay)| since.after(delay) == due)

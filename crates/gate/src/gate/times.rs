@@ -1,18 +1,17 @@
 //! Histogram of durations, small enough to copy while the gate's lock is held.
 //!
-//! Each octave of microseconds has 16 parts, so quantiles are known to within 3 %. 44 kilobytes are nine of them, which take two
-//! microseconds to copy; what is exact to three digits takes two hundred times as long.
+//! Each octave of microseconds has 16 parts, so quantiles are known to within 3 %. Nine of them are 44 kilobytes, which
+//! take two microseconds to copy; a histogram that is exact to three digits takes two hundred times as long.
 //!
-//! **Invariant:** powers of two, and what lies half-way between two of them, are bounds of parts: what is counted up to them is
-//! exact.
+//! **Invariant:** powers of two, and the middles between two of them, are bounds of parts: counts up to them are exact.
 
 use stage::Quantiles;
 
 /// Parts of an octave.
 const PARTS: usize = 16;
-/// The last octave ends at 2^36 microseconds, 19 hours; what takes longer is counted there.
+/// Number of octaves. The last one ends at 2^36 microseconds, 19 hours; longer times are counted there.
 const OCTAVES: usize = 36;
-/// The first octave is all below a microsecond.
+/// Number of parts. The first octave is all below a microsecond.
 const LENGTH: usize = (OCTAVES + 1) * PARTS;
 
 /// Histogram of durations.
@@ -36,7 +35,7 @@ impl Default for Times {
     }
 }
 
-/// The part in which a time lies, in sixteenths of a microsecond.
+/// Returns the part in which a time lies, in sixteenths of a microsecond.
 fn part_of(sixteenths: u64) -> usize {
     if sixteenths < PARTS as u64 {
         return sixteenths as usize;
@@ -45,7 +44,7 @@ fn part_of(sixteenths: u64) -> usize {
     octave * PARTS + (sixteenths >> octave) as usize
 }
 
-/// Where a part begins, in microseconds.
+/// Returns the start of a part, in microseconds.
 fn begin_us(part: usize) -> f64 {
     let octave = (part / PARTS).saturating_sub(1);
     let within = part - octave * PARTS;
@@ -61,24 +60,25 @@ impl Times {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// How many were counted.
+    /// Returns the number of times counted.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// All together, in seconds.
+    /// Returns the sum of all times, in seconds.
     pub fn sum(&self) -> f64 {
         self.sum_ns as f64 / 1e9
     }
 
-    /// How many were shorter than so many microseconds: exact for powers of two, and half-way between two of them.
+    /// Returns the number of times shorter than `us` microseconds: exact for powers of two, and half-way between two of
+    /// them.
     pub fn below_us(&self, us: u64) -> u64 {
         let end = part_of(us.saturating_mul(PARTS as u64)).min(LENGTH);
         self.counts[..end].iter().sum()
     }
 
-    /// The buckets that are not empty, in ascending order: where each begins and ends, in microseconds, and how many are in it. They
-    /// end at powers of two, and half-way between two of them.
+    /// Returns the buckets that are not empty, in ascending order: the start and the end of each, in microseconds, and
+    /// the number of times in it. They end at powers of two, and half-way between two of them.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, f64, u64)> {
         let halves = self.counts[PARTS..].chunks(PARTS / 2).enumerate().map(|(at, counts)| {
             let begin = PARTS + at * (PARTS / 2);
@@ -88,7 +88,7 @@ impl Times {
         std::iter::once(first).chain(halves).filter(|(_, _, count)| 0 < *count)
     }
 
-    /// The value below which a share `quantile` (0 to 1) lies, in microseconds; 0 when empty.
+    /// Returns the value below which a share `quantile` (0 to 1) lies, in microseconds; 0 when empty.
     pub fn quantile_us(&self, quantile: f64) -> f64 {
         let max_us = self.max_ns as f64 / 1e3;
         let wanted = (quantile * self.count as f64).max(1.0);
@@ -104,7 +104,7 @@ impl Times {
         max_us
     }
 
-    /// All quantiles in microseconds.
+    /// Returns every reported quantile, in microseconds.
     pub fn quantiles_us(&self) -> Quantiles {
         Quantiles {
             p50: self.quantile_us(0.5),

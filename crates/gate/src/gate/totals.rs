@@ -1,6 +1,6 @@
-//! Totals since the start, at any limit. The difference of two readings says what was done between them.
+//! Totals since the start, at any limit. The difference of two readings is the work done between them.
 //!
-//! **Invariant:** nothing of it ever becomes less.
+//! **Invariant:** no total ever decreases.
 
 use super::Gate;
 use crate::time::Time;
@@ -11,13 +11,13 @@ use std::time::Duration;
 pub struct Totals {
     /// Seconds that have passed.
     pub seconds: f64,
-    /// Transactions that have done what they were for.
+    /// Transactions that were done.
     pub done: u64,
-    /// Their seconds from arrival to end, the client's own time left out.
+    /// Seconds from arrival to end of all transactions, the client's own time left out.
     pub response_seconds: f64,
-    /// Seconds of each transaction that was active inside.
+    /// Seconds that transactions were active inside, summed over them.
     pub active_seconds: f64,
-    /// Seconds of each that waited.
+    /// Seconds that transactions waited, summed over them.
     pub waiting_seconds: f64,
 }
 
@@ -36,7 +36,7 @@ impl Totals {
 }
 
 impl Gate {
-    /// What has been done since the beginning.
+    /// Returns the totals since the start.
     pub fn totals(&mut self, now: Time) -> Totals {
         self.pass(now);
         self.totals

@@ -1,4 +1,4 @@
-//! What a gate shows of itself.
+//! View of a gate: its state, copied for display.
 
 use super::entry::{State, Ticket};
 use super::times::Times;
@@ -6,7 +6,7 @@ use super::{Class, Gate};
 use crate::settings::ClassId;
 use std::time::Duration;
 
-/// What has happened, counted.
+/// Counts of events at the gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Slots lent by transactions that waited for their clients.
@@ -27,31 +27,32 @@ pub struct Counters {
     pub cancelled: u64,
 }
 
-/// Where somebody stands who waits.
+/// Position of a waiting transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Whereabouts {
-    /// How many go before it, about.
+    /// Approximate number of transactions before it.
     pub ahead: usize,
-    /// How long it will wait yet, about: at the pace at which its class has gone in lately. Nothing where that was not seen.
+    /// Approximate time that it will still wait: at the recent pace of admission of its class. None where no pace was
+    /// seen.
     pub expected: Option<Duration>,
 }
 
-/// One class.
+/// View of one class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassView {
-    /// Its name.
+    /// Name of the class.
     pub name: String,
-    /// Slots that it has.
+    /// Number of slots in use.
     pub slots: u32,
     /// Transactions that wait, those for hot keys included.
     pub waiting: usize,
-    /// Of them, those that wait for hot keys.
+    /// Transactions that wait for hot keys.
     pub held_back: usize,
     /// Transactions that wait for their clients and have lent their slots.
     pub lent: usize,
-    /// Transactions that have come, those that were turned away left out.
+    /// Transactions that have arrived, refused ones left out.
     pub arrived: u64,
-    /// Transactions that have done what they were for.
+    /// Transactions that were done.
     pub done: u64,
     /// Transactions that have failed.
     pub failed: u64,
@@ -59,33 +60,33 @@ pub struct ClassView {
     pub wait: Times,
     /// Times active inside.
     pub inside: Times,
-    /// Times in which it was the client's turn.
+    /// Times that transactions waited for the client.
     pub idle: Times,
-    /// The mean work of a transaction in seconds of a processor.
+    /// Mean work of a transaction in seconds of a processor.
     pub demand: f64,
-    /// Its squared coefficient of variation.
+    /// Squared coefficient of variation of the work.
     pub c2: f64,
 }
 
-/// All of it.
+/// View of the whole gate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
-    /// The limit.
+    /// Limit in force.
     pub mpl: u32,
     /// Slots in use.
     pub slots: u32,
-    /// Of them, extra ones.
+    /// Extra slots in use.
     pub extras: u32,
     /// Transactions that the gate knows.
     pub transactions: usize,
-    /// Each class.
+    /// View of each class.
     pub classes: Vec<ClassView>,
-    /// What has happened.
+    /// Counts of events.
     pub counters: Counters,
 }
 
 impl Gate {
-    /// What there is to see: a copy, so that whoever looks holds nobody up.
+    /// Returns a view of the gate: a copy, so that its reader holds nothing up.
     pub fn view(&self) -> View {
         let class = |(class, settings): (&Class, &crate::settings::ClassSettings)| ClassView {
             name: settings.name.clone(),
@@ -112,24 +113,24 @@ impl Gate {
         }
     }
 
-    /// The class of a transaction, and for how long it has been active.
+    /// Returns the class of a transaction, and the time that it has been active.
     pub fn active(&self, ticket: Ticket) -> Option<(ClassId, Duration)> {
         let entry = self.entries.get(ticket)?;
         let now = if entry.state == State::Inside { self.now.since(entry.since) } else { Duration::ZERO };
         Some((entry.class, entry.active + now))
     }
 
-    /// How many have done what they were for.
+    /// Returns the number of transactions that were done.
     pub fn done(&self) -> u64 {
         self.classes.iter().map(|class| class.done).sum()
     }
 
-    /// Where somebody stands; nothing if it does not wait.
+    /// Returns the position of a transaction; none if it does not wait.
     pub fn whereabouts(&self, ticket: Ticket) -> Option<Whereabouts> {
         let entry = self.entries.get(ticket)?;
         let (id, place) = (entry.class, entry.place);
         match entry.state {
-            // How long others keep its row says nothing of slots.
+            // The time that others keep its row says nothing of slots.
             State::HeldBack => {
                 let level = self.settings.classes[id.index()].level;
                 let ahead = self.hot.before(entry.hot?, level, place.number(), ticket);
@@ -140,13 +141,14 @@ impl Gate {
         }
     }
 
-    /// Where one stands that has so many of its own class before it.
+    /// Returns the position of a transaction that has `own` transactions of its own class before it.
     pub(super) fn behind(&self, id: ClassId, own: usize) -> Whereabouts {
         Whereabouts { ahead: self.ahead_in_level(id, own), expected: self.expected_wait(id, own) }
     }
 
-    /// What its class has taken lately to go in, so many times: what goes before it meanwhile, as long as it goes on coming as
-    /// it has, and bounds on slots are in that. Those of levels above who wait now come before, at the pace of all.
+    /// Returns the recent interval of admission of the class, times its position: transactions that go before it
+    /// meanwhile, as long as they go on coming as they have, and bounds on slots are contained in that. Those of levels
+    /// above that wait now come before, at the pace of all.
     fn expected_wait(&self, id: ClassId, own: usize) -> Option<Duration> {
         let level = self.settings.classes[id.index()].level;
         let classes = self.settings.classes.iter().zip(&self.classes);
@@ -157,8 +159,8 @@ impl Gate {
         Some(Duration::from_nanos((above_ns + own_ns) as u64))
     }
 
-    /// How many go before one with so many of its own class before it: all of the levels above, and of other classes of its
-    /// level as many as their weights say.
+    /// Returns the number of transactions before one with `own` of its own class before it: all of the levels above,
+    /// and of other classes of its level as many as their weights say.
     fn ahead_in_level(&self, id: ClassId, own: usize) -> usize {
         let mine = &self.settings.classes[id.index()];
         let others =

@@ -1,4 +1,4 @@
-//! What a gate has seen since a moment: the material of the controller.
+//! Observation of a gate since a moment: the material of the controller.
 //!
 //! **Invariant:** transactions that left while the window was not yet open, because the limit had just changed, are not in it.
 
@@ -6,48 +6,51 @@ use super::batches::{Batches, Estimate, Moments};
 use crate::time::Time;
 use std::time::Duration;
 
-/// What a gate has seen under one limit.
+/// Observation of a gate under one limit.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
-    /// The limit.
+    /// Limit during the observation.
     pub mpl: u32,
-    /// How long.
+    /// Length of the observation.
     pub lasted: Duration,
-    /// The same without pauses in which nobody was there.
+    /// Length without pauses, in which no transaction was at the gate.
     pub worked: Duration,
-    /// Transactions that have done what they were for, and left.
+    /// Transactions that were done, and left.
     pub completions: u64,
     /// Transactions that have failed.
     pub failures: u64,
     /// Transactions that have come.
     pub arrivals: u64,
-    /// Completions in a second of the time in which somebody was there: pauses of the load do not count.
+    /// Completions per second of the time in which transactions were at the gate: pauses of the load do not count.
     pub throughput: Estimate,
     /// Seconds from arrival to end, the client's own time left out.
     pub response: Estimate,
-    /// The share of that time in which somebody waited, so that the limit was what held transactions back. The time in which a load
-    /// ends before a pause, or begins after one, does not count, up to a part of all.
+    /// Share of that time in which transactions waited, so that the limit was what held them back. The time in which a
+    /// load ends before a pause, or begins after one, does not count, up to a part of all.
     pub saturated: f64,
-    /// How many were active inside, on average.
+    /// Mean number of active transactions inside.
     pub active: f64,
-    /// The work of a transaction in seconds of a processor, as the gate can tell it from outside.
+    /// Work of a transaction in seconds of a processor, as the gate can estimate it from outside.
     pub demand: Moments,
-    /// Of each class.
+    /// Observation of each class.
     pub classes: Vec<ClassObservation>,
-    /// For each number of active transactions, from 0: for how long there were so many, in seconds, and how many left then.
+    /// For each number of active transactions, from 0: the seconds with this number, and the transactions that left
+    /// then.
     ///
-    /// Divided, that is the throughput of a closed system with so many: the flow-equivalent server of Chandy, Herzog and Woo
-    /// (1975), exact for product-form networks, for all populations up to the limit at once.
+    /// The quotient is the throughput of a closed system with this number: the flow-equivalent server of Chandy, Herzog
+    /// and Woo (1975), exact for product-form networks, for all populations up to the limit at once.
     pub by_active: Vec<(f64, u64)>,
 }
 
-/// If somebody waits for this share of the time, the limit is what throughput depends on.
+/// Share of the time with waiting transactions from which on throughput depends on the limit.
 const SATURATED: f64 = 0.9;
-/// If as many are inside nearly all the time, though nobody waits, it depends on how many there are.
+/// Squared coefficient of variation of the number inside below which throughput depends on that number, though no
+/// transaction waits.
 const STEADY: f64 = 0.05;
 
 impl Observation {
-    /// The mean and the squared coefficient of variation over time of how many were active, when anybody was.
+    /// Returns the mean and the squared coefficient of variation over time of the number of active transactions, when
+    /// there were any.
     fn population(&self) -> (f64, f64) {
         let moment = |power: i32| {
             let sum: f64 = self
@@ -63,13 +66,14 @@ impl Observation {
         (mean, (moment(2) / (mean * mean).max(f64::MIN_POSITIVE) - 1.0).max(0.0))
     }
 
-    /// Number of active transactions on average when anybody was.
+    /// Returns the mean number of active transactions when there were any.
     pub(crate) fn crowd(&self) -> f64 {
         self.population().0
     }
 
-    /// How many transactions the throughput stands for: the limit, if it is what held them back; all there were, if they were
-    /// always as many and the limit let them all in; nothing, if there was too little to do for either to matter.
+    /// Returns the number of transactions that the throughput stands for: the limit, if it held them back; all there
+    /// were, if their number was constant and the limit admitted them all; none, if there was too little to do for
+    /// either to matter.
     pub fn stands_for(&self, processors: u32) -> Option<f64> {
         if SATURATED <= self.saturated {
             return Some(self.mpl.into());
@@ -79,7 +83,7 @@ impl Observation {
     }
 }
 
-/// What a gate has seen of one class.
+/// Observation of one class.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClassObservation {
     /// Seconds from arrival to end, the client's own time left out.
@@ -88,40 +92,40 @@ pub struct ClassObservation {
     pub wait: Moments,
     /// Seconds active inside.
     pub inside: Moments,
-    /// Seconds in which it was the client's turn.
+    /// Seconds that transactions waited for the client.
     pub idle: Moments,
-    /// As [`Observation::demand`].
+    /// Work, as in [`Observation::demand`].
     pub demand: Moments,
 }
 
-/// Nobody is there for at least so long: a pause of the load, in which nothing is to be observed.
+/// Shortest time without transactions that counts as a pause of the load, in which nothing is to be observed.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The largest part of the time that may be next to pauses.
+/// Largest part of the time that may be next to pauses.
 const EDGES_MAX: f64 = 0.25;
 
 #[derive(Debug)]
 pub(super) struct Window {
     seen: Observation,
     batches: Batches,
-    /// Transactions that must leave before it opens.
+    /// Transactions that must leave before the window opens.
     left_out: u32,
     opened: Time,
-    /// Seconds in which somebody was there; and when the last one left.
+    /// Seconds in which transactions were at the gate; and the reading of it when the last one left.
     busy_seconds: f64,
     last_seconds: f64,
     active_seconds: f64,
     saturated_seconds: f64,
-    /// All pauses that are over; and since when nobody is there, if nobody is.
+    /// Sum of the pauses that are over; and time since which no transaction is at the gate, if there is none.
     paused: Duration,
     nobody_for: Duration,
-    /// Seconds in which somebody was there and nobody waited: since somebody last did; next to pauses; and whether the last pause
-    /// was after that.
+    /// Seconds in which transactions were at the gate and none waited: since one last did; next to pauses; and whether
+    /// the last pause was after that.
     loose_seconds: f64,
     edge_seconds: f64,
     is_after_pause: bool,
 }
 
-/// A transaction that leaves, in numbers.
+/// Figures of a transaction that leaves.
 pub(super) struct Left {
     pub(super) class: usize,
     pub(super) wait: Duration,
@@ -133,7 +137,7 @@ pub(super) struct Left {
 }
 
 impl Window {
-    /// Opens when so many have left.
+    /// Creates a window that opens when `left_out` transactions have left.
     pub(super) fn new(now: Time, mpl: u32, classes: usize, left_out: u32) -> Window {
         let seen = Observation { mpl, classes: vec![ClassObservation::default(); classes], ..Observation::default() };
         let batches = Batches::default();
@@ -154,7 +158,7 @@ impl Window {
         }
     }
 
-    /// Time has passed, with so many active inside, and whether somebody waited.
+    /// Lets time pass, with `active` transactions inside, some of them waiting or none.
     pub(super) fn pass(&mut self, passed: Duration, active: u32, somebody_waits: bool) {
         if 0 < self.left_out || passed.is_zero() {
             return;
@@ -177,7 +181,7 @@ impl Window {
         self.at(active).0 += seconds;
     }
 
-    /// Somebody is there again.
+    /// Ends a pause: a transaction is at the gate again.
     fn end_pause(&mut self) {
         let pause = self.pause();
         self.nobody_for = Duration::ZERO;
@@ -188,13 +192,14 @@ impl Window {
         }
     }
 
-    /// Seconds in which somebody could have waited: where the load is mostly edges, it is one that does not bind.
+    /// Returns the seconds in which transactions could have waited: where the load is mostly edges, it is one that does
+    /// not bind.
     fn full_seconds(&self) -> f64 {
         let ends = if self.pause().is_zero() { 0.0 } else { self.loose_seconds };
         self.busy_seconds - (self.edge_seconds + ends).min(EDGES_MAX * self.busy_seconds)
     }
 
-    /// The pause under way.
+    /// Returns the pause under way.
     fn pause(&self) -> Duration {
         if PAUSE <= self.nobody_for { self.nobody_for } else { Duration::ZERO }
     }
@@ -215,7 +220,7 @@ impl Window {
         self.seen.failures += u64::from(self.left_out == 0);
     }
 
-    /// One has done what it was for.
+    /// Counts a transaction that was done.
     pub(super) fn left(&mut self, now: Time, left: &Left) {
         if 0 < self.left_out {
             self.left_out -= 1;
@@ -238,7 +243,7 @@ impl Window {
         }
     }
 
-    /// What it has seen so far.
+    /// Returns the observation so far.
     pub(super) fn observation(&self, now: Time) -> Observation {
         let lasted = now.since(self.opened);
         let over = |seconds: f64| if lasted.is_zero() { 0.0 } else { seconds / lasted.as_secs_f64() };
@@ -253,7 +258,7 @@ impl Window {
         }
     }
 
-    /// Completions so far, for whoever only wants to know whether to look.
+    /// Returns the completions so far, for callers that only want to know whether to look.
     pub(super) fn completions(&self) -> u64 {
         self.seen.completions
     }

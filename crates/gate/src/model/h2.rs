@@ -6,8 +6,9 @@ use super::{Error, is_amount};
 
 /// Two types of jobs, each exponential: many that are short, few that are long.
 ///
-/// The squared coefficient of variation C² (variance over squared mean) is what matters of a workload's sizes here; Schroeder
-/// et al. measured 2 to 15 for commercial ones (section 4.2). Below 1 there is no H2; such sizes count as exponential, C² = 1.
+/// The squared coefficient of variation C² (variance over squared mean) is the one property of a workload's sizes that
+/// matters here; Schroeder et al. measured 2 to 15 for commercial ones (section 4.2). Below 1 there is no H2; such
+/// sizes count as exponential, C² = 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct H2 {
     /// Probability of the first type, the shorter one: 0.5 up to 1.
@@ -19,10 +20,10 @@ pub struct H2 {
 }
 
 impl H2 {
-    /// The distribution with this mean, in any unit of time, and this C².
+    /// Creates the distribution with this mean, in any unit of time, and this C².
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a mean that is not above 0, [`Error::Variability`] for a C² that is none.
+    /// [`Error::OutOfRange`] for a mean that is not above 0, [`Error::Variability`] for an invalid C².
     pub fn with_balanced_means(mean: f64, c2: f64) -> Result<H2, Error> {
         if !is_amount(mean) || mean == 0.0 {
             return Err(Error::OutOfRange { what: "a mean size of", value: mean });
@@ -37,19 +38,19 @@ impl H2 {
         Ok(H2 { p: (1.0 + apart) / 2.0, mu1: (1.0 + apart) / mean, mu2: rare / mean })
     }
 
-    /// Probability of the second type, the longer one.
+    /// Returns the probability of the second type, the longer one.
     pub fn q(&self) -> f64 {
         // By balance, and so without the digits that 1 - p loses.
         self.p * self.mu2 / self.mu1
     }
 
-    /// E\[S\], E\[S²\] and E\[S³\].
+    /// Returns E\[S\], E\[S²\] and E\[S³\].
     pub fn moments(&self) -> [f64; 3] {
         let moment = |k: i32, factorial: f64| factorial * (self.p / self.mu1.powi(k) + self.q() / self.mu2.powi(k));
         [moment(1, 1.0), moment(2, 2.0), moment(3, 6.0)]
     }
 
-    /// The size that two independent numbers, uniform from 0 to below 1, stand for.
+    /// Returns the size for two independent numbers, uniform from 0 to below 1.
     pub fn sample(&self, choice: f64, size: f64) -> f64 {
         let rate = if choice < self.p { self.mu1 } else { self.mu2 };
         -(-size).ln_1p() / rate

@@ -1,11 +1,11 @@
 //! Small dense matrices, as far as the models need them.
 //!
-//! **Invariant:** nothing is subtracted, so that no digit is lost to cancellation, in any cell. What is solved here are
-//! M-matrices, with a positive diagonal and nothing positive beside it; they are given by what stands beside the diagonal and
-//! by their row sums, and elimination keeps both without ever reading the diagonal (Grassmann, Taksar, Heyman 1985; Alfa, Xue,
-//! Ye 2002).
+//! **Invariant:** nothing is subtracted, so that no digit is lost to cancellation, in any cell. The matrices solved
+//! here are M-matrices, with a positive diagonal and nothing positive beside it; they are given by their cells beside
+//! the diagonal and by their row sums, and elimination keeps both without ever reading the diagonal (Grassmann, Taksar,
+//! Heyman 1985; Alfa, Xue, Ye 2002).
 
-/// Weights beyond this are scaled down.
+/// Weight beyond which the weights are scaled down.
 const LARGE: f64 = 1e100;
 
 /// A rectangle of numbers, row by row.
@@ -16,7 +16,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// The matrix whose cell in `row` and `column` is `cell(row, column)`.
+    /// Creates the matrix whose cell in `row` and `column` is `cell(row, column)`.
     pub(super) fn from_fn(rows: usize, columns: usize, cell: impl Fn(usize, usize) -> f64) -> Matrix {
         let cells = (0..rows * columns).map(|at| cell(at / columns, at % columns)).collect();
         Matrix { columns, cells }
@@ -34,7 +34,7 @@ impl Matrix {
         self.cells.chunks_exact(self.columns)
     }
 
-    /// `self * other`.
+    /// Returns `self * other`.
     pub(super) fn times(&self, other: &Matrix) -> Matrix {
         let mut product = Matrix::from_fn(self.rows_count(), other.columns, |_, _| 0.0);
         for (left, sum) in self.rows().zip(product.cells.chunks_exact_mut(other.columns)) {
@@ -43,19 +43,19 @@ impl Matrix {
         product
     }
 
-    /// `vector * self`.
+    /// Returns `vector * self`.
     pub(super) fn after(&self, vector: &[f64]) -> Vec<f64> {
         let mut product = vec![0.0; self.columns];
         add_product(&mut product, vector, self);
         product
     }
 
-    /// `self * vector`.
+    /// Returns `self * vector`.
     pub(super) fn before(&self, vector: &[f64]) -> Vec<f64> {
         self.rows().map(|row| dot(row, vector)).collect()
     }
 
-    /// The sum of each row.
+    /// Returns the sum of each row.
     pub(super) fn row_sums(&self) -> Vec<f64> {
         self.rows().map(|row| row.iter().sum()).collect()
     }
@@ -80,8 +80,8 @@ impl Matrix {
         }
     }
 
-    /// The inverse of the M-matrix whose cells beside the diagonal are `-self`, and whose rows add up to `sums`, none negative.
-    /// The diagonal is not read.
+    /// Returns the inverse of the M-matrix whose cells beside the diagonal are `-self`, and whose rows add up to
+    /// `sums`, none negative. The diagonal is not read.
     pub(super) fn inverse_from(mut self, mut sums: Vec<f64>) -> Matrix {
         let size = self.columns;
         let mut inverse = Matrix::from_fn(size, size, |row, column| if row == column { 1.0 } else { 0.0 });
@@ -112,7 +112,8 @@ impl Matrix {
         inverse
     }
 
-    /// The probabilities of the states of the irreducible Markov chain whose rates are beside the diagonal, which is not read.
+    /// Returns the probabilities of the states of the irreducible Markov chain whose rates are beside the diagonal,
+    /// which is not read.
     pub(super) fn stationary(mut self) -> Vec<f64> {
         let size = self.columns;
         for last in (1..size).rev() {
@@ -139,12 +140,12 @@ impl Matrix {
     }
 }
 
-/// The scalar product.
+/// Returns the scalar product.
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// `sum += vector * matrix`
+/// Computes `sum += vector * matrix`.
 fn add_product(sum: &mut [f64], vector: &[f64], matrix: &Matrix) {
     for (factor, row) in vector.iter().zip(matrix.rows()) {
         // Many are zero: transitions change the phase by one at most.
@@ -154,7 +155,7 @@ fn add_product(sum: &mut [f64], vector: &[f64], matrix: &Matrix) {
     }
 }
 
-/// `sum += factor * row`
+/// Computes `sum += factor * row`.
 fn add_scaled(sum: &mut [f64], factor: f64, row: &[f64]) {
     for (cell, value) in sum.iter_mut().zip(row) {
         *cell += factor * value;

@@ -1,6 +1,7 @@
 //! Throughput against MPL: a closed network of resources (Schroeder et al., section 4.1).
 //!
-//! N transactions go round among the stations; one that ends is replaced at once. X(N) is what they do per unit of time.
+//! N transactions go round among the stations; one that ends is replaced at once. X(N) is their throughput per unit of
+//! time.
 //!
 //! **Invariant:** X(N) = G(N-1) / G(N), and G is made from positive numbers only. The textbook's mean value analysis of stations
 //! with many servers finds the probability of an empty station by subtraction and loses every digit of it. Instead, the
@@ -25,28 +26,31 @@ use super::{Error, TOLERANCE, is_amount};
 pub struct Station {
     /// Time that one transaction needs here in all, when alone; in any unit, the same for all stations.
     demand: f64,
-    /// How many transactions are served at a time; `None`: all that are there.
+    /// Number of transactions served at a time; `None`: as many as are there.
     servers: Option<u32>,
 }
 
 impl Station {
-    /// A resource with a queue: `servers` disks, cores or locks, of which a transaction uses one at a time, for `demand` in all.
+    /// Creates a resource with a queue: `servers` disks, cores or locks, of which a transaction uses one at a time, for
+    /// `demand` in all.
     pub fn queue(demand: f64, servers: u32) -> Station {
         Station { demand, servers: Some(servers) }
     }
 
-    /// Time in which a transaction waits for nobody: a network, a client that thinks between two statements.
+    /// Creates a delay, in which a transaction waits for no other: a network, a client that thinks between two
+    /// statements.
     pub fn delay(demand: f64) -> Station {
         Station { demand, servers: None }
     }
 
-    /// Time of this station per transaction when all its servers work; 0 for a delay, which has as many as are needed.
+    /// Returns the time of this station per transaction when all its servers work; 0 for a delay, which has as many as
+    /// are needed.
     fn share(&self) -> f64 {
         self.servers.map_or(0.0, |servers| self.demand / f64::from(servers))
     }
 }
 
-/// How busy a station is with a given number of transactions.
+/// Load of a station with a given number of transactions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StationLoad {
     /// Mean time that a transaction spends here, waiting included, in the unit of the demands.
@@ -63,20 +67,20 @@ pub struct Network {
     stations: Vec<Station>,
     /// Time per transaction in which it holds its place and no station.
     think: f64,
-    /// The largest share; nothing exceeds one transaction in that time.
+    /// Largest share; nothing exceeds one transaction in that time.
     bottleneck: f64,
 }
 
-/// Terms below 2^-120 of the first are left out; see [`Network::numerator`].
+/// Factor below which terms are left out: 2^-120 of the first; see [`Network::numerator`].
 const NEGLIGIBLE: f64 = 7.5e-37;
-/// Up to here a limit is looked for.
+/// Largest limit that is tried.
 const POPULATION_MAX: usize = 1 << 17;
 
 impl Network {
-    /// A network of these stations, in which a transaction also spends `think` without using any.
+    /// Creates a network of these stations, in which a transaction also spends `think` without using any.
     ///
     /// # Errors
-    /// When a number is none, or no station limits the throughput.
+    /// If a number is invalid, or no station limits the throughput.
     pub fn new(stations: Vec<Station>, think: f64) -> Result<Network, Error> {
         if stations.is_empty() {
             return Err(Error::NoStations);
@@ -99,7 +103,7 @@ impl Network {
         Ok(Network { stations, think, bottleneck })
     }
 
-    /// The worst case: `count` stations with one server each and equal demands of 1 (Figure 7 of the paper).
+    /// Creates the worst case: `count` stations with one server each and equal demands of 1 (Figure 7 of the paper).
     ///
     /// # Errors
     /// [`Error::NoStations`] when `count` is 0.
@@ -107,24 +111,25 @@ impl Network {
         Network::new(vec![Station::queue(1.0, 1); count], 0.0)
     }
 
-    /// X(infinity), transactions per unit of time: what the busiest station allows.
+    /// Returns X(infinity), transactions per unit of time: the limit set by the busiest station.
     pub fn throughput_max(&self) -> f64 {
         1.0 / self.bottleneck
     }
 
-    /// X(1) to X(`population_max`), transactions per unit of time.
+    /// Returns X(1) to X(`population_max`), transactions per unit of time.
     pub fn throughput(&self, population_max: usize) -> Vec<f64> {
         let relative = self.relative_throughput(population_max);
         relative.into_iter().map(|share| share / self.bottleneck).collect()
     }
 
-    /// X(1) to X(`population_max`) as shares of X(infinity), 0 to 1. Thinking is no station: it delays, it does not limit.
+    /// Returns X(1) to X(`population_max`) as shares of X(infinity), 0 to 1. Thinking is no station: it delays, it does
+    /// not limit.
     pub fn relative_throughput(&self, population_max: usize) -> Vec<f64> {
         let constants = self.constants(population_max, |_| true);
         constants.windows(2).map(|pair| pair[0].ratio(pair[1])).collect()
     }
 
-    /// How busy each station is with `population` transactions, in the order in which the stations were given.
+    /// Returns the load of each station with `population` transactions, in the order in which the stations were given.
     pub fn loads(&self, population: usize) -> Vec<StationLoad> {
         let constants = self.constants(population, |_| true);
         let throughput: Vec<f64> = constants.windows(2).map(|pair| pair[0].ratio(pair[1]) / self.bottleneck).collect();
@@ -132,7 +137,7 @@ impl Network {
             let reached = throughput.last().copied().unwrap_or(0.0);
             let transactions = match station.servers {
                 None => reached * station.demand,
-                // An arriving transaction finds what there is with one transaction less.
+                // An arriving transaction finds the state of the network with one transaction less.
                 Some(1) => throughput.iter().fold(0.0, |there, reached| reached * station.demand * (1.0 + there)),
                 Some(_) => self.transactions_at(at, &constants),
             };
@@ -142,7 +147,7 @@ impl Network {
         self.stations.iter().enumerate().map(load).collect()
     }
 
-    /// The least MPL that keeps the share `keep` of X(infinity).
+    /// Returns the least MPL that keeps the share `keep` of X(infinity).
     ///
     /// # Errors
     /// [`Error::OutOfRange`] unless `keep` is above 0 and below 1; [`Error::OutOfReach`] beyond 131,072.
@@ -160,7 +165,8 @@ impl Network {
         Err(Error::OutOfReach { mpl_max: POPULATION_MAX })
     }
 
-    /// The least MPL that keeps the share `keep` of what this many `clients` reach without a limit, X(`clients`).
+    /// Returns the least MPL that keeps the share `keep` of the throughput of this many `clients` without a limit,
+    /// X(`clients`).
     ///
     /// # Errors
     /// [`Error::OutOfRange`] unless `keep` is above 0 and at most 1 and there are clients.
@@ -173,8 +179,8 @@ impl Network {
         first_at_least(&relative, keep * unlimited).ok_or(Error::OutOfReach { mpl_max: clients })
     }
 
-    /// G(0) to G(`population_max`) of the stations that `wanted` names by their places, and of thinking, with the bottleneck's
-    /// share as the unit of time.
+    /// Returns G(0) to G(`population_max`) of the stations that `wanted` names by their places, and of thinking, with
+    /// the bottleneck's share as the unit of time.
     fn constants(&self, population_max: usize, wanted: impl Fn(usize) -> bool) -> Vec<Wide> {
         let mut constants = vec![Wide::ZERO; population_max + 1];
         constants[0] = Wide::ONE;
@@ -190,15 +196,16 @@ impl Network {
         constants
     }
 
-    /// A station's demand with the bottleneck's share as the unit.
+    /// Returns a station's demand with the bottleneck's share as the unit.
     fn scaled(&self, station: &Station) -> f64 {
         (station.demand / self.bottleneck).min(f64::MAX)
     }
 
-    /// The first factor of a station, a(0) to at most a(`population_max`).
+    /// Returns the first factor of a station, a(0) to at most a(`population_max`).
     ///
-    /// It ends where f(n) falls below a negligible number. With the bottleneck's share as the unit, G does not decrease, so that
-    /// a(n) bounds the probability that its term adds to any state: what is left out is far below rounding.
+    /// It ends where f(n) falls below a negligible number. With the bottleneck's share as the unit, G does not
+    /// decrease, so that a(n) bounds the probability that its term adds to any state: the omitted part is far below
+    /// rounding.
     fn numerator(&self, station: &Station, population_max: usize) -> Vec<Wide> {
         let demand = self.scaled(station);
         let terms = station.servers.map_or(usize::MAX, |servers| servers as usize).min(population_max + 1);
@@ -222,7 +229,8 @@ impl Network {
         numerator
     }
 
-    /// Mean number of transactions at the station with many servers that stands at `at`, from its distribution there.
+    /// Returns the mean number of transactions at the station with many servers that stands at `at`, from its
+    /// distribution there.
     fn transactions_at(&self, at: usize, constants: &[Wide]) -> f64 {
         let (station, population) = (&self.stations[at], constants.len() - 1);
         let servers = station.servers.map_or(usize::MAX, |servers| servers as usize);
@@ -246,7 +254,7 @@ fn convolve(series: &mut [Wide], by: &[Wide]) {
     }
 }
 
-/// The first place, from 1, whose value is not below the threshold.
+/// Returns the first place, from 1, whose value is not below the threshold.
 fn first_at_least(values: &[f64], threshold: f64) -> Option<usize> {
     values.iter().position(|value| threshold * (1.0 - TOLERANCE) <= *value).map(|at| at + 1)
 }

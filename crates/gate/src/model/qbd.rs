@@ -15,7 +15,7 @@
 use super::h2::H2;
 use super::matrix::{Matrix, dot};
 
-/// Arrivals and service: what does not depend on the limit.
+/// Arrivals and service: the parameters that do not depend on the limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Flow {
     /// Arrivals per unit of time.
@@ -26,13 +26,13 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// Speed of each of `jobs` in service.
+    /// Returns the speed of each of `jobs` in service.
     fn speed(&self, jobs: usize) -> f64 {
         let jobs = jobs as f64;
         if jobs == 0.0 { 0.0 } else { jobs.min(f64::from(self.servers)) / jobs }
     }
 
-    /// Completions per unit of time of type 1 and of type 2 when `ones` of `jobs` in service are of type 1.
+    /// Returns the completions per unit of time of type 1 and of type 2 when `ones` of `jobs` in service are of type 1.
     fn completions(&self, jobs: usize, ones: usize) -> (f64, f64) {
         let speed = self.speed(jobs);
         (ones as f64 * self.sizes.mu1 * speed, (jobs - ones) as f64 * self.sizes.mu2 * speed)
@@ -42,17 +42,17 @@ impl Flow {
 /// Sums over the levels below one, for each of its states.
 pub(super) struct Below {
     level: usize,
-    /// S: how often the states one level below are visited in between; rows are states of `level`. Empty at level 0.
+    /// S: mean visits to the states one level below in between; rows are states of `level`. Empty at level 0.
     visits: Option<Matrix>,
     /// Probability of all lower levels together, for each state of `level` and in proportion to its own.
     mass: Vec<f64>,
     /// Jobs in the lower levels, likewise.
     jobs: Vec<f64>,
-    /// The state's own probability on that scale: 1, or less where lower levels are likelier by too many digits.
+    /// Probability of the state itself on that scale: 1, or less where lower levels are likelier by too many digits.
     unit: f64,
 }
 
-/// Beyond this, sums are scaled down.
+/// Value beyond which sums are scaled down.
 const LARGE: f64 = 1e100;
 
 impl Below {
@@ -60,10 +60,10 @@ impl Below {
         Below { level: 0, visits: None, mass: vec![0.0], jobs: vec![0.0], unit: 1.0 }
     }
 
-    /// One level up.
+    /// Goes one level up.
     pub(super) fn ascend(self, flow: &Flow) -> Below {
         let level = self.level;
-        // However often it goes down and comes back, the way up is taken at the rate of arrivals.
+        // However often the chain goes down and comes back, the way up is taken at the rate of arrivals.
         let times = self.returns(flow).inverse_from(vec![flow.lambda; level + 1]);
         let visits = Matrix::from_fn(level + 2, level + 1, |from, to| {
             let (first, second) = flow.completions(level + 1, from);
@@ -84,7 +84,8 @@ impl Below {
         above
     }
 
-    /// Rates at which this level's states are entered from below, for each state from which that way down was begun.
+    /// Returns the rates at which this level's states are entered from below, for each state from which that way down
+    /// was begun.
     fn returns(&self, flow: &Flow) -> Matrix {
         let (first, second) = (flow.lambda * flow.sizes.p, flow.lambda * flow.sizes.q());
         Matrix::from_fn(self.level + 1, self.level + 1, |from, to| {
@@ -95,7 +96,7 @@ impl Below {
     }
 }
 
-/// What the stationary distribution says.
+/// Means of the stationary distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Stationary {
     /// Mean number of jobs, in service and queued.
@@ -106,7 +107,8 @@ pub(super) struct Stationary {
     pub(super) full: f64,
 }
 
-/// The stationary distribution with the limit at the level that `below` has reached, at least 1. The chain must be stable.
+/// Returns the stationary distribution with the limit at the level that `below` has reached, at least 1. The chain must
+/// be stable.
 pub(super) fn stationary(flow: &Flow, below: &Below) -> Stationary {
     let mpl = below.level;
     let above = Above::new(flow, mpl);
@@ -123,8 +125,8 @@ pub(super) fn stationary(flow: &Flow, below: &Below) -> Stationary {
     Stationary { jobs: jobs / mass, queued: queued / mass, full: full / mass }
 }
 
-/// With the sum P of all powers of `r`: `vector * P`, which has the phases of all levels from M on together, and P * 1, how many
-/// levels from there on a state stands for.
+/// Returns two products with the sum P of all powers of `r`: `vector * P`, which has the phases of all levels from M on
+/// together, and P * 1, the number of levels from there on that a state stands for.
 fn sum_of_powers(r: &Matrix, vector: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let (mut left, mut right) = (vector.to_vec(), vec![1.0; vector.len()]);
     let mut power = r.clone();
@@ -157,9 +159,9 @@ struct Above {
     completions: Vec<f64>,
 }
 
-/// Doublings of the number of levels that are looked at; a stable queue needs far fewer.
+/// Largest number of doublings of the levels that are looked at; a stable queue needs far fewer.
 const DOUBLINGS_MAX: usize = 60;
-/// What the levels that were not looked at may add.
+/// Largest contribution of the levels that were not looked at.
 const REMAINDER_MAX: f64 = 1e-15;
 
 impl Above {
@@ -178,8 +180,8 @@ impl Above {
         Above { lambda: flow.lambda, down, completions }
     }
 
-    /// G: the phase in which the level below is entered first. Logarithmic reduction (Latouche and Ramaswami 1993): each step
-    /// doubles the number of levels up to which the way may lead.
+    /// Returns G: the phase in which the level below is entered first. Logarithmic reduction (Latouche and Ramaswami
+    /// 1993): each step doubles the number of levels up to which the way may lead.
     fn g(&self) -> Matrix {
         let size = self.completions.len();
         let out = |state: usize| self.lambda + self.completions[state];
@@ -203,7 +205,8 @@ impl Above {
         g
     }
 
-    /// R: mean time in a state of the next level per unit of time in a state of this one, before this level is entered again.
+    /// Returns R: mean time in a state of the next level per unit of time in a state of this one, before this level is
+    /// entered again.
     fn r(&self) -> Matrix {
         let mut r = self.g();
         r.scale(self.lambda);

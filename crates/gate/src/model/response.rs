@@ -1,9 +1,9 @@
 //! Mean response time against MPL: an external queue before a processor-sharing server (Schroeder et al., section 4.2).
 //!
-//! Jobs arrive by a Poisson process; their sizes follow [`H2`] with mean 1, the unit of time. At most M are in service, and share
-//! `servers` processors of speed 1, none with more than one. The others wait outside, first come first served. M = 1 (with one
-//! server) is first come first served altogether; without a limit it is processor sharing, whose mean response time
-//! does not depend on the sizes' variability.
+//! Jobs arrive by a Poisson process; their sizes follow [`H2`] with mean 1, the unit of time. At most M are in service,
+//! and share `servers` processors of speed 1, none with more than one. The others wait outside, first come first
+//! served. M = 1 (with one server) is first come first served altogether; without a limit it is processor sharing,
+//! whose mean response time does not depend on the sizes' variability.
 //!
 //! **Invariant:** with one server every limit does the same work per unit of time; only the order differs. So a limit costs
 //! nothing when C² is 1, and the more the larger C² is.
@@ -12,7 +12,7 @@ use super::h2::H2;
 use super::qbd::{self, Below, Flow};
 use super::{Error, TOLERANCE};
 
-/// The largest limit that is computed. Time grows with its third power, with its fourth for one limit alone.
+/// Largest limit that is computed. Time grows with its third power, with its fourth for one limit alone.
 pub const MPL_MAX: usize = 400;
 
 /// The model of Figure 10.
@@ -22,61 +22,62 @@ pub struct Response {
     processor_sharing: f64,
 }
 
-/// What a limit means; times in mean job sizes.
+/// Cost of a limit; times in mean job sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AtMpl {
-    /// The limit.
+    /// Limit.
     pub mpl: usize,
     /// Mean time from arrival to completion, E\[T\].
     pub response: f64,
-    /// Of it, mean time in the external queue.
+    /// Part of that spent in the external queue, on average.
     pub external_wait: f64,
     /// Probability that an arriving job finds the limit reached and waits.
     pub waits: f64,
-    /// `response` over that without a limit.
+    /// Ratio of `response` to that without a limit.
     pub ratio_to_ps: f64,
 }
 
 impl AtMpl {
-    /// Whether the mean response time exceeds that without a limit by at most this share.
+    /// Returns true if the mean response time exceeds that without a limit by at most this share.
     pub fn keeps(&self, allowed_increase: f64) -> bool {
         self.ratio_to_ps <= (1.0 + allowed_increase) * (1.0 + TOLERANCE)
     }
 }
 
 impl Response {
-    /// `servers` processors, of whose capacity the jobs need the share `load`; sizes with this C², of which less than 1 counts
-    /// as 1.
+    /// Creates a model of `servers` processors, of whose capacity the jobs need the share `load`; sizes with this C²,
+    /// of which less than 1 counts as 1.
     ///
     /// # Errors
-    /// When `load` is not between 0 and 1, C² is none, or there is no server.
+    /// If `load` is not between 0 and 1, C² is invalid, or there is no server.
     pub fn new(load: f64, c2: f64, servers: u32) -> Result<Response, Error> {
         let sizes = H2::with_balanced_means(1.0, c2)?;
         let processor_sharing = processor_sharing(load, servers)?;
         Ok(Response { flow: Flow { lambda: load * f64::from(servers), sizes, servers }, processor_sharing })
     }
 
-    /// Mean response time without a limit, in mean job sizes.
+    /// Returns the mean response time without a limit, in mean job sizes.
     pub fn processor_sharing(&self) -> f64 {
         self.processor_sharing
     }
 
-    /// The sizes.
+    /// Returns the distribution of the sizes.
     pub fn sizes(&self) -> H2 {
         self.flow.sizes
     }
 
-    /// What the limit `mpl` means.
+    /// Returns the cost of the limit `mpl`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless it is from 1 to [`MPL_MAX`]; [`Error::Unstable`] when so few cannot do the work.
+    /// [`Error::OutOfRange`] unless it is from 1 to [`MPL_MAX`]; [`Error::Unstable`] if so few cannot do the work.
     pub fn at(&self, mpl: usize) -> Result<AtMpl, Error> {
         self.check(mpl)?;
         let below = (0..mpl).fold(Below::bottom(), |below, _| below.ascend(&self.flow));
         Ok(self.solve(mpl, &below))
     }
 
-    /// What each limit up to `mpl_max` means, from the least one that can do the work; cheaper than one by one.
+    /// Returns the cost of each limit up to `mpl_max`, from the least one that can do the work; cheaper than one by
+    /// one.
     ///
     /// # Errors
     /// As [`Response::at`] with `mpl_max`.
@@ -84,7 +85,7 @@ impl Response {
         Ok(self.each(mpl_max)?.collect())
     }
 
-    /// The same one by one, each computed when it is asked for.
+    /// Returns the cost of each limit one by one, each computed when it is asked for.
     ///
     /// # Errors
     /// As [`Response::at`] with `mpl_max`.
@@ -99,7 +100,8 @@ impl Response {
         }))
     }
 
-    /// The least limit whose mean response time exceeds that without a limit by at most the share `allowed_increase`.
+    /// Returns the least limit whose mean response time exceeds that without a limit by at most the share
+    /// `allowed_increase`.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] unless the increase is above 0 and finite; [`Error::OutOfReach`] beyond [`MPL_MAX`].
@@ -149,10 +151,11 @@ impl Response {
     }
 }
 
-/// Mean response time of processor sharing by `servers` processors, in mean job sizes: that of M/M/c, whatever the sizes' variability.
+/// Returns the mean response time of processor sharing by `servers` processors, in mean job sizes: that of M/M/c,
+/// whatever the sizes' variability.
 ///
 /// # Errors
-/// When `load` is not between 0 and 1, or there is no server.
+/// If `load` is not between 0 and 1, or there is no server.
 pub fn processor_sharing(load: f64, servers: u32) -> Result<f64, Error> {
     check_load(load)?;
     if servers == 0 {
@@ -165,10 +168,11 @@ pub fn processor_sharing(load: f64, servers: u32) -> Result<f64, Error> {
     Ok(1.0 + all_work / (f64::from(servers) * (1.0 - load)))
 }
 
-/// Mean response time of one server, first come first served, in mean job sizes: what M = 1 means (Pollaczek and Khinchine).
+/// Returns the mean response time of one server, first come first served, in mean job sizes: the case M = 1 (Pollaczek
+/// and Khinchine).
 ///
 /// # Errors
-/// When `load` is not between 0 and 1, or C² is none. Any C² of at least 0 is exact here.
+/// If `load` is not between 0 and 1, or C² is invalid. Any C² of at least 0 is exact here.
 pub fn pollaczek_khinchine(load: f64, c2: f64) -> Result<f64, Error> {
     check_load(load)?;
     if !super::is_amount(c2) {

@@ -5,7 +5,7 @@ use super::*;
 /// Agreement that the reference values ask for; they have 12 digits, of which all but the last are matched.
 const CLOSE: f64 = 1e-10;
 
-/// The rows of a file, as numbers, with as many columns as asked.
+/// Returns the rows of a file, as numbers, with as many columns as asked.
 fn rows<const COLUMNS: usize>(text: &str) -> Vec<[f64; COLUMNS]> {
     let row = |line: &str| -> [f64; COLUMNS] {
         let cells: Vec<f64> = line.split(',').map(|cell| cell.parse().unwrap()).collect();

@@ -16,20 +16,21 @@ pub(super) struct Wide {
 
 const MANTISSA_BITS: u32 = 52;
 const EXPONENT_BIAS: i64 = 1023;
-/// A summand that is smaller by so many bits leaves the other one as it is.
+/// Number of bits by which a summand may be smaller before it leaves the other one as it is.
 const BITS_KEPT: i64 = 64;
 
 impl Wide {
     pub(super) const ZERO: Wide = Wide { mantissa: 0.0, exponent: 0 };
     pub(super) const ONE: Wide = Wide { mantissa: 1.0, exponent: 0 };
 
-    /// The same number. It must be finite and not below 0; a number too small to be normal counts as 0.
+    /// Creates a number equal to `value`, which must be finite and not below 0; a number too small to be normal counts
+    /// as 0.
     pub(super) fn new(value: f64) -> Wide {
         debug_assert!(super::is_amount(value), "{value}");
         if value < f64::MIN_POSITIVE { Wide::ZERO } else { Wide::normalised(value, 0) }
     }
 
-    /// This number divided by `other`, which is above 0, when both are about the same size.
+    /// Returns this number divided by `other`, which is above 0, when both are about equally large.
     pub(super) fn ratio(self, other: Wide) -> f64 {
         let shift = self.exponent - other.exponent;
         self.mantissa / other.mantissa * 2_f64.powi(shift.clamp(-2_000, 2_000) as i32)

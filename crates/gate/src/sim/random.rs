@@ -5,7 +5,7 @@
 pub struct Random([u64; 4]);
 
 impl Random {
-    /// The stream of this seed.
+    /// Creates the stream of this seed.
     pub fn new(seed: u64) -> Random {
         let mut state = seed;
         let mut next = || {
@@ -31,22 +31,22 @@ impl Random {
         result
     }
 
-    /// Uniform, from 0 to less than 1.
+    /// Returns a uniform number, from 0 to less than 1.
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Uniform, below this.
+    /// Returns a uniform number below `most`.
     pub fn below(&mut self, most: u32) -> u32 {
         ((u128::from(self.bits()) * u128::from(most)) >> 64) as u32
     }
 
-    /// Exponential, of mean 1.
+    /// Returns an exponential number of mean 1.
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.uniform()).ln()
     }
 
-    /// Whether something of this probability happens.
+    /// Returns true with this probability.
     pub fn happens(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }

@@ -1,4 +1,4 @@
-//! The paper's 17 set-ups (its Tables 1 and 2), as the simulator has them.
+//! The paper's 17 set-ups (its Tables 1 and 2), for the simulator.
 //!
 //! The paper names workloads and hardware, not demands; those here are made so that each has the bottleneck, the variability
 //! and the locking that the paper reports: TPC-C's C² is 1 to 1.5, that of TPC-W's browsing 15, ordering is bound by locks under
@@ -10,14 +10,14 @@ use super::workload::{Locks, Workload};
 use crate::model::{Network, Station};
 use std::fmt;
 
-/// What a set-up is bound by.
+/// Resource that limits a set-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bottleneck {
     /// Processors.
     Processor,
     /// Disks.
     Disk,
-    /// Both, about equally.
+    /// Processors and disks, about equally.
     Both,
     /// Rows that are locked.
     Locks,
@@ -34,10 +34,10 @@ impl fmt::Display for Bottleneck {
     }
 }
 
-/// A machine and what it is asked to do.
+/// A machine and its workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
-    /// `s01` to `s17`.
+    /// Name: `s01` to `s17`.
     pub name: String,
     /// The paper's workload, and the isolation level if it varies.
     pub description: String,
@@ -45,43 +45,43 @@ pub struct Setup {
     pub processors: u32,
     /// Disks for data.
     pub disks: u32,
-    /// What it is made to be bound by.
+    /// Resource that limits it by design.
     pub bottleneck: Bottleneck,
-    /// What it is asked to do.
+    /// Workload.
     pub workload: Workload,
 }
 
 /// Milliseconds.
 const MS: f64 = 1e-3;
 
-/// TPC-C in memory.
+/// Returns the workload of TPC-C in memory.
 fn inventory(locks: Locks) -> Workload {
     Workload { processor: 10.0 * MS, disk: 1.0 * MS, visits: 10.0, c2: 1.2, locks }
 }
 
-/// Many warehouses: rows are seldom wanted by two.
+/// Locks with many warehouses: rows are seldom wanted by two.
 const MANY_WAREHOUSES: Locks = Locks { rows: 400, each: 2, overhead: 0.0 };
-/// Under uncommitted read, readers lock nothing.
+/// Locks under uncommitted read: readers lock nothing.
 const READS_LOCK_NOTHING: Locks = Locks { rows: 400, each: 1, overhead: 0.0 };
 
-/// TPC-C out of memory.
+/// Returns the workload of TPC-C out of memory.
 fn inventory_on_disk() -> Workload {
     Workload { processor: 1.0 * MS, disk: 30.0 * MS, visits: 10.0, c2: 1.2, locks: MANY_WAREHOUSES }
 }
 
-/// TPC-W browsing: a few queries are very long.
+/// Returns the workload of TPC-W browsing: a few queries are very long.
 fn browsing(processor: f64, disk: f64) -> Workload {
     Workload { processor, disk, visits: 20.0, c2: 15.0, locks: Locks::NONE }
 }
 
-/// TPC-W ordering: many update few rows.
+/// Returns the workload of TPC-W ordering: many update few rows.
 fn ordering(each: u32) -> Workload {
     let locks = Locks { rows: 10, each, overhead: 0.01 };
     Workload { processor: 5.0 * MS, disk: 0.5 * MS, visits: 8.0, c2: 2.0, locks }
 }
 
 impl Setup {
-    /// All 17.
+    /// Returns the 17 set-ups.
     pub fn all() -> Vec<Setup> {
         use Bottleneck::{Both, Disk, Locks as OnLocks, Processor};
         let both = || Workload { processor: 15.0 * MS, disk: 15.0 * MS, ..inventory_on_disk() };
@@ -112,10 +112,10 @@ impl Setup {
         all.into_iter().enumerate().map(setup).collect()
     }
 
-    /// Its resources, as the model of section 4.1 has them; locks are none.
+    /// Returns the resources, as the model of section 4.1 has them; locks are none.
     ///
     /// # Panics
-    /// If it asks nothing of them, or has sizes that no distribution has.
+    /// If it asks nothing of them, or no distribution has its sizes.
     pub fn network(&self) -> Network {
         let Workload { processor, disk, visits, .. } = self.workload;
         let each = disk / visits * self.workload.visits_mean() / f64::from(self.disks.max(1));
@@ -124,7 +124,8 @@ impl Setup {
         Network::new(stations, 0.0).expect("a set-up asks something of its resources")
     }
 
-    /// One station for each resource and no locks: what the model of section 4.1 is about. Balanced: `count` disks do all.
+    /// Creates a set-up with one station for each resource and no locks, the case of the model of section 4.1.
+    /// Balanced: `count` disks do all.
     pub fn balanced_disks(count: u32, seconds: f64) -> Setup {
         Setup {
             name: format!("balanced{count:02}"),
@@ -136,7 +137,8 @@ impl Setup {
         }
     }
 
-    /// One processor and nothing else, for demands of this C²: what the model of section 4.2 is about.
+    /// Creates a set-up with one processor and nothing else, for demands of this C², the case of the model of section
+    /// 4.2.
     pub fn one_processor(seconds: f64, c2: f64) -> Setup {
         Setup {
             name: "processor".to_owned(),

@@ -1,30 +1,30 @@
-//! What serves: processors that are shared, disks with a queue each, rows with a lock each.
+//! Stations: processors that are shared, disks with a queue each, rows with a lock each.
 //!
-//! **Invariant:** each station says itself when its next service ends; nothing else of it is in any list of events.
+//! **Invariant:** each station tells itself when its next service ends; nothing else of it is in any list of events.
 
 use super::Job;
 use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Seconds as a duration of the clock.
+/// Returns the time after a number of seconds, as a time of the clock.
 pub(super) fn after(now: Time, seconds: f64) -> Time {
     Time::from_ns(now.ns().saturating_add((seconds * 1e9).round() as u64))
 }
 
 /// Processors that all jobs share evenly, each job one at most.
 ///
-/// A job's work is done when what every job has got since then makes it up; so jobs end in the order of a sum that never
-/// changes, and nothing is touched of those that go on.
+/// A job is done when the service that every job has got since its arrival adds up to its work; so jobs end in the
+/// order of a sum that never changes, and nothing is touched of those that go on.
 #[derive(Debug)]
 pub(super) struct Processors {
     count: f64,
-    /// What a job that was here all the time has got, in seconds.
+    /// Service that a job present all the time has got, in seconds.
     got: f64,
     at: Time,
     jobs: BinaryHeap<Reverse<(Key, u64, Job)>>,
     number: u64,
-    /// The share of its speed that the host leaves each processor.
+    /// Share of its speed that the host leaves each processor.
     host: f64,
     pub(super) busy_seconds: f64,
 }
@@ -60,7 +60,7 @@ impl Processors {
         }
     }
 
-    /// The host leaves them such a share of their speed from now on.
+    /// Sets the share of their speed that the host leaves the processors from now on.
     pub(super) fn slow_down(&mut self, now: Time, host: f64) {
         self.pass(now);
         self.host = host;
@@ -94,7 +94,7 @@ impl Processors {
         Some(after(self.at, ((end - self.got) / self.speed()).max(0.0)))
     }
 
-    /// The one whose work is done now.
+    /// Takes the job whose work is done now.
     pub(super) fn end(&mut self, now: Time) -> Option<Job> {
         self.pass(now);
         let Reverse((Key(end), _, job)) = self.jobs.pop()?;
@@ -104,7 +104,7 @@ impl Processors {
     }
 }
 
-/// One disk: who comes first is served first.
+/// A disk that serves first come, first served.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     waiting: VecDeque<(Job, f64)>,
@@ -132,7 +132,7 @@ impl Disk {
     }
 }
 
-/// Rows that one job at a time has.
+/// Rows that one job at a time holds.
 #[derive(Debug)]
 pub(super) struct Rows {
     rows: Vec<Row>,
@@ -151,12 +151,12 @@ impl Rows {
         Rows { rows: vec![Row::default(); count as usize], waiting: 0 }
     }
 
-    /// There are so many at least.
+    /// Creates rows until there are at least `count`.
     pub(super) fn make(&mut self, count: u32) {
         self.rows.resize(self.rows.len().max(count as usize), Row::default());
     }
 
-    /// Takes a row, or waits for it. Whether it has it.
+    /// Takes a row, or waits for it. Returns true if the job has it.
     pub(super) fn take(&mut self, row: u32, job: Job) -> bool {
         let row = &mut self.rows[row as usize];
         if std::mem::replace(&mut row.is_taken, true) {
@@ -167,7 +167,7 @@ impl Rows {
         true
     }
 
-    /// Gives a row up; whoever has it now.
+    /// Gives a row up. Returns the job that has it now.
     pub(super) fn give_up(&mut self, row: u32) -> Option<Job> {
         let row = &mut self.rows[row as usize];
         let next = row.waiting.pop_front();

@@ -1,4 +1,4 @@
-//! The simulator against what is known exactly, so that what it says of the rest can be believed.
+//! The simulator against results that are known exactly, so that the rest of its results can be believed.
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn mean_response_with_a_limit_is_that_of_the_reference() {
         let settings = Settings::of_priorities(number(mpl) as u32);
         let mut simulation = Simulation::new(&setup, Load::Open { rate: number(load) * 100.0 }, settings, 0.0, 5);
         let seen = simulation.observe(1_000_000);
-        // As sure as it is by its own account, which is put to the test as well.
+        // As certain as it is by its own account, which is tested as well.
         near(
             seen.response.mean / 0.01,
             known(load, c2, mpl),

@@ -1,57 +1,58 @@
-//! What a transaction of a simulated database does.
+//! Workload: the work of a transaction in a simulated database.
 
 use super::random::Random;
 use crate::model::H2;
 
-/// How transactions work.
+/// Mean work of transactions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// Seconds of a processor, on average; as its size says, exactly.
+    /// Seconds of a processor, on average; exactly proportional to the size.
     pub processor: f64,
     /// Seconds of disks, on average; each visit takes an exponential time.
     pub disk: f64,
-    /// How many times an average one goes from the processor to a disk and back. One of twice the size goes twice as often.
+    /// Number of times that an average transaction goes from the processor to a disk and back. One of twice the size
+    /// goes twice as often.
     pub visits: f64,
-    /// The squared coefficient of variation of sizes.
+    /// Squared coefficient of variation of sizes.
     pub c2: f64,
-    /// Rows that it locks.
+    /// Rows that a transaction locks.
     pub locks: Locks,
 }
 
 /// Rows that transactions lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Locks {
-    /// How many rows there are that several want.
+    /// Number of rows that several transactions want.
     pub rows: u32,
-    /// How many of them each transaction locks, one after the other on its way, until it ends.
+    /// Number of rows that each transaction locks, one after the other on its way, until it ends.
     pub each: u32,
-    /// By which part of its work a transaction is delayed by each one that waits for a row meanwhile: looking for deadlocks,
-    /// switching contexts, waking.
+    /// Part of its work by which a transaction is delayed by each one that waits for a row meanwhile: looking for
+    /// deadlocks, switching contexts, waking.
     pub overhead: f64,
 }
 
 impl Locks {
-    /// Nobody locks anything.
+    /// No locks.
     pub const NONE: Locks = Locks { rows: 0, each: 0, overhead: 0.0 };
 }
 
-/// What is still before one transaction.
+/// Work that is still before one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
-    /// How much there is to do, over the average.
+    /// Amount of work, over the average.
     pub(super) size: f64,
-    /// Visits that are to come.
+    /// Visits to come.
     pub(super) visits: u32,
-    /// All of them.
+    /// Number of visits in all.
     pub(super) visits_all: u32,
-    /// Rows, in ascending order, so that nobody waits in a circle.
+    /// Rows, in ascending order, so that no transactions wait in a circle.
     pub(super) rows: Vec<u32>,
-    /// How many of them it has.
+    /// Number of rows locked so far.
     pub(super) locked: usize,
 }
 
 impl Plan {
-    /// Whether a row is to be taken before the next visit: they are spread over the visits.
+    /// Returns the row to take before the next visit, if there is one: rows are spread over the visits.
     pub(super) fn next_row(&self) -> Option<u32> {
         let row = *self.rows.get(self.locked)?;
         let begun = u64::from(self.visits_all - self.visits);
@@ -61,7 +62,7 @@ impl Plan {
 }
 
 impl Workload {
-    /// How often a transaction goes to a disk, on average: each goes once at least, however small it is.
+    /// Returns the mean number of visits to a disk: each transaction goes once at least, however small it is.
     pub(super) fn visits_mean(&self) -> f64 {
         let sizes = H2::with_balanced_means(1.0, self.c2).expect("sizes of mean 1 have a distribution");
         // Rounded down to nothing with the probability 1 - v, where v < 1 would be visits: the mean of that, over exponential v.

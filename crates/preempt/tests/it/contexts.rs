@@ -1,4 +1,4 @@
-//! How urgent contexts start, and what they leave alone.
+//! Start of urgent contexts, and the state that they leave alone.
 
 use crate::support::{Seen, until, with_worker};
 use preempt::{Arrival, Delivery, Dense, Ladder, Mode, Poll, Sent, Serve, Signal, Worker};

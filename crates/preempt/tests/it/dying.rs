@@ -1,4 +1,4 @@
-//! What must end the process, and with which words.
+//! Failures that must end the process, and their messages.
 
 use preempt::{Arrival, Delivery, Poll, Serve, Signal, Worker};
 use std::sync::Arc;

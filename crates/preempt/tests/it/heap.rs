@@ -68,7 +68,7 @@ pub fn blocks_of_all_sizes_keep_their_contents() {
     }
 }
 
-/// Whoever may use the reserve passes neither of the limits by more than it.
+/// Asserts that allocations that may use the reserve pass neither of the limits by more than it.
 pub fn the_reserve_ends_at_the_resident_limit() {
     use preempt::memory::{has_reserve, has_room, has_small_reserve};
     const MB: usize = 1 << 20;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc;
 
-/// What one worker's `serve` saw.
+/// Record of the calls of one worker's `serve`.
 #[derive(Default)]
 pub struct Seen {
     pub polled: AtomicU64,
@@ -34,10 +34,10 @@ impl Serve for Seen {
     }
 }
 
-/// The worker of a test, or the thread beside it, has panicked. A test has its process to itself.
+/// True if the worker of a test, or the thread beside it, has panicked. A test has its process to itself.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// Runs `f`; if it panics, whoever waits by [`until`] panics too, instead of for ever.
+/// Runs `f`; if it panics, a thread that waits by [`until`] panics too, instead of for ever.
 fn telling_of_panics<R>(f: impl FnOnce() -> R) -> R {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or_else(|panic| {
         PANICKED.store(true, SeqCst);
@@ -45,7 +45,7 @@ fn telling_of_panics<R>(f: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Runs `base` on a thread that is a worker, and `beside` on this one; `base` gets a flag that says when to stop.
+/// Runs `base` on a thread that is a worker, and `beside` on this one; `base` gets a flag that tells it to stop.
 pub fn with_worker<S: Serve + 'static>(
     serve: Arc<S>,
     base: impl FnOnce(&AtomicBool) + Send,
@@ -76,7 +76,7 @@ pub fn with_worker<S: Serve + 'static>(
 /// Waits, without sleeping for a fixed time, until `condition` holds.
 ///
 /// # Panics
-/// When the other side of the test has panicked.
+/// If the other side of the test has panicked.
 pub fn until(condition: impl Fn() -> bool) {
     while !condition() {
         assert!(!PANICKED.load(SeqCst), "the other side of the test has panicked");

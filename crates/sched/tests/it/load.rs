@@ -1,4 +1,4 @@
-//! Many requests at once.
+//! Load of many requests at once.
 
 use crate::support::{Gate, Runtime, until};
 use sched::{CapSettings, Outcome, Policy, Rejected, Request, RunCx, Settings};

@@ -11,7 +11,7 @@ fn settings(policy: Policy) -> Settings {
     Settings { policy, ..Settings::default() }
 }
 
-/// Where a parked run leaves its wake-up. Work may run in an urgent context, so no lock.
+/// Place where a parked run leaves its wake-up. Work may run in an urgent context, so no lock.
 type Left = Arc<OnceLock<Resubmit>>;
 
 /// Parks in its first run and ends in its second.

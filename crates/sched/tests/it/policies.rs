@@ -1,4 +1,4 @@
-//! Where each policy lets urgent work run.
+//! Points at which each policy lets urgent work run.
 
 use crate::support::{Gate, Runtime, count, until};
 use sched::{CapSettings, Counters, Outcome, Policy, RunCx, Rungs, Settings, Start};
@@ -35,7 +35,7 @@ pub fn preempt_by_signal_runs_inside_a_query_without_safepoints() {
     runtime.end();
 }
 
-/// Of `requests`, all were begun inside the query at safepoints; in a storm its signals may come first.
+/// Asserts that all of `requests` were begun inside the query at safepoints; in a storm its signals may come first.
 fn assert_polled(counters: &Counters, requests: u64) {
     let interrupted = counters.started(Start::Signalled) + counters.started(Start::Deferred);
     assert_eq!(counters.started(Start::Polled) + interrupted, requests, "{counters:?}");

@@ -137,7 +137,7 @@ impl Runtime {
     }
 }
 
-/// What a query of a test waits for.
+/// Gate that a query of a test waits for.
 #[derive(Default)]
 pub struct Gate {
     pub entered: AtomicBool,

@@ -11,7 +11,7 @@ struct Seen {
 }
 
 impl BTree {
-    /// Panics if an invariant of the tree does not hold. Nobody may write meanwhile.
+    /// Panics if an invariant of the tree does not hold. No thread may write meanwhile.
     pub(super) fn check(&self) {
         let pin = epoch::pin();
         let (root, _) = self.enter(&pin).expect("a tree at rest has no writer");

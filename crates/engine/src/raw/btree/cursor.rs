@@ -1,12 +1,12 @@
 //! Ranges, in both directions, a batch at a time.
 //!
-//! **Invariant:** between two calls of [`Cursor::next`] a cursor holds no pin and no pointer into the tree, only copies and
-//! the bounds of what it has not seen. So it may be kept as long as one likes, by a paused context too, and whoever
-//! changes the tree meanwhile is not disturbed.
+//! **Invariant:** between two calls of [`Cursor::next`] a cursor holds no pin and no pointer into the tree, only copies
+//! and the bounds of the part that it has not seen. So it may be kept as long as one likes, by a paused context too,
+//! and a writer that changes the tree meanwhile is not disturbed.
 //!
-//! A batch comes from one leaf at one version. Where a leaf ends the cursor goes on at the leaf's *fence*, the separator
-//! that bounded its range at that version, by a new descent; nothing is assumed about what splits and merges did in
-//! between. Hence what it promises: entries come in strict order, and an entry that was in the tree from the cursor's
+//! A batch comes from one leaf at one version. At the end of a leaf the cursor goes on at the leaf's *fence*, the
+//! separator that bounded its range at that version, by a new descent; nothing is assumed about the splits and merges
+//! in between. Hence its promise: entries come in strict order, and an entry that was in the tree from the cursor's
 //! beginning to its end comes exactly once.
 
 use super::epoch::{self, Pin};
@@ -21,7 +21,7 @@ use core::ops::Bound;
 const BATCH_FIRST: usize = 16;
 const BATCH_MAX: usize = CAPACITY;
 
-/// The direction of a range.
+/// Direction of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Lowest key first, and of one key the lowest row first.
@@ -36,18 +36,18 @@ struct Hit {
     words: u128,
     row: u64,
     length: u32,
-    /// Where the bytes of a long key begin in the batch's bytes.
+    /// Start of the bytes of a long key in the batch's bytes.
     start: u32,
 }
 
-/// The entries of a range.
+/// Iterator over the entries of a range.
 pub(crate) struct Cursor<'t> {
     tree: &'t BTree,
     order: Order,
-    /// What is still to come: from `lower`, included, to `upper`, excluded.
+    /// Part of the range still to come: from `lower`, included, to `upper`, excluded.
     lower: Position,
     upper: Option<Position>,
-    /// Nothing is to come after this batch.
+    /// True if nothing is to come after this batch.
     ended: bool,
     batch: [MaybeUninit<Hit>; BATCH_MAX],
     batch_len: usize,
@@ -61,7 +61,7 @@ pub(crate) struct Cursor<'t> {
 type Landing<'p> = (NodeRef<'p>, u64, Option<Entry>);
 
 impl BTree {
-    /// The entries whose keys are between the bounds.
+    /// Returns a cursor over the entries whose keys are between the bounds.
     pub(crate) fn range(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, order: Order) -> Cursor<'_> {
         let lower = match lower {
             Bound::Included(key) => Position::new(&Probe::new(key, 0)),
@@ -76,25 +76,26 @@ impl BTree {
         Cursor::new(self, order, lower, upper)
     }
 
-    /// The entries whose keys begin with `prefix`.
+    /// Returns a cursor over the entries whose keys begin with `prefix`.
     pub(crate) fn prefix(&self, prefix: &[u8], order: Order) -> Cursor<'_> {
         let upper = Position::after_prefix(prefix);
         Cursor::new(self, order, Position::new(&Probe::new(prefix, 0)), upper)
     }
 
-    /// The entries with this key.
+    /// Returns a cursor over the entries with this key.
     pub(crate) fn rows(&self, key: &[u8]) -> Cursor<'_> {
         self.rows_from(key, 0)
     }
 
-    /// The entries with this key, from this row on.
+    /// Returns a cursor over the entries with this key, from this row on.
     pub(super) fn rows_from(&self, key: &[u8], row: u64) -> Cursor<'_> {
         let probe = Probe::new(key, row);
         let upper = Position::new(&probe.with_row(ROW_END));
         Cursor::new(self, Order::Ascending, Position::new(&probe), Some(upper))
     }
 
-    /// The leaf that holds what is just below the position, or the last one, and the lower bound of its range.
+    /// Returns the leaf that holds the entry right below the position, or the last leaf, and the lower bound of its
+    /// range.
     fn descend_below<'p>(&self, upper: Option<&Position>, pin: &'p Pin) -> Result<Landing<'p>, Restart> {
         let (mut node, mut version) = self.enter(pin)?;
         let mut fence = None;
@@ -126,7 +127,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The next entry: its key, and its row.
+    /// Returns the next entry: its key, and its row.
     pub(crate) fn next(&mut self) -> Option<(&[u8], u64)> {
         let hit = self.next_hit()?;
         let length = hit.length as usize;
@@ -138,7 +139,7 @@ impl<'t> Cursor<'t> {
         Some((&self.bytes[start..start + length], hit.row))
     }
 
-    /// What [`Cursor::next`] returned last, if it ever returned an entry, and has not come to the end.
+    /// Returns the entry that [`Cursor::next`] returned last, if it ever returned one, and has not come to the end.
     pub(crate) fn last(&self) -> Option<(&[u8], u64)> {
         let at = self.batch_next.checked_sub(1)?;
         // SAFETY: `fill` wrote the hits below `batch_len`, of which this one was handed out.
@@ -151,13 +152,13 @@ impl<'t> Cursor<'t> {
         Some((&self.bytes[start..start + length], hit.row))
     }
 
-    /// The next entry's row: cheaper where the key is not wanted.
+    /// Returns the next entry's row: cheaper where the key is not wanted.
     pub(crate) fn next_row(&mut self) -> Option<u64> {
         self.next_hit().map(|hit| hit.row)
     }
 
-    /// Copies the next batch if the last one is used up, and gives its rows, which [`Cursor::next`] is about to return; none
-    /// while there are some left of the last one.
+    /// Copies the next batch if the last one is used up, and returns its rows, which [`Cursor::next`] is about to
+    /// return; none while there are some left of the last one.
     #[inline]
     pub(crate) fn rows_ahead(&mut self) -> impl Iterator<Item = u64> + Clone {
         let is_fresh = self.batch_next == self.batch_len && !self.ended;
@@ -207,7 +208,7 @@ impl<'t> Cursor<'t> {
         self.batch_limit = BATCH_MAX;
     }
 
-    /// Copies what the batch has room for from the leaf where `lower` belongs, and moves `lower`.
+    /// Copies entries from the leaf where `lower` belongs, as far as the batch has room, and moves `lower`.
     fn copy_ascending(&mut self, pin: &Pin) -> Result<(), Restart> {
         let (leaf, version, fence) = self.tree.descend_fenced(&self.lower.probe(), pin)?;
         let (count, room) = (leaf.count(), self.batch_limit);
@@ -222,7 +223,7 @@ impl<'t> Cursor<'t> {
         match (fence, last) {
             // SAFETY: loaded from the tree under this pin.
             (_, Some(last)) if stop < to => self.lower.set(&unsafe { last.probe() }.after()),
-            // What the range ends with is in this leaf, or the leaf is the last one.
+            // The end of the range is in this leaf, or the leaf is the last one.
             _ if to < count => self.ended = true,
             (None, _) => self.ended = true,
             (Some(fence), _) => {
@@ -235,7 +236,7 @@ impl<'t> Cursor<'t> {
         Ok(())
     }
 
-    /// Copies what the batch has room for from the leaf that ends at `upper` or holds it, and moves `upper`.
+    /// Copies entries from the leaf that ends at `upper` or holds it, as far as the batch has room, and moves `upper`.
     fn copy_descending(&mut self, pin: &Pin) -> Result<(), Restart> {
         let (leaf, version, fence) = self.tree.descend_below(self.upper.as_ref(), pin)?;
         let (count, room) = (leaf.count(), self.batch_limit);
@@ -250,7 +251,7 @@ impl<'t> Cursor<'t> {
         match (fence, last) {
             // SAFETY: loaded from the tree under this pin.
             (_, Some(last)) if from < stop => self.set_upper(&unsafe { last.probe() }),
-            // What the range begins with is in this leaf, or the leaf is the first one.
+            // The beginning of the range is in this leaf, or the leaf is the first one.
             _ if 0 < from => self.ended = true,
             (None, _) => self.ended = true,
             (Some(fence), _) => {

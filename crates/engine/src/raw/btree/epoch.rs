@@ -1,4 +1,4 @@
-//! When the memory of a node that left the tree may be freed: epochs, held for one look-up.
+//! Epochs, held for one look-up: they tell when the memory of a node that left the tree may be freed.
 //!
 //! **Invariant:** a node that was unlinked before [`tag`] returned `t` is freed only after [`advance`] returned at least
 //! `t + 2`, and then no [`Pin`] is left that could have met it.
@@ -41,23 +41,23 @@ struct Alone<T>(T);
 
 static SLOTS: [Slot; SLOTS_COUNT] = [const { Slot(AtomicU64::new(FREE)) }; SLOTS_COUNT];
 static EPOCH: Alone<AtomicU64> = Alone(AtomicU64::new(1));
-/// Slots from here on were never claimed.
+/// First slot that was never claimed.
 static IN_USE: Alone<AtomicUsize> = Alone(AtomicUsize::new(0));
 static NEXT_HINT: Alone<AtomicUsize> = Alone(AtomicUsize::new(0));
 
 thread_local! {
-    /// The slot this thread used last. Atomic because an urgent context may change it between any two instructions.
+    /// Slot that this thread used last. Atomic because an urgent context may change it between any two instructions.
     static HINT: AtomicUsize = const { AtomicUsize::new(NO_HINT) };
 }
 
-/// What a context met in the tree stays allocated until this is dropped.
+/// Guard of a look-up: the nodes that the context met in the tree stay allocated until it is dropped.
 pub(super) struct Pin {
     slot: usize,
     _own_thread: PhantomData<*const ()>,
 }
 
 impl Pin {
-    /// A small number that contexts running at the same time seldom share.
+    /// Returns a small number that contexts running at the same time seldom share.
     #[inline]
     pub(super) fn slot(&self) -> usize {
         self.slot
@@ -108,13 +108,13 @@ fn claim_any(hint: usize) -> usize {
     }
 }
 
-/// The epoch to note for what was unlinked before this call.
+/// Returns the epoch to note for objects that were unlinked before this call.
 pub(super) fn tag() -> u64 {
     // A read-modify-write, so that the next advance reads from it; see the module.
     EPOCH.0.fetch_add(0, AcqRel)
 }
 
-/// Advances the epoch if every context inside a look-up has seen the present one. The epoch afterwards.
+/// Advances the epoch if every context inside a look-up has seen the present one. Returns the epoch afterwards.
 pub(super) fn advance() -> u64 {
     let epoch = EPOCH.0.load(Acquire);
     let in_use = IN_USE.0.fetch_add(0, AcqRel);

@@ -1,8 +1,8 @@
 //! Keys: arbitrary bytes in lexicographic order, then the row id.
 //!
 //! **Invariant:** the first 16 bytes, zero-padded, are two big-endian words, so comparing the words compares the bytes;
-//! what the padding hides is in the *tail*. A tail is either the length of a key of at most 16 bytes or a pointer to
-//! all bytes of a longer one, which are written once, before the pointer is published, and never change:
+//! the *tail* tells the part that the padding hides. A tail is either the length of a key of at most 16 bytes or a
+//! pointer to all bytes of a longer one, which are written once, before the pointer is published, and never change:
 //!
 //! ```text
 //!  words: | bytes 0..8 | bytes 8..16 |     tail: | length << 1 | 1 |   or   | *LongKey, even |
@@ -27,15 +27,15 @@ pub(super) struct LongKey {
     length: usize,
 }
 
-/// The tail of a key: see the module. Always valid to compare while a [`Pin`](super::epoch::Pin) is held.
+/// Tail of a key: see the module. Always valid to compare while a [`Pin`](super::epoch::Pin) is held.
 pub(super) type Tail = *mut LongKey;
 
-/// The tail of a key that fits its words.
+/// Returns the tail of a key that fits its words.
 pub(super) fn short_tail(length: usize) -> Tail {
     ptr::without_provenance_mut(length << 1 | 1)
 }
 
-/// The length of a short key, or `None` for a long one.
+/// Returns the length of a short key, or `None` for a long one.
 #[inline]
 pub(super) fn short_length(tail: Tail) -> Option<usize> {
     let address = tail.addr();
@@ -49,7 +49,7 @@ impl LongKey {
         header.extend(bytes).expect("a key is far smaller than the address space").0
     }
 
-    /// A key of these 16 bytes and the rest.
+    /// Creates a key of these 16 bytes and the rest.
     fn new(head: &[u8; INLINE_BYTES], rest: &[u8]) -> *mut LongKey {
         let length = head.len() + rest.len();
         let layout = LongKey::layout(length);
@@ -70,19 +70,19 @@ impl LongKey {
     /// # Safety
     /// `key` came from [`LongKey::new`] and is not freed during `'a`.
     pub(super) unsafe fn bytes<'a>(key: *const LongKey) -> &'a [u8] {
-        // SAFETY: the bytes follow the header in one allocation, and nobody writes them after `new`.
+        // SAFETY: the bytes follow the header in one allocation, and no thread writes them after `new`.
         unsafe { core::slice::from_raw_parts(key.add(1).cast::<u8>(), (*key).length) }
     }
 
     /// # Safety
-    /// `key` came from [`LongKey::new`], and nobody can reach it any more.
+    /// `key` came from [`LongKey::new`], and no thread can reach it any more.
     pub(super) unsafe fn free(key: *mut LongKey) {
         // SAFETY: allocated with this layout; the caller owns it.
         unsafe { dealloc(key.cast::<u8>(), LongKey::layout((*key).length)) }
     }
 }
 
-/// The first 16 bytes as one number, zero-padded.
+/// Returns the first 16 bytes as one number, zero-padded.
 #[inline]
 fn words_of(key: &[u8]) -> u128 {
     let word = |at: usize| u64::from_be_bytes(key[at..at + 8].try_into().expect("eight bytes"));
@@ -104,7 +104,7 @@ fn words_of(key: &[u8]) -> u128 {
 pub(super) struct Probe<'k> {
     pub(super) words: u128,
     length: usize,
-    /// The bytes from [`INLINE_BYTES`] on.
+    /// Bytes from [`INLINE_BYTES`] on.
     rest: &'k [u8],
     pub(super) row: u64,
 }
@@ -120,14 +120,14 @@ impl<'k> Probe<'k> {
         Probe { row, ..self }
     }
 
-    /// The least probe above this one: counting what is below it counts what is not above this one.
+    /// Returns the least probe above this one: counting the entries below it counts those not above this one.
     #[inline]
     pub(super) fn after(self) -> Probe<'k> {
         // No entry has the highest row id, so saturating loses nothing.
         self.with_row(self.row.saturating_add(1))
     }
 
-    /// This one is not above the other.
+    /// Returns true if this probe is not above the other.
     pub(super) fn is_at_most(&self, other: &Probe<'_>) -> bool {
         let keys = self.words.cmp(&other.words).then_with(|| match (self.rest, other.rest) {
             // Equal words and at most one long key: the shorter one is a prefix.
@@ -137,12 +137,12 @@ impl<'k> Probe<'k> {
         keys.then(self.row.cmp(&other.row)).is_le()
     }
 
-    /// Bytes that the allocator counts for the key, if it does not fit the node.
+    /// Returns the bytes that the allocator counts for the key, if it does not fit the node.
     pub(super) fn long_bytes(&self) -> Option<usize> {
         (INLINE_BYTES < self.length).then(|| block_bytes(LongKey::layout(self.length).size()))
     }
 
-    /// A new tail with this key's bytes.
+    /// Creates a new tail with this key's bytes.
     pub(super) fn make_tail(&self) -> Tail {
         if self.length <= INLINE_BYTES {
             short_tail(self.length)
@@ -189,7 +189,7 @@ impl Entry {
         unsafe { self.compare_key(probe) }.then(self.row.cmp(&probe.row))
     }
 
-    /// This entry as a probe.
+    /// Returns this entry as a probe.
     ///
     /// # Safety
     /// The tail was loaded from a node under a pin that outlives `'a`.
@@ -204,7 +204,7 @@ impl Entry {
         }
     }
 
-    /// A short separator `s` with `left < s <= right`, owning its tail.
+    /// Returns a short separator `s` with `left < s <= right`, owning its tail.
     ///
     /// # Safety
     /// The tail was loaded from a node under a pin that is still held.
@@ -223,7 +223,7 @@ impl Entry {
     }
 }
 
-/// A probe that owns its bytes: where a cursor goes on after its pin has ended.
+/// A probe that owns its bytes: the position at which a cursor goes on after its pin has ended.
 #[derive(Clone)]
 pub(super) struct Position {
     words: u128,
@@ -233,14 +233,14 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// Before every entry.
+    /// Position before every entry.
     pub(super) const START: Position = Position { words: 0, length: 0, rest: Vec::new(), row: 0 };
 
     pub(super) fn new(probe: &Probe<'_>) -> Position {
         Position { words: probe.words, length: probe.length, rest: probe.rest.to_vec(), row: probe.row }
     }
 
-    /// After every entry whose key begins with `prefix`; `None` if that is the end.
+    /// Returns the position after every entry whose key begins with `prefix`; `None` if that is the end.
     pub(super) fn after_prefix(prefix: &[u8]) -> Option<Position> {
         let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
         let mut after = prefix[..=last].to_vec();
@@ -262,10 +262,10 @@ impl Position {
     }
 }
 
-/// Frees what a tail owns, if anything.
+/// Frees the memory that a tail owns, if any.
 ///
 /// # Safety
-/// Nobody can reach the tail any more.
+/// No thread can reach the tail any more.
 pub(super) unsafe fn free_tail(tail: Tail) {
     if short_length(tail).is_none() {
         // SAFETY: a tail that is not short is a long key; the caller owns it.

@@ -1,4 +1,4 @@
-//! What has left the tree and waits until no reader can have met it.
+//! Limbo: nodes and keys that have left the tree and wait until no reader can have met them.
 //!
 //! **Invariant:** every node and long key that was unlinked is in exactly one bag; a sealed bag carries an epoch read
 //! after the last of its contents was unlinked, and is freed two epochs later (see [`epoch`]).
@@ -12,10 +12,10 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use preempt::{Latch, NoPreempt};
 use std::collections::VecDeque;
 
-/// Objects in a bag. So many unlinkings share one epoch advance, which looks at every slot.
+/// Objects in a bag. That many unlinkings share one epoch advance, which looks at every slot.
 const BAG_SIZE: usize = 32;
 const BAGS_FREED_MAX: usize = 2;
-/// The same for a call that does nothing else.
+/// Bags freed by a call that does nothing else.
 const BAGS_COLLECTED_MAX: usize = 16;
 
 enum Retired {
@@ -25,7 +25,7 @@ enum Retired {
 
 impl Retired {
     /// # Safety
-    /// Nobody can reach it any more.
+    /// No thread can reach it any more.
     unsafe fn free(self) {
         match self {
             // SAFETY: the caller's promise; a retired node's tails and children have moved elsewhere.
@@ -43,10 +43,10 @@ struct Bags {
     sealed: VecDeque<(u64, Bag)>,
 }
 
-// SAFETY: the pointers in the bags are owned by them: unlinked, and freed by whoever takes the bag out.
+// SAFETY: the pointers in the bags are owned by them: unlinked, and freed by the thread that takes the bag out.
 unsafe impl Send for Bags {}
 
-/// The bags of one tree.
+/// Bags of one tree.
 pub(super) struct Limbo {
     bags: Latch<Bags>,
     waiting: AtomicU64,
@@ -57,7 +57,7 @@ impl Limbo {
         Limbo { bags: Latch::new(Bags { open: Vec::new(), sealed: VecDeque::new() }), waiting: AtomicU64::new(0) }
     }
 
-    /// Objects that wait to be freed.
+    /// Returns the number of objects that wait to be freed.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting.load(Relaxed)
     }
@@ -90,7 +90,7 @@ impl Limbo {
         }
     }
 
-    /// Frees what can be freed now, a few bags of it. Says whether there may be more.
+    /// Frees objects that can be freed now, a few bags of them. Returns true if there may be more.
     pub(super) fn collect(&self, no_preempt: &NoPreempt) -> bool {
         self.bags.lock(no_preempt).seal();
         epoch::advance();
@@ -131,7 +131,7 @@ impl Drop for Limbo {
         let bags = self.bags.get_mut();
         let sealed = bags.sealed.drain(..).flat_map(|(_, bag)| bag);
         for retired in sealed.chain(bags.open.drain(..)) {
-            // SAFETY: the tree is being dropped: nobody is inside it.
+            // SAFETY: the tree is being dropped: no thread is inside it.
             unsafe { retired.free() };
         }
     }

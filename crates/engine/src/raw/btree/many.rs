@@ -1,9 +1,9 @@
-//! Many look-ups at a time: their cache misses overlap.
+//! Batches of look-ups whose cache misses overlap.
 //!
 //! **Invariant:** each look-up follows the rule of a single one, a node at a time, and one that finds a node changed is
-//! done again by itself. What differs is only the order: all of them go one level down before any goes two, and each asks
-//! for its next node's lines before the others need the processor. (A look-up waits for memory most of its time: on
-//! 100,000 rows of TPC-C's stock table it meets six to eight lines that are not in the nearest cache.)
+//! done again by itself. Only the order differs: all of them go one level down before any goes two, and each asks for
+//! its next node's lines before the others need the processor. (A look-up waits for memory most of its time: on 100,000
+//! rows of TPC-C's stock table it meets six to eight lines that are not in the nearest cache.)
 
 use super::epoch::{self, Pin};
 use super::key::Probe;
@@ -11,15 +11,15 @@ use super::node::{Node, NodeRef};
 use super::version::Restart;
 use super::{BTree, Lookup};
 
-/// The most look-ups at a time: more than a processor has misses under way.
+/// Largest number of look-ups at a time: more than a processor has misses under way.
 pub(crate) const MANY: usize = 40;
 const _: () = assert!(MANY <= u64::BITS as usize, "a bit each");
 
-/// The lowest row id with each of the keys, each in a tree of its own; at most [`MANY`].
+/// Finds the lowest row id with each of the keys, each in a tree of its own; at most [`MANY`].
 pub(crate) fn first_many(lookups: &[(&BTree, &[u8])], rows: &mut [Option<u64>]) {
     assert!(lookups.len() <= MANY);
     assert!(lookups.len() == rows.len());
-    // Those that met a change, by bit.
+    // Look-ups that met a change, by bit.
     let mut again = 0_u64;
     {
         let pin = epoch::pin();
@@ -60,12 +60,12 @@ pub(crate) fn first_many(lookups: &[(&BTree, &[u8])], rows: &mut [Option<u64>]) 
     }
 }
 
-/// How far a look-up is.
+/// Progress of a look-up.
 struct Place<'p, 'k> {
     node: NodeRef<'p>,
     version: u64,
     probe: Probe<'k>,
-    /// Where in the node the search goes on, once its first round is done.
+    /// Group of the node in which the search goes on, once its first round is done.
     group: usize,
 }
 
@@ -76,7 +76,7 @@ impl Place<'_, '_> {
     }
 }
 
-/// Takes each look-up one level down. Says whether there was one that was not at a leaf.
+/// Takes each look-up one level down. Returns true if there was one that was not at a leaf.
 #[inline]
 fn go_down<'p>(places: &mut [Option<Place<'p, '_>>], pin: &'p Pin) -> bool {
     let mut children = [core::ptr::null_mut::<Node>(); MANY];
@@ -102,7 +102,7 @@ fn go_down<'p>(places: &mut [Option<Place<'p, '_>>], pin: &'p Pin) -> bool {
     moved
 }
 
-/// What the leaf says of the probe's key, which belongs at this index.
+/// Returns the leaf's answer for the probe's key, which belongs at this index.
 #[inline]
 pub(super) fn look(leaf: NodeRef<'_>, version: u64, at: usize, probe: &Probe<'_>) -> Result<Lookup, Restart> {
     if leaf.count() <= at {

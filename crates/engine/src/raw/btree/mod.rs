@@ -1,11 +1,11 @@
 //! The index: a B+tree of (key, row id), read without writing and latched a node at a time.
 //!
-//! **Invariant: a reader holds nothing.** It notes the version of each node it passes, and whatever it copied counts only
-//! if the version is still the same afterwards; else it begins again at the root. So an urgent context may interrupt a
+//! **Invariant: a reader holds nothing.** It notes the version of each node it passes, and its copies count only if the
+//! version is still unchanged afterwards; else it begins again at the root. So an urgent context may interrupt a
 //! look-up at any instruction and change the very leaf it stands in: the look-up restarts. A writer latches nodes only
-//! inside a region, which its `&NoPreempt` proves, so nobody ever meets a latch that a paused context of its own thread
-//! holds. This is optimistic lock coupling (Leis, Haubenschild, Neumann, "Optimistic Lock Coupling: A Scalable and
-//! Efficient General-Purpose Synchronization Method", IEEE Data Eng. Bull. 42(1), 2019).
+//! inside a region, which its `&NoPreempt` proves, so no context ever meets a latch that a paused context of its own
+//! thread holds. This is optimistic lock coupling (Leis, Haubenschild, Neumann, "Optimistic Lock Coupling: A Scalable
+//! and Efficient General-Purpose Synchronization Method", IEEE Data Eng. Bull. 42(1), 2019).
 //!
 //! The modules, in the order to read them:
 //! - `version`: the version word, and why relaxed copies are safe once validated;
@@ -58,7 +58,7 @@ use std::time::Duration;
 use version::Restart;
 
 const COUNTERS: usize = 8;
-/// About how many bytes a node has: nearly all are leaves.
+/// Approximate number of bytes of a node: nearly all are leaves.
 const NODE_BYTES: u64 = 2064;
 
 /// One part of a count, on its own cache line, so that writers on different processors do not meet here.
@@ -84,43 +84,43 @@ pub(crate) struct BTree {
 }
 
 impl BTree {
-    /// An empty tree.
+    /// Creates an empty tree.
     pub(crate) fn new() -> BTree {
         let counters = core::array::from_fn(|_| Counter::new());
         counters[0].nodes.store(1, Relaxed);
         BTree { root: AtomicPtr::new(Node::leaf()), limbo: Limbo::new(), counters }
     }
 
-    /// The number of entries; while others write, a number it had lately.
+    /// Returns the number of entries; while others write, a number it had lately.
     pub(crate) fn len(&self) -> usize {
         let entries: i64 = self.counters.iter().map(|part| part.entries.load(Relaxed)).sum();
         entries.max(0) as usize
     }
 
-    /// The number of nodes in the tree, of 2 to 2.5 KiB each.
+    /// Returns the number of nodes in the tree, of 2 to 2.5 KiB each.
     pub(crate) fn nodes(&self) -> usize {
         let nodes: i64 = self.counters.iter().map(|part| part.nodes.load(Relaxed)).sum();
         nodes.max(0) as usize
     }
 
-    /// Bytes of nodes and long keys. (Of inner nodes' own there are few.)
+    /// Returns the bytes of nodes and long keys. (Inner nodes have few long keys of their own.)
     pub(crate) fn bytes(&self) -> u64 {
         let long: i64 = self.counters.iter().map(|part| part.long_bytes.load(Relaxed)).sum();
         (self.nodes() + self.waiting()) as u64 * NODE_BYTES + long.max(0) as u64
     }
 
-    /// The number of nodes and long keys that left the tree and are not freed yet.
+    /// Returns the number of nodes and long keys that left the tree and are not freed yet.
     pub(crate) fn waiting(&self) -> usize {
         self.limbo.waiting() as usize
     }
 
-    /// Frees some of what left the tree and no look-up can still see, and says whether there may be more. Every write does
-    /// a bounded part of this by itself.
+    /// Frees some of the objects that left the tree and that no look-up can still see. Returns true if there may be
+    /// more. Every write does a bounded part of this by itself.
     pub(crate) fn collect(&self, no_preempt: &NoPreempt) -> bool {
         self.limbo.collect(no_preempt)
     }
 
-    /// The lowest row id with this key.
+    /// Returns the lowest row id with this key.
     pub(crate) fn first(&self, key: &[u8]) -> Option<u64> {
         let probe = Probe::new(key, 0);
         {
@@ -144,7 +144,7 @@ impl BTree {
         many::look(leaf, version, leaf.rank(probe), probe)
     }
 
-    /// Calls `visit` for each row with this key, in order, until it says to stop by `false`.
+    /// Calls `visit` for each row with this key, in order, until it returns `false`.
     ///
     /// No look-up is open while `visit` runs: it may use the tree.
     pub(crate) fn for_each(&self, key: &[u8], visit: &mut dyn FnMut(u64) -> bool) {
@@ -156,7 +156,7 @@ impl BTree {
         }
     }
 
-    /// Adds an entry. `false`: it was there already.
+    /// Adds an entry. Returns `false` if it was there already.
     pub(crate) fn insert(&self, key: &[u8], row: u64, no_preempt: &NoPreempt) -> bool {
         debug_assert!(row < ROW_END);
         let probe = Probe::new(key, row);
@@ -207,12 +207,12 @@ impl BTree {
         Inserted::Added
     }
 
-    /// Takes an entry out. `false`: it was not there.
+    /// Removes an entry. Returns `false` if it was not there.
     pub(crate) fn remove(&self, key: &[u8], row: u64, no_preempt: &NoPreempt) -> bool {
         self.remove_if(key, row, no_preempt, &mut || true)
     }
 
-    /// Takes an entry out if `check` agrees. `false`: it was not there, or `check` did not.
+    /// Removes an entry if `check` agrees. Returns `false` if it was not there, or `check` did not agree.
     ///
     /// `check` runs under the leaf's lock: an `insert` of the same entry comes wholly before or wholly after it and the
     /// removal. It must be short, must not use the tree, and may be asked again.
@@ -239,7 +239,8 @@ impl BTree {
         true
     }
 
-    /// How many entries the leaf has left, or `None` if the entry was not there.
+    /// Removes an entry from a leaf. Returns the number of entries that the leaf has left, or `None` if the entry was
+    /// not there.
     fn try_remove(
         &self,
         probe: &Probe<'_>,
@@ -276,7 +277,7 @@ impl BTree {
         &self.counters[pin.slot() / 2 % COUNTERS]
     }
 
-    /// The root and its version.
+    /// Returns the root and its version.
     #[inline]
     fn enter<'p>(&self, pin: &'p Pin) -> Result<(NodeRef<'p>, u64), Restart> {
         let root = self.root.load(Acquire);
@@ -287,7 +288,7 @@ impl BTree {
         if self.root.load(Acquire) == root.as_ptr() { Ok((root, version)) } else { Err(Restart) }
     }
 
-    /// The leaf where the probe belongs.
+    /// Returns the leaf where the probe belongs.
     #[inline]
     fn descend<'p>(&self, probe: &Probe<'_>, pin: &'p Pin) -> Result<(NodeRef<'p>, u64), Restart> {
         let after = probe.after();
@@ -298,7 +299,7 @@ impl BTree {
         Ok((node, version))
     }
 
-    /// The leaf where the probe belongs, and the first entry that belongs further right.
+    /// Returns the leaf where the probe belongs, and the first entry that belongs further right.
     #[inline]
     fn descend_fenced<'p>(
         &self,
@@ -322,7 +323,7 @@ impl BTree {
 impl Drop for BTree {
     fn drop(&mut self) {
         let pin = epoch::pin();
-        // SAFETY: dropping proves that nobody else is inside.
+        // SAFETY: dropping proves that no other thread is inside.
         unsafe { NodeRef::new(*self.root.get_mut(), &pin).free_all() };
     }
 }
@@ -334,7 +335,7 @@ struct Held<'p> {
 }
 
 impl<'p> Held<'p> {
-    /// The leaf's lock was taken just now.
+    /// Guards the leaf's lock, which was taken just now.
     #[inline]
     fn new(leaf: NodeRef<'p>) -> Held<'p> {
         Held { leaf, changed: false }
@@ -348,7 +349,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// How a restarted operation waits: it spins, then yields, then sleeps.
+/// Backoff of a restarted operation: it spins, then yields, then sleeps.
 ///
 /// Sleep it must in the end: under a real-time class neither spinning nor yielding lets the thread run that holds the
 /// latch, if that thread was descheduled on this processor.

@@ -12,7 +12,7 @@ use shuttle::thread;
 
 const SCHEDULES: usize = 20_000;
 
-/// A node of two words that are equal whenever nobody is at work.
+/// A node of two words that are equal whenever no writer is at work.
 struct Tiny {
     lock: VersionLock,
     words: [AtomicU64; 2],
@@ -27,7 +27,7 @@ impl Tiny {
         Ok(copies[0])
     }
 
-    /// Adds one to what was read optimistically: only right if nobody came between.
+    /// Adds one to the number that was read optimistically: only right if no other writer came between.
     fn add(&self) -> Result<(), Restart> {
         let version = self.lock.read()?;
         let seen = self.words[0].load(Relaxed);
@@ -39,7 +39,7 @@ impl Tiny {
         Ok(())
     }
 
-    /// As a merge does: the node goes, and readers that still see it must restart.
+    /// Retires the node as a merge does: the node goes, and readers that still see it must restart.
     fn retire(&self) -> Result<(), Restart> {
         let version = self.lock.read()?;
         self.lock.upgrade(version)?;
@@ -83,7 +83,7 @@ fn validated_reads_are_whole_and_no_write_is_lost() {
     });
 }
 
-/// Whoever saw a node before it left the tree neither validates nor locks it afterwards.
+/// Goal: a reader that saw a node before it left the tree neither validates nor locks it afterwards.
 #[test]
 fn an_obsolete_node_is_never_validated() {
     check(|| {

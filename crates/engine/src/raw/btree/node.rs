@@ -9,16 +9,16 @@
 //!       2048..2560  children [64], inner nodes only
 //! ```
 //!
-//! **Invariants**, for whoever validated the version, and for the holder of its lock:
+//! **Invariants**, for a reader that validated the version, and for the holder of its lock:
 //! - `entries[0..count]` ascend strictly by (key, row);
 //! - an inner node's child `i` holds the entries `e` with `entries[i - 1] <= e < entries[i]`, at `level - 1`;
 //! - the words of entry `i` are at `place(i)`: pivots first, so that a search, in two rounds, meets the first two lines
 //!   of the node and then two or three more, and not a line for each pivot;
 //! - a slot from `count` on has words of all ones, so that searching the words needs no count, and a short tail.
 //!
-//! For everybody, at any time: every index that a search can give is inside the arrays, and a tail or child that is not
-//! null points to memory that was not freed since the reader's pin began. So a reader may follow what it read before
-//! it validates, as long as it ignores what it found there if validation fails.
+//! For every reader, at any time: every index that a search can return is inside the arrays, and a tail or child that
+//! is not null points to memory that was not freed since the reader's pin began. So a reader may follow the pointers
+//! that it read before it validates, as long as it ignores the result if validation fails.
 //!
 //! All fields that change are atomics, accessed relaxed: the version lock orders them. Only pointers are stored with
 //! release and loaded with acquire, because a reader follows tails before it validates.
@@ -36,7 +36,7 @@ use core::sync::atomic::{
 /// Entries of a node: eight groups of eight less one, so that a search has 64 outcomes in two rounds of eight.
 pub(super) const CAPACITY: usize = GROUP * GROUP - 1;
 const GROUP: usize = 8;
-/// Each the last entry of a group; the last group has none.
+/// Last entry of each group but the last, which has no pivot.
 const PIVOTS: usize = GROUP - 1;
 const LINE_BYTES: usize = 64;
 const WORDS_START: usize = 16;
@@ -57,7 +57,7 @@ pub(super) struct Node {
     pub(super) lock: VersionLock,
     count: AtomicU16,
     level: u16,
-    /// Where the last insert went, and how many before it went each right after its predecessor.
+    /// Index of the last insert, and the number of inserts before it that went each right after its predecessor.
     last: AtomicU16,
     run: AtomicU16,
     words: [[AtomicU64; 2]; CAPACITY],
@@ -82,7 +82,7 @@ const _: () = {
     assert!(core::mem::offset_of!(Inner, children) == 2048);
 };
 
-/// Where the words of entry `at` are.
+/// Returns the position of the words of entry `at`.
 #[inline]
 const fn place(at: usize) -> usize {
     let (group, within) = (at / GROUP, at % GROUP);
@@ -103,12 +103,12 @@ impl Node {
         }
     }
 
-    /// A new, empty leaf.
+    /// Creates a new, empty leaf.
     pub(super) fn leaf() -> *mut Node {
         Box::into_raw(Box::new(Node::new(0)))
     }
 
-    /// A new inner node over one child.
+    /// Creates a new inner node over one child.
     pub(super) fn inner(level: u16, child: *mut Node) -> *mut Node {
         debug_assert!(0 < level);
         let children = core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut()));
@@ -117,10 +117,10 @@ impl Node {
         Box::into_raw(Box::new(inner)).cast()
     }
 
-    /// Frees the node, not what it points to.
+    /// Frees the node, not the memory that it points to.
     ///
     /// # Safety
-    /// `node` came from `leaf` or `inner`, and nobody can reach it any more.
+    /// `node` came from `leaf` or `inner`, and no thread can reach it any more.
     pub(super) unsafe fn free(node: *mut Node) {
         // SAFETY: the level, set at creation, tells which of the two it is; the caller owns it.
         unsafe {
@@ -175,7 +175,7 @@ impl<'p> NodeRef<'p> {
         self.level
     }
 
-    /// The number of entries; of a torn read any number up to the capacity.
+    /// Returns the number of entries; of a torn read any number up to the capacity.
     #[inline]
     pub(super) fn count(self) -> usize {
         usize::from(self.count.load(Relaxed)).min(CAPACITY)
@@ -220,8 +220,8 @@ impl<'p> NodeRef<'p> {
         self.children()[at].load(Acquire)
     }
 
-    /// Child `at` with its version, after validating this node both before following the pointer and after reading the
-    /// child's version: at that moment it was this node's child.
+    /// Returns child `at` with its version, after validating this node both before following the pointer and after
+    /// reading the child's version: at that moment it was this node's child.
     #[inline]
     pub(super) fn step(self, version: u64, at: usize, pin: &'p Pin) -> Result<(NodeRef<'p>, u64), Restart> {
         let child = self.child(at);
@@ -229,7 +229,7 @@ impl<'p> NodeRef<'p> {
         self.arrive(version, child, pin)
     }
 
-    /// The second half of [`step`](Self::step): `child` was read from this node, and this node validated since.
+    /// Does the second half of [`step`](Self::step): `child` was read from this node, and this node validated since.
     #[inline]
     pub(super) fn arrive(self, version: u64, child: *mut Node, pin: &'p Pin) -> Result<(NodeRef<'p>, u64), Restart> {
         // SAFETY: when this node was validated the pointer was one of its children's, and the pin is older.
@@ -246,14 +246,14 @@ impl<'p> NodeRef<'p> {
         prefetch(node, LINE_BYTES);
     }
 
-    /// The group where the probe belongs: the first round of a search.
+    /// Returns the group where the probe belongs: the first round of a search.
     #[inline]
     fn group(self, probe: &Probe<'_>) -> usize {
         (0..PIVOTS).map(|pivot| usize::from(self.words_at(pivot) < probe.words)).sum()
     }
 
-    /// The first round of a search by itself, where its lines are at hand: finds the group for
-    /// [`rank_in`](Self::rank_in), and asks the processor for the lines that needs.
+    /// Does the first round of a search by itself, where its lines are at hand: finds the group for
+    /// [`rank_in`](Self::rank_in), and asks the processor for the lines that this needs.
     #[inline]
     pub(super) fn prefetch_second_round(self, probe: &Probe<'_>) -> usize {
         let group = self.group(probe);
@@ -265,7 +265,7 @@ impl<'p> NodeRef<'p> {
         group
     }
 
-    /// How many entries are below the probe.
+    /// Returns the number of entries below the probe.
     #[inline]
     pub(super) fn rank(self, probe: &Probe<'_>) -> usize {
         // Two rounds of seven independent comparisons, without a branch: seven loads at a time are on their way, and no
@@ -275,8 +275,8 @@ impl<'p> NodeRef<'p> {
         self.rank_in(group, probe)
     }
 
-    /// The second round: where the probe belongs, from the group that the first one has found. If the node has changed
-    /// since, some index.
+    /// Does the second round: returns the index where the probe belongs, from the group that the first one has found.
+    /// If the node has changed since, some index.
     #[inline]
     pub(super) fn rank_in(self, group: usize, probe: &Probe<'_>) -> usize {
         assert!(group < GROUP);
@@ -286,7 +286,7 @@ impl<'p> NodeRef<'p> {
         if base < CAPACITY && self.words(base) == probe.words { self.rank_equal(base, probe) } else { base }
     }
 
-    /// Goes on where the words are equal: the entries before `from` are below the probe.
+    /// Continues where the words are equal: the entries before `from` are below the probe.
     fn rank_equal(self, from: usize, probe: &Probe<'_>) -> usize {
         let (mut from, mut to) = (from, self.count());
         // The first one decides nearly always.
@@ -303,7 +303,7 @@ impl<'p> NodeRef<'p> {
         from
     }
 
-    /// The entry at `at` has the probe's key.
+    /// Returns true if the entry at `at` has the probe's key.
     #[inline]
     pub(super) fn has_key(self, at: usize, probe: &Probe<'_>) -> bool {
         // SAFETY: the tail was loaded just now, under the pin of this reference.
@@ -350,7 +350,7 @@ fn prefetch(node: *mut Node, byte: usize) {
     let _ = (node, byte);
 }
 
-/// What only the holder of the lock may do.
+/// Operations for the holder of the lock only.
 impl<'p> NodeRef<'p> {
     fn set_words(self, at: usize, words: u128) {
         let place = &self.words[place(at)];
@@ -360,7 +360,7 @@ impl<'p> NodeRef<'p> {
 
     fn set_entry(self, at: usize, entry: Entry) {
         self.set_words(at, entry.words);
-        // Release: who loads this pointer sees the bytes it points to.
+        // Release: a reader that loads this pointer sees the bytes it points to.
         self.rests[at].tail.store(entry.tail, Release);
         self.rests[at].row.store(entry.row, Relaxed);
     }
@@ -425,7 +425,8 @@ impl<'p> NodeRef<'p> {
         self.take_entry(at)
     }
 
-    /// Where to split a full node that makes room for something at `at`: how many entries stay.
+    /// Returns the point at which to split a full node that makes room for an entry at `at`: the number of entries that
+    /// stay.
     pub(super) fn split_point(self, at: usize) -> usize {
         let count = self.count();
         if !self.is_leaf() {
@@ -449,7 +450,7 @@ impl<'p> NodeRef<'p> {
         right
     }
 
-    /// Moves what is right of entry `keep` to a new inner node. That entry, now between the two, is the caller's.
+    /// Moves the part right of entry `keep` to a new inner node. That entry, now between the two, is the caller's.
     pub(super) fn inner_split(self, keep: usize, pin: &'p Pin) -> (Entry, NodeRef<'p>) {
         let count = self.count();
         let first = self.child(keep + 1);
@@ -487,7 +488,7 @@ impl<'p> NodeRef<'p> {
         self.take_entry(at)
     }
 
-    /// Appends all of the right neighbour. An inner node takes `separator`, which stood between the two, with it.
+    /// Appends the whole right neighbour. An inner node takes `separator`, which stood between the two, with it.
     pub(super) fn absorb(self, separator: Entry, right: NodeRef<'p>) {
         let added = right.count();
         if !self.is_leaf() {
@@ -519,7 +520,7 @@ impl<'p> NodeRef<'p> {
     /// Frees the node and everything below it.
     ///
     /// # Safety
-    /// Nobody else can reach the tree any more.
+    /// No other thread can reach the tree any more.
     pub(super) unsafe fn free_all(self) {
         for at in 0..self.count() {
             // SAFETY: the tree owned its tails, each once.

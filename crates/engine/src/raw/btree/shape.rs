@@ -1,8 +1,8 @@
-//! Splits and merges: how the tree keeps its shape.
+//! Splits and merges: the operations that keep the tree's shape.
 //!
-//! **Invariant:** a change of shape holds the locks of the parent and of every node whose range changes, so each of their
-//! versions moves; a reader in any of them restarts. Locks are taken by turning a validated version into a lock, top
-//! down, and a failure gives all of them back: nobody waits here while holding one.
+//! **Invariant:** a change of shape holds the locks of the parent and of every node whose range changes, so each of
+//! their versions moves; a reader in any of them restarts. Locks are taken by turning a validated version into a lock,
+//! top down, and a failure releases all of them: no thread waits here while holding one.
 //!
 //! *Splits* go top down. An insert that finds its leaf full walks down once more and splits the first full node on the
 //! way, so that a parent always has room for one more child when its child is split.
@@ -19,19 +19,19 @@ use super::{BTree, Backoff};
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use preempt::NoPreempt;
 
-/// At most so many entries make a node look for a neighbour to merge with. A purge that leaves one row of many behind a
-/// window thins out all leaves alike, so with much less than half they would stay nearly empty side by side.
+/// Number of entries up to which a node looks for a neighbour to merge with. A purge that leaves one row of many behind
+/// a window thins out all leaves alike, so with much less than half they would stay nearly empty side by side.
 const FEW: usize = CAPACITY / 2;
-/// Two nodes merge into one of at most so many entries, so that the next insert does not split it again.
+/// Number of entries up to which two nodes merge into one, so that the next insert does not split it again.
 const MERGED_MAX: usize = CAPACITY * 3 / 4;
 
-/// A leaf that a removal left with `count` entries should look for a neighbour: at a few counts only, so that not every
-/// removal from a sparse leaf tries again what has just failed.
+/// Returns true if a leaf that a removal left with `count` entries should look for a neighbour: at a few counts only,
+/// so that not every removal from a sparse leaf tries again what has just failed.
 pub(super) fn worth_merging(count: usize) -> bool {
     count <= FEW && (count.is_multiple_of(8) || count.is_power_of_two())
 }
 
-/// Two neighbours fit in one node; `between` is 1 for inner nodes, whose separator comes down.
+/// Returns true if two neighbours fit in one node; `between` is 1 for inner nodes, whose separator comes down.
 fn fit(left: usize, right: usize, between: usize) -> bool {
     let merged = left + right + between;
     if left == 0 || right == 0 { merged <= CAPACITY } else { merged <= MERGED_MAX }
@@ -41,7 +41,7 @@ fn fit(left: usize, right: usize, between: usize) -> bool {
 type Seen<'p> = (NodeRef<'p>, u64);
 
 enum Merge {
-    /// Nothing more to do.
+    /// Nothing more is to be done.
     Settled,
     /// The level above may have few entries now.
     LookAbove,
@@ -60,7 +60,7 @@ impl BTree {
                 return self.split(parent, (node, version), probe, pin);
             }
             if node.is_leaf() {
-                // Somebody else made room, or the count was torn.
+                // Another thread made room, or the count was torn.
                 return node.lock.validate(version);
             }
             let at = node.rank(&after);
@@ -121,7 +121,7 @@ impl BTree {
         Ok(())
     }
 
-    /// Merges what has become sparse on the way to the probe's leaf.
+    /// Merges the nodes that have become sparse on the way to the probe's leaf.
     #[cold]
     pub(super) fn shrink(&self, probe: &Probe<'_>, pin: &Pin, no_preempt: &NoPreempt) {
         let mut backoff = Backoff::new();
@@ -170,7 +170,7 @@ impl BTree {
         Ok(if siblings == 0 { Merge::LookAbove } else { Merge::Settled })
     }
 
-    /// Merges the children `at` and `at + 1` of the parent. `false`: they do not fit.
+    /// Merges the children `at` and `at + 1` of the parent. Returns `false` if they do not fit.
     fn merge(
         &self,
         (parent, parent_version): Seen<'_>,

@@ -1,4 +1,4 @@
-//! The tree among threads: what must hold while others write, and its invariants at rest afterwards.
+//! The tree among threads: its guarantees while others write, and its invariants at rest afterwards.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -76,6 +76,7 @@ fn ranges_under_change(key_of: fn(u64) -> Vec<u8>) {
     for at in 0..keys {
         no_preempt(|np| tree.insert(&key_of(at * 8), at * 8, np));
     }
+    // Only the readers count their rounds: the writers change leaves until the last reader has ended.
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for thread in 0..2 {

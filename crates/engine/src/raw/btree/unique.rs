@@ -1,7 +1,8 @@
 //! Inserting under the uniqueness rule, one entry or a run of them.
 //!
-//! **Invariant:** who inserts a key holds the lock of the leaf where the key with row 0 belongs, while `check` looks at the
-//! rows that have it and until the entry is in. So of two at the same time the second sees the first's row.
+//! **Invariant:** the inserter of a key holds the lock of the leaf where the key with row 0 belongs, while `check`
+//! looks at the rows that have it and until the entry is in. So of two at the same time the second sees the first's
+//! row.
 //!
 //! A run is inserted leaf by leaf: one way down the tree and one lock serve all of its keys that belong to the same leaf,
 //! as those of an order's lines do.
@@ -13,19 +14,19 @@ use super::version::Restart;
 use super::{BTree, Backoff, Held, Inserted};
 use preempt::NoPreempt;
 
-/// Entries that are inserted under one lock at most: the region stays short.
+/// Largest number of entries that are inserted under one lock: the region stays short.
 pub(crate) const RUN_MAX: usize = 16;
 
-/// A key of a run is held by another row.
+/// Error: a key of a run is held by another row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Occupied {
-    /// Which of the keys. Those before it were inserted.
+    /// Index of the key. Those before it were inserted.
     pub(crate) at: usize,
-    /// The row that has it.
+    /// Row that has the key.
     pub(crate) row: u64,
 }
 
-/// What is to be inserted, and how far that is done.
+/// Entries to insert, and the progress.
 struct Run<'a> {
     keys: &'a [&'a [u8]],
     rows: &'a [u64],
@@ -50,8 +51,8 @@ impl BTree {
         inserted.map_err(|occupied| occupied.row)
     }
 
-    /// As [`insert_unique`](Self::insert_unique) for several keys in ascending order, each with its row, at most
-    /// [`RUN_MAX`]. `check` also gets which key it is asked for.
+    /// Adds several entries as [`insert_unique`](Self::insert_unique) does, for keys in ascending order, each with its
+    /// row, at most [`RUN_MAX`]. `check` also gets the index of the key it is asked for.
     pub(crate) fn insert_unique_run(
         &self,
         keys: &[&[u8]],
@@ -73,10 +74,10 @@ impl BTree {
         Ok(())
     }
 
-    /// Inserts what of the run belongs to one leaf.
+    /// Inserts the entries of the run that belong to one leaf.
     ///
-    /// When a key's rows reach into leaves further right, this is the one place that waits for a lock while it holds one.
-    /// Nobody else does, and here always the leaf waited for is right of the leaf held, so no circle can close.
+    /// If a key's rows reach into leaves further right, this is the one place that waits for a lock while it holds one.
+    /// No other does, and here the leaf waited for is always right of the leaf held, so no cycle can close.
     fn try_insert_unique(
         &self,
         run: &mut Run<'_>,

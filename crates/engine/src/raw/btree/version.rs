@@ -10,8 +10,8 @@
 //!  | counter, +1 for each change   | locked | obsolete |
 //! ```
 //!
-//! Nobody waits while holding one: `upgrade` fails instead. (The one exception, and why it cannot deadlock, is told at
-//! [`BTree::insert_unique`](super::BTree::insert_unique).)
+//! No thread waits while holding one: `upgrade` fails instead. (The one exception, and why it cannot deadlock, is told
+//! at [`BTree::insert_unique`](super::BTree::insert_unique).)
 
 use core::sync::atomic::Ordering;
 #[cfg(not(feature = "shuttle"))]
@@ -23,11 +23,11 @@ const OBSOLETE: u64 = 1;
 const LOCKED: u64 = 2;
 const CHANGE: u64 = 4;
 
-/// What a reader saw moved, or a writer has the node: begin again at the root.
+/// Signal to begin again at the root: the contents that a reader saw moved, or a writer has the node.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Restart;
 
-/// The version word.
+/// Version word.
 pub(super) struct VersionLock(AtomicU64);
 
 impl VersionLock {
@@ -35,7 +35,7 @@ impl VersionLock {
         VersionLock(AtomicU64::new(0))
     }
 
-    /// The version to read under, unless a writer is at work or the node has left the tree.
+    /// Returns the version to read under, unless a writer is at work or the node has left the tree.
     #[inline]
     pub(super) fn read(&self) -> Result<u64, Restart> {
         // Acquire pairs with the release of the unlock: the contents of this version are visible.
@@ -43,7 +43,7 @@ impl VersionLock {
         if version & (LOCKED | OBSOLETE) == 0 { Ok(version) } else { Err(Restart) }
     }
 
-    /// Nothing changed since [`read`](Self::read) gave `version`.
+    /// Checks that nothing changed since [`read`](Self::read) returned `version`.
     #[inline]
     pub(super) fn validate(&self, version: u64) -> Result<(), Restart> {
         // If a relaxed load before this fence saw a store of a later writer, then the writer's release fence in
@@ -83,7 +83,7 @@ impl VersionLock {
         self.0.store(version & !LOCKED, Ordering::Release);
     }
 
-    /// Ends the node's life in the tree: whoever still sees it restarts.
+    /// Ends the node's life in the tree: a reader that still sees it restarts.
     #[inline]
     pub(super) fn unlock_obsolete(&self) {
         let version = self.0.load(Ordering::Relaxed);

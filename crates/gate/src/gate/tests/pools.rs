@@ -76,7 +76,7 @@ fn a_wait_for_a_connection_ends_as_any_other_and_gives_nobody_an_extra_slot() {
     assert!(matches!(rig.events()[..], [Event::TimedOut(ticket, ..)] if ticket == late));
 }
 
-/// A server may have no room for a connection that its pool has room for.
+/// Goal: a server may have no room for a connection that its pool has room for.
 #[test]
 fn who_has_no_connection_after_all_waits_again_where_it_stood() {
     let mut rig = Rig::with(3, |settings| settings.classes[1].wait_max = Some(MS * 1_000));

@@ -15,7 +15,7 @@ fn assert_close(found: f64, expected: f64, what: impl std::fmt::Debug) {
 /// A station that a test has made, in numbers.
 type Plain = (f64, Option<u32>);
 
-/// All ways to distribute `population` transactions.
+/// Lists every way to distribute `population` transactions.
 fn states(stations: usize, population: u32) -> Vec<Vec<u32>> {
     if stations == 1 {
         return vec![vec![population]];
@@ -96,7 +96,7 @@ fn thinking_is_a_delay_station_that_limits_nothing() {
     {
         assert_close(*absolute, share * 0.5, "two transactions in 4 units of time at most");
     }
-    // Whoever only thinks is limited by nothing but the number of transactions.
+    // Transactions that only think are limited by nothing but their number.
     assert_close(thinking.throughput(1)[0], 1.0 / 7.3, "alone");
     assert_close(thinking.loads(5)[1].utilisation, thinking.throughput(5)[4] * 0.15, "utilisation");
 }
