@@ -4,7 +4,6 @@
 //! table in the same order, stored as [`crate::storage`] says.
 
 use engine::Table;
-use sqlparser::ast;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use types::SqlType;
@@ -201,12 +200,12 @@ pub struct ColumnDef {
     pub collation: Option<u32>,
 }
 
-/// An expression of a definition, bound anew whenever it is used.
+/// Expression of a definition, parsed and bound whenever it is used.
 #[derive(Clone, Debug)]
 pub struct DefaultExpr {
-    /// The expression, with numbers of relations in the place of names: it means the same whatever the search path.
-    pub tree: ast::Expr,
-    /// Numbers of the relations that it names.
+    /// Text of the expression. OIDs stand in the place of relations' names, so that it means the same whatever the search path.
+    pub text: String,
+    /// OIDs of the relations that it names.
     pub uses: Vec<u32>,
 }
 
@@ -326,9 +325,9 @@ pub enum ConstraintKind {
 /// `CHECK (...)`
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// The condition, with numbers of relations in the place of names. Names are the table's columns, without the table's.
-    pub tree: ast::Expr,
-    /// Numbers of the relations that it names.
+    /// Text of the condition. OIDs stand in the place of relations' names. Names are the table's columns, without the table's.
+    pub text: String,
+    /// OIDs of the relations that it names.
     pub uses: Vec<u32>,
 }
 
@@ -377,10 +376,8 @@ pub struct ViewInfo {
     pub owner: String,
     /// Its columns: names and types.
     pub columns: Vec<(String, SqlType)>,
-    /// Its query as text.
+    /// Text of its query.
     pub text: String,
-    /// The same as a tree.
-    pub query: ast::Query,
     /// Where names were looked up when it was made. Those of relations say their schemas.
     pub path: Vec<String>,
     /// Numbers of the relations that it uses.

@@ -15,7 +15,7 @@ use engine::{RowLock, TableLock, Txn, Wait};
 use statement::pulse;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-pub use syntax::place::Place;
+use syntax::lex::Span;
 use types::datum::Datum;
 pub use types::ops::Eval;
 /// What computes a cast; it is given the type to cast to.
@@ -331,18 +331,18 @@ impl Expr {
 pub struct Typed {
     pub expr: Expr,
     pub kind: SqlType,
-    pub place: Place,
+    pub place: Span,
 }
 
 impl Typed {
     /// One that is written nowhere.
     pub fn new(expr: Expr, kind: impl Into<SqlType>) -> Typed {
-        Typed { expr, kind: kind.into(), place: Place::NOWHERE }
+        Typed { expr, kind: kind.into(), place: Span::NOWHERE }
     }
 
     /// That is written there.
     #[must_use]
-    pub fn at(self, place: Place) -> Typed {
+    pub fn at(self, place: Span) -> Typed {
         Typed { place, ..self }
     }
 }

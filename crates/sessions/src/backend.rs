@@ -5,14 +5,13 @@
 
 use bytes::BytesMut;
 use settings::Connect;
-use sql::session::{Outcome, Renamed};
+use sql::session::{Outcome, Part, Renamed};
 use stage::Class;
 use statement::outcome::CopyShape;
 use statement::outcome::{Tag, TransactionStatus};
 use statement::{SqlError, SqlResult};
 use std::sync::Arc;
 use std::time::Duration;
-use syntax::parse::Part;
 use types::Datum;
 use wire::Cancel;
 use wire::Parked;

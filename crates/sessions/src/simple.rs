@@ -9,11 +9,10 @@ use crate::session::TEXT_MAX;
 use crate::session::{Session, Then, tag_rows};
 use server::door::Marks;
 use server::stats::Totals;
-use sql::session::Outcome;
+use sql::session::{Outcome, Part};
 use statement::SqlError;
 use std::sync::Arc;
 use std::time::Instant;
-use syntax::parse::Part;
 use wire::Stop;
 use wire::reply::Formats;
 

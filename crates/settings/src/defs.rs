@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** in the order of their names; a default is a value that the setting takes, as it is shown.
 
-use syntax::parse::paths::SEARCH_PATH;
+/// Name of the setting with the schemas where names are looked up.
+pub const SEARCH_PATH: &str = "search_path";
 
 /// One setting.
 #[derive(Debug)]
@@ -580,7 +581,13 @@ pub static DEFS: &[Def] = &[
         Takes::Fixed,
         "Shows the server (database) character set encoding.",
     ),
-    told("server_version", "server_version", "15.0 (Overtake 0.0.0)", Takes::Fixed, "Shows the server version."),
+    told(
+        "server_version",
+        "server_version",
+        concat!("15.0 (Overtake ", env!("CARGO_PKG_VERSION"), ")"),
+        Takes::Fixed,
+        "Shows the server version.",
+    ),
     def("server_version_num", "150000", Takes::Fixed, "Shows the server version as an integer."),
     told("session_authorization", "session_authorization", "postgres", Takes::Fixed, "Shows the session user name."),
     def(

@@ -216,7 +216,9 @@ fn no_depth_ends_the_process(first: usize) {
                 ] {
                     if let Err(error) = each(&mut session, &text) {
                         let is_json = *name == "json" || *name == "pattern";
-                        let is_told = is_too_deep(&error) || (is_json && !error.state().0.starts_with("XX"));
+                        // Steps into one value stand side by side in the tree, and the binder takes one of them.
+                        let is_flat = *name == "subscripts" && error.state() == SqlState::FEATURE_NOT_SUPPORTED;
+                        let is_told = is_too_deep(&error) || is_flat || (is_json && !error.state().0.starts_with("XX"));
                         assert!(is_told, "{name}, {depth}, {}: {error}", &text[..30]);
                     }
                     let _ = each(&mut session, "rollback");

@@ -2,20 +2,17 @@
 //!
 //! # Layers
 //!
-//! - words: `names`, `lex`, `tags`, `fingerprint`, `normalised`
+//! - words: `names`, `lex`, `edit`, `tags`, `fingerprint`, `normalised`
 //! - grammar: `ast`, `grammar`
-//! - the parser before it: `tree`, `parse`, `overriding`
-//! - positions: `place`
+//! - owners of trees: `tree`
 
 pub mod ast;
+pub mod edit;
 pub mod fingerprint;
 pub mod grammar;
 pub mod lex;
 pub mod names;
 mod normalised;
-pub mod overriding;
-pub mod parse;
-pub mod place;
 pub mod tags;
 pub mod tree;
 

@@ -1,37 +1,37 @@
 //! Syntax trees that may be deep.
 
-use sqlparser::ast;
+use crate::ast::{DiscardTarget, Statement};
 use statement::stack::{is_large, on_large};
 use std::ops::Deref;
 
-/// A syntax tree, which is dropped on a large stack if it was made on one.
+/// Syntax tree of a statement. It is dropped on a large stack if it was made on one.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    tree: ast::Statement,
+    statement: Statement,
     is_deep: bool,
 }
 
 impl Tree {
-    /// Of a tree that was made on this stack.
-    pub fn new(tree: ast::Statement) -> Tree {
-        Tree { tree, is_deep: is_large() }
+    /// Tree of a statement that was made on this stack.
+    pub fn new(statement: Statement) -> Tree {
+        Tree { statement, is_deep: is_large() }
     }
 }
 
 impl Deref for Tree {
-    type Target = ast::Statement;
+    type Target = Statement;
 
-    fn deref(&self) -> &ast::Statement {
-        &self.tree
+    fn deref(&self) -> &Statement {
+        &self.statement
     }
 }
 
 impl Drop for Tree {
     fn drop(&mut self) {
         if self.is_deep {
-            let shallow = ast::Statement::Commit { chain: false, end: false, modifier: None };
-            let tree = std::mem::replace(&mut self.tree, shallow);
-            on_large(move || drop(tree));
+            let shallow = Statement::Discard(DiscardTarget::All);
+            let statement = std::mem::replace(&mut self.statement, shallow);
+            on_large(move || drop(statement));
         }
     }
 }

@@ -172,7 +172,7 @@ impl Demo for Fake {
             delay_us_p50: delay,
         };
         Facts {
-            version: "overtake 0.0.0".to_owned(),
+            version: concat!("overtake ", env!("CARGO_PKG_VERSION")).to_owned(),
             cpu_model: "Fake Processor at 2.90 GHz".to_owned(),
             cpus: WORKERS,
             kernel: "Linux 6.1.0".to_owned(),

@@ -101,8 +101,12 @@ pub fn every_file_is_served() {
         }
     }
     assert_eq!(count, 4, "style, parts, charts, main");
-    let (status, ..) =
-        server.raw("GET", "/plotly.js", "Host: localhost\r\nIf-None-Match: \"plotly-3.0.1-0.0.0\"\r\n", "");
+    let (status, ..) = server.raw(
+        "GET",
+        "/plotly.js",
+        concat!("Host: localhost\r\nIf-None-Match: \"plotly-3.0.1-", env!("CARGO_PKG_VERSION"), "\"\r\n"),
+        "",
+    );
     assert_eq!(status, 304, "the charts are fetched once");
 }
 

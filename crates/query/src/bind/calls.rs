@@ -2,9 +2,9 @@
 //! expressions are bound; in their places stand columns from [`PLACEHOLDERS`] on, until `group` knows where their values are.
 
 use crate::plan::{AggregateCall, PLACEHOLDERS, SetCall, Typed, WindowCall};
-use sqlparser::ast;
 use statement::pulse;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use syntax::ast;
 use types::SqlType;
 
 /// Columns that stand for aggregates, window functions, sets, and calls of `grouping`.
@@ -32,11 +32,11 @@ pub(super) struct Written {
 
 impl Written {
     /// Places in the text do not count.
-    pub(super) fn new(function: &ast::Function) -> Written {
+    pub(super) fn new(call: &ast::FunctionCall) -> Written {
         let mut hasher = Both([DefaultHasher::new(), DefaultHasher::new()]);
         hasher.0[1].write_u8(1);
-        function.hash(&mut hasher);
-        Written { name: function.name.clone(), hash: hasher.0.map(|one| one.finish()) }
+        call.hash(&mut hasher);
+        Written { name: call.name.clone(), hash: hasher.0.map(|one| one.finish()) }
     }
 
     pub(super) fn is_same(&self, other: &Written) -> bool {

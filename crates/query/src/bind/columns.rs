@@ -2,9 +2,8 @@
 
 use super::{Binder, Clause, Noted, Reach, Relation, Scope};
 use crate::plan::{Expr, Typed};
-use sqlparser::ast::Ident;
 use statement::error::{SqlError, SqlResult, SqlState};
-use syntax::parse::folded;
+use syntax::ast::{Name, ObjectName};
 use types::datum::Datum;
 use types::{Kind, SqlType};
 
@@ -36,11 +35,10 @@ fn tableoid(relation: &Relation) -> Option<(Expr, SqlType)> {
 }
 
 /// The only column of a function in FROM whose row is named as a value: `e` in `unnest(...) e (v)`.
-fn value_of_row(name: &Ident, scope: &Scope<'_>) -> Option<Ident> {
-    let alias = folded(name);
-    let is_it = |one: &Relation| one.is_named && one.is_value && one.alias == alias;
+fn value_of_row(name: &Name, scope: &Scope<'_>) -> Option<Name> {
+    let is_it = |one: &Relation| one.is_named && one.is_value && one.alias == **name;
     let (_, relation) = all_relations(scope).find(|(scope, one)| is_it(one) && scope.sees(one))?;
-    Some(Ident { value: relation.columns.first()?.name.clone(), quote_style: Some('"'), span: name.span })
+    Some(Name { text: relation.columns.first()?.name.as_str().into(), span: name.span })
 }
 
 /// What stands before the name of a column, or before `*`.
@@ -62,12 +60,12 @@ impl Qualifier {
 }
 
 impl Binder<'_> {
-    /// The qualifier of these parts, folded; nothing if they name nothing that can stand in FROM.
-    pub(super) fn qualifier(&self, parts: &[String]) -> Option<Qualifier> {
+    /// The qualifier of these parts; nothing if they name nothing that can stand in FROM.
+    pub(super) fn qualifier(&self, parts: &[Name]) -> Option<Qualifier> {
         match parts {
-            [alias] => Some(Qualifier::Alias(alias.clone())),
+            [alias] => Some(Qualifier::Alias(alias.to_string())),
             [schema, table] => self.relation_number(schema, table).map(Qualifier::Own),
-            [database, schema, table] if database == catalog::DATABASE => {
+            [database, schema, table] if **database == *catalog::DATABASE => {
                 self.relation_number(schema, table).map(Qualifier::Own)
             }
             _ => None,
@@ -75,38 +73,30 @@ impl Binder<'_> {
     }
 
     /// A column by its name: here, or in an enclosing query.
-    pub fn column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlResult<Typed> {
-        // Behind a point any word is a name.
-        if let [name] = parts
-            && name.quote_style.is_none()
-            && name.value.eq_ignore_ascii_case("default")
-        {
-            let error = SqlError::new(SqlState::SYNTAX_ERROR, "DEFAULT is not allowed in this context");
-            return Err(self.at(error, name));
-        }
-        parts.first().map_or(Ok(()), |part| syntax::parse::check_name(self.source.text, part))?;
+    pub fn column(&self, name: &ObjectName, scope: &Scope<'_>) -> SqlResult<Typed> {
+        let (parts, place) = (&name.parts[..], name.span());
         if scope.clause.get() == Clause::Default {
             let message = "cannot use column reference in DEFAULT expression";
-            return Err(self.at(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), &parts[0]));
+            return Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), name));
         }
         let qualifier = match parts {
             [_] | [] => None,
-            [before @ .., _] => match self.qualifier(&before.iter().map(folded).collect::<Vec<_>>()) {
+            [before @ .., _] => match self.qualifier(before) {
                 Some(qualifier) => Some(qualifier),
-                None => return Err(self.at(self.no_column(parts, scope), &parts[0])),
+                None => return Err(self.at_name(self.no_column(name, scope), name)),
             },
         };
         let mut level = 0;
         let mut at = Some(scope);
         while let Some(here) = at {
             qualifier.as_ref().map_or(Ok(()), |qualifier| self.is_one(qualifier, here, &parts[0]))?;
-            if let Some((value, kind)) = self.column_here(parts, qualifier.as_ref(), here)? {
+            if let Some((value, kind)) = self.column_here(name, qualifier.as_ref(), here)? {
                 if let Expr::Column(slot) = value
                     && !matches!(here.clause.get(), Clause::Aggregate | Clause::Filter)
                 {
-                    here.uses.borrow_mut().push((slot, parts[0].span.into()));
+                    here.uses.borrow_mut().push((slot, place));
                 }
-                return Ok(Typed::new(outward(value, level), kind).at(parts[0].span.into()));
+                return Ok(Typed::new(outward(value, level), kind).at(place));
             }
             // A table's name hides those further out, whatever columns it has.
             if let Some(qualifier) = &qualifier
@@ -117,19 +107,19 @@ impl Binder<'_> {
             at = here.parent;
             level += 1;
         }
-        if let [name] = parts
-            && let Some(own) = value_of_row(name, scope)
+        if let [row] = parts
+            && let Some(own) = value_of_row(row, scope)
         {
-            return self.column(&[name.clone(), own], scope);
+            return self.column(&ObjectName { parts: vec![row.clone(), own] }, scope);
         }
-        Err(self.at(self.no_column(parts, scope), &parts[0]))
+        Err(self.at_name(self.no_column(name, scope), name))
     }
 
     /// Checks that a qualifier means no two tables of a FROM.
     ///
     /// # Errors
     /// `42P09` if it does.
-    pub(super) fn is_one(&self, qualifier: &Qualifier, scope: &Scope<'_>, name: &Ident) -> SqlResult<()> {
+    pub(super) fn is_one(&self, qualifier: &Qualifier, scope: &Scope<'_>, name: &Name) -> SqlResult<()> {
         let Qualifier::Alias(alias) = qualifier else { return Ok(()) };
         if scope.relations.iter().filter(|one| qualifier.is(one) && scope.sees(one)).nth(1).is_none() {
             return Ok(());
@@ -138,51 +128,44 @@ impl Binder<'_> {
         Err(self.at(SqlError::new(SqlState::AMBIGUOUS_ALIAS, message), name))
     }
 
-    fn no_column(&self, parts: &[Ident], scope: &Scope<'_>) -> SqlError {
-        let no_column = |name: String| SqlError::new(SqlState::UNDEFINED_COLUMN, name);
-        match parts {
+    fn no_column(&self, written: &ObjectName, scope: &Scope<'_>) -> SqlError {
+        let no_column = |message: String| SqlError::new(SqlState::UNDEFINED_COLUMN, message);
+        match &written.parts[..] {
             [name] => {
-                let name = folded(name);
                 let relations = || all_relations(scope).map(|(_, relation)| relation);
-                if relations().any(|relation| relation.is_named && relation.alias == name) {
+                if relations().any(|relation| relation.is_named && relation.alias == **name) {
                     return SqlError::unsupported("a whole row as a value");
                 }
                 let error = no_column(format!("column \"{name}\" does not exist"));
-                let has = |relation: &&Relation| relation.columns.iter().any(|column| column.name == name);
+                let has = |relation: &&Relation| relation.columns.iter().any(|column| column.name == **name);
                 match relations().find(has) {
                     Some(relation) if relation.is_named => error.hint(format!(
                         "There is a column named \"{name}\" in table \"{}\", but it cannot be referenced from this part of the \
                          query.",
                         relation.alias
                     )),
-                    _ => match super::near::hint(None, &name, scope) {
+                    _ => match super::near::hint(None, name, scope) {
                         Some(hint) => error.hint(hint),
                         None => error,
                     },
                 }
             }
-            [database, _, _, _] if folded(database) != catalog::DATABASE => {
-                let all: Vec<String> = parts.iter().map(folded).collect();
-                let message = format!("cross-database references are not implemented: {}", all.join("."));
+            [database, _, _, _] if **database != *catalog::DATABASE => {
+                let message = format!("cross-database references are not implemented: {written}");
                 SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
             }
             [_, _, _, _, _, ..] => {
-                let all: Vec<String> = parts.iter().map(folded).collect();
-                let message = format!("improper qualified name (too many dotted names): {}", all.join("."));
+                let message = format!("improper qualified name (too many dotted names): {written}");
                 SqlError::new(SqlState::SYNTAX_ERROR, message)
             }
             [before @ .., name] if let Some(table) = before.last().filter(|_| self.sees(before, scope)) => {
-                let (table, name) = (folded(table), folded(name));
                 let error = no_column(format!("column {table}.{name} does not exist"));
-                match super::near::hint(Some(&table), &name, scope) {
+                match super::near::hint(Some(table), name, scope) {
                     Some(hint) => error.hint(hint),
                     None => error,
                 }
             }
-            _ => {
-                let table = folded(&parts[parts.len().saturating_sub(2)]);
-                self.no_relation(&table, scope)
-            }
+            parts => self.no_relation(&parts[parts.len().saturating_sub(2)], scope),
         }
     }
 
@@ -232,8 +215,8 @@ impl Binder<'_> {
     }
 
     /// Says whether these parts of a name, without the column's, are those of a relation that is seen.
-    fn sees(&self, parts: &[Ident], scope: &Scope<'_>) -> bool {
-        let qualifier = self.qualifier(&parts.iter().map(folded).collect::<Vec<_>>());
+    fn sees(&self, parts: &[Name], scope: &Scope<'_>) -> bool {
+        let qualifier = self.qualifier(parts);
         let is_it = |of: &Qualifier| all_relations(scope).any(|(scope, one)| of.is(one) && scope.sees(one));
         qualifier.as_ref().is_some_and(is_it)
     }
@@ -244,40 +227,40 @@ impl Binder<'_> {
 
     fn column_here(
         &self,
-        parts: &[Ident],
+        written: &ObjectName,
         qualifier: Option<&Qualifier>,
         scope: &Scope<'_>,
     ) -> SqlResult<Option<(Expr, SqlType)>> {
-        let Some(name) = parts.last().map(folded) else { return Ok(None) };
+        let Some(name) = written.parts.last() else { return Ok(None) };
         let is_meant = |relation: &&Relation| {
             scope.sees(relation) && qualifier.map_or(relation.is_open, |qualifier| qualifier.is(relation))
         };
         let mut found = None;
         for relation in scope.relations.iter().filter(is_meant) {
             for (column, value) in relation.columns.iter().zip(&relation.values) {
-                if column.name != name {
+                if column.name != **name {
                     continue;
                 }
                 if found.is_some() {
                     let message = format!("column reference \"{name}\" is ambiguous");
-                    return Err(self.at(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message), &parts[0]));
+                    return Err(self.at_name(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message), written));
                 }
                 if relation.reach == (Reach::Lateral { is_allowed: false }) {
                     let message = format!("invalid reference to FROM-clause entry for table \"{}\"", relation.alias);
                     let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
                         .detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.");
-                    return Err(self.at(error, &parts[0]));
+                    return Err(self.at_name(error, written));
                 }
                 found = Some((value.clone(), column.kind));
-                if let (Some(table), [.., own]) = (&relation.table, parts) {
-                    self.note(own.span, || Noted::Column(table.oid, column.number));
+                if let Some(table) = &relation.table {
+                    self.note(name.span, || Noted::Column(table.oid, column.number));
                 }
-                if let (Some(oid), [.., qualifier, _]) = (relation.own, parts) {
+                if let (Some(oid), [.., qualifier, _]) = (relation.own, &written.parts[..]) {
                     self.note(qualifier.span, || Noted::Relation(oid));
                 }
             }
         }
-        if found.is_none() && name == "tableoid" {
+        if found.is_none() && **name == *"tableoid" {
             return Ok(scope.relations.iter().filter(is_meant).find_map(tableoid));
         }
         Ok(found)

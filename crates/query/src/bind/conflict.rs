@@ -2,60 +2,57 @@
 //!
 //! **Invariant:** the indexes that count are unique ones of exactly the columns that the statement names.
 
+use super::special::{is_collation, no_collation};
 use super::write::table_relation;
 use super::{Binder, Clause, Relation, Scope};
 use crate::change::{ConflictUpdate, OnConflict};
-use crate::plan::Place;
 use catalog::TableInfo;
-use sqlparser::ast::{self, Spanned};
 use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
 use std::sync::Arc;
-use syntax::parse::folded;
+use syntax::ast::{self, Arbiter, ExprKind, NullsOrder, OnConflictAction, SortOrder};
+use syntax::lex::Span;
 
 impl Binder<'_> {
     /// `own`: the table as the statement names it.
     pub(super) fn on_conflict(
         &self,
-        on: &ast::OnInsert,
+        on: &ast::OnConflict,
         table: &Arc<TableInfo>,
         own: &Relation,
     ) -> SqlResult<OnConflict> {
-        let ast::OnInsert::OnConflict(ast::OnConflict { conflict_target, action }) = on else {
-            return Err(SqlError::unsupported("ON DUPLICATE KEY"));
-        };
-        let arbiters = match conflict_target {
-            None => unique(table).collect(),
-            Some(ast::ConflictTarget::Columns(columns)) => self.inferred(columns, table)?,
-            Some(ast::ConflictTarget::OnConstraint(name)) => {
-                let parts = self.name_parts(name)?;
-                let [constraint] = &parts[..] else {
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error: a constraint has one name"));
-                };
-                let found = unique(table).find(|at| table.table.indexes()[*at].name == *constraint);
+        let ast::OnConflict { arbiter, action, span } = on;
+        let arbiters = match arbiter {
+            Arbiter::Any => unique(table).collect(),
+            Arbiter::Index { keys, predicate, span } => {
+                refuse!(predicate.is_some() => "WHERE behind the columns of ON CONFLICT");
+                self.inferred(keys, *span, table)?
+            }
+            Arbiter::Constraint(name) => {
+                let found = unique(table).find(|at| *table.table.indexes()[*at].name == **name);
                 vec![found.ok_or_else(|| {
-                    let message = format!("constraint \"{constraint}\" for table \"{}\" does not exist", table.name);
+                    let message = format!("constraint \"{name}\" for table \"{}\" does not exist", table.name);
                     SqlError::new(SqlState::UNDEFINED_OBJECT, message)
                 })?]
             }
         };
         let update = match action {
-            ast::OnConflictAction::DoNothing => None,
-            ast::OnConflictAction::DoUpdate(update) if conflict_target.is_none() => {
+            OnConflictAction::Nothing => None,
+            OnConflictAction::Update(..) if matches!(arbiter, Arbiter::Any) => {
                 let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
                 let error =
                     SqlError::new(SqlState::SYNTAX_ERROR, message).hint("For example, ON CONFLICT (column_name).");
-                let place = update.assignments.first().map_or(Place::NOWHERE, |one| one.target.span().into());
-                return Err(self.at_place(error, self.source.word_before(place, &["ON"])));
+                return Err(self.at_place(error, *span));
             }
-            ast::OnConflictAction::DoUpdate(ast::DoUpdate { assignments, selection }) => {
+            OnConflictAction::Update(assignments, condition) => {
                 let mut scope = Scope::default();
                 let width = table.columns.len();
                 scope.add(own.clone(), width + 1)?;
                 scope.add(table_relation(table, "excluded".to_owned(), width + 1), width)?;
                 scope.clause.set(Clause::Update);
                 let assignments = self.assignments(assignments, table, &scope)?;
-                let condition = match selection {
-                    Some(selection) => Some(self.condition(self.expr(selection, &scope)?, "WHERE")?),
+                let condition = match condition {
+                    Some(condition) => Some(self.condition(self.expr(condition, &scope)?, "WHERE")?),
                     None => None,
                 };
                 Some(ConflictUpdate { assignments, condition })
@@ -64,19 +61,10 @@ impl Binder<'_> {
         Ok(OnConflict { arbiters, update })
     }
 
-    /// The unique indexes of just these columns.
-    fn inferred(&self, columns: &[ast::Ident], table: &TableInfo) -> SqlResult<Vec<usize>> {
-        let mut wanted = columns
-            .iter()
-            .map(|column| {
-                table.column(&folded(column)).ok_or_else(|| {
-                    let message = format!("column \"{}\" does not exist", folded(column));
-                    // The place is that of the whole list.
-                    let first = columns.first().map_or(Place::NOWHERE, |first| first.span.into());
-                    self.at_place(SqlError::new(SqlState::UNDEFINED_COLUMN, message), self.source.parenthesis(first))
-                })
-            })
-            .collect::<SqlResult<Vec<usize>>>()?;
+    /// The unique indexes of just these columns. Errors have the place of the whole list, as in PostgreSQL.
+    fn inferred(&self, keys: &[ast::IndexKey], list: Span, table: &TableInfo) -> SqlResult<Vec<usize>> {
+        let key = |key: &ast::IndexKey| self.inferred_column(key, table).map_err(|error| self.at_place(error, list));
+        let mut wanted = keys.iter().map(key).collect::<SqlResult<Vec<usize>>>()?;
         wanted.sort_unstable();
         wanted.dedup();
         let is_it = |at: &usize| {
@@ -91,6 +79,42 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
         }
         Ok(found)
+    }
+
+    /// Position of the column that a key of `ON CONFLICT` is.
+    fn inferred_column(&self, key: &ast::IndexKey, table: &TableInfo) -> SqlResult<usize> {
+        let ast::IndexKey { value, collation, class, has_class_options: _, order, nulls, span: _ } = key;
+        let not_allowed = |what: &str| {
+            let message = format!("{what} is not allowed in ON CONFLICT clause");
+            Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message))
+        };
+        match order {
+            SortOrder::Default => {}
+            SortOrder::Ascending | SortOrder::Descending | SortOrder::Using(_) => return not_allowed("ASC/DESC"),
+        }
+        if *nulls != NullsOrder::Default {
+            return not_allowed("NULLS FIRST/LAST");
+        }
+        let name = match &value.kind {
+            ExprKind::Column(name) => match &name.parts[..] {
+                [name] => name,
+                _ => return Err(SqlError::unsupported("an expression in ON CONFLICT").nowhere()),
+            },
+            _ => return Err(SqlError::unsupported("an expression in ON CONFLICT").nowhere()),
+        };
+        if class.is_some() {
+            return Err(SqlError::unsupported("an operator class in ON CONFLICT").nowhere());
+        }
+        let at = table
+            .column(name)
+            .ok_or_else(|| SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist")))?;
+        // Every collation orders as the index does.
+        if let Some(collation) = collation
+            && !is_collation(collation)
+        {
+            return Err(no_collation(&collation.to_string()).nowhere());
+        }
+        Ok(at)
     }
 }
 

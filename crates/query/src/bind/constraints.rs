@@ -40,7 +40,11 @@ impl Binder<'_> {
         scope.add(relation, table.columns.len())?;
         let mut checks = Vec::new();
         for (constraint, check) in table.checks() {
-            let condition = self.condition(self.expr(&check.tree, &scope)?, "CHECK")?;
+            // Its places are in another text.
+            let condition = syntax::grammar::expression(&check.text)
+                .and_then(|tree| self.expr(&tree, &scope))
+                .and_then(|value| self.condition(value, "CHECK"))
+                .map_err(SqlError::nowhere)?;
             checks.push((constraint.name.clone(), condition));
         }
         checks.sort_by(|(one, _), (other, _)| one.cmp(other));

@@ -2,17 +2,17 @@
 //!
 //! **Invariant:** a file or program of the server's machine is never touched.
 
-use super::{Binder, is_change, settled};
+use super::write::Written;
+use super::{Binder, settled};
 use crate::change::Modify;
 use crate::constraints::Rules;
-use crate::copy::Options;
-use crate::plan::{Access, Expr, Hold, Joins, Plan, Source, Step};
+use crate::copy::{Named, Options};
+use crate::plan::{Access, ColumnInfo, Expr, Hold, Joins, Plan, Source, Step};
 use catalog::TableInfo;
-use sqlparser::ast;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
-use syntax::parse::copy_options::{Named, Written};
+use syntax::ast::{self, CopyOf, CopyPlace, InsertColumn, Statement};
 use types::SqlType;
 use types::datum::Datum;
 
@@ -61,15 +61,17 @@ pub struct CopyTo {
 
 impl Binder<'_> {
     /// Binds a `COPY … FROM`; `None` for a `COPY … TO`.
-    pub fn copy_from(&self, copy: &ast::Statement, written: &[Written]) -> SqlResult<Option<CopyFrom>> {
-        let (source, is_to) = parts(copy)?;
-        if is_to {
+    pub fn copy_from(&self, copy: &ast::CopyCommand) -> SqlResult<Option<CopyFrom>> {
+        let ast::CopyCommand { of, is_from, place, options, condition } = copy;
+        if !is_from {
             return Ok(None);
         }
-        let ast::CopySource::Table { table_name, columns } = source else {
+        of_client(place)?;
+        refuse!(condition.is_some() => "COPY FROM ... WHERE");
+        let CopyOf::Table(table_name, columns) = of else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error: COPY FROM needs a table"));
         };
-        let options = Options::of(written, true)?;
+        let options = Options::of(options, self.text, true)?;
         let table = self.table(table_name)?;
         let places = self.copied_columns(&table, columns)?;
         let mut defaults = Vec::new();
@@ -89,46 +91,21 @@ impl Binder<'_> {
     }
 
     /// Binds a `COPY … TO`.
-    pub fn copy_to(&self, copy: &ast::Statement, written: &[Written]) -> SqlResult<CopyTo> {
-        let (source, _) = parts(copy)?;
-        let options = Options::of(written, false)?;
-        let (rows, names, kinds, table) = match source {
-            ast::CopySource::Table { table_name, columns } => {
-                let table = self.table(table_name)?;
+    pub fn copy_to(&self, copy: &ast::CopyCommand) -> SqlResult<CopyTo> {
+        // Which of the two it is was asked before; the grammar lets no condition stand behind this one.
+        let ast::CopyCommand { of, is_from: _, place, options, condition: _ } = copy;
+        of_client(place)?;
+        let options = Options::of(options, self.text, false)?;
+        let (rows, names, kinds, table) = match of {
+            CopyOf::Table(name, columns) => {
+                let table = self.table(name)?;
                 let places = self.copied_columns(&table, columns)?;
                 let names: Vec<String> = places.iter().map(|at| table.columns[*at].name.clone()).collect();
                 let kinds = places.iter().map(|at| table.columns[*at].kind).collect();
-                let source =
-                    Source::Table { table: Arc::clone(&table), access: Access::All, columns: Some(places.clone()) };
-                let width = table.columns.len() + 1;
-                let plan = Plan::Joins(Joins {
-                    when: None,
-                    steps: vec![Step { source, is_outer: false, on: None, filter: None, first: 0, width, kept: None }],
-                    width,
-                });
-                let columns = places.into_iter().map(Expr::Column).collect();
-                let plan = Plan::Project { input: Box::new(plan), columns };
-                (Copied::Query(Box::new(plan)), names, kinds, Some(table))
+                (Copied::Query(Box::new(whole(&table, places))), names, kinds, Some(table))
             }
-            ast::CopySource::Query(query) => {
-                let (rows, columns) = if is_change(query) {
-                    let written = self.modifying(query)?;
-                    let Some(columns) = written.columns else {
-                        let message = "COPY query must have a RETURNING clause";
-                        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-                    };
-                    let mut modify = written.modify;
-                    modify.with = self.take_modifies();
-                    (Copied::Change(Box::new(modify)), columns)
-                } else {
-                    let bound = self.query(query, None)?;
-                    let modifies = self.take_modifies();
-                    let plan = match modifies.is_empty() {
-                        true => bound.plan,
-                        false => Plan::Modifying { modifies, input: Box::new(bound.plan) },
-                    };
-                    (Copied::Query(Box::new(plan)), bound.columns)
-                };
+            CopyOf::Statement(statement) => {
+                let (rows, columns) = self.copied_rows(statement)?;
                 self.without_parameters()?;
                 let (names, kinds): (Vec<_>, Vec<_>) =
                     columns.into_iter().map(|column| (column.name, settled(column.kind))).unzip();
@@ -140,10 +117,56 @@ impl Binder<'_> {
         Ok(CopyTo { rows, names, kinds, options, force_quote })
     }
 
-    fn copied_columns(&self, table: &TableInfo, columns: &[ast::Ident]) -> SqlResult<Vec<usize>> {
-        let names: Vec<ast::ObjectName> =
-            columns.iter().map(|column| ast::ObjectName::from(vec![column.clone()])).collect();
-        self.places(table, &names).map_err(SqlError::nowhere)
+    /// Rows of a statement, and their columns.
+    fn copied_rows(&self, statement: &Statement) -> SqlResult<(Copied, Vec<ColumnInfo>)> {
+        let Written { mut modify, columns } = match statement {
+            Statement::Query(query) => {
+                let bound = self.query(query, None)?;
+                let modifies = self.take_modifies();
+                let plan = match modifies.is_empty() {
+                    true => bound.plan,
+                    false => Plan::Modifying { modifies, input: Box::new(bound.plan) },
+                };
+                return Ok((Copied::Query(Box::new(plan)), bound.columns));
+            }
+            Statement::Insert(insert) => self.insert(insert)?,
+            Statement::Update(update) => self.update(update)?,
+            Statement::Delete(delete) => self.delete(delete)?,
+            _ => return Err(SqlError::unsupported("COPY of this statement")),
+        };
+        let Some(columns) = columns else {
+            let message = "COPY query must have a RETURNING clause";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        };
+        modify.with = self.take_modifies();
+        Ok((Copied::Change(Box::new(modify)), columns))
+    }
+
+    fn copied_columns(&self, table: &TableInfo, columns: &[ast::Name]) -> SqlResult<Vec<usize>> {
+        let column = |name: &ast::Name| InsertColumn { name: name.clone(), steps: Vec::new() };
+        let columns: Vec<InsertColumn> = columns.iter().map(column).collect();
+        self.places(table, &columns).map_err(SqlError::nowhere)
+    }
+}
+
+/// Plan of these columns of all rows of a table.
+fn whole(table: &Arc<TableInfo>, places: Vec<usize>) -> Plan {
+    let source = Source::Table { table: Arc::clone(table), access: Access::All, columns: Some(places.clone()) };
+    let width = table.columns.len() + 1;
+    let step = Step { source, is_outer: false, on: None, filter: None, first: 0, width, kept: None };
+    let plan = Plan::Joins(Joins { when: None, steps: vec![step], width });
+    let columns = places.into_iter().map(Expr::Column).collect();
+    Plan::Project { input: Box::new(plan), columns }
+}
+
+/// # Errors
+/// `0A000` for data that are not the client's.
+fn of_client(place: &CopyPlace) -> SqlResult<()> {
+    match place {
+        CopyPlace::Client => Ok(()),
+        CopyPlace::File(_) | CopyPlace::Program(_) => {
+            Err(SqlError::unsupported("COPY with a file or program of the server"))
+        }
     }
 }
 
@@ -160,15 +183,4 @@ fn unknown(table: Option<&TableInfo>, name: &str, what: &str) -> SqlError {
         }
         None => SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist")),
     }
-}
-
-fn parts(copy: &ast::Statement) -> SqlResult<(&ast::CopySource, bool)> {
-    let ast::Statement::Copy { source, to, target, options, legacy_options, values } = copy else {
-        return Err(SqlError::new(SqlState::INTERNAL_ERROR, "this is no COPY"));
-    };
-    refuse!(
-        !matches!(target, ast::CopyTarget::Stdin | ast::CopyTarget::Stdout) => "COPY with a file or program of the server",
-        !options.is_empty() || !legacy_options.is_empty() || !values.is_empty() => "this form of COPY",
-    );
-    Ok((source, *to))
 }

@@ -7,13 +7,12 @@ use super::push::{cheapest_first, push_down};
 use super::steps::{self, steps_of};
 use super::{Binder, Clause, Noted, Reach, Relation, Scope, columns_of, settled};
 use crate::plan::ColumnInfo;
-use crate::plan::{Expr, Joins, OuterJoin, Place, Plan, SetCall, Slots, slots_of, slots_of_plan};
+use crate::plan::{Expr, Joins, OuterJoin, Plan, SetCall, Slots, slots_of, slots_of_plan};
 use catalog::TableInfo;
-use sqlparser::ast::{self, TableFactor};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
-use syntax::parse::folded;
+use syntax::ast::{self, FromItem};
 
 /// Sources, joined by inner joins but for those that say otherwise.
 #[derive(Clone, Debug, Default)]
@@ -160,13 +159,22 @@ impl Group {
 
 impl Binder<'_> {
     /// Binds all of `FROM` into the scope.
-    pub fn from(&self, from: &[ast::TableWithJoins], scope: &mut Scope<'_>) -> SqlResult<Group> {
+    pub fn from(&self, from: &[FromItem], scope: &mut Scope<'_>) -> SqlResult<Group> {
+        self.bind_from_items(from, scope)
+    }
+
+    /// As [`Binder::from`], of items that stand in several places.
+    pub(super) fn bind_from_items<'i>(
+        &self,
+        from: impl IntoIterator<Item = &'i FromItem>,
+        scope: &mut Scope<'_>,
+    ) -> SqlResult<Group> {
         let mut all = Group::default();
-        for ast::TableWithJoins { relation, joins } in from {
+        for one in from {
             // The executor goes from each source to the next.
             statement::stack::check_queries(all.items.len() / 4)?;
             statement::pulse::tick(scope.relations.len())?;
-            let Group { items, conditions } = self.joined(relation, joins, scope)?;
+            let Group { items, conditions } = self.bind_from_item(one, scope)?;
             all.items.extend(items);
             all.conditions.extend(conditions);
             scope.relations.iter_mut().for_each(|relation| relation.reach = Reach::Lateral { is_allowed: true });
@@ -186,7 +194,7 @@ impl Binder<'_> {
         &self,
         table: &Arc<catalog::SystemTable>,
         name: &str,
-        alias: &Option<ast::TableAlias>,
+        alias: Option<&ast::Alias>,
         scope: &mut Scope<'_>,
     ) -> SqlResult<Group> {
         let first = scope.width;
@@ -200,154 +208,118 @@ impl Binder<'_> {
         Ok(item(ItemSource::Query { plan, is_lateral: false }, first, width, Slots::default()))
     }
 
-    pub(super) fn factor(&self, factor: &TableFactor, scope: &mut Scope<'_>) -> SqlResult<Group> {
+    /// Binds an item of `FROM` into the scope.
+    pub(super) fn bind_from_item(&self, from: &FromItem, scope: &mut Scope<'_>) -> SqlResult<Group> {
         statement::stack::check()?;
-        let first = scope.width;
-        match factor {
-            TableFactor::Table {
-                name,
-                alias,
-                args: None,
-                with_hints,
-                version: None,
-                with_ordinality: false,
-                partitions,
-                json_path: None,
-                sample: None,
-                index_hints,
-            } => {
-                refuse!(
-                    !with_hints.is_empty() => "a hint", !partitions.is_empty() => "PARTITION",
-                    !index_hints.is_empty() => "an index hint",
-                );
-                if let Some((name, plan, columns, _)) = self.named_query(name, scope)? {
-                    let width = columns.len();
-                    scope.add(self.relation(&name, alias, columns, first, None)?, width)?;
-                    let simple = self.inlined(&plan);
-                    return Ok(item(query_source((plan, simple)), first, width, Slots::default()));
-                }
-                if let Some(table) = self.system_table(&self.qualified(name)?) {
-                    return self.system_in_from(&table, &table.name, alias, scope);
-                }
-                match self.relation_in_query(name)?.clone() {
-                    catalog::Relation::Table(table) => {
-                        let width = table.columns.len() + 1;
-                        let relation = self.relation(&table.name, alias, columns_of(&table), first, Some(&table))?;
-                        self.note(Binder::span_of(name), || Noted::Relation(table.oid));
-                        scope.add(Relation { own: alias.is_none().then_some(table.oid), ..relation }, width)?;
-                        Ok(item(ItemSource::Table(table), first, width, Slots::default()))
-                    }
-                    catalog::Relation::View(view) => {
-                        let bound = self.view(&view)?;
-                        let width = bound.columns.len();
-                        let relation = self.relation(&view.name, alias, bound.columns, first, None)?;
-                        self.note(Binder::span_of(name), || Noted::Relation(view.oid));
-                        scope.add(Relation { own: alias.is_none().then_some(view.oid), ..relation }, width)?;
-                        Ok(item(query_source((bound.plan, bound.simple)), first, width, Slots::default()))
-                    }
-                    other @ catalog::Relation::Index { .. } => {
-                        let message = format!("cannot open relation \"{}\"", other.name());
-                        let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
-                        Err(self.at_name(error.detail("This operation is not supported for indexes."), name))
-                    }
-                    catalog::Relation::Sequence(sequence) => {
-                        let table = Arc::new(catalog::system::sequence_table(&sequence));
-                        self.note(Binder::span_of(name), || Noted::Relation(sequence.oid));
-                        self.system_in_from(&table, &sequence.name, alias, scope)
-                    }
-                }
+        match from {
+            FromItem::Table(table) => self.table_in_from(table, scope),
+            FromItem::Query { query, alias, is_lateral, span: _ } => {
+                self.query_in_from(query, alias.as_ref(), *is_lateral, scope)
             }
-            TableFactor::Derived { lateral, subquery, alias, sample: None } => {
-                let Some(alias) = alias else {
-                    let what = if matches!(&*subquery.body, ast::SetExpr::Values(_)) { "VALUES" } else { "subquery" };
-                    let example = if what == "VALUES" { "VALUES ..." } else { "SELECT ..." };
-                    let message = format!("{what} in FROM must have an alias");
-                    let error = SqlError::new(SqlState::SYNTAX_ERROR, message)
-                        .hint(format!("For example, FROM ({example}) [AS] foo."));
-                    return Err(self.at_place(error, self.source.parenthesis(self.query_start(subquery))));
+            // Functions see what is before them with and without the word LATERAL.
+            FromItem::Functions { functions, is_rows_from: _, with_ordinality, alias, is_lateral: _, span: _ } => {
+                let [function] = &functions[..] else {
+                    return Err(SqlError::unsupported("ROWS FROM with several functions"));
                 };
-                // What a lateral one sees is this row, as that of an enclosing query.
-                let mut bound = if *lateral {
-                    let before = scope.clause.replace(Clause::From);
-                    scope.is_lateral.set(true);
-                    let bound = self.query(subquery, Some(scope));
-                    scope.is_lateral.set(false);
-                    scope.clause.set(before);
-                    bound?
-                } else {
-                    self.may_pull.set(true);
-                    self.query(subquery, scope.parent).map_err(|error| self.aside(error, scope))?
-                };
-                bound.columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
-                let width = bound.columns.len();
-                let relation = self.relation("", &Some(alias.clone()), bound.columns, first, None)?;
-                scope.add(relation, width)?;
-                let needs = if *lateral { slots_of_plan(&bound.plan, 1) } else { Slots::default() };
-                // One that needs nothing of this row need not be run for each.
-                let source = match *lateral {
-                    true => ItemSource::Query { plan: Box::new(bound.plan), is_lateral: true },
-                    false => query_source((bound.plan, bound.simple)),
-                };
-                Ok(item(source, first, width, needs))
+                refuse!(!function.columns.is_empty() => "a list of column definitions");
+                self.function_in_from(&function.call, *with_ordinality, alias.as_ref(), scope)
+                    .map_err(|error| self.at_expr(error, &function.call))
             }
-            TableFactor::NestedJoin { table_with_joins, alias } => {
-                let ast::TableWithJoins { relation, joins } = &**table_with_joins;
-                let start = scope.relations.len();
-                let group = self.joined(relation, joins, scope)?;
-                if let Some(alias) = alias {
-                    self.name_join(alias, start, scope)?;
-                }
-                Ok(group)
-            }
-            TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => self
-                .functions_in_from(&self.name_parts(name)?, args, *with_ordinality, alias, scope)
-                .map_err(|error| self.at_name(error, name)),
-            TableFactor::Table {
-                name,
-                alias,
-                args: Some(ast::TableFunctionArgs { args, settings: None }),
-                with_ordinality,
-                with_hints,
-                version: None,
-                partitions,
-                json_path: None,
-                sample: None,
-                index_hints,
-            } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => self
-                .functions_in_from(&self.name_parts(name)?, args, *with_ordinality, alias, scope)
-                .map_err(|error| self.at_name(error, name)),
-            TableFactor::UNNEST {
-                alias,
-                array_exprs,
-                with_offset: false,
-                with_offset_alias: None,
-                with_ordinality,
-            } => {
-                let args: Vec<ast::FunctionArg> = array_exprs
-                    .iter()
-                    .map(|array| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array.clone())))
-                    .collect();
-                let first = array_exprs.first().map_or(Place::NOWHERE, |first| self.start(first));
-                self.functions_in_from(&["unnest".to_owned()], &args, *with_ordinality, alias, scope)
-                    .map_err(|error| self.at_place(error, self.source.word_before(first, &["UNNEST"])))
-            }
-            other => Err(SqlError::unsupported(format_args!("{other} in FROM"))),
+            FromItem::Join(join) => self.joined(join, scope),
+            FromItem::Unsupported(feature, span) => Err(self.at_place(SqlError::unsupported(feature), *span)),
         }
+    }
+
+    /// Table, view or query of `WITH`.
+    fn table_in_from(&self, table: &ast::TableItem, scope: &mut Scope<'_>) -> SqlResult<Group> {
+        // Nothing inherits, so ONLY says nothing.
+        let ast::TableItem { name, is_only: _, alias, is_sampled, span: _ } = table;
+        refuse!(*is_sampled => "TABLESAMPLE");
+        let (first, alias) = (scope.width, alias.as_ref());
+        if let Some((name, plan, columns, _)) = self.named_query(name, scope)? {
+            let width = columns.len();
+            scope.add(self.relation(&name, alias, columns, first, None)?, width)?;
+            let simple = self.inlined(&plan);
+            return Ok(item(query_source((plan, simple)), first, width, Slots::default()));
+        }
+        if let Some(table) = self.system_table(&self.qualified(name)?) {
+            return self.system_in_from(&table, &table.name, alias, scope);
+        }
+        match self.relation_in_query(name)?.clone() {
+            catalog::Relation::Table(table) => {
+                let width = table.columns.len() + 1;
+                let relation = self.relation(&table.name, alias, columns_of(&table), first, Some(&table))?;
+                self.note(Binder::span_of(name), || Noted::Relation(table.oid));
+                scope.add(Relation { own: alias.is_none().then_some(table.oid), ..relation }, width)?;
+                Ok(item(ItemSource::Table(table), first, width, Slots::default()))
+            }
+            catalog::Relation::View(view) => {
+                let bound = self.view(&view)?;
+                let width = bound.columns.len();
+                let relation = self.relation(&view.name, alias, bound.columns, first, None)?;
+                self.note(Binder::span_of(name), || Noted::Relation(view.oid));
+                scope.add(Relation { own: alias.is_none().then_some(view.oid), ..relation }, width)?;
+                Ok(item(query_source((bound.plan, bound.simple)), first, width, Slots::default()))
+            }
+            other @ catalog::Relation::Index { .. } => {
+                let message = format!("cannot open relation \"{}\"", other.name());
+                let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+                Err(self.at_name(error.detail("This operation is not supported for indexes."), name))
+            }
+            catalog::Relation::Sequence(sequence) => {
+                let table = Arc::new(catalog::system::sequence_table(&sequence));
+                self.note(Binder::span_of(name), || Noted::Relation(sequence.oid));
+                self.system_in_from(&table, &sequence.name, alias, scope)
+            }
+        }
+    }
+
+    /// Query in parentheses.
+    fn query_in_from(
+        &self,
+        query: &ast::Query,
+        alias: Option<&ast::Alias>,
+        is_lateral: bool,
+        scope: &mut Scope<'_>,
+    ) -> SqlResult<Group> {
+        let first = scope.width;
+        // What a lateral one sees is this row, as that of an enclosing query.
+        let mut bound = if is_lateral {
+            let before = scope.clause.replace(Clause::From);
+            scope.is_lateral.set(true);
+            let bound = self.query(query, Some(scope));
+            scope.is_lateral.set(false);
+            scope.clause.set(before);
+            bound?
+        } else {
+            self.may_pull.set(true);
+            self.query(query, scope.parent).map_err(|error| self.aside(error, scope))?
+        };
+        bound.columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
+        let width = bound.columns.len();
+        let relation = self.relation("", alias, bound.columns, first, None)?;
+        scope.add(relation, width)?;
+        let needs = if is_lateral { slots_of_plan(&bound.plan, 1) } else { Slots::default() };
+        // One that needs nothing of this row need not be run for each.
+        let source = match is_lateral {
+            true => ItemSource::Query { plan: Box::new(bound.plan), is_lateral: true },
+            false => query_source((bound.plan, bound.simple)),
+        };
+        Ok(item(source, first, width, needs))
     }
 
     pub(super) fn relation(
         &self,
         name: &str,
-        alias: &Option<ast::TableAlias>,
+        alias: Option<&ast::Alias>,
         mut columns: Vec<ColumnInfo>,
         first: usize,
         table: Option<&Arc<TableInfo>>,
     ) -> SqlResult<Relation> {
-        let mut own_name = name.to_owned();
-        if let Some(ast::TableAlias { explicit: _, name, columns: names, at }) = alias {
-            refuse!(at.is_some() => "AT behind an alias");
-            syntax::parse::check_name(self.source.text, name)?;
-            own_name = folded(name);
+        let mut own_name = name;
+        if let Some(ast::Alias { name, columns: names }) = alias {
+            own_name = name.as_deref().unwrap_or(own_name);
+            refuse!(names.iter().any(|column| column.kind.is_some()) => "a list of column definitions");
             if columns.len() < names.len() {
                 let message = format!(
                     "table \"{own_name}\" has {} columns available but {} columns specified",
@@ -356,10 +328,8 @@ impl Binder<'_> {
                 );
                 return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).nowhere());
             }
-            for (column, ast::TableAliasColumnDef { name, data_type }) in columns.iter_mut().zip(names) {
-                refuse!(data_type.is_some() => "a type behind an alias");
-                syntax::parse::check_name(self.source.text, name)?;
-                column.name = folded(name);
+            for (column, ast::AliasColumn { name, kind: _ }) in columns.iter_mut().zip(names) {
+                column.name = name.to_string();
             }
         }
         Ok(Relation::new(own_name, columns, first, table))

@@ -1,12 +1,13 @@
 //! Calls of functions, and of aggregates, which are collected for the grouping.
 
 use super::calls::{AGGREGATES, Written};
+use super::place::call_start;
 use super::{Binder, Clause, Scope};
 use crate::plan::{AggregateCall, Expr, SortKey, Typed, rewrite, visit};
-use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
-use types::datum::Datum;
+use syntax::ast::{self, Argument, FunctionCall, SessionValue};
+use syntax::lex::Span;
 use types::ops::{self, Context};
 use types::{Kind, SqlType};
 
@@ -17,49 +18,20 @@ fn is_cast(value: &Typed, to: Kind) -> bool {
 }
 
 impl Binder<'_> {
-    /// A call. What is wrong with it as a whole stands where its name does.
-    pub fn function(&self, function: &ast::Function, scope: &Scope<'_>) -> SqlResult<Typed> {
-        self.called(function, scope).map_err(|error| {
-            let error = match &function.name.0[..] {
-                [schema, ast::ObjectNamePart::Identifier(name)] if schema.to_string() == "pg_catalog" => {
-                    in_schema(error, &syntax::parse::folded(name))
-                }
-                _ => error,
-            };
-            self.at_name(error, &function.name)
-        })
-    }
-
-    /// # Errors
-    /// `42601` for a call that PostgreSQL's grammar knows, with too few or too many arguments.
-    fn check_count(&self, name: &str, written: &ast::ObjectName, args: &[FunctionArg]) -> SqlResult<()> {
-        let most = match name {
-            "nullif" => 2,
-            "coalesce" | "greatest" | "least" => usize::MAX,
-            _ => return Ok(()),
-        };
-        let least = if name == "nullif" { 2 } else { 1 };
-        let (place, near) = match args.get(most) {
-            Some(extra) => (self.source.word_before(extra.span().into(), &[","]), ","),
-            None if args.len() < least => {
-                let from = args.last().map_or(written.span(), Spanned::span);
-                (self.source.word_after(from.into(), &[")"]), ")")
-            }
-            None => return Ok(()),
-        };
-        let message = format!("syntax error at or near \"{near}\"");
-        Err(self.at_place(SqlError::new(SqlState::SYNTAX_ERROR, message), place))
+    /// A call that stands there. What is wrong with it as a whole stands where its name does.
+    pub fn function(&self, call: &FunctionCall, span: Span, scope: &Scope<'_>) -> SqlResult<Typed> {
+        match self.called(call, scope) {
+            Ok(typed) if typed.place.is_known() => Ok(typed),
+            Ok(typed) => Ok(typed.at(call_start(call, span))),
+            // What has a place is about an argument.
+            Err(error) if error.is_placed() => Err(error),
+            Err(error) => Err(self.at_name(in_schema_of(error, &call.name), &call.name)),
+        }
     }
 
     /// # Errors
     /// `42883`, or `3F000` if not even the schema is there: a function of a schema of the client's.
-    pub(super) fn foreign_function(
-        &self,
-        schema: &str,
-        name: &str,
-        args: &[FunctionArg],
-        scope: &Scope<'_>,
-    ) -> SqlError {
+    pub(super) fn foreign_function(&self, schema: &str, name: &str, args: &[Argument], scope: &Scope<'_>) -> SqlError {
         if self.catalog.schema(schema).is_none() {
             let message = format!("schema \"{schema}\" does not exist");
             return SqlError::new(SqlState::INVALID_SCHEMA_NAME, message);
@@ -70,158 +42,125 @@ impl Binder<'_> {
         }
     }
 
-    fn called(&self, function: &ast::Function, scope: &Scope<'_>) -> SqlResult<Typed> {
-        let ast::Function { name, uses_odbc_syntax, parameters, args, within_group, filter, null_treatment, over } =
-            function;
-        refuse!(
-            *uses_odbc_syntax => "the ODBC syntax of functions",
-            *parameters != FunctionArguments::None => "a function with parameters",
-            null_treatment.is_some() => "RESPECT NULLS and IGNORE NULLS",
-        );
-        let parts = self.name_parts(name)?;
-        let name_text = match &parts[..] {
-            [name] => name.as_str(),
-            [schema, name] if schema == "pg_catalog" => name.as_str(),
-            [schema, name] if schema == "information_schema" && name == "_pg_expandarray" => name.as_str(),
-            [schema, own] => {
-                let args = if let FunctionArguments::List(list) = args { &list.args[..] } else { &[] };
-                return Err(self.foreign_function(schema, own, args, scope));
-            }
-            _ => return Err(SqlError::unsupported(format_args!("the function {name}"))),
-        };
-        let (distinct, args, order) = match args {
-            FunctionArguments::None => (false, &[][..], &[][..]),
-            FunctionArguments::Subquery(query) if name_text == "array" => return self.array_query(query, scope),
-            FunctionArguments::Subquery(_) => return Err(SqlError::unsupported("a query as an argument")),
-            FunctionArguments::List(ast::FunctionArgumentList { duplicate_treatment, args, clauses }) => {
-                let order = match &clauses[..] {
-                    [] => &[][..],
-                    [ast::FunctionArgumentClause::OrderBy(order)] => order,
-                    _ => return Err(SqlError::unsupported("a clause among arguments")),
-                };
-                (*duplicate_treatment == Some(DuplicateTreatment::Distinct), &args[..], order)
-            }
-        };
-        if let Some(over) = over {
-            if distinct {
-                let message = "DISTINCT is not implemented for window functions";
-                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-            }
-            refuse!(!order.is_empty() => "ORDER BY among the arguments of a window function");
-            return self.window(function, name_text, args, over, scope);
+    /// Name by which the function of a call is known.
+    fn own_name<'c>(&self, call: &'c FunctionCall, scope: &Scope<'_>) -> SqlResult<&'c str> {
+        match &call.name.parts[..] {
+            [name] => Ok(name),
+            [schema, name] if is_system(schema, name) => Ok(name),
+            [schema, own] => Err(self.foreign_function(schema, own, &call.arguments, scope)),
+            _ => Err(SqlError::unsupported(format_args!("the function {}", call.name))),
         }
-        if super::window::is_window(name_text) && within_group.is_empty() {
-            let message = format!("window function {name_text} requires an OVER clause");
-            return Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), name));
+    }
+
+    fn called(&self, call: &FunctionCall, scope: &Scope<'_>) -> SqlResult<Typed> {
+        refuse!(call.is_variadic => "VARIADIC");
+        let name = self.own_name(call, scope)?;
+        if let Some(over) = &call.over {
+            check_over(call, name)?;
+            return self.window(call, name, over, scope);
         }
-        if !within_group.is_empty() && (distinct || !order.is_empty()) {
-            let what = if distinct { "DISTINCT" } else { "multiple ORDER BY clauses" };
-            let message = format!("cannot use {what} with WITHIN GROUP");
-            return Err(self.at_name(SqlError::new(SqlState::SYNTAX_ERROR, message), name));
+        if super::window::is_window(name) && !call.is_within_group {
+            let message = format!("window function {name} requires an OVER clause");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         }
-        let is_ordered = ops::aggregates::is_ordered_set(name_text);
-        if !within_group.is_empty() && !is_ordered {
-            if matches!(name_text, "rank" | "dense_rank" | "percent_rank" | "cume_dist") {
-                return Err(SqlError::unsupported(format_args!("the hypothetical-set aggregate {name_text}")));
-            }
-            // As by PostgreSQL, one that takes all of these as arguments is looked for.
-            let mut all = self.arguments(args, scope)?;
-            for key in within_group {
-                all.push(self.expr(&key.expr, scope)?);
-            }
-            return self.call(name_text, all).map_err(|error| self.at_name(error, name));
+        if call.is_within_group || ops::aggregates::is_ordered_set(name) {
+            return self.ordered_set(call, name, scope);
         }
-        if is_ordered {
-            if within_group.is_empty() {
-                return self.call(name_text, self.arguments(args, scope)?).map_err(|error| self.at_name(error, name));
-            }
-            // It is given the values in their order, and with each of them its own arguments.
-            let value = |key: &ast::OrderByExpr| FunctionArg::Unnamed(FunctionArgExpr::Expr(key.expr.clone()));
-            let all: Vec<FunctionArg> = within_group.iter().map(value).chain(args.iter().cloned()).collect();
-            return self.aggregate(function, name_text, (false, &all, within_group), filter.as_deref(), scope);
+        if is_aggregate(name) {
+            return self.aggregate(call, name, scope);
         }
-        if is_aggregate(name_text) {
-            return self.aggregate(function, name_text, (distinct, args, order), filter.as_deref(), scope);
+        check_plain(call, name)?;
+        if call.is_star {
+            return Err(self.no_star(name));
         }
-        let not_aggregate = |what: &str| {
-            let message = format!("{what} specified, but {name_text} is not an aggregate function");
-            Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), name))
-        };
-        if distinct {
-            return not_aggregate("DISTINCT");
+        if super::sets::is_set(name) {
+            return self.set_in_list(name, &call.arguments, &call.name, scope);
         }
-        if !order.is_empty() {
-            return not_aggregate("ORDER BY");
+        match name {
+            "json_build_object" | "json_build_array" => self.json_call(name, &self.unnamed(call)?, scope),
+            "to_json" | "row_to_json" | "array_to_json" => self.json_of(name, &self.unnamed(call)?, scope),
+            _ => self.plain_call(name, self.arguments(&call.arguments, scope)?),
         }
-        if filter.is_some() {
-            return not_aggregate("FILTER");
+    }
+
+    /// Call with `WITHIN GROUP`, or of an aggregate that wants it.
+    fn ordered_set(&self, call: &FunctionCall, name: &str, scope: &Scope<'_>) -> SqlResult<Typed> {
+        if !call.is_within_group {
+            return self.call(name, self.arguments(&call.arguments, scope)?);
         }
-        if name_text == "grouping" {
-            return self.grouping_call(args, scope);
+        if ops::aggregates::is_ordered_set(name) {
+            return self.aggregate(call, name, scope);
         }
-        if super::sets::is_set(name_text) {
-            return self.set_in_list(name_text, args, &function.name, scope);
+        if matches!(name, "rank" | "dense_rank" | "percent_rank" | "cume_dist") {
+            return Err(SqlError::unsupported(format_args!("the hypothetical-set aggregate {name}")));
         }
-        match name_text {
-            "json_build_object" | "json_build_array" => return self.json_call(name_text, args, scope),
-            "to_json" | "row_to_json" | "array_to_json" => return self.json_of(name_text, args, scope),
-            _ => {}
+        // As by PostgreSQL, one that takes all of these as arguments is looked for.
+        let mut all = self.arguments(&call.arguments, scope)?;
+        for key in &call.order_by {
+            all.push(self.expr(&key.value, scope)?);
         }
-        if let [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] = args {
-            if ops::resolve_function(self.env.functions(), name_text, &[]).is_ok() {
-                let message = format!("{name_text}(*) specified, but {name_text} is not an aggregate function");
-                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-            }
-            return Err(no_function(name_text, &[]));
+        self.call(name, all)
+    }
+
+    /// Error of `name(*)`, where the function is no aggregate.
+    pub(super) fn no_star(&self, name: &str) -> SqlError {
+        if ops::resolve_function(self.env.functions(), name, &[]).is_ok() {
+            let message = format!("{name}(*) specified, but {name} is not an aggregate function");
+            return SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
         }
-        self.check_count(name_text, name, args)?;
-        let arguments = match name_text {
-            "coalesce" => self.without_sets("COALESCE", scope, || self.arguments(args, scope))?,
-            _ => self.arguments(args, scope)?,
-        };
-        match name_text {
-            "coalesce" => {
-                let (arguments, kind) = self.common(arguments, "COALESCE")?;
-                Ok(Typed::new(Expr::Coalesce(arguments), kind))
-            }
-            "nullif" => {
-                let Ok([left, right]) = <[Typed; 2]>::try_from(arguments) else {
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments"));
-                };
-                self.once([left], |binder, [left]| binder.null_if(left, right))
-            }
-            "greatest" | "least" => {
-                let of = if name_text == "greatest" { "GREATEST" } else { "LEAST" };
-                let (arguments, kind) = self.common(arguments, of)?;
-                let greatest = name_text == "greatest";
-                Ok(Typed::new(Expr::Extreme { greatest, kind: self.comparable(kind.kind)?, arguments }, kind))
-            }
-            "current_timestamp" => self.now_rounded(name_text, Kind::Timestamptz, &arguments),
-            "localtimestamp" => self.now_rounded(name_text, Kind::Timestamp, &arguments),
-            "current_date" if arguments.is_empty() => Ok(now(Kind::Date)),
-            "nextval" | "currval" | "setval" | "lastval" => self.sequence_call(name_text, arguments),
-            _ => match (super::advisory::call_named(name_text), ops::said(name_text)) {
-                (Some(call), _) => self.advisory_call(name_text, call, arguments),
-                (None, Some(function)) if arguments.is_empty() => {
-                    let (eval, strict, kind) = (function.eval, function.strict, function.result);
-                    let function = Some(function);
-                    Ok(Typed::new(Expr::Call { eval, strict, operator: None, function, arguments: Vec::new() }, kind))
-                }
-                (None, _) => self.call(name_text, arguments),
+        no_function(name, &[])
+    }
+
+    /// Call of a function whose arguments are values.
+    fn plain_call(&self, name: &str, arguments: Vec<Typed>) -> SqlResult<Typed> {
+        match name {
+            "nextval" | "currval" | "setval" | "lastval" => self.sequence_call(name, arguments),
+            _ => match (super::advisory::call_named(name), ops::said(name)) {
+                (Some(call), _) => self.advisory_call(name, call, arguments),
+                (None, Some(function)) if arguments.is_empty() => Ok(said(function)),
+                (None, _) => self.call(name, arguments),
             },
         }
     }
 
-    /// `current_timestamp`, perhaps with a precision.
-    fn now_rounded(&self, name: &str, kind: Kind, arguments: &[Typed]) -> SqlResult<Typed> {
-        match arguments {
-            [] => Ok(now(kind)),
-            [Typed { expr: Expr::Constant(Datum::Int4(precision @ 0..)), .. }] => {
-                let to = SqlType { kind, typmod: (*precision).min(MAX_PRECISION) };
+    /// `CURRENT_DATE` and the like.
+    pub(super) fn session_value(&self, value: SessionValue) -> SqlResult<Typed> {
+        let name = match value {
+            SessionValue::CurrentDate => return Ok(now(Kind::Date)),
+            SessionValue::CurrentTimestamp(precision) => return self.now_rounded(Kind::Timestamptz, precision),
+            SessionValue::LocalTimestamp(precision) => return self.now_rounded(Kind::Timestamp, precision),
+            SessionValue::CurrentTime(_) => return Err(SqlError::unsupported("CURRENT_TIME")),
+            SessionValue::LocalTime(_) => return Err(SqlError::unsupported("LOCALTIME")),
+            SessionValue::CurrentSchema => return self.call("current_schema", Vec::new()),
+            SessionValue::CurrentRole => "current_role",
+            SessionValue::CurrentUser => "current_user",
+            SessionValue::User => "user",
+            SessionValue::SessionUser => "session_user",
+            SessionValue::CurrentCatalog => "current_catalog",
+        };
+        ops::said(name).map(said).ok_or_else(|| no_function(name, &[]))
+    }
+
+    /// `CURRENT_TIMESTAMP`, perhaps with a precision.
+    fn now_rounded(&self, kind: Kind, precision: Option<i32>) -> SqlResult<Typed> {
+        match precision {
+            None => Ok(now(kind)),
+            Some(digits) => {
+                let to = SqlType { kind, typmod: digits.min(super::typing::MAX_PRECISION) };
                 self.coerce(now(kind), to, Context::Explicit)
             }
-            _ => Err(no_function(name, arguments)),
         }
+    }
+
+    /// `NULLIF`
+    pub(super) fn null_if_equal(&self, left: Typed, right: Typed) -> SqlResult<Typed> {
+        self.once([left], |binder, [left]| binder.null_if(left, right))
+    }
+
+    /// `GREATEST`, `LEAST`
+    pub(super) fn extreme(&self, is_greatest: bool, arguments: Vec<Typed>) -> SqlResult<Typed> {
+        let (arguments, kind) = self.common(arguments, if is_greatest { "GREATEST" } else { "LEAST" })?;
+        Ok(Typed::new(Expr::Extreme { greatest: is_greatest, kind: self.comparable(kind.kind)?, arguments }, kind))
     }
 
     fn null_if(&self, left: Typed, right: Typed) -> SqlResult<Typed> {
@@ -292,34 +231,42 @@ impl Binder<'_> {
         }
     }
 
-    pub(super) fn arguments(&self, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {
-        args.iter()
-            .map(|arg| match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => self.expr(expr, scope),
-                other => Err(SqlError::unsupported(format_args!("the argument {other}"))),
-            })
-            .collect()
+    /// Arguments of a call, bound.
+    pub(super) fn arguments(&self, arguments: &[Argument], scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {
+        arguments.iter().map(|argument| self.expr(self.value_of(argument)?, scope)).collect()
     }
 
-    fn aggregate(
-        &self,
-        function: &ast::Function,
-        name: &str,
-        (is_distinct, args, order): (bool, &[FunctionArg], &[ast::OrderByExpr]),
-        filter: Option<&ast::Expr>,
-        scope: &Scope<'_>,
-    ) -> SqlResult<Typed> {
-        let at_name = |message: String| self.at_name(SqlError::new(SqlState::GROUPING_ERROR, message), &function.name);
+    /// Values of a call's arguments.
+    fn unnamed<'c>(&self, call: &'c FunctionCall) -> SqlResult<Vec<&'c ast::Expr>> {
+        call.arguments.iter().map(|argument| self.value_of(argument)).collect()
+    }
+
+    /// Value of an argument.
+    ///
+    /// # Errors
+    /// `0A000`: the name of a parameter stands before it.
+    fn value_of<'c>(&self, argument: &'c Argument) -> SqlResult<&'c ast::Expr> {
+        match &argument.name {
+            None => Ok(&argument.value),
+            Some(name) => {
+                let value = argument.value.span.of(self.text);
+                Err(SqlError::unsupported(format_args!("the argument {name} => {value}")))
+            }
+        }
+    }
+
+    fn aggregate(&self, function: &FunctionCall, name: &str, scope: &Scope<'_>) -> SqlResult<Typed> {
+        let grouping_error = |message: String| SqlError::new(SqlState::GROUPING_ERROR, message);
         let clause = scope.clause.get();
         // The arguments are over the rows before grouping.
         scope.clause.set(Clause::Aggregate);
-        let call = self.aggregate_call(function, name, (is_distinct, args, order), filter, scope);
+        let call = self.aggregate_call(function, name, scope);
         scope.clause.set(clause);
         let (mut call, kind) = call?;
         // It belongs to the innermost query that it looks at a row of.
         let level = level_of(&mut call, |_| true).unwrap_or(0);
         if level == 0 && clause == Clause::Aggregate {
-            return Err(at_name("aggregate function calls cannot be nested".to_owned()));
+            return Err(grouping_error("aggregate function calls cannot be nested".to_owned()));
         }
         let mut owner = scope;
         for _ in 0..level {
@@ -328,10 +275,10 @@ impl Binder<'_> {
         }
         // An aggregate in it belongs to a query further out.
         if level_of(&mut call, is_aggregate_column) == Some(level) {
-            return Err(at_name("aggregate function calls cannot be nested".to_owned()));
+            return Err(grouping_error("aggregate function calls cannot be nested".to_owned()));
         }
         if !owner.clause.get().allows_aggregates() {
-            return Err(at_name(match owner.clause.get() {
+            return Err(grouping_error(match owner.clause.get() {
                 Clause::Aggregate => "aggregate function calls cannot be nested".to_owned(),
                 clause => format!("aggregate functions are not allowed in {}", clause.name()),
             }));
@@ -353,55 +300,39 @@ impl Binder<'_> {
         Ok(Typed::new(expr, kind))
     }
 
+    /// Call of an aggregate. One of ordered sets is given the values in their order, and with each of them its own arguments.
     pub(super) fn aggregate_call(
         &self,
-        function: &ast::Function,
+        function: &FunctionCall,
         name: &str,
-        (is_distinct, args, order): (bool, &[FunctionArg], &[ast::OrderByExpr]),
-        filter: Option<&ast::Expr>,
         scope: &Scope<'_>,
     ) -> SqlResult<(AggregateCall, SqlType)> {
-        let is_star = matches!(args, [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
-        let mut own_name = name;
-        let arguments = match (name, args) {
-            _ if is_star => Vec::new(),
-            ("json_agg", [arg]) => {
-                let (value, is_structured) = self.json_argument(arg, scope)?;
-                if is_structured {
-                    own_name = ops::aggregates::JSON_ROWS;
-                }
-                vec![value]
-            }
-            ("json_object_agg", [FunctionArg::Unnamed(FunctionArgExpr::Expr(key)), value]) => {
-                vec![self.json_key(self.expr(key, scope)?)?, self.json_argument(value, scope)?.0]
-            }
-            _ => self.arguments(args, scope)?,
-        };
+        let FunctionCall { is_star, is_distinct, order_by, filter, .. } = function;
+        let (arguments, own_name) = self.aggregate_arguments(function, name, scope)?;
         let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
-        if arguments.is_empty() && !is_star && name != "count" {
-            return Err(no_function(name, &[]));
-        }
         if arguments.is_empty() && !is_star {
+            if name != "count" {
+                return Err(no_function(name, &[]));
+            }
             let message = format!("{name}(*) must be used to call a parameterless aggregate function");
-            return Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), &function.name));
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         }
-        let no_such = || SqlError::unsupported(format_args!("the aggregate {name}"));
         // One of ordered sets has the values in their order as its first arguments. They are bound once, however deep such calls stand
         // in one another, and messages name them last.
         let is_of_order = ops::aggregates::is_ordered_set(name);
         let aggregate = ops::resolve_aggregate(own_name, &kinds)
             .map_err(|error| match error.state() {
                 SqlState::UNDEFINED_FUNCTION if is_of_order => {
-                    let (keys, own) = arguments.split_at(order.len().min(arguments.len()));
+                    let (keys, own) = arguments.split_at(order_by.len().min(arguments.len()));
                     no_function(name, &[own, keys].concat())
                 }
                 _ => error,
             })
             .map_err(|error| self.at_name(error, &function.name))?
-            .ok_or_else(no_such)?
+            .ok_or_else(|| SqlError::unsupported(format_args!("the aggregate {name}")))?
             .aggregate;
         // As they are written, for keys to be found among them.
-        let given: Vec<Expr> = match is_distinct && !order.is_empty() {
+        let given: Vec<Expr> = match *is_distinct && !order_by.is_empty() {
             true => arguments.iter().map(|argument| argument.expr.clone()).collect(),
             false => Vec::new(),
         };
@@ -414,57 +345,131 @@ impl Binder<'_> {
                 to => self.argument(argument, *to),
             })
             .collect::<SqlResult<_>>()?;
-        let filter = match filter {
-            None => None,
-            Some(filter) => {
-                let clause = scope.clause.replace(Clause::Filter);
-                let filter = self.expr(filter, scope).and_then(|filter| self.condition(filter, "FILTER"));
-                scope.clause.set(clause);
-                Some(filter?)
-            }
-        };
+        let filter = filter.as_ref().map(|filter| self.filter(filter, scope)).transpose()?;
         let argument_kinds: Vec<Kind> = aggregate
             .arguments
             .iter()
             .zip(&kinds)
             .map(|(declared, given)| if *declared == Kind::Void { *given } else { *declared })
             .collect();
-        let mut keys = Vec::with_capacity(order.len());
-        for (at, ast::OrderByExpr { expr, options, with_fill }) in order.iter().enumerate() {
-            refuse!(with_fill.is_some() => "WITH FILL");
+        let mut order = Vec::with_capacity(order_by.len());
+        for (at, key) in order_by.iter().enumerate() {
             let value = match argument_kinds.get(at).filter(|_| is_of_order) {
                 Some(kind) => Typed::new(Expr::Column(at), *kind),
-                None => self.expr(expr, scope)?,
+                None => self.expr(&key.value, scope)?,
             };
-            keys.push(self.sort_key(value, options).map_err(|error| self.at_key(error, expr))?);
+            order.push(self.sort_key(value, key)?);
         }
-        if is_distinct {
+        if *is_distinct {
             argument_kinds.iter().try_for_each(|kind| self.groupable(*kind).map(drop))?;
-            // Each once: the order is one of the arguments, by which they are sorted in any case.
-            for (key, written) in keys.iter_mut().zip(order) {
-                let is_it = |expr: &Expr| self.are_same(expr, &key.value, scope);
-                let Some(at) = given.iter().position(is_it).or_else(|| arguments.iter().position(is_it)) else {
-                    let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
-                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message);
-                    return Err(self.at_expr(error, &written.expr));
-                };
-                key.value = Expr::Column(at);
-            }
-            for (at, kind) in argument_kinds.iter().enumerate() {
-                let is_there = keys.iter().any(|key| matches!(key.value, Expr::Column(own) if own == at));
-                if !is_there {
-                    let value = Expr::Column(at);
-                    keys.push(SortKey { value, kind: *kind, descending: false, nulls_first: false });
-                }
-            }
+            self.place_keys(&mut order, order_by, [&given, &arguments], scope)?;
+            order_by_all(&mut order, &argument_kinds);
         }
         let kind = aggregate.result.into();
-        let orders_arguments = is_distinct || is_of_order;
-        Ok((
-            AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order: keys, orders_arguments, filter },
-            kind,
-        ))
+        let (is_distinct, orders_arguments) = (*is_distinct, *is_distinct || is_of_order);
+        Ok((AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order, orders_arguments, filter }, kind))
     }
+
+    /// Arguments of an aggregate, and the name by which it is looked up with them.
+    fn aggregate_arguments<'n>(
+        &self,
+        function: &FunctionCall,
+        name: &'n str,
+        scope: &Scope<'_>,
+    ) -> SqlResult<(Vec<Typed>, &'n str)> {
+        if function.is_star {
+            return Ok((Vec::new(), name));
+        }
+        let values = self.unnamed(function)?;
+        match (name, &values[..]) {
+            ("json_agg", [value]) => {
+                let (value, is_structured) = self.json_argument(value, scope)?;
+                let own_name = if is_structured { ops::aggregates::JSON_ROWS } else { name };
+                Ok((vec![value], own_name))
+            }
+            ("json_object_agg", [key, value]) => {
+                let key = self.json_key(self.expr(key, scope)?)?;
+                Ok((vec![key, self.json_argument(value, scope)?.0], name))
+            }
+            _ => {
+                let keys = function.order_by.iter().filter(|_| function.is_within_group).map(|key| &key.value);
+                let all = keys.chain(values).map(|value| self.expr(value, scope));
+                Ok((all.collect::<SqlResult<_>>()?, name))
+            }
+        }
+    }
+
+    /// Condition of `FILTER`.
+    fn filter(&self, filter: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Expr> {
+        let clause = scope.clause.replace(Clause::Filter);
+        let filter = self.expr(filter, scope).and_then(|filter| self.condition(filter, "FILTER"));
+        scope.clause.set(clause);
+        filter
+    }
+
+    /// Makes columns of the keys by which the arguments of an aggregate with `DISTINCT` are ordered. Each value counts once: the
+    /// order is one of the arguments, by which they are sorted in any case.
+    fn place_keys(
+        &self,
+        order: &mut [SortKey],
+        written: &[ast::SortBy],
+        [given, arguments]: [&[Expr]; 2],
+        scope: &Scope<'_>,
+    ) -> SqlResult<()> {
+        for (key, written) in order.iter_mut().zip(written) {
+            let is_it = |expr: &Expr| self.are_same(expr, &key.value, scope);
+            let Some(at) = given.iter().position(is_it).or_else(|| arguments.iter().position(is_it)) else {
+                let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+                let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message);
+                return Err(self.at_expr(error, &written.value));
+            };
+            key.value = Expr::Column(at);
+        }
+        Ok(())
+    }
+}
+
+/// Adds the arguments of these kinds that are no keys yet.
+fn order_by_all(order: &mut Vec<SortKey>, kinds: &[Kind]) {
+    for (at, kind) in kinds.iter().enumerate() {
+        let is_there = order.iter().any(|key| matches!(key.value, Expr::Column(own) if own == at));
+        if !is_there {
+            order.push(SortKey { value: Expr::Column(at), kind: *kind, descending: false, nulls_first: false });
+        }
+    }
+}
+
+/// Tells if a function with this schema is one of the system's.
+pub(super) fn is_system(schema: &str, name: &str) -> bool {
+    schema == types::PG_CATALOG || (schema == "information_schema" && name == "_pg_expandarray")
+}
+
+/// # Errors
+/// `0A000`: a clause that no window function takes.
+fn check_over(call: &FunctionCall, name: &str) -> SqlResult<()> {
+    if call.is_distinct {
+        let message = "DISTINCT is not implemented for window functions";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    if call.is_within_group {
+        let message = format!("OVER is not supported for ordered-set aggregate {name}");
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    refuse!(!call.order_by.is_empty() => "ORDER BY among the arguments of a window function");
+    Ok(())
+}
+
+/// # Errors
+/// `42809`: a clause that only aggregates take.
+pub(super) fn check_plain(call: &FunctionCall, name: &str) -> SqlResult<()> {
+    let clause = match (call.is_distinct, call.order_by.is_empty(), &call.filter) {
+        (true, ..) => "DISTINCT",
+        (_, false, _) => "ORDER BY",
+        (_, _, Some(_)) => "FILTER",
+        (false, true, None) => return Ok(()),
+    };
+    let message = format!("{clause} specified, but {name} is not an aggregate function");
+    Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
 }
 
 /// Whether a call of an aggregate stands in an expression.
@@ -531,6 +536,14 @@ pub(super) fn no_function(name: &str, given: &[Typed]) -> SqlError {
     ops::function_error(name, &kinds, false)
 }
 
+/// The error of a function that is not there, which was perhaps called by its full name.
+fn in_schema_of(error: SqlError, name: &ast::ObjectName) -> SqlError {
+    match &name.parts[..] {
+        [schema, name] if **schema == *types::PG_CATALOG => in_schema(error, name),
+        _ => error,
+    }
+}
+
 /// The error of a function that is not there, which was called by its full name.
 fn in_schema(error: SqlError, name: &str) -> SqlError {
     match error.state() {
@@ -546,8 +559,12 @@ pub fn is_aggregate(name: &str) -> bool {
     !matches!(ops::resolve_aggregate(name, &[]), Ok(None))
 }
 
-/// Digits of a second's fraction that a moment has at most.
-const MAX_PRECISION: i32 = 6;
+/// What a session says of itself.
+fn said(function: &'static ops::Function) -> Typed {
+    let (eval, strict) = (function.eval, function.strict);
+    let arguments = Vec::new();
+    Typed::new(Expr::Call { eval, strict, operator: None, function: Some(function), arguments }, function.result)
+}
 
 fn now(kind: Kind) -> Typed {
     Typed::new(Expr::Now { to: kind.into() }, kind)

@@ -8,19 +8,19 @@
 
 use super::calls::{AGGREGATES, GROUPINGS, SETS, WINDOWS};
 use super::select::Values;
-use super::subquery::unnested;
 use super::{Binder, Clause, Scope, settled};
 use crate::plan::{Expr, PLACEHOLDERS, Typed, rewrite, slots_of};
 use catalog::TableInfo;
-use sqlparser::ast::{self, FunctionArg, FunctionArgExpr};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use std::sync::Arc;
+use syntax::ast::{self, ExprKind, GroupItem};
+use syntax::lex::Span;
 use types::Kind;
 use types::datum::Datum;
 use types::ops::Context;
 
-/// What rows are grouped by.
+/// Groups of a query's rows.
 pub(super) struct Grouping {
     pub(super) groups: Vec<(Expr, Kind)>,
     /// With grouping sets, the items of the select list or of ORDER BY that GROUP BY names by position, by output name or as they
@@ -61,52 +61,18 @@ const CUBE_MAX: usize = 12;
 
 impl Binder<'_> {
     /// The groups: each by its expression, its number in the select list, or its name there.
-    pub(super) fn group_by(&self, groups: &[ast::Expr], items: &mut Values, scope: &Scope<'_>) -> SqlResult<Grouping> {
+    pub(super) fn group_by(&self, groups: &[GroupItem], items: &mut Values, scope: &Scope<'_>) -> SqlResult<Grouping> {
         let has_sets = groups
             .iter()
-            .any(|group| matches!(group, ast::Expr::GroupingSets(_) | ast::Expr::Rollup(_) | ast::Expr::Cube(_)));
+            .any(|group| matches!(group, GroupItem::Rollup(..) | GroupItem::Cube(..) | GroupItem::Sets(..)));
         let mut grouping = Grouping { groups: Vec::new(), named: Vec::new(), sets: None, determined: Vec::new() };
         let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
         for group in groups {
             pulse::tick(COMPARED)?;
+            let choices = self.choices(group, sets.len(), items, scope, &mut grouping)?;
             if !has_sets {
-                let parts = if let ast::Expr::Tuple(parts) = group { parts } else { std::slice::from_ref(group) };
-                for part in parts {
-                    self.group(part, items, scope, &mut grouping)?;
-                }
                 continue;
             }
-            let choices: Vec<Vec<usize>> = match group {
-                ast::Expr::GroupingSets(all) => {
-                    let lists = self.group_lists(all, items, scope, &mut grouping)?;
-                    check_sets(sets.len(), lists.len())?;
-                    lists
-                }
-                ast::Expr::Rollup(all) => {
-                    let lists = self.group_lists(all, items, scope, &mut grouping)?;
-                    check_sets(sets.len(), lists.len() + 1)?;
-                    rollup(&lists)?
-                }
-                ast::Expr::Cube(all) => {
-                    let lists = self.group_lists(all, items, scope, &mut grouping)?;
-                    if CUBE_MAX < lists.len() {
-                        let message = "CUBE is limited to 12 elements";
-                        return Err(SqlError::new(SqlState("54011"), message));
-                    }
-                    let count = lists.len();
-                    check_sets(sets.len(), 1 << count)?;
-                    let subset = |bits: usize| {
-                        let chosen = (0..count).filter(|at| bits >> (count - 1 - at) & 1 == 1);
-                        chosen.flat_map(|at| lists[at].clone()).collect()
-                    };
-                    (0..1_usize << count).rev().map(subset).collect()
-                }
-                ast::Expr::Tuple(parts) => {
-                    let parts = parts.iter().map(|part| self.group(part, items, scope, &mut grouping));
-                    vec![parts.collect::<SqlResult<_>>()?]
-                }
-                group => vec![vec![self.group(group, items, scope, &mut grouping)?]],
-            };
             let mut both = Vec::with_capacity(sets.len() * choices.len());
             for set in &sets {
                 for choice in &choices {
@@ -148,33 +114,63 @@ impl Binder<'_> {
         Ok(grouping)
     }
 
-    fn group_lists(
+    /// Sets that an item of `GROUP BY` makes, each of which is put together with each of so many before it.
+    fn choices(
         &self,
-        lists: &[Vec<ast::Expr>],
+        item: &GroupItem,
+        before: usize,
         items: &Values,
         scope: &Scope<'_>,
         grouping: &mut Grouping,
     ) -> SqlResult<Vec<Vec<usize>>> {
-        lists
-            .iter()
-            .map(|list| {
-                let mut set = Vec::new();
-                for part in list {
-                    match part {
-                        ast::Expr::Tuple(parts) => {
-                            for part in parts {
-                                set.push(self.group(part, items, scope, grouping)?);
-                            }
-                        }
-                        ast::Expr::GroupingSets(_) | ast::Expr::Rollup(_) | ast::Expr::Cube(_) => {
-                            return Err(SqlError::unsupported("nested grouping sets"));
-                        }
-                        part => set.push(self.group(part, items, scope, grouping)?),
-                    }
+        let mut lists = |keys: &[ast::Expr]| -> SqlResult<Vec<Vec<usize>>> {
+            keys.iter().map(|key| self.group_list(key, items, scope, grouping)).collect()
+        };
+        match item {
+            GroupItem::Expr(key) => lists(std::slice::from_ref(key)),
+            GroupItem::Empty(_) => Ok(vec![Vec::new()]),
+            GroupItem::Rollup(keys, _) => {
+                let lists = lists(keys)?;
+                check_sets(before, lists.len() + 1)?;
+                rollup(&lists)
+            }
+            GroupItem::Cube(keys, _) => {
+                let lists = lists(keys)?;
+                if CUBE_MAX < lists.len() {
+                    let message = "CUBE is limited to 12 elements";
+                    return Err(SqlError::new(SqlState("54011"), message));
                 }
-                Ok(set)
-            })
-            .collect()
+                check_sets(before, 1 << lists.len())?;
+                Ok(cube(&lists))
+            }
+            GroupItem::Sets(all, _) => {
+                let lists = all.iter().map(|item| match item {
+                    GroupItem::Expr(key) => self.group_list(key, items, scope, grouping),
+                    GroupItem::Empty(_) => Ok(Vec::new()),
+                    GroupItem::Rollup(..) | GroupItem::Cube(..) | GroupItem::Sets(..) => {
+                        Err(SqlError::unsupported("ROLLUP, CUBE or GROUPING SETS in GROUPING SETS"))
+                    }
+                });
+                let lists = lists.collect::<SqlResult<Vec<_>>>()?;
+                check_sets(before, lists.len())?;
+                Ok(lists)
+            }
+        }
+    }
+
+    /// The groups that a key names: a row without the word `ROW` stands for each of its fields.
+    fn group_list(
+        &self,
+        key: &ast::Expr,
+        items: &Values,
+        scope: &Scope<'_>,
+        grouping: &mut Grouping,
+    ) -> SqlResult<Vec<usize>> {
+        let parts = match &key.kind {
+            ExprKind::Row { fields, is_explicit: false } => fields,
+            _ => std::slice::from_ref(key),
+        };
+        parts.iter().map(|part| self.group(part, items, scope, grouping)).collect()
     }
 
     /// The number of a group, which is added if it is new.
@@ -190,8 +186,8 @@ impl Binder<'_> {
         grouping: &mut Grouping,
     ) -> SqlResult<usize> {
         // A column of this query goes before a name of the select list, which goes before columns further out.
-        let own = match unnested(group) {
-            ast::Expr::Identifier(ident) => match self.column(std::slice::from_ref(ident), scope) {
+        let own = match &group.kind {
+            ExprKind::Column(name) if name.parts.len() == 1 => match self.column(name, scope) {
                 Ok(column) if matches!(column.expr, Expr::Column(_) | Expr::Coalesce(_) | Expr::Cast { .. }) => {
                     Some(column)
                 }
@@ -305,18 +301,12 @@ impl Binder<'_> {
         };
         let error = SqlError::new(SqlState::GROUPING_ERROR, message);
         let place = scope.uses.borrow().iter().find(|(used, _)| *used == column).map(|(_, place)| *place);
-        self.at_place(error, place.unwrap_or_default())
+        self.at_place(error, place.unwrap_or(Span::NOWHERE))
     }
 
     /// `grouping(...)`, whose value is known when the groups are.
-    pub(super) fn grouping_call(&self, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Typed> {
-        let mut arguments = Vec::new();
-        for arg in args {
-            let FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) = arg else {
-                return Err(SqlError::unsupported("this argument of GROUPING"));
-            };
-            arguments.push(self.expr(arg, scope)?);
-        }
+    pub(super) fn grouping_call(&self, arguments: &[ast::Expr], scope: &Scope<'_>) -> SqlResult<Typed> {
+        let arguments = self.exprs(arguments, scope)?;
         if 31 < arguments.len() {
             let message = "GROUPING must have fewer than 32 arguments";
             return Err(SqlError::new(SqlState("54023"), message));
@@ -386,6 +376,16 @@ fn rollup(lists: &[Vec<usize>]) -> SqlResult<Vec<Vec<usize>>> {
     }
     sets.reverse();
     Ok(sets)
+}
+
+/// The sets of CUBE: all subsets of the lists, the largest first.
+fn cube(lists: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let count = lists.len();
+    let subset = |bits: usize| {
+        let chosen = (0..count).filter(|at| bits >> (count - 1 - at) & 1 == 1);
+        chosen.flat_map(|at| lists[at].clone()).collect()
+    };
+    (0..1_usize << count).rev().map(subset).collect()
 }
 
 impl Grouping {

@@ -5,87 +5,117 @@
 
 use super::{Binder, Scope};
 use crate::plan::{Expr, Typed};
-use sqlparser::ast::{self, DateTimeField};
 use statement::error::{SqlError, SqlResult, SqlState};
+use syntax::ast::{self, Constant, ExprKind, IntervalFields};
 use types::Kind;
 use types::calendar::{SECOND, round_time};
 use types::datum::Datum;
 use types::forms::{Forms, IntervalStyle};
 use types::interval::Interval;
 
-/// The value of a literal with fields.
-fn with_fields(of: &ast::Interval, forms: &Forms) -> SqlResult<Typed> {
-    let ast::Interval { value, leading_field, leading_precision, last_field, fractional_seconds_precision } = of;
-    let refused = || SqlError::unsupported(format_args!("the expression {of}"));
-    let Some(leading) = leading_field else { return Err(refused()) };
-    // The library calls the digits of `SECOND (2)` the leading field's.
-    let digits = match (leading, leading_precision, last_field, fractional_seconds_precision) {
-        (_, None, _, None) => None,
-        (DateTimeField::Second, Some(digits), None, None) => Some(*digits),
-        (_, None, Some(DateTimeField::Second), Some(digits)) => Some(*digits),
-        _ => return Err(refused()),
-    };
-    let ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(text), .. }) = &**value else {
-        return Err(refused());
-    };
-    let smallest = last_field.as_ref().unwrap_or(leading);
+/// Field of an interval.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Year,
+    Month,
+    Day,
+    Hour,
+    Minute,
+    Second,
+}
+
+/// First and smallest of the fields that a literal names.
+fn ends_of(fields: IntervalFields) -> [Field; 2] {
+    match fields {
+        IntervalFields::Year => [Field::Year; 2],
+        IntervalFields::Month => [Field::Month; 2],
+        IntervalFields::Day => [Field::Day; 2],
+        IntervalFields::Hour => [Field::Hour; 2],
+        IntervalFields::Minute => [Field::Minute; 2],
+        IntervalFields::Second => [Field::Second; 2],
+        IntervalFields::YearToMonth => [Field::Year, Field::Month],
+        IntervalFields::DayToHour => [Field::Day, Field::Hour],
+        IntervalFields::DayToMinute => [Field::Day, Field::Minute],
+        IntervalFields::DayToSecond => [Field::Day, Field::Second],
+        IntervalFields::HourToMinute => [Field::Hour, Field::Minute],
+        IntervalFields::HourToSecond => [Field::Hour, Field::Second],
+        IntervalFields::MinuteToSecond => [Field::Minute, Field::Second],
+    }
+}
+
+/// Value of a literal with fields, and with so many digits of a second's fraction.
+fn with_fields(text: &str, fields: IntervalFields, digits: Option<u32>, forms: &Forms) -> SqlResult<Typed> {
+    let [first, smallest] = ends_of(fields);
     let (unit, time) = match smallest {
-        DateTimeField::Year => ("year", 0),
-        DateTimeField::Month => ("month", 0),
-        DateTimeField::Day => ("day", 0),
-        DateTimeField::Hour => ("hour", 3_600 * SECOND),
-        DateTimeField::Minute => ("minute", 60 * SECOND),
-        DateTimeField::Second => ("second", 1),
-        _ => return Err(refused()),
+        Field::Year => ("year", 0),
+        Field::Month => ("month", 0),
+        Field::Day => ("day", 0),
+        Field::Hour => ("hour", 3_600 * SECOND),
+        Field::Minute => ("minute", 60 * SECOND),
+        Field::Second => ("second", 1),
     };
     let is_bare = text.trim().parse::<f64>().is_ok();
-    let is_minute_to_second = matches!((leading, smallest), (DateTimeField::Minute, DateTimeField::Second));
-    let is_day_to_hour = matches!((leading, smallest), (DateTimeField::Day, DateTimeField::Hour));
-    let text = match (is_minute_to_second, is_day_to_hour) {
-        (true, _) => minutes_and_seconds(text),
-        (_, true) => days_and_hours(text),
-        (false, false) => text.clone(),
+    let text = match (first, smallest) {
+        (Field::Minute, Field::Second) => minutes_and_seconds(text),
+        (Field::Day, Field::Hour) => days_and_hours(text),
+        _ => text.to_owned(),
     };
     let text = if is_bare { format!("{} {unit}", text.trim()) } else { text };
     let Interval { mut months, mut days, mut micros } = Interval::parse(&text, forms.interval_style)?;
     match smallest {
-        DateTimeField::Year => (months, days, micros) = (months / 12 * 12, 0, 0),
-        DateTimeField::Month => (days, micros) = (0, 0),
-        DateTimeField::Day => micros = 0,
-        _ => micros = micros / time * time,
+        Field::Year => (months, days, micros) = (months / 12 * 12, 0, 0),
+        Field::Month => (days, micros) = (0, 0),
+        Field::Day => micros = 0,
+        Field::Hour | Field::Minute | Field::Second => micros = micros / time * time,
     }
     if let Some(digits) = digits {
-        micros = round_time(micros, u32::try_from(digits).unwrap_or(u32::MAX));
+        micros = round_time(micros, digits);
     }
     Ok(Typed::new(Expr::Constant(Datum::Interval(Interval { months, days, micros })), Kind::Interval))
 }
 
 impl Binder<'_> {
     /// A literal with fields. A definition keeps it as every `IntervalStyle` reads it.
-    pub(super) fn interval_with_fields(&self, of: &ast::Interval) -> SqlResult<Typed> {
-        let typed = with_fields(of, self.env.forms())?;
-        if let (Expr::Constant(value), ast::Expr::Value(written)) = (&typed.expr, &*of.value)
-            && let ast::Value::SingleQuotedString(text) = &written.value
-        {
+    pub(super) fn interval_with_fields(
+        &self,
+        literal: &ast::Expr,
+        fields: IntervalFields,
+        modifiers: &[ast::Expr],
+    ) -> SqlResult<Typed> {
+        let ExprKind::Constant(Constant::Text(text)) = &literal.kind else {
+            return Err(SqlError::unsupported("an interval of these fields"));
+        };
+        let digits = match modifiers {
+            [] => None,
+            [ast::Expr { kind: ExprKind::Constant(Constant::Integer(digits)), .. }] => u32::try_from(*digits).ok(),
+            _ => return Err(SqlError::unsupported("an interval with this precision")),
+        };
+        let typed = with_fields(text, fields, digits, self.env.forms());
+        let typed = typed.map_err(|error| self.at_expr(error, literal))?.at(literal.span);
+        if let Expr::Constant(value) = &typed.expr {
             let mut plain = String::new();
             types::text::output(value, Kind::Interval.into(), &Forms::default(), &mut plain);
-            if plain != *text {
-                self.note(written.span, || super::Noted::Moment(plain));
+            if plain != **text {
+                self.note(literal.span, || super::Noted::Moment(plain));
             }
         }
         Ok(typed)
     }
 
     /// What `SET TIME ZONE INTERVAL '...'` makes of the setting.
-    pub fn zone_interval(&self, of: &ast::Interval) -> SqlResult<String> {
-        let is_fit = |field: &DateTimeField| matches!(field, DateTimeField::Hour | DateTimeField::Minute);
-        if !of.leading_field.iter().chain(&of.last_field).all(is_fit) {
+    pub fn zone_interval(&self, literal: &ast::Expr) -> SqlResult<String> {
+        let fields = match &literal.kind {
+            ExprKind::Cast { to, .. } => to.fields,
+            _ => None,
+        };
+        let is_fit = |field: Field| matches!(field, Field::Hour | Field::Minute);
+        if !fields.is_none_or(|fields| ends_of(fields).into_iter().all(is_fit)) {
             let message = "time zone interval must be HOUR or HOUR TO MINUTE";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        let value = self.expr(&ast::Expr::Interval(of.clone()), &Scope::inside(None))?;
+        let value = self.expr(literal, &Scope::inside(None))?;
         let Expr::Constant(Datum::Interval(interval)) = value.expr else {
-            return Err(SqlError::unsupported(format_args!("{of} as a time zone")));
+            return Err(SqlError::unsupported("this time zone"));
         };
         let mut written = String::new();
         interval.write(IntervalStyle::Postgres, &mut written);

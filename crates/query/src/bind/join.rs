@@ -8,12 +8,10 @@ use super::steps::is_equality;
 use super::{Binder, Clause, Noted, Reach, Relation, Scope};
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Typed};
-use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
-use sqlparser::tokenizer::Span;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
-use syntax::parse::folded;
-use syntax::parse::rewrite::{JOIN_ALIAS, mark};
+use syntax::ast::{self, FromItem, JoinCondition, JoinItem};
+use syntax::lex::Span;
 use types::ops::Context;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,31 +22,38 @@ enum JoinKind {
     Full,
 }
 
+impl JoinKind {
+    fn of(kind: ast::JoinKind) -> JoinKind {
+        match kind {
+            ast::JoinKind::Inner | ast::JoinKind::Cross => JoinKind::Inner,
+            ast::JoinKind::Left => JoinKind::Left,
+            ast::JoinKind::Right => JoinKind::Right,
+            ast::JoinKind::Full => JoinKind::Full,
+        }
+    }
+}
+
 /// A column of a side, as `USING` finds it.
 type SideColumn = (ColumnInfo, Expr);
 
 impl Binder<'_> {
-    /// A factor and what is joined to it.
-    pub(super) fn joined(
-        &self,
-        relation: &TableFactor,
-        joins: &[ast::Join],
-        scope: &mut Scope<'_>,
-    ) -> SqlResult<Group> {
+    /// Joins, each the left side of the next.
+    pub(super) fn joined(&self, last: &JoinItem, scope: &mut Scope<'_>) -> SqlResult<Group> {
         let start = scope.relations.len();
         let named = self.recursive_references();
-        let mut left = self.factor(relation, scope)?;
-        for ast::Join { relation, global, join_operator } in joins {
-            refuse!(*global => "GLOBAL JOIN");
+        let mut joins = vec![last];
+        let mut first = &last.left;
+        // An alias hides the names in what it is of.
+        while let FromItem::Join(join) = first
+            && join.alias.is_none()
+        {
+            joins.push(join);
+            first = &join.left;
+        }
+        let mut left = self.bind_from_item(first, scope)?;
+        for JoinItem { kind, left: _, right, condition, alias: _, span: _ } in joins.into_iter().rev() {
             statement::pulse::tick(scope.relations.len() * 2)?;
-            let (constraint, kind) = match join_operator {
-                JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (constraint, JoinKind::Inner),
-                JoinOperator::CrossJoin(JoinConstraint::None) => (&JoinConstraint::None, JoinKind::Inner),
-                JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => (constraint, JoinKind::Left),
-                JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => (constraint, JoinKind::Right),
-                JoinOperator::FullOuter(constraint) => (constraint, JoinKind::Full),
-                _ => return Err(SqlError::unsupported("this kind of join")),
-            };
+            let kind = JoinKind::of(*kind);
             let middle = scope.relations.len();
             let is_allowed = matches!(kind, JoinKind::Inner | JoinKind::Left);
             set_reach(&mut scope.relations[start..], Reach::Lateral { is_allowed });
@@ -57,61 +62,57 @@ impl Binder<'_> {
             }
             let is_nullable = matches!(kind, JoinKind::Left | JoinKind::Full);
             let right = match is_nullable {
-                true => self.within("an outer join", || self.factor(relation, scope))?,
-                false => self.factor(relation, scope)?,
+                true => self.within("an outer join", || self.bind_from_item(right, scope))?,
+                false => self.bind_from_item(right, scope)?,
             };
             set_reach(&mut scope.relations[start..], Reach::All);
-            let on = match constraint {
-                JoinConstraint::None if matches!(join_operator, JoinOperator::CrossJoin(_)) => Vec::new(),
-                JoinConstraint::None => return Err(self.end_of_join(relation)),
-                JoinConstraint::On(on) => {
-                    let before = scope.clause.replace(Clause::JoinCondition);
-                    let on = self.expr(on, scope).and_then(|on| self.condition(on, "JOIN/ON"));
-                    scope.clause.set(before);
-                    split(on?)
-                }
-                JoinConstraint::Using(names) => {
-                    let mut all: Vec<String> = Vec::new();
-                    let mut alias = None;
-                    for name in names {
-                        if let [ast::ObjectNamePart::Identifier(is), ast::ObjectNamePart::Identifier(own)] = &name.0[..]
-                            && mark(is) == Some(JOIN_ALIAS)
-                        {
-                            alias = Some(own);
-                            continue;
-                        }
-                        let [name] = &self.name_parts(name)?[..] else {
-                            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "a qualified name in USING"));
-                        };
-                        if all.contains(name) {
-                            let message = format!("column name \"{name}\" appears more than once in USING clause");
-                            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-                        }
-                        all.push(name.clone());
-                    }
-                    let on = self.merge(&all, kind, start, middle, scope)?;
-                    if let Some(alias) = alias {
-                        self.name_merged(alias, all.len(), scope)?;
-                    }
-                    on
-                }
-                JoinConstraint::Natural => {
-                    let (left, right) = (open(&scope.relations[start..middle]), open(&scope.relations[middle..]));
-                    let is_common = |name: &String| right.iter().any(|(column, _)| column.name == *name);
-                    let names: Vec<String> =
-                        left.into_iter().map(|(column, _)| column.name).filter(is_common).collect();
-                    self.merge(&names, kind, start, middle, scope)?
-                }
-            };
+            let on = self.join_condition(condition, kind, (start, middle), scope)?;
             left = group_of(left, right, kind, on)?;
+        }
+        if let Some(alias) = &last.alias {
+            self.name_join(alias, start, scope)?;
         }
         Ok(left)
     }
 
-    /// A JOIN without its condition: the text goes on with something else.
-    fn end_of_join(&self, relation: &TableFactor) -> SqlError {
-        let _ = relation;
-        SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input").at(self.source.text.chars().count() + 1)
+    /// Condition of a join. Relations of its left side begin at `start`, those of its right side at `middle`.
+    fn join_condition(
+        &self,
+        condition: &JoinCondition,
+        kind: JoinKind,
+        (start, middle): (usize, usize),
+        scope: &mut Scope<'_>,
+    ) -> SqlResult<Vec<Expr>> {
+        match condition {
+            JoinCondition::None => Ok(Vec::new()),
+            JoinCondition::On(on) => {
+                let before = scope.clause.replace(Clause::JoinCondition);
+                let on = self.expr(on, scope).and_then(|on| self.condition(on, "JOIN/ON"));
+                scope.clause.set(before);
+                Ok(split(on?))
+            }
+            JoinCondition::Using(names, alias) => {
+                let mut all: Vec<String> = Vec::new();
+                for name in names {
+                    if all.iter().any(|other| **other == **name) {
+                        let message = format!("column name \"{name}\" appears more than once in USING clause");
+                        return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+                    }
+                    all.push(name.to_string());
+                }
+                let on = self.merge(&all, kind, start, middle, scope)?;
+                if let Some(alias) = alias {
+                    name_merged(alias, all.len(), scope)?;
+                }
+                Ok(on)
+            }
+            JoinCondition::Natural => {
+                let (left, right) = (open(&scope.relations[start..middle]), open(&scope.relations[middle..]));
+                let is_common = |name: &String| right.iter().any(|(column, _)| column.name == *name);
+                let names: Vec<String> = left.into_iter().map(|(column, _)| column.name).filter(is_common).collect();
+                self.merge(&names, kind, start, middle, scope)
+            }
+        }
     }
 
     /// The columns of a join by `USING`: first the merged ones.
@@ -130,7 +131,7 @@ impl Binder<'_> {
             let (left, right) = (side_column(&left, name, "left")?, side_column(&right, name, "right")?);
             for (column, _) in [left, right] {
                 // Nobody has written it where it stands.
-                self.note(Span::empty(), || Noted::Column(column.table, column.number));
+                self.note(Span::NOWHERE, || Noted::Column(column.table, column.number));
             }
             let typed = |(column, value): &SideColumn| Typed::new(value.clone(), column.kind);
             let common = types::ops::common_kind(&[left.0.kind.kind, right.0.kind.kind], "JOIN/USING")?;
@@ -155,16 +156,6 @@ impl Binder<'_> {
         Ok(conditions)
     }
 
-    /// `USING (...) AS alias`: a relation of the merged columns alone, which are the first of the last relation.
-    fn name_merged(&self, alias: &ast::Ident, count: usize, scope: &mut Scope<'_>) -> SqlResult<()> {
-        syntax::parse::check_name(self.source.text, alias)?;
-        let Some(join) = scope.relations.last() else { return Ok(()) };
-        let columns = join.columns.iter().take(count).cloned().collect();
-        let values = join.values.iter().take(count).cloned().collect();
-        let named = Relation { alias: folded(alias), columns, values, is_named: true, is_open: false, ..join.clone() };
-        scope.add(named, 0)
-    }
-
     /// From now on the columns of these relations are those of the join.
     fn close(&self, columns: Vec<SideColumn>, start: usize, alias: &str, scope: &mut Scope<'_>) {
         scope.relations[start..].iter_mut().for_each(|relation| relation.is_open = false);
@@ -186,12 +177,12 @@ impl Binder<'_> {
     }
 
     /// A join with an alias, which hides the names in it.
-    pub(super) fn name_join(&self, alias: &ast::TableAlias, start: usize, scope: &mut Scope<'_>) -> SqlResult<()> {
+    fn name_join(&self, alias: &ast::Alias, start: usize, scope: &mut Scope<'_>) -> SqlResult<()> {
         let columns = open(&scope.relations[start..]);
         let (infos, values): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
-        let named = self.relation("", &Some(alias.clone()), infos, scope.width, None)?;
+        let named = self.relation("", Some(alias), infos, scope.width, None)?;
         scope.relations[start..].iter_mut().for_each(|relation| relation.is_named = false);
-        let name = folded(&alias.name);
+        let name = named.alias;
         if scope.relations.iter().any(|other| other.is_named && other.alias == name) {
             let message = format!("table name \"{name}\" specified more than once");
             return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
@@ -199,6 +190,16 @@ impl Binder<'_> {
         self.close(named.columns.into_iter().zip(values).collect(), start, &name, scope);
         Ok(())
     }
+}
+
+/// `USING (...) AS alias`: a relation of the merged columns alone, which are the first of the last relation.
+fn name_merged(alias: &ast::Name, count: usize, scope: &mut Scope<'_>) -> SqlResult<()> {
+    let Some(join) = scope.relations.last() else { return Ok(()) };
+    let columns = join.columns.iter().take(count).cloned().collect();
+    let values = join.values.iter().take(count).cloned().collect();
+    let alias = alias.to_string();
+    let named = Relation { alias, columns, values, is_named: true, is_open: false, ..join.clone() };
+    scope.add(named, 0)
 }
 
 fn set_reach(relations: &mut [Relation], reach: Reach) {

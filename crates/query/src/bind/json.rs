@@ -7,16 +7,15 @@ use super::subquery::{is_row, lifted};
 use super::{Binder, Scope};
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Plan, SetCall, SetFunction, Typed};
-use sqlparser::ast::{self, FunctionArg, FunctionArgExpr};
 use statement::error::{SqlError, SqlResult, SqlState};
-use syntax::parse::folded;
+use syntax::ast::{self, ExprKind};
 use types::datum::Datum;
 use types::ops::Context;
 use types::{Element, Kind};
 
 impl Binder<'_> {
     /// A call of one of these functions.
-    pub(super) fn json_call(&self, name: &str, arguments: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub(super) fn json_call(&self, name: &str, arguments: &[&ast::Expr], scope: &Scope<'_>) -> SqlResult<Typed> {
         let is_object = name == "json_build_object";
         if is_object && arguments.len() % 2 == 1 {
             let message = "argument list must have even number of elements";
@@ -27,9 +26,9 @@ impl Binder<'_> {
         let mut parts = Vec::with_capacity(arguments.len());
         for (at, argument) in arguments.iter().enumerate() {
             let is_key = is_object && at % 2 == 0;
-            parts.push(match (is_key, argument) {
-                (true, FunctionArg::Unnamed(FunctionArgExpr::Expr(key))) => self.json_key(self.expr(key, scope)?)?,
-                _ => self.json_argument(argument, scope)?.0,
+            parts.push(match is_key {
+                true => self.json_key(self.expr(argument, scope)?)?,
+                false => self.json_argument(argument, scope)?.0,
             });
         }
         let made = match name {
@@ -80,21 +79,21 @@ impl Binder<'_> {
             let values = self.row_values(expr, scope)?;
             return Ok(Some(values.into_iter().enumerate().map(|(at, one)| (format!("f{}", at + 1), one)).collect()));
         }
-        let ast::Expr::Identifier(ident) = expr else { return Ok(None) };
-        let name = folded(ident);
+        let ExprKind::Column(ast::ObjectName { parts }) = &expr.kind else { return Ok(None) };
+        let [name] = &parts[..] else { return Ok(None) };
         // A column of this name comes first.
-        if scope.relations.iter().any(|one| one.is_open && one.columns.iter().any(|column| column.name == name)) {
+        if scope.relations.iter().any(|one| one.is_open && one.columns.iter().any(|column| column.name == **name)) {
             return Ok(None);
         }
-        let Some(relation) = scope.relations.iter().find(|one| one.is_named && !one.is_value && one.alias == name)
+        let Some(relation) = scope.relations.iter().find(|one| one.is_named && !one.is_value && one.alias == **name)
         else {
             return Ok(None);
         };
-        self.is_one(&super::columns::Qualifier::Alias(name), scope, ident)?;
+        self.is_one(&super::columns::Qualifier::Alias(name.to_string()), scope, name)?;
         let values = relation.columns.iter().zip(&relation.values);
         let value = |(column, value): (&ColumnInfo, &Expr)| {
             if let Expr::Column(slot) = value {
-                scope.uses.borrow_mut().push((*slot, ident.span.into()));
+                scope.uses.borrow_mut().push((*slot, name.span));
             }
             (column.name.clone(), Typed::new(value.clone(), column.kind))
         };
@@ -102,10 +101,7 @@ impl Binder<'_> {
     }
 
     /// An argument as JSON's text, and whether it is an array or a row. Rows are values only here.
-    pub(super) fn json_argument(&self, arg: &FunctionArg, scope: &Scope<'_>) -> SqlResult<(Typed, bool)> {
-        let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg else {
-            return Err(SqlError::unsupported(format_args!("the argument {arg}")));
-        };
+    pub(super) fn json_argument(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<(Typed, bool)> {
         let Some(record) = self.record(expr, scope)? else {
             let value = self.expr(expr, scope)?;
             let is_array = matches!(value.kind.kind, Kind::Array(_));
@@ -120,7 +116,7 @@ impl Binder<'_> {
     }
 
     /// `row_to_json`, `array_to_json`, `to_json`, of one value.
-    pub(super) fn json_of(&self, name: &str, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub(super) fn json_of(&self, name: &str, args: &[&ast::Expr], scope: &Scope<'_>) -> SqlResult<Typed> {
         let [arg] = args else {
             if args.is_empty() {
                 return Err(super::functions::no_function(name, &[]));
@@ -130,11 +126,7 @@ impl Binder<'_> {
         };
         let (made, is_structured) = self.json_argument(arg, scope)?;
         if !is_structured && name != "to_json" {
-            let given = match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => vec![self.expr(value, scope)?],
-                _ => Vec::new(),
-            };
-            return Err(super::functions::no_function(name, &given));
+            return Err(super::functions::no_function(name, &[self.expr(arg, scope)?]));
         }
         Ok(Typed { kind: Kind::Json.into(), ..made })
     }

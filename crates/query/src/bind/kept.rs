@@ -1,216 +1,105 @@
 //! Names of relations and literals in what a definition keeps: defaults, conditions, queries of views.
 //!
 //! **Invariant:** a literal is read once, when the definition is made: one that another session's settings would read as another
-//! value, as a date or `'now'`, is kept as all read it alike. What is kept means the same whatever the search path, and follows what gets another name: a literal that names a
-//! relation (`nextval('s')`, `'t'::regclass`) has the relation's number in its place. The name is put back only to show it.
+//! value, as a date or `'now'`, is kept as all read it alike. What is kept means the same whatever the search path, and follows
+//! what gets another name: a literal that names a relation (`nextval('s')`, `'t'::regclass`) has the relation's OID in its
+//! place. The name is put back only to show it.
 
 use super::{Binder, Note, Noted, Scope};
-use sqlparser::ast::{self, Expr, Ident, SelectItem, ValueWithSpan, VisitMut, VisitorMut};
-use sqlparser::tokenizer::{Location, Span};
 use statement::error::{SqlError, SqlResult};
-use std::collections::HashMap;
-use std::convert::Infallible;
-use std::ops::ControlFlow;
-use syntax::parse::print;
+use syntax::ast;
+use syntax::edit::{Edits, on_one_line};
+use syntax::grammar;
+use syntax::lex::{Keyword, Lexeme, Lexer, Span};
 use types::SqlType;
 
-/// Gives every name and literal a place of its own, by which it is found later.
-struct Numbers(u64);
+/// Type of the literals that name relations.
+const REGCLASS: &str = "regclass";
 
-/// See `Numbers`.
-pub fn number(tree: &mut impl VisitMut) {
-    let _ = tree.visit(&mut Numbers(0));
+/// Text as a literal.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
-impl Numbers {
-    fn next(&mut self) -> Span {
-        self.0 += 1;
-        let place = Location { line: 1, column: self.0 };
-        Span { start: place, end: place }
-    }
-
-    fn number_last(&mut self, name: &mut ast::ObjectName) {
-        if let Some(ast::ObjectNamePart::Identifier(name)) = name.0.last_mut() {
-            name.span = self.next();
-        }
-    }
-}
-
-impl VisitorMut for Numbers {
-    type Break = Infallible;
-
-    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<Infallible> {
-        for item in &mut select.projection {
-            if let SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) = item {
-                self.number_last(name);
+/// Edits literals as a definition keeps them: those that settings or the clock decide are as any settings read them, and OIDs
+/// stand in the place of relations' names. Returns the OIDs.
+pub fn settle(notes: &[Note], edits: &mut Edits) -> Vec<u32> {
+    let mut uses = Vec::new();
+    for Note { span, of } in notes.iter().filter(|note| note.span.is_known()) {
+        match of {
+            Noted::Moment(plain) => edits.replace(*span, quoted(plain)),
+            Noted::Literal(oid) => {
+                edits.replace(*span, format!("'{oid}'"));
+                uses.push(*oid);
             }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_relation(&mut self, name: &mut ast::ObjectName) -> ControlFlow<Infallible> {
-        self.number_last(name);
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        match expr {
-            Expr::Identifier(name) => name.span = self.next(),
-            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(|part: &mut Ident| part.span = self.next()),
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Infallible> {
-        value.span = self.next();
-        ControlFlow::Continue(())
-    }
-}
-
-/// Relations that literals name, by where those stand, from the notes of a binding of a numbered tree.
-pub fn literals(notes: &[Note]) -> HashMap<Span, u32> {
-    let literal = |note: &Note| match note.of {
-        Noted::Literal(oid) if note.span != Span::empty() => Some((note.span, oid)),
-        Noted::Literal(_) | Noted::Moment(_) | Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => None,
-    };
-    notes.iter().filter_map(literal).collect()
-}
-
-/// Puts the literals that settings or the clock decide as any settings read them, by the notes of a binding of a numbered tree.
-pub fn fix_moments(tree: &mut impl VisitMut, notes: &[Note]) {
-    struct Writer(HashMap<Span, String>);
-    impl VisitorMut for Writer {
-        type Break = Infallible;
-
-        fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Infallible> {
-            if let Some(plain) = self.0.get(&value.span) {
-                value.value = ast::Value::SingleQuotedString(plain.clone());
-            }
-            ControlFlow::Continue(())
+            Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => {}
         }
     }
-    let moment = |note: &Note| match &note.of {
-        Noted::Moment(plain) if note.span != Span::empty() => Some((note.span, plain.clone())),
-        Noted::Moment(_) | Noted::Literal(_) | Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => None,
-    };
-    let moments: HashMap<Span, String> = notes.iter().filter_map(moment).collect();
-    if !moments.is_empty() {
-        let _ = tree.visit(&mut Writer(moments));
-    }
-}
-
-/// Puts the numbers of relations in the place of literals that name them.
-pub fn number_literals(tree: &mut impl VisitMut, literals: &HashMap<Span, u32>) {
-    struct Writer<'w>(&'w HashMap<Span, u32>);
-    impl VisitorMut for Writer<'_> {
-        type Break = Infallible;
-
-        fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Infallible> {
-            if let Some(oid) = self.0.get(&value.span) {
-                value.value = ast::Value::SingleQuotedString(oid.to_string());
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    if !literals.is_empty() {
-        let _ = tree.visit(&mut Writer(literals));
-    }
+    uses.sort_unstable();
+    uses.dedup();
+    uses
 }
 
 /// Puts names in the place of literals that name relations, as `'name'::regclass`; those for which `name` has nothing stay.
-pub fn name_literals(tree: &mut impl VisitMut, literals: &HashMap<Span, u32>, name: impl Fn(u32) -> Option<String>) {
-    struct Writer<'w, F>(&'w HashMap<Span, u32>, F);
-    impl<F: Fn(u32) -> Option<String>> VisitorMut for Writer<'_, F> {
-        type Break = Infallible;
-
-        fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Infallible> {
-            if let Some(text) = self.0.get(&value.span).and_then(|oid| (self.1)(*oid)) {
-                value.value = ast::Value::SingleQuotedString(text);
-            }
-            ControlFlow::Continue(())
+pub fn name_literals(text: &str, notes: &[Note], edits: &mut Edits, name: impl Fn(u32) -> Option<String>) {
+    for Note { span, of } in notes.iter().filter(|note| note.span.is_known()) {
+        let oid = match of {
+            Noted::Literal(oid) => *oid,
+            Noted::Moment(_) | Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => continue,
+        };
+        if let Some(name) = name(oid) {
+            let cast = if is_regclass(text, *span) { "" } else { "::regclass" };
+            edits.replace(*span, format!("{}{cast}", quoted(&name)));
         }
-
-        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-            match expr {
-                Expr::Value(value) if self.0.contains_key(&value.span) => {
-                    let inner = Box::new(Expr::Value(value.clone()));
-                    *expr = cast_to_regclass(inner);
-                }
-                // It was written with a cast already.
-                Expr::Cast { expr: inner, data_type: ast::DataType::Regclass, .. } if is_cast_literal(inner) => {
-                    let inner = std::mem::replace(&mut **inner, Expr::Value(ast::Value::Null.into()));
-                    *expr = inner;
-                }
-                _ => {}
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    if !literals.is_empty() {
-        let _ = tree.visit(&mut Writer(literals, name));
     }
 }
 
-fn cast_to_regclass(expr: Box<Expr>) -> Expr {
-    Expr::Cast { kind: ast::CastKind::DoubleColon, expr, data_type: ast::DataType::Regclass, format: None }
-}
-
-/// Tells whether it is the cast of a literal, as [`cast_to_regclass`] makes it.
-fn is_cast_literal(expr: &Expr) -> bool {
-    matches!(
-        expr,
-        Expr::Cast { kind: ast::CastKind::DoubleColon, expr, data_type: ast::DataType::Regclass, format: None }
-            if matches!(**expr, Expr::Value(_))
-    )
+/// Tells if a literal is cast to `regclass` where it stands.
+fn is_regclass(text: &str, literal: Span) -> bool {
+    let before = Span { start: 0, end: literal.start }.of(text).trim_end();
+    let word = before.len().checked_sub(REGCLASS.len()).and_then(|at| before.get(at..));
+    if word.is_some_and(|word| word.eq_ignore_ascii_case(REGCLASS)) {
+        return true;
+    }
+    let behind = text.get(literal.end as usize..).unwrap_or_default();
+    let mut lexer = Lexer::new(behind);
+    let (Ok(sign), Ok(kind)) = (lexer.next_token(), lexer.next_token()) else { return false };
+    matches!(sign.lexeme, Lexeme::TypeCast | Lexeme::Keyword(Keyword::As))
+        && kind.span.of(behind).eq_ignore_ascii_case(REGCLASS)
 }
 
 impl Binder<'_> {
-    /// An expression of this type as a definition keeps it, and the numbers of the relations that it names.
+    /// Returns the text of an expression of this type as a definition keeps it, and the OIDs of the relations that it names.
     ///
     /// # Errors
-    /// Those of binding it; `0A000`: it has no text.
-    pub fn kept(self, expr: &Expr, scope: &Scope<'_>, to: SqlType) -> SqlResult<(Expr, Vec<u32>)> {
-        let (mut tree, notes) = self.with_notes(expr, scope, to)?;
-        fix_moments(&mut tree, &notes);
-        let literals = literals(&notes);
-        number_literals(&mut tree, &literals);
-        // What cannot be said again must not be kept.
-        print::expression(&tree)?;
-        let mut uses: Vec<u32> = literals.into_values().collect();
-        uses.sort_unstable();
-        uses.dedup();
-        Ok((tree, uses))
-    }
-
-    /// The text of an expression that a definition keeps, with relations as `name` says.
-    ///
-    /// # Errors
-    /// `0A000`: it has none.
-    pub fn kept_text(
-        self,
-        expr: &Expr,
-        scope: &Scope<'_>,
-        to: SqlType,
-        name: impl Fn(u32) -> Option<String>,
-    ) -> SqlResult<String> {
-        let tree = match self.with_notes(expr, scope, to) {
-            Ok((mut tree, notes)) => {
-                name_literals(&mut tree, &literals(&notes), name);
-                tree
-            }
-            Err(_) => expr.clone(),
-        };
-        print::expression(&tree)
-    }
-
-    fn with_notes(self, expr: &Expr, scope: &Scope<'_>, to: SqlType) -> SqlResult<(Expr, Vec<Note>)> {
-        let mut tree = expr.clone();
-        number(&mut tree);
+    /// Those of binding it.
+    pub fn kept(self, expr: &ast::KeptExpr, scope: &Scope<'_>, to: SqlType) -> SqlResult<(String, Vec<u32>)> {
         let binder = self.noting();
-        let bound = binder.expr(&tree, scope).map_err(SqlError::nowhere)?;
-        binder.coerce_default(bound, to).map_err(SqlError::nowhere)?;
-        let notes = binder.take_notes();
-        Ok((tree, notes))
+        let notes = binder.notes_of(&expr.value, scope, to).map_err(SqlError::nowhere)?;
+        let mut edits = Edits::default();
+        let uses = settle(&notes, &mut edits);
+        Ok((on_one_line(&edits.apply(binder.text, expr.extent))?, uses))
+    }
+
+    /// Returns the text of an expression that a definition keeps, which is the binder's own, with relations as `name` says.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub fn kept_text(self, scope: &Scope<'_>, to: SqlType, name: impl Fn(u32) -> Option<String>) -> SqlResult<String> {
+        let binder = self.noting();
+        let tree = grammar::expression(binder.text)?;
+        let mut edits = Edits::default();
+        // One that cannot be bound any more is shown as it is.
+        if let Ok(notes) = binder.notes_of(&tree, scope, to) {
+            name_literals(binder.text, &notes, &mut edits, name);
+        }
+        Ok(edits.apply(binder.text, Span::new(0, binder.text.len())))
+    }
+
+    /// Notes of binding an expression of a definition.
+    fn notes_of(&self, expr: &ast::Expr, scope: &Scope<'_>, to: SqlType) -> SqlResult<Vec<Note>> {
+        let bound = self.expr(expr, scope)?;
+        self.coerce_default(bound, to)?;
+        Ok(self.take_notes())
     }
 }

@@ -43,14 +43,13 @@ use crate::plan::ColumnInfo;
 use crate::plan::{Copies, Expr, Hold, Plan, SetCall, TableUse, is_same, is_same_set, new_id};
 use catalog::SessionContext;
 use catalog::{State, TableInfo};
-use sqlparser::ast;
-use sqlparser::tokenizer::Span;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
+use syntax::ast;
 use syntax::fingerprint::of_bytes;
-use syntax::place::{Place, Source};
+use syntax::lex::Span;
 use types::{Kind, SqlType};
 
 use calls::Calls;
@@ -59,7 +58,7 @@ pub use copy::{Copied, CopyFrom, CopyTo};
 pub use names::no_relation;
 pub use sequences::not_a_sequence;
 pub use special::{no_collation, not_collated, takes_collation};
-pub use write::{Written, is_change};
+pub use write::Written;
 
 /// A query of `WITH`: its name, plan and columns, and how many queries refer to one another from it on.
 pub type Named = (String, Plan, Vec<ColumnInfo>, usize);
@@ -70,8 +69,8 @@ pub struct Binder<'c> {
     pub catalog: &'c State,
     /// Schemas where names without one are looked up.
     pub path: &'c [String],
-    /// The statement's text, and the places in it.
-    pub source: Source<'c>,
+    /// Text of the statement, in which spans of its tree are places.
+    pub text: &'c str,
     /// The session's state: literals are read by its settings, so a plan is bound to them.
     pub env: &'c dyn SessionContext,
     /// What is known of the parameters' types.
@@ -97,8 +96,8 @@ pub struct Binder<'c> {
     views: Views,
     /// The query that is bound next may be pulled up.
     may_pull: Cell<bool>,
-    /// Place of the name of the table that the statement changes, which is never a query of WITH.
-    target: Cell<Option<Span>>,
+    /// First byte of the name of the table that the statement changes, which is never a query of WITH.
+    target: Cell<Option<u32>>,
     /// Queries of `WITH` that take the places of their names and may be pulled up, by the numbers of their plans.
     inline: RefCell<Vec<(u64, Box<pull::Simple>)>>,
     /// Names that are written in the subquery that is being bound, as one number.
@@ -209,9 +208,9 @@ pub struct Scope<'p> {
     /// Aggregates, window functions and sets, as they are met.
     calls: RefCell<Calls>,
     /// `WINDOW`
-    windows: Vec<ast::NamedWindowDefinition>,
+    windows: Vec<ast::WindowDefinition>,
     /// Columns that were named outside of aggregates, and where.
-    uses: RefCell<Vec<(usize, Place)>>,
+    uses: RefCell<Vec<(usize, Span)>>,
     /// Of queries that may be copies of one another, none has a smaller number.
     since: u64,
 }
@@ -262,7 +261,7 @@ impl<'c> Binder<'c> {
         Binder {
             catalog,
             path,
-            source: Source::new(text),
+            text,
             env,
             parameters: RefCell::new(parameters),
             with: RefCell::default(),
@@ -308,10 +307,7 @@ impl<'c> Binder<'c> {
 
     /// Where a name of several parts is written: its last part.
     pub fn span_of(name: &ast::ObjectName) -> Span {
-        match name.0.last() {
-            Some(ast::ObjectNamePart::Identifier(ident)) => ident.span,
-            _ => Span::empty(),
-        }
+        name.parts.last().map_or(Span::NOWHERE, |part| part.span)
     }
 
     /// These names are written in the subquery that is being bound.
@@ -373,31 +369,30 @@ impl<'c> Binder<'c> {
         if self.parameters.borrow().is_empty() {
             return Ok(());
         }
-        Err(self.source.no_parameter())
+        let first = syntax::lex::first_parameter(self.text);
+        let name = first.map_or("$1", |first| first.of(self.text));
+        let error = SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter {name}"));
+        Err(self.at_place(error, first.unwrap_or_default()))
     }
 
-    /// The parts of a name, folded.
-    pub fn name_parts(&self, name: &ast::ObjectName) -> SqlResult<Vec<String>> {
-        name.0
-            .iter()
-            .map(|part| match part {
-                ast::ObjectNamePart::Identifier(ident) => Ok(syntax::parse::folded(ident)),
-                ast::ObjectNamePart::Function(_) => Err(SqlError::unsupported("a function in place of a name")),
-            })
-            .collect()
+    /// Adds the place of a qualified name to an error.
+    pub fn at_name(&self, error: SqlError, name: &ast::ObjectName) -> SqlError {
+        self.at_place(error, name.span())
     }
 
     /// Adds the place of a name to an error.
-    pub fn at_name(&self, error: SqlError, name: &ast::ObjectName) -> SqlError {
-        match name.0.first() {
-            Some(ast::ObjectNamePart::Identifier(ident)) => self.at(error, ident),
-            _ => error,
-        }
+    pub fn at(&self, error: SqlError, name: &ast::Name) -> SqlError {
+        self.at_place(error, name.span)
     }
 
-    /// Adds the place of an identifier to an error.
-    pub fn at(&self, error: SqlError, ident: &ast::Ident) -> SqlError {
-        self.at_place(error, ident.span.into())
+    /// Adds the place of an expression's value to an error.
+    pub(crate) fn at_expr(&self, error: SqlError, expr: &ast::Expr) -> SqlError {
+        if error.is_placed() { error } else { self.at_place(error, place::start(expr)) }
+    }
+
+    /// Adds a place to an error that has none, if the place is known.
+    pub fn at_place(&self, error: SqlError, place: Span) -> SqlError {
+        if error.is_placed() || !place.is_known() { error } else { error.at(place.position(self.text)) }
     }
 }
 

@@ -7,9 +7,9 @@ use super::{Binder, Bound, Views};
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Plan};
 use catalog::{DATABASE, Relation, TableInfo, ViewInfo};
-use sqlparser::ast;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
+use syntax::ast;
 use types::datum::Datum;
 
 /// A name with its schema, if it says one.
@@ -25,12 +25,7 @@ impl Binder<'_> {
     /// # Errors
     /// Another database's, too many parts.
     pub fn qualified(&self, name: &ast::ObjectName) -> SqlResult<Qualified> {
-        for part in &name.0 {
-            if let ast::ObjectNamePart::Identifier(ident) = part {
-                syntax::parse::check_name(self.source.text, ident)?;
-            }
-        }
-        let mut parts = self.name_parts(name)?;
+        let mut parts: Vec<String> = name.parts.iter().map(|part| part.to_string()).collect();
         if parts.len() == 3 && parts[0] == DATABASE {
             parts.remove(0);
         }
@@ -150,7 +145,9 @@ impl Binder<'_> {
         let views = Views::Expanded(outer.iter().copied().chain([view.oid]).collect());
         let inner = Binder { views, ..inner };
         inner.may_pull.set(true);
-        let bound = inner.query(&view.query, None);
+        // Its places are in another text.
+        let bound = syntax::grammar::query(&view.text).and_then(|query| inner.query(&query, None));
+        let bound = bound.map_err(SqlError::nowhere);
         inner.take_tables().iter().for_each(|table| self.names(table));
         let mut bound = bound?;
         let height = inner.height.get() + 1;

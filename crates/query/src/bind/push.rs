@@ -256,9 +256,8 @@ mod tests {
             JUDGED.set(0);
             let text = format!("select * from ({query}) q where {}", conditions.join(" and "));
             let bound = statement::stack::bounded(|| {
-                let parsed = syntax::parse::parse(&text)?;
-                let sqlparser::ast::Statement::Query(tree) = &parsed[0].tree else { panic!("{text}") };
-                Binder::new(&catalog, &[], &text, &NoSession, Vec::new()).query(tree, None).map(drop)
+                let tree = syntax::grammar::query(&text)?;
+                Binder::new(&catalog, &[], &text, &NoSession, Vec::new()).query(&tree, None).map(drop)
             });
             bound.expect(query);
             assert!((count..=4 * count).contains(&JUDGED.get()), "{query}: {} were judged", JUDGED.get());

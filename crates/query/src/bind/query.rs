@@ -1,18 +1,15 @@
 //! Queries: `SELECT`, `VALUES`, set operations, `WITH`, order and limit, row locks.
 
 use super::columns::Qualifier;
-use super::expr::negated;
+use super::expr::operator_name;
+use super::place::start;
 use super::pull::Simple;
 use super::recursion::{in_order, looks_out};
 use super::select::lock_word;
 use super::sets::{composite, field_name};
-use super::subquery::unnested;
 use super::{Binder, Bound, Clause, Noted, Scope, column_info, settled};
 use crate::plan::ColumnInfo;
-use crate::plan::{
-    Expr, Place, Plan, SetOperation, SortKey, Typed, has_working, is_volatile_plan, move_inward, new_id,
-};
-use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
+use crate::plan::{Expr, Plan, SetOperation, SortKey, Typed, has_working, is_volatile_plan, move_inward, new_id};
 use statement::bulk::Bulk;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::plants::is_planted;
@@ -20,7 +17,12 @@ use statement::pulse;
 use statement::refuse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use syntax::parse::folded;
+use syntax::ast::visit::{self, Visitor};
+use syntax::ast::{
+    self, Constant, ExprKind, FromItem, Indirection, LockWait, Materialized, NullsOrder, ObjectName, QueryBody,
+    RowCount, SessionValue, SetOperator, SortOrder,
+};
+use syntax::lex::Span;
 use types::datum::Datum;
 use types::ops::Context;
 use types::{Kind, SqlType};
@@ -39,97 +41,58 @@ const VALUE: usize = 16;
 /// `ORDER BY`, `LIMIT` and locks, which belong to the outermost query but look into the `SELECT` below.
 #[derive(Default)]
 pub(super) struct Tail<'q> {
-    pub(super) order: &'q [ast::OrderByExpr],
+    pub(super) order: &'q [ast::SortBy],
     pub(super) limit: Option<Expr>,
     pub(super) offset: Option<Expr>,
     /// `WITH TIES`
     pub(super) with_ties: bool,
-    pub(super) locks: &'q [ast::LockClause],
-}
-
-impl Tail<'_> {
-    fn is_none(&self) -> bool {
-        let Tail { order, limit, offset, with_ties, locks } = self;
-        order.is_empty() && limit.is_none() && offset.is_none() && !with_ties && locks.is_empty()
-    }
+    pub(super) locks: &'q [ast::Locking],
 }
 
 impl Binder<'_> {
     /// Binds a query; `parent` is the scope of the query that it stands in.
     pub fn query(&self, query: &ast::Query, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
         statement::stack::check()?;
-        let ast::Query {
-            with,
-            body,
-            order_by,
-            limit_clause,
-            fetch,
-            locks,
-            for_clause,
-            settings,
-            format_clause,
-            pipe_operators,
-        } = query;
-        refuse!(
-            for_clause.is_some() => "FOR XML, JSON or BROWSE", settings.is_some() => "SETTINGS",
-            format_clause.is_some() => "FORMAT", !pipe_operators.is_empty() => "a pipe operator",
-        );
         let is_top = self.is_top.replace(false);
-        let may_pull = self.may_pull.take() && with.is_none();
+        let may_pull = self.may_pull.take() && query.with.is_none();
         let with_before = self.with.borrow().len();
-        if let Some(with) = with {
+        if let Some(with) = &query.with {
             self.bind_with(with, parent, is_top, Some(query))?;
         }
-        let nothing = Scope::inside(parent);
-        let (mut limit, mut offset) = match limit_clause {
-            None => (None, None),
-            Some(ast::LimitClause::LimitOffset { limit, offset, limit_by }) => {
-                refuse!(!limit_by.is_empty() => "LIMIT BY");
-                let offset = offset.as_ref().map(|ast::Offset { value, rows: _ }| value);
-                (self.count(limit.as_ref(), "LIMIT", &nothing)?, self.count(offset, "OFFSET", &nothing)?)
-            }
-            Some(ast::LimitClause::OffsetCommaLimit { .. }) => {
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "LIMIT #,# syntax is not supported")
-                    .hint("Use separate LIMIT and OFFSET clauses."));
-            }
-        };
-        let mut tie = false;
-        if let Some(ast::Fetch { with_ties, percent, quantity }) = fetch {
-            if *with_ties && order_by.is_none() {
-                let message = "WITH TIES cannot be specified without ORDER BY clause";
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
-            let skips = |lock: &ast::LockClause| matches!(lock.nonblock, Some(ast::NonBlock::SkipLocked));
-            if *with_ties && locks.iter().any(skips) {
-                let message = "SKIP LOCKED and WITH TIES options cannot be used together";
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
-            tie = *with_ties;
-            refuse!(*percent => "FETCH PERCENT", limit.is_some() => "FETCH and LIMIT");
-            limit = match quantity {
-                Some(quantity) => self.count(Some(quantity), "LIMIT", &nothing)?,
-                None => Some(Expr::Constant(types::datum::Datum::Int8(1))),
-            };
-        }
-        let order = match order_by {
-            None => &[][..],
-            Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(all), interpolate: None }) => all,
-            Some(_) => return Err(SqlError::unsupported("this ORDER BY")),
-        };
-        let tail = Tail { order, limit: limit.take(), offset: offset.take(), with_ties: tie, locks };
-        self.may_pull.set(may_pull && matches!(&**body, SetExpr::Select(_) | SetExpr::Query(_)));
-        let bound = self.set_expr(body, tail, parent);
+        let tail = self.tail(query, parent)?;
+        self.may_pull.set(may_pull && matches!(query.body, QueryBody::Select(_)));
+        let bound = self.body(&query.body, tail, parent);
         self.with.borrow_mut().truncate(with_before);
         bound
     }
 
-    fn count(&self, expr: Option<&ast::Expr>, of: &str, scope: &Scope<'_>) -> SqlResult<Option<Expr>> {
-        let Some(expr) = expr else { return Ok(None) };
+    /// Order, limit and locks of a query's rows.
+    fn tail<'q>(&self, query: &'q ast::Query, parent: Option<&Scope<'_>>) -> SqlResult<Tail<'q>> {
+        let ast::Query { with: _, body: _, order_by, limit, locking, span: _ } = query;
+        let ast::Limit { count, offset, with_ties } = limit;
+        if *with_ties && order_by.is_empty() {
+            let message = "WITH TIES cannot be specified without ORDER BY clause";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        if *with_ties && locking.iter().any(|lock| lock.wait == LockWait::SkipLocked) {
+            let message = "SKIP LOCKED and WITH TIES options cannot be used together";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let nothing = Scope::inside(parent);
+        let limit = match count {
+            None | Some(RowCount::All) => None,
+            Some(RowCount::Expr(count)) => Some(self.count(count, "LIMIT", &nothing)?),
+        };
+        let offset = offset.as_ref().map(|offset| self.count(offset, "OFFSET", &nothing)).transpose()?;
+        Ok(Tail { order: order_by, limit, offset, with_ties: *with_ties, locks: locking })
+    }
+
+    fn count(&self, expr: &ast::Expr, of: &str, scope: &Scope<'_>) -> SqlResult<Expr> {
         scope.clause.set(if of == "OFFSET" { Clause::Offset } else { Clause::Limit });
         let count = match self.expr(expr, scope) {
             Ok(count) => count,
             // No table is there; PostgreSQL says so in other words.
-            Err(error) if error.state() == SqlState::UNDEFINED_COLUMN && matches!(expr, ast::Expr::Identifier(_)) => {
+            Err(error) if error.state() == SqlState::UNDEFINED_COLUMN && is_bare_column(expr) => {
                 let message = format!("argument of {of} must not contain variables");
                 return Err(self.at_expr(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), expr));
             }
@@ -137,7 +100,7 @@ impl Binder<'_> {
         };
         let kind = count.kind;
         match self.coerce(count, Kind::Int8.into(), Context::Assignment) {
-            Ok(count) => Ok(Some(count.expr)),
+            Ok(count) => Ok(count.expr),
             Err(error) if error.state() != SqlState::CANNOT_COERCE => Err(error),
             Err(_) => {
                 let message = format!("argument of {of} must be type bigint, not type {}", kind.name());
@@ -154,84 +117,109 @@ impl Binder<'_> {
         is_top: bool,
         whole: Option<&ast::Query>,
     ) -> SqlResult<()> {
-        let ast::With { with_token: _, recursive, cte_tables } = with;
-        let mut known = HashSet::new();
-        let ordered = if *recursive { in_order(cte_tables)? } else { cte_tables.iter().collect() };
+        let ast::With { is_recursive, tables, span: _ } = with;
+        let mut known: HashSet<&str> = HashSet::new();
+        let ordered = if *is_recursive { in_order(tables)? } else { tables.iter().collect() };
         let references = whole.map(references).unwrap_or_default();
-        for ast::Cte { alias, query, from, materialized, closing_paren_token: _ } in ordered {
-            refuse!(from.is_some() => "FROM in WITH");
-            let ast::TableAlias { explicit: _, name, columns: names, at } = alias;
-            refuse!(at.is_some() => "AT in WITH");
+        for table in ordered {
+            let own = table.name.to_string();
             let beside = self.height.replace(0);
-            let own = if *recursive { self.recursive(alias, query, parent)? } else { None };
-            let mut bound = match own {
-                Some(bound) => bound,
-                None => {
-                    let is_inline = match materialized {
-                        Some(ast::CteAsMaterialized::Materialized) => false,
-                        Some(ast::CteAsMaterialized::NotMaterialized) => true,
-                        None => references.get(&folded(name)).is_some_and(|count| *count == 1),
-                    };
-                    self.may_pull.set(is_inline && !*recursive);
-                    self.with_query(query, parent, is_top)?
-                }
-            };
-            self.may_pull.set(false);
+            let is_named_once = references.get(&own).is_some_and(|count| *count == 1);
+            let mut bound = self.common_table(table, parent, is_top, (*is_recursive, is_named_once))?;
             let simple = bound.simple.take();
             if let Some(simple) = &simple {
                 bound.plan = Simple::clone(simple).into_plan();
             }
             let height = self.height.replace(beside) + 1;
             statement::stack::check_queries(height)?;
-            for column in &mut bound.columns {
-                column.kind = settled(column.kind);
+            self.name_columns(&mut bound.columns, table)?;
+            self.add_names([&own]);
+            if !known.insert(&table.name) {
+                let message = format!("WITH query name \"{own}\" specified more than once");
+                return Err(self.at(SqlError::new(SqlState::DUPLICATE_ALIAS, message), &table.name));
             }
-            if bound.columns.len() < names.len() {
-                let message = format!(
-                    "WITH query \"{}\" has {} columns available but {} columns specified",
-                    folded(name),
-                    bound.columns.len(),
-                    names.len()
-                );
-                return Err(self.at(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), name));
-            }
-            for (column, ast::TableAliasColumnDef { name, data_type }) in bound.columns.iter_mut().zip(names) {
-                refuse!(data_type.is_some() => "a type in WITH");
-                column.name = folded(name);
-            }
-            self.add_names([&folded(name)]);
-            if !known.insert(folded(name)) {
-                let message = format!("WITH query name \"{}\" specified more than once", folded(name));
-                return Err(self.at(SqlError::new(SqlState::DUPLICATE_ALIAS, message), name));
-            }
-            let looks_out = looks_out(&bound.plan);
-            refuse!(
-                looks_out && is_volatile_plan(&bound.plan) =>
-                    "a WITH query with volatile functions that looks at an enclosing query"
-            );
-            let at = self.with.borrow().len();
-            self.depths.borrow_mut().retain(|(other, _)| *other < at);
-            if looks_out {
-                self.depths.borrow_mut().push((at, parent.map_or(0, |parent| parent.depth() + 1)));
-            }
-            let plan = match bound.plan {
-                // Its rows are others for each row of that query.
-                plan if looks_out => plan,
-                // They remember their rows themselves.
-                plan @ (Plan::Modified(_) | Plan::Recursive(_)) => plan,
-                // Its rows are others in each round.
-                plan if has_working(&plan) => plan,
-                plan => {
-                    let id = new_id();
-                    if let Some(simple) = simple {
-                        self.inline.borrow_mut().push((id, simple));
-                    }
-                    Plan::Shared { id, plan: Arc::new(plan) }
-                }
-            };
-            self.with.borrow_mut().push((folded(name), plan, bound.columns, height));
+            let plan = self.common_plan(bound.plan, simple, parent)?;
+            self.with.borrow_mut().push((own, plan, bound.columns, height));
         }
         Ok(())
+    }
+
+    /// Binds the statement of a query of `WITH`, which may be `RECURSIVE`.
+    fn common_table(
+        &self,
+        table: &ast::CommonTable,
+        parent: Option<&Scope<'_>>,
+        is_top: bool,
+        (is_recursive, is_named_once): (bool, bool),
+    ) -> SqlResult<Bound> {
+        let ast::CommonTable { name: _, columns: _, materialized, statement, unsupported } = table;
+        if let Some((feature, span)) = unsupported {
+            return Err(self.at_place(SqlError::unsupported(feature), *span));
+        }
+        let own = if is_recursive { self.recursive(table, parent)? } else { None };
+        let bound = match own {
+            Some(bound) => bound,
+            None => {
+                let is_inline = match materialized {
+                    Materialized::Always => false,
+                    Materialized::Never => true,
+                    Materialized::Default => is_named_once,
+                };
+                self.may_pull.set(is_inline && !is_recursive);
+                self.with_query(statement, parent, is_top)?
+            }
+        };
+        self.may_pull.set(false);
+        Ok(bound)
+    }
+
+    /// Gives the columns of a query of `WITH` their types and the names that stand behind its own.
+    fn name_columns(&self, columns: &mut [ColumnInfo], table: &ast::CommonTable) -> SqlResult<()> {
+        let ast::CommonTable { name, columns: names, .. } = table;
+        for column in &mut *columns {
+            column.kind = settled(column.kind);
+        }
+        if columns.len() < names.len() {
+            let message = format!(
+                "WITH query \"{name}\" has {} columns available but {} columns specified",
+                columns.len(),
+                names.len()
+            );
+            return Err(self.at(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), name));
+        }
+        for (column, name) in columns.iter_mut().zip(names) {
+            column.name = name.to_string();
+        }
+        Ok(())
+    }
+
+    /// Plan that stands where the next query of `WITH` is named; `simple` is the query, if it may be pulled up.
+    fn common_plan(&self, plan: Plan, simple: Option<Box<Simple>>, parent: Option<&Scope<'_>>) -> SqlResult<Plan> {
+        let looks_out = looks_out(&plan);
+        refuse!(
+            looks_out && is_volatile_plan(&plan) =>
+                "a WITH query with volatile functions that looks at an enclosing query"
+        );
+        let at = self.with.borrow().len();
+        self.depths.borrow_mut().retain(|(other, _)| *other < at);
+        if looks_out {
+            self.depths.borrow_mut().push((at, parent.map_or(0, |parent| parent.depth() + 1)));
+        }
+        Ok(match plan {
+            // Its rows are others for each row of that query.
+            plan if looks_out => plan,
+            // They remember their rows themselves.
+            plan @ (Plan::Modified(_) | Plan::Recursive(_)) => plan,
+            // Its rows are others in each round.
+            plan if has_working(&plan) => plan,
+            plan => {
+                let id = new_id();
+                if let Some(simple) = simple {
+                    self.inline.borrow_mut().push((id, simple));
+                }
+                Plan::Shared { id, plan: Arc::new(plan) }
+            }
+        })
     }
 
     /// The query of `WITH` that has this plan, if it takes the place of its name.
@@ -243,12 +231,11 @@ impl Binder<'_> {
 
     /// The query of `WITH` that a name means.
     pub(super) fn named_query(&self, name: &ast::ObjectName, scope: &Scope<'_>) -> SqlResult<Option<super::Named>> {
-        let parts = self.name_parts(name)?;
-        let [own] = &parts[..] else { return Ok(None) };
-        if self.target.get() == Some(Binder::span_of(name)) {
+        let [own] = &name.parts[..] else { return Ok(None) };
+        if self.target.get() == Some(own.span.start) {
             return Ok(None);
         }
-        let at = self.with.borrow().iter().rposition(|(with, ..)| with == own);
+        let at = self.with.borrow().iter().rposition(|(with, ..)| **with == **own);
         let mut found = at.and_then(|at| self.with.borrow().get(at).cloned());
         if let Some((_, plan, _, height)) = &found {
             self.height.set(self.height.get().max(*height));
@@ -270,115 +257,92 @@ impl Binder<'_> {
         Ok(found)
     }
 
-    pub(super) fn set_expr(&self, body: &SetExpr, tail: Tail<'_>, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
-        statement::stack::check()?;
+    fn body(&self, body: &QueryBody, tail: Tail<'_>, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
         match body {
-            SetExpr::Select(select) => self.select(select, tail, parent),
-            SetExpr::Query(query) if tail.is_none() => self.query(query, parent),
-            SetExpr::Query(query) if tail.order.is_empty() && tail.locks.is_empty() => {
-                self.may_pull.set(false);
-                let bound = self.query(query, parent)?;
-                Ok(Bound { plan: limited(bound.plan, tail, Vec::new()), ..bound })
-            }
-            SetExpr::Query(query) => {
-                self.may_pull.set(false);
-                refuse!(!tail.locks.is_empty() => "FOR UPDATE of a query in parentheses");
-                self.ordered(self.query(query, parent)?, tail)
-            }
-            SetExpr::Values(values) => {
+            QueryBody::Select(select) => self.select(select, tail, parent),
+            QueryBody::Values(rows) => {
                 if let Some(lock) = tail.locks.first() {
                     let message = format!("{} cannot be applied to VALUES", lock_word(lock));
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
                 }
-                self.ordered(self.values(values, parent)?, tail)
+                self.ordered(self.values(rows, parent)?, tail)
             }
-            SetExpr::SetOperation { left, op, set_quantifier, right } => {
+            QueryBody::SetOperation { operator, is_all, left, right } => {
                 if let Some(lock) = tail.locks.first() {
                     let message = format!("{} is not allowed with UNION/INTERSECT/EXCEPT", lock_word(lock));
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
                 }
-                let (operation, of) = match op {
-                    SetOperator::Union => (SetOperation::Union, "UNION"),
-                    SetOperator::Intersect => (SetOperation::Intersect, "INTERSECT"),
-                    SetOperator::Except | SetOperator::Minus => (SetOperation::Except, "EXCEPT"),
-                };
-                let all = match set_quantifier {
-                    SetQuantifier::All => true,
-                    SetQuantifier::Distinct | SetQuantifier::None => false,
-                    _ => return Err(SqlError::unsupported("BY NAME")),
-                };
-                let written = (&**left, &**right);
-                let side = |side: &SetExpr| self.set_expr(side, Tail::default(), parent);
-                let (left, right) = match operation {
-                    SetOperation::Intersect if all => {
-                        self.within("INTERSECT", || Ok::<_, SqlError>((side(left)?, side(right)?)))?
-                    }
-                    SetOperation::Except if all => {
-                        self.within("EXCEPT", || Ok::<_, SqlError>((side(left)?, side(right)?)))?
-                    }
-                    SetOperation::Except => (side(left)?, self.within("EXCEPT", || side(right))?),
-                    _ => (side(left)?, side(right)?),
-                };
-                if left.columns.len() != right.columns.len() {
-                    let message = format!("each {of} query must have the same number of columns");
-                    let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
-                    return Err(self.at_place(error, self.column_start(written.1, 0)));
-                }
-                let kinds = |bound: &Bound| bound.columns.iter().map(|column| column.kind).collect::<Vec<_>>();
-                let (from_left, from_right) = (kinds(&left), kinds(&right));
-                let common = |(at, (left, right)): (usize, (&SqlType, &SqlType))| {
-                    if left == right && left.kind != Kind::Unknown {
-                        return Ok(*left);
-                    }
-                    let kind = types::ops::common_kind_of(&[left.kind, right.kind], of);
-                    kind.map(SqlType::from).map_err(|(side, error)| {
-                        let side = if side == 0 { written.0 } else { written.1 };
-                        self.at_place(error, self.column_start(side, at))
-                    })
-                };
-                let to = from_left.iter().zip(&from_right).enumerate().map(common).collect::<SqlResult<Vec<_>>>()?;
-                let columns = left.columns.iter().zip(&to).map(|(column, kind)| column_info(&*column.name, *kind));
-                let columns = columns.collect();
-                let plan = Plan::Set {
-                    operation,
-                    all,
-                    kinds: to
-                        .iter()
-                        .map(|kind| {
-                            let is_compared = !(all && operation == SetOperation::Union);
-                            if is_compared { self.groupable(kind.kind) } else { Ok(kind.kind) }
-                        })
-                        .enumerate()
-                        .map(|(at, kind)| kind.map_err(|error| self.at_place(error, self.column_start(written.1, at))))
-                        .collect::<SqlResult<_>>()?,
-                    left: Box::new(self.converted(left.plan, &from_left, &to, Some(written.0))?),
-                    right: Box::new(self.converted(right.plan, &from_right, &to, Some(written.1))?),
-                };
-                self.ordered(Bound::new(plan, columns), tail)
-            }
-            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
-                Err(SqlError::unsupported("a statement that changes rows in a query"))
-            }
-            SetExpr::Table(table) => {
-                let ast::Table { table_name, schema_name } = &**table;
-                let names =
-                    schema_name.iter().chain(table_name).map(|name| ast::Ident::new(name.as_str())).collect::<Vec<_>>();
-                let select = format!("SELECT * FROM {}", ast::ObjectName::from(names));
-                Err(SqlError::unsupported(format_args!("TABLE in a query; use {select}")))
+                self.ordered(self.set_operation(*operator, *is_all, [left, right], parent)?, tail)
             }
         }
     }
 
+    /// `UNION`, `INTERSECT`, `EXCEPT`
+    fn set_operation(
+        &self,
+        operator: SetOperator,
+        all: bool,
+        written: [&ast::Query; 2],
+        parent: Option<&Scope<'_>>,
+    ) -> SqlResult<Bound> {
+        let (operation, of) = match operator {
+            SetOperator::Union => (SetOperation::Union, "UNION"),
+            SetOperator::Intersect => (SetOperation::Intersect, "INTERSECT"),
+            SetOperator::Except => (SetOperation::Except, "EXCEPT"),
+        };
+        let [left, right] = written;
+        let side = |side: &ast::Query| self.query(side, parent);
+        let both = || Ok::<_, SqlError>((side(left)?, side(right)?));
+        let (left, right) = match operator {
+            SetOperator::Intersect | SetOperator::Except if all => self.within(of, both)?,
+            SetOperator::Except => (side(left)?, self.within(of, || side(right))?),
+            SetOperator::Union | SetOperator::Intersect => both()?,
+        };
+        if left.columns.len() != right.columns.len() {
+            let message = format!("each {of} query must have the same number of columns");
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+            return Err(self.at_place(error, self.column_start(written[1], 0)));
+        }
+        let kinds = |bound: &Bound| bound.columns.iter().map(|column| column.kind).collect::<Vec<_>>();
+        let (from_left, from_right) = (kinds(&left), kinds(&right));
+        let common = |(at, (left, right)): (usize, (&SqlType, &SqlType))| {
+            if left == right && left.kind != Kind::Unknown {
+                return Ok(*left);
+            }
+            let kind = types::ops::common_kind_of(&[left.kind, right.kind], of);
+            kind.map(SqlType::from).map_err(|(side, error)| {
+                let side = if side == 0 { written[0] } else { written[1] };
+                self.at_place(error, self.column_start(side, at))
+            })
+        };
+        let to = from_left.iter().zip(&from_right).enumerate().map(common).collect::<SqlResult<Vec<_>>>()?;
+        let columns = left.columns.iter().zip(&to).map(|(column, kind)| column_info(&*column.name, *kind)).collect();
+        let is_compared = !(all && operation == SetOperation::Union);
+        let compared = |(at, kind): (usize, &SqlType)| match is_compared {
+            true => {
+                let kind = self.groupable(kind.kind);
+                kind.map_err(|error| self.at_place(error, self.column_start(written[1], at)))
+            }
+            false => Ok(kind.kind),
+        };
+        let plan = Plan::Set {
+            operation,
+            all,
+            kinds: to.iter().enumerate().map(compared).collect::<SqlResult<_>>()?,
+            left: Box::new(self.converted(left.plan, &from_left, &to, Some(written[0]))?),
+            right: Box::new(self.converted(right.plan, &from_right, &to, Some(written[1]))?),
+        };
+        Ok(Bound::new(plan, columns))
+    }
+
     /// `VALUES`
-    pub fn values(&self, values: &ast::Values, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
-        let ast::Values { explicit_row, value_keyword, rows } = values;
-        refuse!(*explicit_row => "VALUES ROW", *value_keyword => "VALUE");
+    fn values(&self, rows: &[Vec<ast::Expr>], parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
         let scope = Scope::inside(parent);
         scope.clause.set(Clause::Values);
         self.check_widths(rows)?;
         let mut bound: Bulk<Vec<Typed>> = Vec::with_capacity(rows.len()).into();
         for row in rows {
-            bound.push(row.content.iter().map(|value| self.expr(value, &scope)).collect::<SqlResult<_>>()?);
+            bound.push(self.exprs(row, &scope)?);
         }
         let width = bound.first().map_or(0, Vec::len);
         let mut columns = Vec::new();
@@ -405,41 +369,46 @@ impl Binder<'_> {
 
     /// # Errors
     /// Rows of `VALUES` that have not as many values as the first.
-    pub(super) fn check_widths(&self, rows: &[ast::Parens<Vec<ast::Expr>>]) -> SqlResult<()> {
-        let width = rows.first().map_or(0, |row| row.content.len());
-        let Some(row) = pulse::walked(rows).find(|row| row.content.len() != width) else { return Ok(()) };
+    pub(super) fn check_widths(&self, rows: &[Vec<ast::Expr>]) -> SqlResult<()> {
+        let width = rows.first().map_or(0, Vec::len);
+        let Some(row) = pulse::walked(rows).find(|row| row.len() != width) else { return Ok(()) };
         let error = SqlError::new(SqlState::SYNTAX_ERROR, "VALUES lists must all be the same length");
-        Err(row.content.first().map_or(error.clone(), |first| self.at_expr(error, first)))
+        Err(self.at_place(error, row.first().map_or(Span::NOWHERE, start)))
     }
 
     /// Order and limit of something whose columns are all there is.
     fn ordered(&self, bound: Bound, tail: Tail<'_>) -> SqlResult<Bound> {
         let mut keys = Vec::new();
         for key in tail.order {
-            let ast::OrderByExpr { expr, options, with_fill } = key;
-            refuse!(with_fill.is_some() => "WITH FILL");
-            let Some(at) = self.output_column("ORDER BY", expr, &bound.columns, |a, b| a == b)? else {
-                if let (Plan::Set { .. }, ast::Expr::Identifier(ident)) = (&bound.plan, unnested(expr)) {
-                    let message = format!("column \"{}\" does not exist", folded(ident));
-                    return Err(self.at(SqlError::new(SqlState::UNDEFINED_COLUMN, message), ident));
-                }
-                if !matches!(bound.plan, Plan::Set { .. }) {
-                    return Err(SqlError::unsupported("ORDER BY of an expression over VALUES"));
-                }
-                let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
-                let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-                    .detail("Only result column names can be used, not expressions or functions.")
-                    .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.");
-                return Err(self.at_expr(error, expr));
+            let Some(at) = self.output_column("ORDER BY", &key.value, &bound.columns, |a, b| a == b)? else {
+                return Err(self.not_of_result(&bound.plan, &key.value));
             };
             let value = Typed::new(Expr::Column(at), bound.columns[at].kind);
-            keys.push(self.sort_key(value, options).map_err(|error| self.at_key(error, expr))?);
+            keys.push(self.sort_key(value, key)?);
         }
         let mut plan = bound.plan;
         if !keys.is_empty() {
             plan = Plan::Sort { input: Box::new(plan), keys: keys.clone(), is_given: false };
         }
         Ok(Bound::new(limited(plan, tail, keys), bound.columns))
+    }
+
+    /// Error of a key that is no column of the result that it orders.
+    fn not_of_result(&self, plan: &Plan, key: &ast::Expr) -> SqlError {
+        if !matches!(plan, Plan::Set { .. }) {
+            return SqlError::unsupported("ORDER BY of an expression over VALUES");
+        }
+        if let ExprKind::Column(name) = &key.kind
+            && is_bare_column(key)
+        {
+            let message = format!("column \"{name}\" does not exist");
+            return self.at_name(SqlError::new(SqlState::UNDEFINED_COLUMN, message), name);
+        }
+        let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
+        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            .detail("Only result column names can be used, not expressions or functions.")
+            .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.");
+        self.at_expr(error, key)
     }
 
     /// A column of the result, by its number or its name; several of one name must be the same.
@@ -450,31 +419,32 @@ impl Binder<'_> {
         columns: &[ColumnInfo],
         are_same: impl Fn(usize, usize) -> bool,
     ) -> SqlResult<Option<usize>> {
-        match unnested(expr) {
-            ast::Expr::Value(value) if matches!(value.value, ast::Value::Placeholder(_)) => Ok(None),
-            ast::Expr::Value(value) => {
-                let number = match &value.value {
-                    ast::Value::Number(digits, false) => digits.parse().ok(),
-                    _ => None,
+        match &expr.kind {
+            ExprKind::Constant(constant) => {
+                let number = match constant {
+                    Constant::Integer(number) => Some(*number),
+                    Constant::Number(_)
+                    | Constant::Text(_)
+                    | Constant::Bits(_)
+                    | Constant::Hex(_)
+                    | Constant::Boolean(_)
+                    | Constant::Null => None,
                 };
                 self.position(of, number, columns.len()).map(Some).map_err(|error| self.at_expr(error, expr))
             }
-            ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr: inner } if let Some(number) = negated(inner) => {
-                let number = number.parse().ok();
-                self.position(of, number, columns.len()).map(Some).map_err(|error| self.at_expr(error, expr))
-            }
-            ast::Expr::Identifier(ident) => {
-                let name = folded(ident);
-                let mut found = columns.iter().enumerate().filter(|(_, column)| column.name == name).map(|(at, _)| at);
+            ExprKind::Column(name) if let [own] = &name.parts[..] => {
+                let is_it = |(_, column): &(usize, &ColumnInfo)| *column.name == **own;
+                let mut found = columns.iter().enumerate().filter(is_it).map(|(at, _)| at);
                 let first = found.next();
                 if let Some(first) = first
                     && found.any(|other| !are_same(first, other))
                 {
-                    let message = format!("{of} \"{name}\" is ambiguous");
-                    return Err(self.at(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message), ident));
+                    let message = format!("{of} \"{own}\" is ambiguous");
+                    return Err(self.at(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message), own));
                 }
                 Ok(first)
             }
+            // Any other expression is a value of its own.
             _ => Ok(None),
         }
     }
@@ -489,101 +459,113 @@ impl Binder<'_> {
         })
     }
 
-    pub(super) fn sort_key(&self, value: Typed, options: &ast::OrderByOptions) -> SqlResult<SortKey> {
-        let ast::OrderByOptions { sort, nulls_first } = options;
-        let descending = match sort {
-            None | Some(ast::OrderBySort::Asc) => false,
-            Some(ast::OrderBySort::Desc) => true,
-            Some(ast::OrderBySort::Using(operator)) => match &*operator.to_string() {
+    /// Key of an order by this value, as it is written.
+    pub(super) fn sort_key(&self, value: Typed, written: &ast::SortBy) -> SqlResult<SortKey> {
+        let ast::SortBy { value: expr, order, nulls } = written;
+        let descending = match order {
+            SortOrder::Default | SortOrder::Ascending => false,
+            SortOrder::Descending => true,
+            SortOrder::Using(operator) => match operator_name(operator)? {
                 "<" => false,
                 ">" => true,
                 other => {
                     let message = format!("operator {other} is not a valid ordering operator");
-                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-                        .hint("Ordering operators must be \"<\" or \">\" members of btree operator families."));
+                    let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                        .hint("Ordering operators must be \"<\" or \">\" members of btree operator families.");
+                    return Err(self.at_place(error, operator.span));
                 }
             },
         };
+        let nulls_first = match nulls {
+            NullsOrder::Default => descending,
+            NullsOrder::First => true,
+            NullsOrder::Last => false,
+        };
         let kind = settled(value.kind);
-        let value = self.coerce(value, kind, Context::Implicit)?;
-        Ok(SortKey {
-            value: value.expr,
-            kind: self.comparable(kind.kind)?,
-            descending,
-            nulls_first: nulls_first.unwrap_or(descending),
-        })
+        let at = |error| self.at_expr(error, expr);
+        let value = self.coerce(value, kind, Context::Implicit).map_err(at)?.expr;
+        Ok(SortKey { value, kind: self.comparable(kind.kind).map_err(at)?, descending, nulls_first })
     }
 
     /// The select list.
-    pub fn projection(&self, projection: &[ast::SelectItem], scope: &Scope<'_>) -> SqlResult<Vec<(ColumnInfo, Expr)>> {
+    pub fn projection(&self, list: &[ast::SelectItem], scope: &Scope<'_>) -> SqlResult<Vec<(ColumnInfo, Expr)>> {
         let mut items = Vec::new();
-        for item in projection {
+        for item in list {
             if ITEMS_MAX <= items.len() {
                 return Err(too_many_columns());
             }
-            match item {
-                ast::SelectItem::ExprWithAlias { expr: _, alias } if alias.quote_style == Some('\'') => {
-                    let error = SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{alias}\""));
-                    return Err(self.at(error, alias));
-                }
-                // A composite value stands as a column for each of its fields.
-                ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }
-                    if let Some((function, name)) = composite(expr) =>
-                {
-                    let own = match item {
-                        ast::SelectItem::ExprWithAlias { alias, .. } => folded(alias),
-                        _ => name.to_owned(),
-                    };
-                    for (field, value) in self.composite_in_list(function, name, scope)? {
-                        items.push(self.item(field_name(&own, field), value, scope));
-                    }
-                }
-                ast::SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::Expr(expr), _)
-                    if let Some((function, name)) = composite(expr) =>
-                {
-                    for (field, value) in self.composite_in_list(function, name, scope)? {
-                        items.push(self.item(field.to_owned(), value, scope));
-                    }
-                }
-                ast::SelectItem::UnnamedExpr(expr) => {
-                    let value = self.expr(expr, scope)?;
-                    items.push(self.item(name_of(expr), value, scope));
-                }
-                ast::SelectItem::ExprWithAlias { expr, alias } => {
-                    let value = self.expr(expr, scope)?;
-                    items.push(self.item(folded(alias), value, scope));
-                }
-                ast::SelectItem::Wildcard(options) => {
-                    refuse!(*options != ast::WildcardAdditionalOptions::default() => "an option of *");
-                    if scope.relations.is_empty() {
-                        let message = "SELECT * with no tables specified is not valid";
-                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-                    }
-                    self.note(options.wildcard_token.0.span, || Noted::Star(columns_in(scope, None)));
-                    self.all_columns(None, scope, options.wildcard_token.0.span.into(), &mut items);
-                }
-                ast::SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
-                    refuse!(*options != ast::WildcardAdditionalOptions::default() => "an option of *");
-                    let parts = self.name_parts(name)?;
-                    let no_relation = || {
-                        let alias = parts.last().map_or("", String::as_str);
-                        self.at_name(self.no_relation(alias, scope), name)
-                    };
-                    let of = self.qualifier(&parts).ok_or_else(no_relation)?;
-                    if let Some(ast::ObjectNamePart::Identifier(own)) = name.0.last() {
-                        self.is_one(&of, scope, own)?;
-                    }
-                    self.note(Binder::span_of(name), || Noted::Star(columns_in(scope, Some(&of))));
-                    let place = Binder::span_of(name).into();
-                    if !self.all_columns(Some(&of), scope, place, &mut items) {
-                        return Err(no_relation());
-                    }
-                }
-                other => return Err(SqlError::unsupported(format_args!("{other} in a select list"))),
-            }
+            self.list_item(item, scope, &mut items)?;
         }
         // The last one may have been a `*`.
         if ITEMS_MAX < items.len() { Err(too_many_columns()) } else { Ok(items) }
+    }
+
+    /// Adds the columns of an item of the select list.
+    fn list_item(
+        &self,
+        item: &ast::SelectItem,
+        scope: &Scope<'_>,
+        items: &mut Vec<(ColumnInfo, Expr)>,
+    ) -> SqlResult<()> {
+        let ast::SelectItem { value, label, span: _ } = item;
+        match &value.kind {
+            // What stands for several columns has no label, as PostgreSQL takes one and forgets it.
+            ExprKind::AllColumns(None) => self.star(value.span, scope, items),
+            ExprKind::AllColumns(Some(of)) => self.star_of(of, value.span, scope, items),
+            ExprKind::Indirection { of, steps } if let [Indirection::All(_)] = &steps[..] => {
+                let Some((function, name)) = composite(of) else {
+                    return Err(SqlError::unsupported("the columns of a composite value"));
+                };
+                for (field, value) in self.composite_in_list(function, name, scope)? {
+                    items.push(self.item(field.to_owned(), value, scope));
+                }
+                Ok(())
+            }
+            _ => {
+                let own = || label.as_ref().map(ast::Name::to_string);
+                // A composite value stands as a column for each of its fields.
+                if let Some((function, name)) = composite(value) {
+                    let own = own().unwrap_or_else(|| name.to_owned());
+                    for (field, value) in self.composite_in_list(function, name, scope)? {
+                        items.push(self.item(field_name(&own, field), value, scope));
+                    }
+                    return Ok(());
+                }
+                let bound = self.expr(value, scope)?;
+                items.push(self.item(own().unwrap_or_else(|| name_of(value)), bound, scope));
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds the columns of a `*` that stands there.
+    fn star(&self, place: Span, scope: &Scope<'_>, items: &mut Vec<(ColumnInfo, Expr)>) -> SqlResult<()> {
+        if scope.relations.is_empty() {
+            let message = "SELECT * with no tables specified is not valid";
+            return Err(self.at_place(SqlError::new(SqlState::SYNTAX_ERROR, message), place));
+        }
+        self.note(place, || Noted::Star(columns_in(scope, None)));
+        self.all_columns(None, scope, place, items);
+        Ok(())
+    }
+
+    /// Adds the columns of a `relation.*` that stands there.
+    fn star_of(
+        &self,
+        name: &ObjectName,
+        place: Span,
+        scope: &Scope<'_>,
+        items: &mut Vec<(ColumnInfo, Expr)>,
+    ) -> SqlResult<()> {
+        let alias = name.parts.last();
+        let no_relation = || self.at_name(self.no_relation(alias.map_or("", |alias| &alias.text), scope), name);
+        let of = self.qualifier(&name.parts).ok_or_else(no_relation)?;
+        alias.map_or(Ok(()), |alias| self.is_one(&of, scope, alias))?;
+        self.note(place, || Noted::Star(columns_in(scope, Some(&of))));
+        match self.all_columns(Some(&of), scope, place, items) {
+            true => Ok(()),
+            false => Err(no_relation()),
+        }
     }
 
     fn item(&self, name: String, value: Typed, scope: &Scope<'_>) -> (ColumnInfo, Expr) {
@@ -606,7 +588,7 @@ impl Binder<'_> {
         &self,
         of: Option<&Qualifier>,
         scope: &Scope<'_>,
-        place: Place,
+        place: Span,
         items: &mut Vec<(ColumnInfo, Expr)>,
     ) -> bool {
         let mut found = false;
@@ -657,94 +639,128 @@ enum Strength {
 }
 
 /// Returns the name of a column without an alias.
-fn name_of(expr: &ast::Expr) -> String {
+pub(super) fn name_of(expr: &ast::Expr) -> String {
     figured(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 
+/// Says whether an expression is a name alone.
+fn is_bare_column(expr: &ast::Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Column(name) if name.parts.len() == 1)
+}
+
 /// Returns the name of a query's first column; none where a `*` hides it.
-fn first_name(body: &SetExpr) -> Option<String> {
-    match body {
-        SetExpr::Select(select) => match select.projection.first()? {
-            ast::SelectItem::UnnamedExpr(expr) => Some(name_of(expr)),
-            ast::SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
-            ast::SelectItem::Wildcard(_) => match &select.from.first()?.relation {
-                ast::TableFactor::Derived { subquery, alias, .. } if select.from[0].joins.is_empty() => {
-                    match alias.as_ref().and_then(|alias| alias.columns.first()) {
-                        Some(column) => Some(folded(&column.name)),
-                        None => first_name(&subquery.body),
+fn first_name(query: &ast::Query) -> Option<String> {
+    match &query.body {
+        QueryBody::Select(select) => {
+            let ast::SelectItem { value, label, span: _ } = select.list.first()?;
+            match (&value.kind, label) {
+                (ExprKind::AllColumns(None), _) => match select.from.first()? {
+                    FromItem::Query { query, alias, is_lateral: _, span: _ } => {
+                        match alias.as_ref().and_then(|alias| alias.columns.first()) {
+                            Some(column) => Some(column.name.to_string()),
+                            None => first_name(query),
+                        }
                     }
-                }
-                _ => None,
-            },
-            _ => None,
-        },
-        SetExpr::Query(query) => first_name(&query.body),
-        SetExpr::SetOperation { left, .. } => first_name(left),
-        SetExpr::Values(_) => Some("column1".to_owned()),
-        _ => None,
+                    FromItem::Table(_) | FromItem::Functions { .. } | FromItem::Join(_) | FromItem::Unsupported(..) => {
+                        None
+                    }
+                },
+                (ExprKind::AllColumns(Some(_)), _) => None,
+                (_, Some(label)) => Some(label.to_string()),
+                (_, None) => Some(name_of(value)),
+            }
+        }
+        QueryBody::SetOperation { left, .. } => first_name(left),
+        QueryBody::Values(_) => Some("column1".to_owned()),
     }
 }
 
 /// Returns the name that an expression gives its column.
 fn figured(expr: &ast::Expr) -> Option<(String, Strength)> {
     let strong = |name: &str| Some((name.to_owned(), Strength::Strong));
-    let typed = |data_type: &ast::DataType| Some((super::typing::short_name(data_type), Strength::Weak));
-    match expr {
-        ast::Expr::Identifier(ident) => strong(&folded(ident)),
-        ast::Expr::CompoundIdentifier(parts) => strong(&folded(parts.last()?)),
-        ast::Expr::Function(function) => match function.name.0.last()? {
-            ast::ObjectNamePart::Identifier(ident) => strong(&folded(ident)),
-            ast::ObjectNamePart::Function(_) => None,
-        },
-        ast::Expr::Nested(inner) | ast::Expr::Collate { expr: inner, .. } => figured(inner),
-        ast::Expr::CompoundFieldAccess { root, access_chain } => {
-            let last = access_chain.iter().rev().find_map(|access| match access {
-                ast::AccessExpr::Dot(field) => figured(field),
-                ast::AccessExpr::Subscript(_) => None,
+    match &expr.kind {
+        ExprKind::Column(name) => strong(name.parts.last()?),
+        ExprKind::Call(call) => strong(call.name.parts.last()?),
+        ExprKind::Collate { value, .. } => figured(value),
+        ExprKind::Indirection { of, steps } => {
+            let last = steps.iter().rev().find_map(|step| match step {
+                Indirection::Field(field) => Some(field),
+                Indirection::All(_) | Indirection::Element(_) | Indirection::Slice(..) => None,
             });
-            last.or_else(|| figured(root))
+            last.map_or_else(|| figured(of), |field| strong(field))
         }
-        ast::Expr::Cast { expr, data_type, .. } => match figured(expr) {
+        ExprKind::Cast { value, to, style: _ } => match figured(value) {
             Some((name, Strength::Strong)) => strong(&name),
             Some(inner) if is_planted("nested_cast_label") => Some(inner),
-            Some((_, Strength::Weak)) | None => typed(data_type),
+            Some((_, Strength::Weak)) | None => Some((super::typing::short_name(to), Strength::Weak)),
         },
-        ast::Expr::Case { else_result, .. } => match else_result.as_deref().and_then(figured) {
+        ExprKind::Case { otherwise, .. } => match otherwise.as_deref().and_then(figured) {
             Some((name, Strength::Strong)) => strong(&name),
             Some((_, Strength::Weak)) | None => Some(("case".to_owned(), Strength::Weak)),
         },
-        ast::Expr::Exists { subquery: _, negated: false } => strong("exists"),
-        ast::Expr::Array(_) => strong("array"),
-        ast::Expr::Tuple(_) => strong("row"),
-        ast::Expr::TypedString(ast::TypedString { data_type, .. }) => typed(data_type),
-        ast::Expr::Interval(_) => Some(("interval".to_owned(), Strength::Weak)),
-        ast::Expr::AtTimeZone { .. } => strong("timezone"),
-        ast::Expr::BinaryOp { op: ast::BinaryOperator::Overlaps, .. } => strong("overlaps"),
-        ast::Expr::Extract { .. } => strong("extract"),
-        ast::Expr::Overlay { .. } => strong("overlay"),
-        ast::Expr::Substring { shorthand: true, .. } => strong("substr"),
-        ast::Expr::Substring { .. } => strong("substring"),
-        ast::Expr::Trim { trim_where, .. } => match trim_where {
-            Some(ast::TrimWhereField::Leading) => strong("ltrim"),
-            Some(ast::TrimWhereField::Trailing) => strong("rtrim"),
-            Some(ast::TrimWhereField::Both) | None => strong("btrim"),
-        },
-        ast::Expr::Position { .. } => strong("position"),
-        ast::Expr::Ceil { .. } => strong("ceil"),
-        ast::Expr::Floor { .. } => strong("floor"),
-        ast::Expr::Subquery(query) => strong(&first_name(&query.body)?),
-        _ => None,
+        ExprKind::Exists(_) => strong("exists"),
+        ExprKind::Array(_) | ExprKind::ArrayQuery(_) => strong("array"),
+        ExprKind::Row { .. } => strong("row"),
+        ExprKind::Coalesce(_) => strong("coalesce"),
+        ExprKind::NullIf(_) => strong("nullif"),
+        ExprKind::Greatest(_) => strong("greatest"),
+        ExprKind::Least(_) => strong("least"),
+        ExprKind::Grouping(_) => strong("grouping"),
+        ExprKind::Session(value) => strong(session_name(*value)),
+        ExprKind::Subquery(query) => strong(&first_name(query)?),
+        ExprKind::Constant(_)
+        | ExprKind::Parameter(_)
+        | ExprKind::AllColumns(_)
+        | ExprKind::Prefix { .. }
+        | ExprKind::Infix { .. }
+        | ExprKind::And(_)
+        | ExprKind::Or(_)
+        | ExprKind::Not(_)
+        | ExprKind::Is { .. }
+        | ExprKind::IsDistinct { .. }
+        | ExprKind::Like { .. }
+        | ExprKind::Between { .. }
+        | ExprKind::InList { .. }
+        | ExprKind::InQuery { .. }
+        | ExprKind::Quantified { .. }
+        | ExprKind::Default
+        | ExprKind::CurrentOf(_)
+        | ExprKind::Unsupported(_) => None,
+    }
+}
+
+/// Returns the name of a column that is such a value.
+fn session_name(value: SessionValue) -> &'static str {
+    match value {
+        SessionValue::CurrentDate => "current_date",
+        SessionValue::CurrentTime(_) => "current_time",
+        SessionValue::CurrentTimestamp(_) => "current_timestamp",
+        SessionValue::LocalTime(_) => "localtime",
+        SessionValue::LocalTimestamp(_) => "localtimestamp",
+        SessionValue::CurrentRole => "current_role",
+        SessionValue::CurrentUser => "current_user",
+        SessionValue::User => "user",
+        SessionValue::SessionUser => "session_user",
+        SessionValue::CurrentCatalog => "current_catalog",
+        SessionValue::CurrentSchema => "current_schema",
     }
 }
 
 /// Number of times that each relation is named without a schema in a query.
 fn references(query: &ast::Query) -> HashMap<String, usize> {
-    let mut counts = HashMap::new();
-    let _ = ast::visit_relations(query, |name| {
-        if let [ast::ObjectNamePart::Identifier(name)] = &name.0[..] {
-            *counts.entry(folded(name)).or_insert(0) += 1;
+    let mut counts = References::default();
+    visit::query(query, &mut counts);
+    counts.0
+}
+
+/// Counts by name.
+#[derive(Default)]
+struct References(HashMap<String, usize>);
+
+impl Visitor for References {
+    fn relation(&mut self, name: &ObjectName) {
+        if let [name] = &name.parts[..] {
+            *self.0.entry(name.to_string()).or_insert(0) += 1;
         }
-        std::ops::ControlFlow::<()>::Continue(())
-    });
-    counts
+    }
 }

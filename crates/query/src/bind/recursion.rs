@@ -3,18 +3,18 @@
 //! **Invariant:** while the recursive term is bound, the query's name stands for the rows of the last round, and may be named
 //! once, where more rows there can only mean more rows of the result.
 
-use super::query::Tail;
+use super::place::start;
 use super::{Binder, Bound, Scope, settled};
 use crate::plan::ColumnInfo;
 use crate::plan::{Plan, Recursive, new_id, slots_of_plan};
-use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use syntax::parse::folded;
+use syntax::ast::visit::{self, Visitor};
+use syntax::ast::{self, CommonStatement, QueryBody, RowCount, SetOperator};
+use syntax::lex::Span;
 use types::SqlType;
 
 const INVALID_RECURSION: SqlState = SqlState("42P19");
@@ -23,98 +23,80 @@ const INVALID_RECURSION: SqlState = SqlState("42P19");
 pub(super) struct Recursion {
     id: u64,
     name: String,
-    /// What its name stands in, where it may not.
+    /// Construct that its name stands in, where it may not.
     within: Option<&'static str>,
     references: usize,
 }
 
-/// Walk over the relations that a query names and that are none of its own WITH queries, as PostgreSQL's
+/// Walk over the relations that a statement names and that are none of its own WITH queries, as PostgreSQL's
 /// `makeDependencyGraphWalker`.
 struct Free<F> {
     found: F,
     /// Names of the WITH queries that are in view.
     hidden: Vec<String>,
-    /// Of each query around: the number of names that it has hidden.
-    counts: Vec<usize>,
-    /// WITH queries that were walked over when those beside them were not in view.
-    walked: HashSet<*const ast::Query>,
-    /// Number of those around.
-    within: usize,
+    /// Of each `WITH` around: the number of names in view before it, and `RECURSIVE`.
+    around: Vec<(usize, bool)>,
 }
 
-impl<F: FnMut(&str) -> ControlFlow<()>> ast::Visitor for Free<F> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
-        self.within += usize::from(self.walked.contains(&std::ptr::from_ref(query)));
-        let before = self.hidden.len();
-        if let Some(with) = &query.with
-            && self.within == 0
+impl<F: FnMut(&str)> Visitor for Free<F> {
+    fn relation(&mut self, name: &ast::ObjectName) {
+        if let [own] = &name.parts[..]
+            && pulse::walk(pulse::ITEM).is_ok()
+            && !self.hidden.iter().any(|hidden| **hidden == **own)
         {
-            let names = with.cte_tables.iter().map(|cte| folded(&cte.alias.name));
-            if with.recursive {
-                self.hidden.extend(names);
-            } else {
-                // Each sees only those before it. The library goes through all of them once more.
-                for (cte, name) in with.cte_tables.iter().zip(names) {
-                    ast::Visit::visit(&*cte.query, self)?;
-                    self.walked.insert(std::ptr::from_ref(&*cte.query));
-                    self.hidden.push(name);
-                }
-            }
+            (self.found)(own);
         }
-        self.counts.push(self.hidden.len() - before);
-        ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
-        let count = self.counts.pop().unwrap_or_default();
-        self.hidden.truncate(self.hidden.len() - count);
-        self.within -= usize::from(self.walked.contains(&std::ptr::from_ref(query)));
-        ControlFlow::Continue(())
+    fn with_begins(&mut self, with: &ast::With) {
+        self.around.push((self.hidden.len(), with.is_recursive));
+        if with.is_recursive {
+            self.hidden.extend(with.tables.iter().map(|table| table.name.to_string()));
+        }
     }
 
-    fn pre_visit_relation(&mut self, name: &ast::ObjectName) -> ControlFlow<()> {
-        match &name.0[..] {
-            [ast::ObjectNamePart::Identifier(ident)] if self.within == 0 && pulse::walk(pulse::ITEM).is_ok() => {
-                let name = folded(ident);
-                if self.hidden.contains(&name) { ControlFlow::Continue(()) } else { (self.found)(&name) }
-            }
-            _ => ControlFlow::Continue(()),
+    fn common_table_ends(&mut self, table: &ast::CommonTable) {
+        // Without RECURSIVE each sees only those before it.
+        if let Some((_, false)) = self.around.last() {
+            self.hidden.push(table.name.to_string());
         }
+    }
+
+    fn with_ends(&mut self, _: &ast::With) {
+        let before = self.around.pop().map_or(0, |(before, _)| before);
+        self.hidden.truncate(before);
     }
 }
 
-/// Calls this with the names of the relations of a query that are none of its own WITH queries.
-fn visit_free(query: &ast::Query, found: impl FnMut(&str) -> ControlFlow<()>) -> ControlFlow<()> {
-    ast::Visit::visit(
-        query,
-        &mut Free { found, hidden: Vec::new(), counts: Vec::new(), walked: HashSet::new(), within: 0 },
-    )
+/// Calls `found` with the names of the relations of a statement that are none of its own WITH queries.
+fn visit_free(statement: &CommonStatement, found: impl FnMut(&str)) {
+    let mut visitor = Free { found, hidden: Vec::new(), around: Vec::new() };
+    visit::common_statement(statement, &mut visitor);
 }
 
-/// Tells whether a query names a relation so that is none of its own.
-fn names(query: &ast::Query, wanted: &str) -> bool {
-    visit_free(query, |name| if name == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }).is_break()
+/// Tells whether a statement names a relation so that is none of its own.
+fn names(statement: &CommonStatement, wanted: &str) -> bool {
+    let mut is_there = false;
+    visit_free(statement, |name| is_there |= name == wanted);
+    is_there
 }
 
 /// The queries in an order in which each names only those before it, and perhaps itself.
 ///
 /// # Errors
 /// `0A000` if two name each other.
-pub(super) fn in_order(tables: &[ast::Cte]) -> SqlResult<Vec<&ast::Cte>> {
-    let mut numbers: HashMap<String, Vec<usize>> = HashMap::new();
+pub(super) fn in_order(tables: &[ast::CommonTable]) -> SqlResult<Vec<&ast::CommonTable>> {
+    let mut numbers: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, table) in tables.iter().enumerate() {
-        numbers.entry(folded(&table.alias.name)).or_default().push(at);
+        numbers.entry(&table.name).or_default().push(at);
     }
     // Of each query, those that name it, and how many it names that are not yet in order.
     let mut named_by: Vec<Vec<usize>> = vec![Vec::new(); tables.len()];
     let mut left = vec![0_usize; tables.len()];
     for (at, table) in tables.iter().enumerate() {
         let mut before = HashSet::new();
-        let _ = visit_free(&table.query, |name| {
+        visit_free(&table.statement, |name| {
             before.extend(numbers.get(name).into_iter().flatten().filter(|other| **other != at).copied());
-            ControlFlow::Continue(())
         });
         pulse::tick(pulse::ITEM)?;
         left[at] = before.len();
@@ -164,7 +146,7 @@ impl Binder<'_> {
         self.recursions.borrow().iter().map(|one| one.references).collect()
     }
 
-    /// What was bound since turns out to stand in this.
+    /// Refuses a recursive query that was named since: what was bound turns out to stand in this.
     ///
     /// # Errors
     /// `42P19` if a recursive query was named in it.
@@ -200,59 +182,69 @@ impl Binder<'_> {
     }
 
     /// A query of `WITH RECURSIVE`, if it names itself.
-    pub(super) fn recursive(
-        &self,
-        alias: &ast::TableAlias,
-        query: &ast::Query,
-        parent: Option<&Scope<'_>>,
-    ) -> SqlResult<Option<Bound>> {
-        let name = folded(&alias.name);
-        if !names(query, &name) {
+    pub(super) fn recursive(&self, table: &ast::CommonTable, parent: Option<&Scope<'_>>) -> SqlResult<Option<Bound>> {
+        let name = &table.name;
+        if !names(&table.statement, name) {
             return Ok(None);
         }
-        let ast::Query { with, body, order_by, limit_clause, fetch, locks, .. } = query;
-        let SetExpr::SetOperation { left, op: SetOperator::Union, set_quantifier, right } = &**body else {
-            let message = format!(
-                "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"
-            );
-            return Err(self.at(SqlError::new(INVALID_RECURSION, message), &alias.name));
-        };
-        for (is_there, what) in [
-            (order_by.is_some(), "ORDER BY"),
-            (limit_clause.is_some() || fetch.is_some(), "LIMIT"),
-            (!locks.is_empty(), "FOR UPDATE/SHARE"),
-        ] {
-            if is_there {
-                let message = format!("{what} in a recursive query is not implemented");
-                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        let wrong = |message: String| self.at(SqlError::new(INVALID_RECURSION, message), name);
+        let query = match &table.statement {
+            CommonStatement::Query(query) => query,
+            CommonStatement::Insert(_) | CommonStatement::Update(_) | CommonStatement::Delete(_) => {
+                return Err(wrong(format!("recursive query \"{name}\" must not contain data-modifying statements")));
             }
-        }
+            CommonStatement::Unsupported(feature) => return Err(SqlError::unsupported(feature)),
+        };
+        let QueryBody::SetOperation { operator: SetOperator::Union, is_all, left, right } = &query.body else {
+            return Err(wrong(format!(
+                "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"
+            )));
+        };
+        self.check_bare(query)?;
         let before = self.with.borrow().len();
-        if let Some(with) = with {
+        if let Some(with) = &query.with {
             self.bind_with(with, parent, false, None)?;
         }
-        let bound = self.recursive_union(&name, alias, (left, right, *set_quantifier), parent);
+        let bound = self.recursive_union(table, (left, right, *is_all), parent);
         self.with.borrow_mut().truncate(before);
         bound
     }
 
+    /// # Errors
+    /// `0A000`: a clause stands behind the union of a recursive query.
+    fn check_bare(&self, query: &ast::Query) -> SqlResult<()> {
+        let ast::Query { with: _, body: _, order_by, limit, locking, span: _ } = query;
+        let count = limit.count.as_ref().map(|count| match count {
+            RowCount::All => Span::NOWHERE,
+            RowCount::Expr(count) => start(count),
+        });
+        let clauses = [
+            (order_by.first().map(|key| start(&key.value)), "ORDER BY"),
+            (limit.offset.as_ref().map(start), "OFFSET"),
+            (count, "LIMIT"),
+            (locking.first().map(|_| Span::NOWHERE), "FOR UPDATE/SHARE"),
+        ];
+        for (place, what) in clauses {
+            if let Some(place) = place {
+                let message = format!("{what} in a recursive query is not implemented");
+                return Err(self.at_place(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), place));
+            }
+        }
+        Ok(())
+    }
+
     fn recursive_union(
         &self,
-        name: &str,
-        alias: &ast::TableAlias,
-        (left, right, quantifier): (&SetExpr, &SetExpr, SetQuantifier),
+        table: &ast::CommonTable,
+        (left, right, all): (&ast::Query, &ast::Query, bool),
         parent: Option<&Scope<'_>>,
     ) -> SqlResult<Option<Bound>> {
-        let all = match quantifier {
-            SetQuantifier::All => true,
-            SetQuantifier::Distinct | SetQuantifier::None => false,
-            _ => return Err(SqlError::unsupported("BY NAME")),
-        };
         let id = new_id();
-        let term = |term: &SetExpr, columns: Vec<ColumnInfo>, within: Option<&'static str>| {
-            self.recursions.borrow_mut().push(Recursion { id, name: name.to_owned(), within, references: 0 });
-            self.with.borrow_mut().push((name.to_owned(), Plan::Working(id), columns, 0));
-            let bound = self.set_expr(term, Tail::default(), parent);
+        let name = table.name.to_string();
+        let term = |term: &ast::Query, columns: Vec<ColumnInfo>, within: Option<&'static str>| {
+            self.recursions.borrow_mut().push(Recursion { id, name: name.clone(), within, references: 0 });
+            self.with.borrow_mut().push((name.clone(), Plan::Working(id), columns, 0));
+            let bound = self.query(term, parent);
             self.with.borrow_mut().pop();
             let recursion = self.recursions.borrow_mut().pop();
             bound.map(|bound| (bound, recursion.map_or(0, |recursion| recursion.references)))
@@ -263,8 +255,8 @@ impl Binder<'_> {
             column.kind = settled(column.kind);
             (column.table, column.number) = (0, 0);
         }
-        for (column, named) in columns.iter_mut().zip(&alias.columns) {
-            column.name = folded(&named.name);
+        for (column, named) in columns.iter_mut().zip(&table.columns) {
+            column.name = named.to_string();
         }
         let (step, references) = term(right, columns.clone(), None)?;
         if references == 0 {
@@ -278,7 +270,26 @@ impl Binder<'_> {
         let types = |bound: &Bound| bound.columns.iter().map(|column| column.kind).collect::<Vec<SqlType>>();
         let (from_first, from_step) = (types(&first), types(&step));
         let to: Vec<SqlType> = columns.iter().map(|column| column.kind).collect();
-        for (at, (own, theirs)) in to.iter().zip(&from_step).enumerate() {
+        self.check_types(&table.name, [&to, &from_step], [left, right])?;
+        let kinds = to.iter().map(|kind| if all { Ok(kind.kind) } else { self.groupable(kind.kind) });
+        let kinds = kinds.collect::<SqlResult<_>>()?;
+        let first = self.converted(first.plan, &from_first, &to, Some(left))?;
+        let step = self.converted(step.plan, &from_step, &to, Some(right))?;
+        let looks_out = looks_out(&first) || looks_out(&step);
+        let references = AtomicUsize::new(0);
+        let plan = Plan::Recursive(Arc::new(Recursive { id, all, kinds, first, step, references, looks_out }));
+        Ok(Some(Bound::new(plan, columns)))
+    }
+
+    /// # Errors
+    /// `42804`: a column has another type in the whole than in the non-recursive term, which decides.
+    fn check_types(
+        &self,
+        name: &str,
+        [first, step]: [&[SqlType]; 2],
+        [left, right]: [&ast::Query; 2],
+    ) -> SqlResult<()> {
+        for (at, (own, theirs)) in first.iter().zip(step).enumerate() {
             let common = match own == theirs {
                 true => *own,
                 false => types::ops::common_kind(&[own.kind, theirs.kind], "UNION")
@@ -297,13 +308,6 @@ impl Binder<'_> {
                 return Err(self.at_place(error, self.column_start(left, at)));
             }
         }
-        let kinds = to.iter().map(|kind| if all { Ok(kind.kind) } else { self.groupable(kind.kind) });
-        let kinds = kinds.collect::<SqlResult<_>>()?;
-        let first = self.converted(first.plan, &from_first, &to, Some(left))?;
-        let step = self.converted(step.plan, &from_step, &to, Some(right))?;
-        let looks_out = looks_out(&first) || looks_out(&step);
-        let references = AtomicUsize::new(0);
-        let plan = Plan::Recursive(Arc::new(Recursive { id, all, kinds, first, step, references, looks_out }));
-        Ok(Some(Bound::new(plan, columns)))
+        Ok(())
     }
 }

@@ -13,19 +13,19 @@ use super::window::window_parts;
 use super::{Binder, Bound, Clause, Scope, settled};
 use crate::plan::ColumnInfo;
 use crate::plan::{
-    AggregateCall, Expr, Hold, Joins, Lock, Place, Plan, SetOperation, Slots, SortKey, Typed, WindowCall, slots_of,
+    AggregateCall, Expr, Hold, Joins, Lock, Plan, SetOperation, Slots, SortKey, Typed, WindowCall, slots_of,
 };
 use engine::{RowLock, TableLock, Wait};
-use sqlparser::ast::{self, Spanned};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
-use syntax::parse::rewrite::{NO_KEY_UPDATE, mark};
+use syntax::ast::{self, Distinct, LockStrength, LockWait};
+use syntax::lex::Span;
 use types::datum::Datum;
 use types::ops::Context;
 use types::{Kind, SqlType};
 
-/// What is computed of each row: the select list, and behind it what only the order wants.
+/// Values that are computed of each row: the select list, and behind it those that only the order wants.
 pub(super) struct Values {
     pub(super) columns: Vec<ColumnInfo>,
     pub(super) all: Vec<Expr>,
@@ -43,62 +43,26 @@ impl Values {
 
 impl Binder<'_> {
     pub(super) fn select(&self, select: &ast::Select, tail: Tail<'_>, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
-        let ast::Select {
-            select_token: _,
-            optimizer_hints,
-            distinct,
-            select_modifiers,
-            top,
-            top_before_distinct: _,
-            projection,
-            exclude,
-            into,
-            from,
-            lateral_views,
-            prewhere,
-            selection,
-            connect_by,
-            group_by,
-            cluster_by,
-            distribute_by,
-            sort_by,
-            having,
-            named_window,
-            qualify,
-            window_before_qualify: _,
-            value_table_mode,
-            flavor,
-        } = select;
-        refuse!(
-            !optimizer_hints.is_empty() => "an optimizer hint", select_modifiers.is_some() => "a modifier of SELECT",
-            top.is_some() => "TOP", exclude.is_some() => "EXCLUDE", into.is_some() => "SELECT INTO",
-            !lateral_views.is_empty() => "LATERAL VIEW", prewhere.is_some() => "PREWHERE",
-            !connect_by.is_empty() => "CONNECT BY", !cluster_by.is_empty() => "CLUSTER BY",
-            !distribute_by.is_empty() => "DISTRIBUTE BY", !sort_by.is_empty() => "SORT BY",
-            qualify.is_some() => "QUALIFY",
-            value_table_mode.is_some() => "SELECT AS", *flavor != ast::SelectFlavor::Standard => "FROM before SELECT",
-        );
-        let ast::GroupByExpr::Expressions(groups, modifiers) = group_by else {
-            return Err(SqlError::unsupported("GROUP BY ALL"));
-        };
-        refuse!(!modifiers.is_empty() => "a modifier of GROUP BY");
+        let ast::Select { distinct, list, into, from, condition, group_by, is_group_distinct, having, windows } =
+            select;
+        refuse!(into.is_some() => "SELECT INTO", *is_group_distinct => "GROUP BY DISTINCT");
         let may_pull = self.may_pull.take();
         let mut scope = Scope::inside(parent);
         let mut tree = self.from(from, &mut scope)?;
-        self.check_windows(named_window)?;
-        scope.windows = named_window.clone();
+        self.check_windows(windows)?;
+        scope.windows.clone_from(windows);
         let scope = scope;
         let inside = |clause: Clause| scope.clause.set(clause);
 
         inside(Clause::SelectList);
-        let (columns, all) = self.projection(projection, &scope)?.into_iter().unzip();
+        let (columns, all) = self.projection(list, &scope)?.into_iter().unzip();
         let mut values = Values { columns, all };
         self.add_names(scope.relations.iter().map(|relation| &relation.alias));
         self.add_names(values.columns.iter().map(|column| &column.name));
         inside(Clause::Where);
-        let mut selection = match selection {
-            Some(selection) => {
-                let condition = self.expr(selection, &scope)?;
+        let mut selection = match condition {
+            Some(condition) => {
+                let condition = self.expr(condition, &scope)?;
                 split(self.condition(condition, "WHERE")?)
             }
             None => Vec::new(),
@@ -111,20 +75,20 @@ impl Binder<'_> {
             }
             None => None,
         };
-        let is_distinct = matches!(distinct, Some(ast::Distinct::Distinct));
+        let is_distinct = *distinct == Distinct::Rows;
         inside(Clause::OrderBy);
         let mut keys = self.order(tail.order, &mut values, is_distinct, &scope)?;
         inside(Clause::GroupBy);
-        let mut grouping = self.group_by(groups, &mut values, &scope)?;
+        let mut grouping = self.group_by(group_by, &mut values, &scope)?;
         inside(Clause::DistinctOn);
         let on = match distinct {
-            Some(ast::Distinct::On(on)) => Some(self.distinct_on(on, &mut values, &mut keys, &scope)?),
-            None | Some(ast::Distinct::All | ast::Distinct::Distinct) => None,
+            Distinct::On(on) => Some(self.distinct_on(on, &mut values, &mut keys, &scope)?),
+            Distinct::No | Distinct::Rows => None,
         };
         inside(Clause::Other);
 
         let calls = scope.calls.take();
-        let is_grouped = !groups.is_empty() || having.is_some() || !calls.aggregates.is_empty();
+        let is_grouped = !group_by.is_empty() || having.is_some() || !calls.aggregates.is_empty();
         if !calls.aggregates.is_empty() && tree.has_working() {
             let message = "aggregate functions are not allowed in a recursive query's recursive term";
             let error = SqlError::new(SqlState("42P19"), message);
@@ -140,10 +104,10 @@ impl Binder<'_> {
                 let message = format!("{word} is not allowed with {what}");
                 Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
             };
-            if distinct.as_ref().is_some_and(|distinct| !matches!(distinct, ast::Distinct::All)) {
+            if *distinct != Distinct::No {
                 return not_with("DISTINCT clause");
             }
-            if !groups.is_empty() {
+            if !group_by.is_empty() {
                 return not_with("GROUP BY clause");
             }
             if having.is_some() {
@@ -193,7 +157,7 @@ impl Binder<'_> {
             layout.sets = layout.windows;
         } else if !groupings.is_empty() {
             let message = "arguments to GROUPING must be grouping expressions of the associated query level";
-            let place = groupings.iter().flatten().next().map_or(Place::NOWHERE, |first| first.place);
+            let place = groupings.iter().flatten().next().map_or(Span::NOWHERE, |first| first.place);
             return Err(self.at_place(SqlError::new(SqlState::GROUPING_ERROR, message), place));
         }
         // What it excludes is not computed, so nothing in it fails.
@@ -221,7 +185,7 @@ impl Binder<'_> {
             layout.place(expr)?;
         }
 
-        let is_plain = matches!(distinct, None | Some(ast::Distinct::All)) && tail.locks.is_empty() && keys.is_empty();
+        let is_plain = *distinct == Distinct::No && tail.locks.is_empty() && keys.is_empty();
         let is_whole = tail.limit.is_none() && tail.offset.is_none() && !tail.with_ties && !from.is_empty();
         if may_pull
             && is_plain
@@ -341,7 +305,7 @@ impl Binder<'_> {
         if is_distinct {
             let kind = |(at, column): (usize, &ColumnInfo)| {
                 let kind = self.groupable(settled(column.kind).kind);
-                kind.map_err(|error| self.at_place(error, self.item_start(projection, at)))
+                kind.map_err(|error| self.at_place(error, self.item_start(list, at)))
             };
             let kinds = columns.iter().enumerate().map(kind).collect::<SqlResult<_>>()?;
             plan = Plan::Distinct { input: Box::new(plan), kinds };
@@ -362,15 +326,15 @@ impl Binder<'_> {
     /// The order: each key is a column of the result, by its number or name, or a value of its own.
     fn order(
         &self,
-        order: &[ast::OrderByExpr],
+        order: &[ast::SortBy],
         values: &mut Values,
         is_distinct: bool,
         scope: &Scope<'_>,
     ) -> SqlResult<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(order.len());
         let width = values.columns.len();
-        for ast::OrderByExpr { expr, options, with_fill } in order {
-            refuse!(with_fill.is_some() => "WITH FILL");
+        for key in order {
+            let expr = &key.value;
             let are_same = |a, b| self.are_same(&values.all[a], &values.all[b], scope);
             let at = self.output_column("ORDER BY", expr, &values.columns, are_same)?;
             let (at, kind) = match at {
@@ -386,8 +350,7 @@ impl Binder<'_> {
                 let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
                 return Err(self.at_expr(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), expr));
             }
-            let key = self.sort_key(Typed::new(Expr::Column(at), kind), options);
-            keys.push(key.map_err(|error| self.at_key(error, expr))?);
+            keys.push(self.sort_key(Typed::new(Expr::Column(at), kind), key)?);
         }
         Ok(keys)
     }
@@ -460,76 +423,79 @@ impl Binder<'_> {
         Ok(places.into_iter().map(|(at, kind)| (Expr::Column(at), kind)).collect())
     }
 
-    fn locks(&self, clauses: &[ast::LockClause], scope: &Scope<'_>, tree: &Group) -> SqlResult<Vec<Lock>> {
+    fn locks(&self, clauses: &[ast::Locking], scope: &Scope<'_>, tree: &Group) -> SqlResult<Vec<Lock>> {
         let mut locks: Vec<Lock> = Vec::new();
         for clause in clauses {
-            let ast::LockClause { lock_type, of, nonblock } = clause;
-            let own = own_strength(clause);
-            let mode = match (lock_type, own) {
-                (_, Some(NO_KEY_UPDATE)) => RowLock::NoKeyUpdate,
-                (_, Some(_)) => RowLock::KeyShare,
-                (ast::LockType::Update, None) => RowLock::Update,
-                (ast::LockType::Share, None) => RowLock::Share,
-            };
-            let wait = match nonblock {
-                None => Wait::Block,
-                Some(ast::NonBlock::Nowait) => Wait::NoWait,
-                Some(ast::NonBlock::SkipLocked) => Wait::SkipLocked,
-            };
-            let mut of = of.as_ref().map(|name| self.name_parts(name)).transpose()?;
-            if own.is_some() {
-                of = of.map(|parts| parts[1..].to_vec()).filter(|parts| !parts.is_empty());
+            if clause.of.is_empty() {
+                self.lock_relations(clause, None, scope, tree, &mut locks)?;
             }
-            if let Some([_, _, ..]) = of.as_deref() {
-                let message = format!("{} must specify unqualified relation names", lock_word(clause));
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
-            let mut found = false;
-            for relation in &scope.relations {
-                let is_own =
-                    |(at, value): (usize, &Expr)| matches!(value, Expr::Column(own) if *own == relation.first + at);
-                let is_join = !relation.values.iter().enumerate().all(is_own);
-                if of.as_ref().is_some_and(|of| !relation.is_named || of.last() != Some(&relation.alias))
-                    || (of.is_none() && (is_join || tree.is_function(relation.first)))
-                {
-                    continue;
-                }
-                found = true;
-                let Some(table) = &relation.table else {
-                    if is_join {
-                        let message = format!("{} cannot be applied to a join", lock_word(clause));
-                        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-                    }
-                    return Err(SqlError::unsupported("FOR UPDATE of a query in FROM"));
+            for name in &clause.of {
+                let [own] = &name.parts[..] else {
+                    let message = format!("{} must specify unqualified relation names", lock_word(clause));
+                    return Err(self.at_name(SqlError::new(SqlState::SYNTAX_ERROR, message), name));
                 };
-                if tree.is_nullable(relation.first) {
-                    let message =
-                        format!("{} cannot be applied to the nullable side of an outer join", lock_word(clause));
-                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-                }
-                // The strongest counts, and of those who do not wait who fails.
-                match locks.iter_mut().find(|lock| lock.first == relation.first) {
-                    Some(lock) => {
-                        lock.mode = lock.mode.max(mode);
-                        lock.wait = match (lock.wait, wait) {
-                            (Wait::NoWait, _) | (_, Wait::NoWait) => Wait::NoWait,
-                            (Wait::SkipLocked, _) | (_, Wait::SkipLocked) => Wait::SkipLocked,
-                            (other, _) => other,
-                        };
-                    }
-                    None => locks.push(Lock { table: Arc::clone(table), first: relation.first, mode, wait }),
-                }
-            }
-            if !found && let Some(of) = of {
-                let message =
-                    format!("relation \"{}\" in {} clause not found in FROM clause", of.join("."), lock_word(clause));
-                let error = SqlError::new(SqlState::UNDEFINED_TABLE, message);
-                let name =
-                    clause.of.as_ref().and_then(|name| name.0.last()).map_or(Place::NOWHERE, |part| part.span().into());
-                return Err(self.at_place(error, name));
+                self.lock_relations(clause, Some(own), scope, tree, &mut locks)?;
             }
         }
         Ok(locks)
+    }
+
+    /// Adds the locks of a clause on the relation of this name, or on all.
+    fn lock_relations(
+        &self,
+        clause: &ast::Locking,
+        of: Option<&ast::Name>,
+        scope: &Scope<'_>,
+        tree: &Group,
+        locks: &mut Vec<Lock>,
+    ) -> SqlResult<()> {
+        let ast::Locking { strength, of: _, wait, span: _ } = clause;
+        let (mode, wait) = (mode_of(*strength), wait_of(*wait));
+        let refused =
+            |what: &str| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{} {what}", lock_word(clause)));
+        let mut found = false;
+        for relation in &scope.relations {
+            let is_own =
+                |(at, value): (usize, &Expr)| matches!(value, Expr::Column(own) if *own == relation.first + at);
+            let is_join = !relation.values.iter().enumerate().all(is_own);
+            let is_meant = match of {
+                Some(of) => relation.is_named && *relation.alias == **of,
+                None => !is_join && !tree.is_function(relation.first),
+            };
+            if !is_meant {
+                continue;
+            }
+            found = true;
+            let Some(table) = &relation.table else {
+                return Err(match of.filter(|_| is_join) {
+                    Some(of) => self.at(refused("cannot be applied to a join"), of),
+                    None => SqlError::unsupported("FOR UPDATE of a query in FROM"),
+                });
+            };
+            if tree.is_nullable(relation.first) {
+                return Err(refused("cannot be applied to the nullable side of an outer join"));
+            }
+            // The strongest counts, and of those who do not wait who fails.
+            match locks.iter_mut().find(|lock| lock.first == relation.first) {
+                Some(lock) => {
+                    lock.mode = lock.mode.max(mode);
+                    lock.wait = match (lock.wait, wait) {
+                        (Wait::NoWait, _) | (_, Wait::NoWait) => Wait::NoWait,
+                        (Wait::SkipLocked, _) | (_, Wait::SkipLocked) => Wait::SkipLocked,
+                        (other, _) => other,
+                    };
+                }
+                None => locks.push(Lock { table: Arc::clone(table), first: relation.first, mode, wait }),
+            }
+        }
+        match of.filter(|_| !found) {
+            None => Ok(()),
+            Some(of) => {
+                let word = lock_word(clause);
+                let message = format!("relation \"{of}\" in {word} clause not found in FROM clause");
+                Err(self.at(SqlError::new(SqlState::UNDEFINED_TABLE, message), of))
+            }
+        }
     }
 }
 
@@ -605,20 +571,29 @@ fn ends_of(joins: &Joins, calls: &mut [AggregateCall]) -> Option<Plan> {
     rows
 }
 
-/// As it is written.
-pub(super) fn lock_word(clause: &ast::LockClause) -> &'static str {
-    match (own_strength(clause), &clause.lock_type) {
-        (Some(NO_KEY_UPDATE), _) => "FOR NO KEY UPDATE",
-        (Some(_), _) => "FOR KEY SHARE",
-        (None, ast::LockType::Update) => "FOR UPDATE",
-        (None, ast::LockType::Share) => "FOR SHARE",
+/// Words of a locking clause.
+pub(super) fn lock_word(clause: &ast::Locking) -> &'static str {
+    match clause.strength {
+        LockStrength::Update => "FOR UPDATE",
+        LockStrength::NoKeyUpdate => "FOR NO KEY UPDATE",
+        LockStrength::Share => "FOR SHARE",
+        LockStrength::KeyShare => "FOR KEY SHARE",
     }
 }
 
-/// The strength that the library does not know.
-fn own_strength(clause: &ast::LockClause) -> Option<&str> {
-    match clause.of.as_ref()?.0.first()? {
-        ast::ObjectNamePart::Identifier(ident) => mark(ident),
-        ast::ObjectNamePart::Function(_) => None,
+fn mode_of(strength: LockStrength) -> RowLock {
+    match strength {
+        LockStrength::Update => RowLock::Update,
+        LockStrength::NoKeyUpdate => RowLock::NoKeyUpdate,
+        LockStrength::Share => RowLock::Share,
+        LockStrength::KeyShare => RowLock::KeyShare,
+    }
+}
+
+fn wait_of(wait: LockWait) -> Wait {
+    match wait {
+        LockWait::Block => Wait::Block,
+        LockWait::NoWait => Wait::NoWait,
+        LockWait::SkipLocked => Wait::SkipLocked,
     }
 }

@@ -48,7 +48,7 @@ impl Binder<'_> {
         if let (Kind::Unknown, Expr::Constant(Datum::Text(digits))) = (argument.kind.kind, &argument.expr)
             && let Ok(oid) = digits.parse()
         {
-            self.note(place.into(), || Noted::Literal(oid));
+            self.note(place, || Noted::Literal(oid));
             return Ok(Expr::Constant(Datum::Oid(oid)));
         }
         let is_literal = argument.kind.kind == Kind::Unknown;
@@ -60,7 +60,7 @@ impl Binder<'_> {
                 let relation = self.catalog.relation_written(self.path, written);
                 let relation = relation.map_err(|error| self.at_place(error, place))?;
                 if is_literal {
-                    self.note(place.into(), || Noted::Literal(relation.oid()));
+                    self.note(place, || Noted::Literal(relation.oid()));
                 }
                 Ok(Expr::Constant(Datum::Oid(relation.oid())))
             }

@@ -2,18 +2,19 @@
 
 use super::calls::SETS;
 use super::from::{Group, ItemSource, item};
+use super::functions::is_system;
 use super::{Binder, Clause, Relation, Scope, column_info};
 use crate::plan::{Expr, SetCall, SetFunction, Slots, Typed, slots_of, visit};
-use sqlparser::ast::{self, FunctionArg};
 use statement::error::{SqlError, SqlResult, SqlState};
-use syntax::parse::folded;
+use statement::refuse;
+use syntax::ast::{self, Argument, ExprKind, FunctionCall};
 use types::datum::Datum;
 use types::interval::Interval;
 use types::numeric::Numeric;
 use types::ops::{self, Context};
 use types::{Kind, SqlType};
 
-/// Whether a name is one of a function that returns a set.
+/// Returns true for the name of a function that returns a set.
 pub(super) fn is_set(name: &str) -> bool {
     matches!(
         name,
@@ -51,25 +52,18 @@ fn output_of(name: &str) -> Option<&'static str> {
 }
 
 /// The name that a function's rows of several columns are called by, if it is such a call.
-pub(super) fn composite(expr: &ast::Expr) -> Option<(&ast::Function, &str)> {
-    match expr {
-        ast::Expr::Nested(inner) => composite(inner),
-        ast::Expr::Function(function) => match function.name.0.last() {
-            Some(ast::ObjectNamePart::Identifier(name)) if !fields_of(&name.value).is_empty() => {
-                Some((function, &name.value))
-            }
-            _ => None,
-        },
-        _ => None,
-    }
+pub(super) fn composite(expr: &ast::Expr) -> Option<(&FunctionCall, &str)> {
+    let ExprKind::Call(call) = &expr.kind else { return None };
+    let name = call.name.parts.last().filter(|name| !fields_of(name).is_empty())?;
+    Some((call, name))
 }
 
-/// What a field of a composite value is called, as a column: no name of a client's has a NUL.
+/// Name of the column that is a field of a composite value: no name of a client's has a NUL.
 pub(super) fn field_name(value: &str, field: &str) -> String {
     format!("{value}\0{field}")
 }
 
-/// Whether a set stands in an expression.
+/// Returns true if a set stands in an expression.
 pub(super) fn has_set(expr: &Expr) -> bool {
     let mut found = false;
     visit(expr, 0, &mut |expr, _| {
@@ -103,7 +97,7 @@ impl Binder<'_> {
     pub(super) fn set_in_list(
         &self,
         name: &str,
-        args: &[FunctionArg],
+        args: &[Argument],
         written: &ast::ObjectName,
         scope: &Scope<'_>,
     ) -> SqlResult<Typed> {
@@ -139,18 +133,16 @@ impl Binder<'_> {
     /// The columns of a composite value in the select list, side by side.
     pub(super) fn composite_in_list(
         &self,
-        function: &ast::Function,
+        function: &FunctionCall,
         name: &str,
         scope: &Scope<'_>,
     ) -> SqlResult<Vec<(&'static str, Typed)>> {
-        let ast::FunctionArguments::List(list) = &function.args else {
-            return Err(SqlError::unsupported("this call"));
-        };
         if scope.clause.get() != Clause::SelectList {
             return Err(SqlError::unsupported("a composite value outside of a select list"));
         }
-        let arguments = self.arguments(&list.args, scope)?;
-        let found = self.composite_calls(name, arguments).map_err(|error| self.at_name(error, &function.name))?;
+        let found = self.set_arguments(function, name, scope);
+        let found = found.and_then(|arguments| self.composite_calls(name, arguments));
+        let found = found.map_err(|error| self.at_name(error, &function.name))?;
         let mut calls = scope.calls.borrow_mut();
         let value = |((call, kind), field): ((SetCall, SqlType), &&'static str)| {
             calls.sets.push(call);
@@ -280,38 +272,64 @@ impl Binder<'_> {
         }
     }
 
-    /// Functions in `FROM`: those that return sets, several arrays of `unnest` side by side, and any other as a set of one.
-    pub(super) fn functions_in_from(
+    /// A function in `FROM`: one that returns sets, several arrays of `unnest` side by side, and any other as a set of one.
+    pub(super) fn function_in_from(
         &self,
-        name: &[String],
-        args: &[FunctionArg],
+        written: &ast::Expr,
         is_numbered: bool,
-        alias: &Option<ast::TableAlias>,
+        alias: Option<&ast::Alias>,
         scope: &mut Scope<'_>,
     ) -> SqlResult<Group> {
-        let name = match name {
-            [name] => name,
-            [schema, name] if schema == "pg_catalog" => name,
-            [schema, name] if schema == "information_schema" && name == "_pg_expandarray" => name,
-            [schema, own] => return Err(self.foreign_function(schema, own, args, scope)),
-            _ => return Err(SqlError::unsupported("this function in FROM")),
+        let call = match &written.kind {
+            ExprKind::Call(call) => Some(&**call),
+            _ => None,
         };
-        if let (Some(table), [], false) = (catalog::system::function_in_from(name), args, is_numbered) {
-            return self.system_in_from(&table, name, alias, scope);
+        let name = match call {
+            Some(call) => self.name_in_from(call, scope)?,
+            None => super::query::name_of(written),
+        };
+        let is_bare = call.is_some_and(|call| call.arguments.is_empty() && !call.is_star) && !is_numbered;
+        if let Some(table) = catalog::system::function_in_from(&name).filter(|_| is_bare) {
+            return self.system_in_from(&table, &name, alias, scope);
         }
         let clause = scope.clause.replace(Clause::From);
         scope.is_lateral.set(true);
-        let calls = self.calls_in_from(name, args, scope);
+        let calls = match call {
+            Some(call) if is_set(&name) => self.set_calls(call, &name, scope),
+            _ => self.set_of_one(written, scope).map(|call| vec![call]),
+        };
         scope.is_lateral.set(false);
         scope.clause.set(clause);
-        let calls = calls?;
+        self.functions_as_item(&name, calls?, is_numbered, alias, scope)
+    }
+
+    /// Name by which a function of `FROM` is known.
+    fn name_in_from(&self, call: &FunctionCall, scope: &Scope<'_>) -> SqlResult<String> {
+        match &call.name.parts[..] {
+            [name] => Ok(name.to_string()),
+            [schema, name] if is_system(schema, name) => Ok(name.to_string()),
+            [schema, own] => Err(self.foreign_function(schema, own, &call.arguments, scope)),
+            _ => Err(SqlError::unsupported("this function in FROM")),
+        }
+    }
+
+    /// These functions, whose rows stand side by side, as one item of `FROM`.
+    fn functions_as_item(
+        &self,
+        name: &str,
+        calls: Vec<(SetCall, SqlType)>,
+        is_numbered: bool,
+        alias: Option<&ast::Alias>,
+        scope: &mut Scope<'_>,
+    ) -> SqlResult<Group> {
         let first = scope.width;
-        let own = match (output_of(name), alias, &calls[..]) {
-            (Some(output), ..) => output.to_owned(),
-            (None, Some(alias), [_]) => folded(&alias.name),
-            _ => name.clone(),
+        let alias_name = alias.and_then(|alias| alias.name.as_deref());
+        let own = match (output_of(name), alias_name, &calls[..]) {
+            (Some(output), ..) => output,
+            (None, Some(alias), [_]) => alias,
+            _ => name,
         };
-        let mut columns: Vec<_> = calls.iter().map(|(_, kind)| column_info(&*own, *kind)).collect();
+        let mut columns: Vec<_> = calls.iter().map(|(_, kind)| column_info(own, *kind)).collect();
         for (column, field) in columns.iter_mut().zip(fields_of(name)) {
             (*field).clone_into(&mut column.name);
         }
@@ -327,28 +345,17 @@ impl Binder<'_> {
         Ok(item(ItemSource::Functions { calls, is_numbered }, first, width, needs))
     }
 
-    fn calls_in_from(&self, name: &str, args: &[FunctionArg], scope: &Scope<'_>) -> SqlResult<Vec<(SetCall, SqlType)>> {
-        if !is_set(name) {
-            let function = ast::Function {
-                name: ast::ObjectName::from(vec![ast::Ident::new(name)]),
-                uses_odbc_syntax: false,
-                parameters: ast::FunctionArguments::None,
-                args: ast::FunctionArguments::List(ast::FunctionArgumentList {
-                    duplicate_treatment: None,
-                    args: args.to_vec(),
-                    clauses: Vec::new(),
-                }),
-                filter: None,
-                null_treatment: None,
-                over: None,
-                within_group: Vec::new(),
-            };
-            let value = self.function(&function, scope)?;
-            let kind = super::settled(value.kind);
-            let value = self.coerce(value, kind, Context::Implicit)?;
-            return Ok(vec![(SetCall { function: SetFunction::One, arguments: vec![value.expr] }, kind)]);
-        }
-        let arguments = self.arguments(args, scope)?;
+    /// A value as a set of one.
+    fn set_of_one(&self, written: &ast::Expr, scope: &Scope<'_>) -> SqlResult<(SetCall, SqlType)> {
+        let value = self.expr(written, scope)?;
+        let kind = super::settled(value.kind);
+        let value = self.coerce(value, kind, Context::Implicit)?;
+        Ok((SetCall { function: SetFunction::One, arguments: vec![value.expr] }, kind))
+    }
+
+    /// Sets that a call in `FROM` returns side by side.
+    fn set_calls(&self, call: &FunctionCall, name: &str, scope: &Scope<'_>) -> SqlResult<Vec<(SetCall, SqlType)>> {
+        let arguments = self.set_arguments(call, name, scope)?;
         if !fields_of(name).is_empty() {
             return self.composite_calls(name, arguments);
         }
@@ -356,6 +363,19 @@ impl Binder<'_> {
             return arguments.into_iter().map(|argument| self.set_call(name, vec![argument])).collect();
         }
         Ok(vec![self.set_call(name, arguments)?])
+    }
+
+    /// Arguments of a function that returns a set.
+    fn set_arguments(&self, call: &FunctionCall, name: &str, scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {
+        refuse!(call.is_variadic => "VARIADIC");
+        if call.over.is_some() {
+            return Err(super::window::not_windowed(name));
+        }
+        super::functions::check_plain(call, name)?;
+        if call.is_star {
+            return Err(self.no_star(name));
+        }
+        self.arguments(&call.arguments, scope)
     }
 }
 

@@ -2,16 +2,17 @@
 //!
 //! A query that looks at no enclosing row is shared: the executor runs it once in a statement.
 
-use super::expr::{HASHED_MIN, hashed, not, truth};
+use super::expr::{HASHED_MIN, hashed, not, operator_name, truth};
+use super::place::start;
 use super::typing::{Equality, equality};
 use super::unused::drop_unused;
 use super::{Binder, Bound, Scope, settled};
 use crate::plan::ColumnInfo;
-use crate::plan::{Expr, Over, Place, Plan, Slots, Typed, new_id, slots_of_plan};
-use sqlparser::ast::{self, BinaryOperator};
+use crate::plan::{Expr, Over, Plan, Slots, Typed, new_id, slots_of_plan};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
+use syntax::ast::{self, ExprKind, OperatorName, QuantifiedOf, Quantifier};
 use syntax::fingerprint::of_bytes;
 use types::datum::Datum;
 use types::ops::Context;
@@ -48,28 +49,15 @@ fn wrong_count(found: usize, wanted: usize) -> Option<SqlError> {
     Some(SqlError::new(SqlState::SYNTAX_ERROR, message))
 }
 
-/// An expression without the parentheses around it.
-pub(super) fn unnested(mut expr: &ast::Expr) -> &ast::Expr {
-    while let ast::Expr::Nested(inner) = expr {
-        expr = inner;
-    }
-    expr
-}
-
-/// Whether an expression is written as a row.
+/// Returns true if an expression is written as a row.
 pub(super) fn is_row(expr: &ast::Expr) -> bool {
-    match expr {
-        ast::Expr::Tuple(_) => true,
-        ast::Expr::Nested(inner) => is_row(inner),
-        ast::Expr::Function(function) => function.name.to_string().eq_ignore_ascii_case("row"),
-        _ => false,
-    }
+    matches!(expr.kind, ExprKind::Row { .. })
 }
 
 impl Binder<'_> {
     /// A query in an expression.
     pub(super) fn subquery(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Bound> {
-        refuse!(!query.locks.is_empty() => "FOR UPDATE in a subquery");
+        refuse!(!query.locking.is_empty() => "FOR UPDATE in a subquery");
         if let Some(what) = scope.clause.get().refuses_queries() {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {what}")));
         }
@@ -155,7 +143,7 @@ impl Binder<'_> {
             let arguments = values.collect::<SqlResult<_>>()?;
             let from: Vec<SqlType> = bound.columns.iter().map(|column| column.kind).collect();
             let to: Vec<SqlType> = kinds.iter().map(|kind| (*kind).into()).collect();
-            let query = self.converted(bound.plan, &from, &to, Some(&query_written.body))?;
+            let query = self.converted(bound.plan, &from, &to, Some(query_written))?;
             let query = Box::new(self.shared(query, bound.names));
             let found = truth(Expr::InQuery { kinds, arguments, query });
             return Ok(if all { not(found) } else { found });
@@ -181,27 +169,33 @@ impl Binder<'_> {
     /// `x operator ANY (array or query)`, or `ALL`.
     pub(super) fn quantified(
         &self,
-        left: &ast::Expr,
-        op: &BinaryOperator,
-        right: &ast::Expr,
-        all: bool,
+        value: &ast::Expr,
+        operator: &OperatorName,
+        quantifier: Quantifier,
+        of: &QuantifiedOf,
         scope: &Scope<'_>,
     ) -> SqlResult<Typed> {
-        self.quantified_as(left, &super::expr::operator_name(op)?, right, all, scope)
+        let all = match quantifier {
+            Quantifier::Any => false,
+            Quantifier::All => true,
+        };
+        let operator = operator_name(operator)?;
+        match of {
+            QuantifiedOf::Query(query) => self.any_query(value, operator, all, query, scope),
+            QuantifiedOf::Array(array) => self.any_element(value, operator, all, array, scope),
+        }
     }
 
-    pub(super) fn quantified_as(
+    /// `x operator ANY (array)`, or `ALL`.
+    fn any_element(
         &self,
         left: &ast::Expr,
         operator: &str,
-        right: &ast::Expr,
         all: bool,
+        array: &ast::Expr,
         scope: &Scope<'_>,
     ) -> SqlResult<Typed> {
-        if let ast::Expr::Subquery(query) = unnested(right) {
-            return self.any_query(left, operator, all, query, scope);
-        }
-        let (left, mut array) = (self.expr(left, scope)?, self.expr(right, scope)?);
+        let (left, mut array) = (self.expr(left, scope)?, self.expr(array, scope)?);
         // A literal or parameter becomes an array of what it is compared with.
         if array.kind.kind == Kind::Unknown {
             let element = settled(left.kind).kind;
@@ -239,7 +233,7 @@ impl Binder<'_> {
         right: &ast::Expr,
         scope: &Scope<'_>,
     ) -> SqlResult<Typed> {
-        if let ast::Expr::Subquery(query) = right {
+        if let ExprKind::Subquery(query) = &right.kind {
             return self.row_and_query(operator, left, query, scope);
         }
         refuse!(!is_row(right) => "a comparison of a row with a value");
@@ -283,24 +277,14 @@ impl Binder<'_> {
 
     /// The values of a row as it is written.
     pub(super) fn row_values(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {
-        let within = |count: usize, bind: &dyn Fn() -> SqlResult<Vec<Typed>>| {
-            if ROW_MAX < count {
-                let message = format!("ROW expressions can have at most {ROW_MAX} entries");
-                return Err(self.at_expr(SqlError::new(SqlState("54011"), message), expr));
-            }
-            statement::stack::deeper(count, bind)
+        let ExprKind::Row { fields, is_explicit: _ } = &expr.kind else {
+            return Err(SqlError::unsupported("a row of this kind"));
         };
-        match expr {
-            ast::Expr::Tuple(parts) => {
-                within(parts.len(), &|| parts.iter().map(|part| self.expr(part, scope)).collect())
-            }
-            ast::Expr::Nested(inner) => self.row_values(inner, scope),
-            ast::Expr::Function(function) => match &function.args {
-                ast::FunctionArguments::List(list) => within(list.args.len(), &|| self.arguments(&list.args, scope)),
-                _ => Ok(Vec::new()),
-            },
-            _ => Err(SqlError::unsupported("a row of this kind")),
+        if ROW_MAX < fields.len() {
+            let message = format!("ROW expressions can have at most {ROW_MAX} entries");
+            return Err(self.at_expr(SqlError::new(SqlState("54011"), message), expr));
         }
+        statement::stack::deeper(fields.len(), || self.exprs(fields, scope))
     }
 
     /// Rows compare by their first values that are not equal; null if one that is looked at is.
@@ -351,7 +335,7 @@ impl Binder<'_> {
         items: &[ast::Expr],
         to: SqlType,
         element: SqlType,
-        cast: &ast::Expr,
+        array: &ast::Expr,
         scope: &Scope<'_>,
     ) -> SqlResult<Typed> {
         let one = |item: &ast::Expr| {
@@ -364,23 +348,22 @@ impl Binder<'_> {
             Ok(value.expr)
         };
         let items = items.iter().map(one).collect::<SqlResult<_>>()?;
-        Ok(Typed::new(Expr::Array(items), to).at(self.start(cast)))
+        Ok(Typed::new(Expr::Array(items), to).at(start(array)))
     }
 
     /// `ARRAY[...]`
     pub(super) fn array(&self, items: &[ast::Expr], scope: &Scope<'_>) -> SqlResult<Typed> {
-        let items = items.iter().map(|item| self.expr(item, scope)).collect::<SqlResult<Vec<_>>>()?;
+        let items = self.exprs(items, scope)?;
         if items.is_empty() {
             return Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, "cannot determine type of empty array")
                 .hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
         }
-        let place = items.first().map_or(Place::NOWHERE, |first| self.source.leading(first.place, &["ARRAY"]));
         let (items, kind) = self.common(items, "ARRAY")?;
         let Some(array) = kind.kind.array_of() else {
             return Err(SqlError::unsupported(format_args!("an array of {}", kind.kind.name())));
         };
         // A modifier that all elements share is the array's, too.
-        Ok(Typed::new(Expr::Array(items), SqlType { kind: array, ..kind }).at(place))
+        Ok(Typed::new(Expr::Array(items), SqlType { kind: array, ..kind }))
     }
 }
 

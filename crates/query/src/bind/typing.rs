@@ -2,8 +2,9 @@
 
 use super::{Binder, Noted};
 use crate::plan::{Expr, Typed};
-use sqlparser::ast;
 use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
+use syntax::ast::{self, Constant, ExprKind};
 use types::datum::Datum;
 use types::forms::Forms;
 use types::ops::{self, CallContext, Context};
@@ -94,7 +95,7 @@ impl Binder<'_> {
                         && name.bytes().any(|byte| !byte.is_ascii_digit())
                         && let Ok(relation) = self.catalog.relation_written(self.path, &name) =>
                 {
-                    self.note(place.into(), || Noted::Literal(relation.oid()));
+                    self.note(place, || Noted::Literal(relation.oid()));
                     return Ok(Typed::new(Expr::Constant(Datum::Oid(relation.oid())), to));
                 }
                 Expr::Constant(Datum::Text(text)) => {
@@ -114,11 +115,11 @@ impl Binder<'_> {
                         let mut plain = String::new();
                         text::output(datum, read_as, &Forms::default(), &mut plain);
                         if *plain != *text {
-                            self.note(place.into(), || Noted::Moment(plain));
+                            self.note(place, || Noted::Moment(plain));
                         }
                     }
                     if let (Kind::Regclass, Expr::Constant(Datum::Oid(oid))) = (to.kind, &expr) {
-                        self.note(place.into(), || Noted::Literal(*oid));
+                        self.note(place, || Noted::Literal(*oid));
                     }
                     return if is_cut {
                         self.coerce(Typed::new(expr, read_as), to, context)
@@ -236,106 +237,145 @@ impl Binder<'_> {
             .hint("Use an explicit ordering operator or modify the query."))
     }
 
-    /// A type as a statement writes it.
-    pub fn type_of(&self, data_type: &ast::DataType) -> SqlResult<SqlType> {
-        use ast::{CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
-        let length = |length: &Option<CharacterLength>, default: i32, name: &str| match length {
-            None => Ok(default),
-            Some(CharacterLength::IntegerLength { length, unit: None }) if (1..=10_485_760).contains(length) => {
-                Ok(*length as i32 + 4)
-            }
-            Some(CharacterLength::IntegerLength { length: 0, .. }) => {
-                let message = format!("length for type {name} must be at least 1");
-                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
-            }
-            Some(CharacterLength::IntegerLength { length: _, unit: None }) => {
-                let message = format!("length for type {name} cannot exceed 10485760");
-                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
-            }
-            Some(_) => Err(SqlError::unsupported("this length of a string")),
+    /// Returns the type that a statement names.
+    ///
+    /// # Errors
+    /// With the place of the name: `42704`, `3F000`, `22023`, `42601`; `0A000` for a type of PostgreSQL's that is none here.
+    pub fn type_of(&self, name: &ast::TypeName) -> SqlResult<SqlType> {
+        self.type_somewhere(name).map_err(|error| self.at_place(error, name.span))
+    }
+
+    fn type_somewhere(&self, name: &ast::TypeName) -> SqlResult<SqlType> {
+        refuse!(
+            name.is_set => "SETOF",
+            name.is_of_column => "%TYPE",
+            name.fields.is_some() => "an interval of these fields",
+        );
+        let kind = self.kind_of(name)?;
+        let typmod = self.typmod_of(kind, name)?;
+        // PostgreSQL takes the bounds, and does not look at them. Any number of brackets is one array type; of more dimensions
+        // than one it has no values here.
+        if name.dimensions.is_empty() || matches!(kind, Kind::Array(_)) {
+            return Ok(SqlType { kind, typmod });
+        }
+        let of = SqlType { kind, typmod };
+        let no_arrays = || SqlError::unsupported(format_args!("arrays of {}", of.name()));
+        Ok(SqlType { kind: kind.array_of().ok_or_else(no_arrays)?, typmod })
+    }
+
+    /// Type that a name means without its brackets.
+    fn kind_of(&self, name: &ast::TypeName) -> SqlResult<Kind> {
+        let (schema, own) = match &name.name.parts[..] {
+            [own] => (None, Some(own)),
+            [schema, own] => (Some(schema), Some(own)),
+            _ => (None, None),
         };
-        let with = |kind: Kind, typmod: i32| Ok(SqlType { kind, typmod });
-        match data_type {
-            DataType::Bool | DataType::Boolean => Ok(Kind::Bool.into()),
-            DataType::SmallInt(None) | DataType::Int2(None) => Ok(Kind::Int2.into()),
-            DataType::Int(None) | DataType::Integer(None) | DataType::Int4(None) => Ok(Kind::Int4.into()),
-            DataType::BigInt(None) | DataType::Int8(None) => Ok(Kind::Int8.into()),
-            DataType::Real | DataType::Float4 => Ok(Kind::Float4.into()),
-            DataType::Float8 | DataType::DoublePrecision | DataType::Double(ExactNumberInfo::None) => {
-                Ok(Kind::Float8.into())
+        let is_system = schema.is_none_or(|schema| &**schema == types::PG_CATALOG);
+        if let Some(kind) = own.filter(|_| is_system).and_then(|own| kind_named(own)) {
+            return Ok(kind);
+        }
+        if let Some(schema) = schema.filter(|_| !is_system)
+            && self.catalog.schema(schema).is_none()
+        {
+            let message = format!("schema \"{schema}\" does not exist");
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
+        }
+        if let Some(own) = own
+            && Kind::is_foreign(own)
+        {
+            return Err(SqlError::unsupported(format_args!("type {own}")));
+        }
+        let message = format!("type \"{}\" does not exist", said(name));
+        Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+    }
+
+    /// Modifier of a type; -1 without one.
+    fn typmod_of(&self, kind: Kind, name: &ast::TypeName) -> SqlResult<i32> {
+        if name.modifiers.is_empty() {
+            return Ok(-1);
+        }
+        let of = match kind {
+            Kind::Varchar => "varchar",
+            Kind::Bpchar => "char",
+            Kind::Numeric => "NUMERIC",
+            Kind::Time => "TIME",
+            Kind::Timestamp | Kind::Timestamptz => "TIMESTAMP",
+            Kind::Interval => "INTERVAL",
+            _ => {
+                let message = format!("type modifier is not allowed for type \"{}\"", said(name));
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
             }
-            DataType::Float(ExactNumberInfo::None) => Ok(Kind::Float8.into()),
-            DataType::Text => Ok(Kind::Text.into()),
-            DataType::Varchar(size) | DataType::CharacterVarying(size) | DataType::CharVarying(size) => {
-                with(Kind::Varchar, length(size, -1, "varchar")?)
-            }
-            DataType::Char(size) | DataType::Character(size) => with(Kind::Bpchar, length(size, 5, "char")?),
-            DataType::Bytea => Ok(Kind::Bytea.into()),
-            DataType::Date => Ok(Kind::Date.into()),
-            DataType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-                with(Kind::Time, second_digits(*digits))
-            }
-            DataType::Timestamp(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-                with(Kind::Timestamp, second_digits(*digits))
-            }
-            DataType::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
-                with(Kind::Timestamptz, second_digits(*digits))
-            }
-            DataType::Interval { fields: None, precision: None } => Ok(Kind::Interval.into()),
-            DataType::Interval { fields: None, precision: Some(digits) } => {
-                with(Kind::Interval, 0x7fff << 16 | second_digits(Some(*digits)))
-            }
-            // PostgreSQL takes the length, and does not look at it.
-            DataType::Array(
-                ast::ArrayElemTypeDef::SquareBracket(element, _) | ast::ArrayElemTypeDef::Qualified(element, _),
-            ) => {
-                let missing = |error: SqlError| match error.state() {
-                    SqlState::UNDEFINED_OBJECT => error.replaced("\" does not", "[]\" does not"),
-                    _ => error,
-                };
-                let of = self.type_of(element).map_err(missing)?;
-                // Any number of brackets is one array type; of more dimensions than one it has no values here.
-                if matches!(of.kind, Kind::Array(_)) {
-                    return Ok(of);
+        };
+        let numbers = name.modifiers.iter().map(|one| self.type_modifier(one)).collect::<SqlResult<Vec<i32>>>()?;
+        let invalid = |message: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
+        match (kind, &numbers[..]) {
+            (Kind::Varchar | Kind::Bpchar, [length]) => string_length(*length, of),
+            (Kind::Numeric, [precision]) => numeric(*precision, 0),
+            (Kind::Numeric, [precision, scale]) => numeric(*precision, *scale),
+            (Kind::Numeric, _) => Err(invalid("invalid NUMERIC type modifier".to_owned())),
+            (Kind::Time | Kind::Timestamp | Kind::Timestamptz | Kind::Interval, [digits]) => {
+                if *digits < 0 {
+                    let zone = if kind == Kind::Timestamptz { " WITH TIME ZONE" } else { "" };
+                    return Err(invalid(format!("{of}({digits}){zone} precision must not be negative")));
                 }
-                let no_arrays = || SqlError::unsupported(format_args!("arrays of {}", of.name()));
-                with(of.kind.array_of().ok_or_else(no_arrays)?, of.typmod)
+                let digits = (*digits).min(MAX_PRECISION);
+                Ok(if kind == Kind::Interval { ALL_FIELDS << 16 | digits } else { digits })
             }
-            DataType::Uuid => Ok(Kind::Uuid.into()),
-            DataType::JSON => Ok(Kind::Json.into()),
-            DataType::Regclass => Ok(Kind::Regclass.into()),
-            DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => numeric(info),
-            DataType::Custom(name, modifiers) if modifiers.is_empty() => {
-                let parts = self.name_parts(name)?;
-                let is_quoted =
-                    name.0.last().is_some_and(|part| part.as_ident().is_some_and(|ident| ident.quote_style.is_some()));
-                let named = match &parts[..] {
-                    // `char` without quotes is another type.
-                    [.., name] if is_quoted && name == "char" => Some(Kind::InternalChar),
-                    [name] => Kind::from_name(name),
-                    [schema, name] if schema == "pg_catalog" => Kind::from_name(name),
-                    _ => None,
-                };
-                if let ([schema, _], None) = (&parts[..], named)
-                    && schema != "pg_catalog"
-                    && self.catalog.schema(schema).is_none()
-                {
-                    let message = format!("schema \"{schema}\" does not exist");
-                    return Err(self.at_name(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message), name));
-                }
-                if let (None, [name] | [_, name]) = (named, &parts[..])
-                    && Kind::is_foreign(name)
-                {
-                    return Err(SqlError::unsupported(format_args!("type {name}")));
-                }
-                named.map(SqlType::from).ok_or_else(|| {
-                    let message = format!("type \"{}\" does not exist", parts.join("."));
-                    self.at_name(SqlError::new(SqlState::UNDEFINED_OBJECT, message), name)
-                })
-            }
-            other => Err(SqlError::unsupported(format_args!("type {other}"))),
+            (Kind::Interval, _) => Err(invalid("invalid INTERVAL type modifier".to_owned())),
+            _ => Err(invalid("invalid type modifier".to_owned())),
         }
     }
+
+    /// Number that a modifier of a type is: PostgreSQL reads constants and names alike.
+    fn type_modifier(&self, modifier: &ast::Expr) -> SqlResult<i32> {
+        let text = match &modifier.kind {
+            ExprKind::Constant(Constant::Integer(number)) => return Ok(*number),
+            ExprKind::Constant(Constant::Number(text) | Constant::Text(text)) => &**text,
+            ExprKind::Column(name) if let [only] = &name.parts[..] => &**only,
+            _ => {
+                let message = "type modifiers must be simple constants or identifiers";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
+        };
+        match text::input(text, Kind::Int4.into(), self.env.forms())? {
+            Datum::Int4(number) => Ok(number),
+            _ => Err(SqlError::unsupported(format_args!("the type modifier {text}"))),
+        }
+    }
+}
+
+/// Digits of a second's fraction that a moment has at most; more are as many.
+pub(super) const MAX_PRECISION: i32 = 6;
+
+/// Mask of an interval's modifier that keeps all fields (`INTERVAL_FULL_RANGE`).
+const ALL_FIELDS: i32 = 0x7fff;
+
+/// Longest string of characters that a type takes (`MaxAttrSize`).
+const LENGTH_MAX: i32 = 10_485_760;
+
+/// Type of this name (`pg_type.typname`).
+fn kind_named(name: &str) -> Option<Kind> {
+    match name.strip_prefix('_') {
+        Some(element) => kind_named(element)?.array_of(),
+        // `char` with its own syntax is `bpchar`.
+        None if name == "char" => Some(Kind::InternalChar),
+        None => Kind::from_name(name).filter(|kind| kind.type_name() == name),
+    }
+}
+
+/// Name of a type as errors tell of it.
+fn said(name: &ast::TypeName) -> String {
+    format!("{}{}", name.name, if name.dimensions.is_empty() { "" } else { "[]" })
+}
+
+/// Modifier of a type of strings that have at most this length.
+fn string_length(length: i32, of: &str) -> SqlResult<i32> {
+    let message = match length {
+        1..=LENGTH_MAX => return Ok(length + 4),
+        ..=0 => format!("length for type {of} must be at least 1"),
+        _ => format!("length for type {of} cannot exceed {LENGTH_MAX}"),
+    };
+    Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
 }
 
 /// Applies the modifier: rounds, pads, or refuses what is too long; an explicit cast cuts it off.
@@ -347,17 +387,8 @@ fn modified(expr: Expr, to: SqlType, context: Context) -> Expr {
     Expr::Cast { eval, to, argument: Box::new(expr) }
 }
 
-/// The modifier of a type of time with so many digits of a second; more than 6 are 6.
-fn second_digits(digits: Option<u64>) -> i32 {
-    digits.map_or(-1, |digits| digits.min(6) as i32)
-}
-
-fn numeric(info: &ast::ExactNumberInfo) -> SqlResult<SqlType> {
-    let (precision, scale) = match info {
-        ast::ExactNumberInfo::None => return Ok(Kind::Numeric.into()),
-        ast::ExactNumberInfo::Precision(precision) => (*precision as i64, 0),
-        ast::ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision as i64, *scale),
-    };
+/// Modifier of `numeric`.
+fn numeric(precision: i32, scale: i32) -> SqlResult<i32> {
     if !(1..=1000).contains(&precision) {
         let message = format!("NUMERIC precision {precision} must be between 1 and 1000");
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
@@ -366,35 +397,10 @@ fn numeric(info: &ast::ExactNumberInfo) -> SqlResult<SqlType> {
         let message = format!("NUMERIC scale {scale} must be between -1000 and 1000");
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     }
-    Ok(SqlType::numeric(precision as i32, scale as i32))
+    Ok(SqlType::numeric(precision, scale).typmod)
 }
 
-/// What `pg_type` calls a type: the name of a column that is a cast.
-pub(crate) fn short_name(data_type: &ast::DataType) -> String {
-    use ast::DataType;
-    let name = match data_type {
-        DataType::Bool | DataType::Boolean => "bool",
-        DataType::SmallInt(_) | DataType::Int2(_) => "int2",
-        DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => "int4",
-        DataType::BigInt(_) | DataType::Int8(_) => "int8",
-        DataType::Real | DataType::Float4 => "float4",
-        DataType::Float8 | DataType::DoublePrecision | DataType::Double(_) | DataType::Float(_) => "float8",
-        DataType::Varchar(_) | DataType::CharacterVarying(_) | DataType::CharVarying(_) => "varchar",
-        DataType::Char(_) | DataType::Character(_) => "bpchar",
-        DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_) => "numeric",
-        DataType::Timestamp(_, ast::TimezoneInfo::WithTimeZone | ast::TimezoneInfo::Tz) => "timestamptz",
-        DataType::Timestamp(..) => "timestamp",
-        DataType::Time(..) => "time",
-        DataType::Interval { .. } => "interval",
-        // As the array's elements.
-        DataType::Array(ast::ArrayElemTypeDef::SquareBracket(of, _) | ast::ArrayElemTypeDef::AngleBracket(of)) => {
-            return short_name(of);
-        }
-        DataType::Custom(name, _) => {
-            let last = name.0.last().and_then(ast::ObjectNamePart::as_ident);
-            return last.map(syntax::parse::folded).unwrap_or_default();
-        }
-        other => return other.to_string().to_lowercase(),
-    };
-    name.to_owned()
+/// Name of a column that is a cast: that of the type, or of an array's elements, in `pg_type`.
+pub(crate) fn short_name(name: &ast::TypeName) -> String {
+    name.name.parts.last().map(ast::Name::to_string).unwrap_or_default()
 }

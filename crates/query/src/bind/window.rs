@@ -3,27 +3,27 @@
 use super::calls::{AGGREGATES, SETS, WINDOWS, Written};
 use super::{Binder, Clause, Scope, settled};
 use crate::plan::{
-    Exclude, Expr, Frame, FrameBound, FrameUnit, Place, RangeSteps, SortKey, Typed, WindowCall, WindowFunction, visit,
+    Exclude, Expr, Frame, FrameBound, FrameUnit, RangeSteps, SortKey, Typed, WindowCall, WindowFunction, visit,
 };
-use sqlparser::ast::{self, Spanned, WindowFrameBound, WindowFrameUnits, WindowType};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
-use syntax::parse::folded;
-use syntax::parse::rewrite::marked;
+use syntax::ast::{self, FrameExclusion, FunctionCall, Name, Over, WindowDefinition, WindowSpec};
+use syntax::lex::Span;
 use types::datum::Datum;
 use types::ops::{self, Context};
 use types::{Kind, SqlType};
 
 /// A window as it is written, with what it takes from a named one.
-#[derive(Clone, Default)]
+#[derive(Clone, Copy)]
 struct Spec<'s> {
     partition: &'s [ast::Expr],
-    order: &'s [ast::OrderByExpr],
-    frame: Option<&'s ast::WindowFrame>,
-    exclude: Exclude,
+    order: &'s [ast::SortBy],
+    frame: Option<&'s ast::Frame>,
+    /// Place of the window.
+    span: Span,
 }
 
-/// Whether two evaluations of a call may differ.
+/// Returns true if two evaluations of a call may differ.
 fn is_volatile(call: &WindowCall) -> bool {
     let WindowCall { function, arguments, partition, order, frame } = call;
     let aggregate = match function {
@@ -36,13 +36,21 @@ fn is_volatile(call: &WindowCall) -> bool {
     values.chain(arguments).chain(of_aggregate).chain(offsets).any(Expr::is_volatile)
 }
 
-/// Of the mark that stands for it.
-fn exclude_of(what: &str) -> Exclude {
-    match what {
-        "exclude current row" => Exclude::CurrentRow,
-        "exclude group" => Exclude::Group,
-        "exclude ties" => Exclude::Ties,
-        _ => Exclude::NoOthers,
+/// Rows that a frame leaves out.
+fn exclude_of(exclusion: FrameExclusion) -> Exclude {
+    match exclusion {
+        FrameExclusion::NoOthers => Exclude::NoOthers,
+        FrameExclusion::CurrentRow => Exclude::CurrentRow,
+        FrameExclusion::Group => Exclude::Group,
+        FrameExclusion::Ties => Exclude::Ties,
+    }
+}
+
+/// Offset of a bound that is some rows or values away.
+fn offset_of(bound: &ast::FrameBound) -> Option<&ast::Expr> {
+    match bound {
+        ast::FrameBound::Preceding(offset) | ast::FrameBound::Following(offset) => Some(offset),
+        ast::FrameBound::UnboundedPreceding | ast::FrameBound::CurrentRow | ast::FrameBound::UnboundedFollowing => None,
     }
 }
 
@@ -50,7 +58,13 @@ fn windowing(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState("42P20"), message)
 }
 
-/// Whether a name is one of a window function that is no aggregate.
+/// `42809`: a function with `OVER` that takes none.
+pub(super) fn not_windowed(name: &str) -> SqlError {
+    let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+}
+
+/// Returns true for the name of a window function that is no aggregate.
 pub(super) fn is_window(name: &str) -> bool {
     matches!(
         name,
@@ -68,7 +82,7 @@ pub(super) fn is_window(name: &str) -> bool {
     )
 }
 
-/// Whether a window function's call stands in an expression.
+/// Returns true if a window function's call stands in an expression.
 pub(super) fn has_window(expr: &Expr) -> bool {
     let mut found = false;
     visit(expr, 0, &mut |expr, depth| {
@@ -91,17 +105,16 @@ pub(super) fn window_parts(call: &mut WindowCall) -> impl Iterator<Item = &mut E
         .chain(order.iter_mut().map(|key| &mut key.value))
 }
 
-/// What a window says: its partition, its order, its frame.
+/// Partition, order and frame of a window.
 type Window = (Vec<(Expr, Kind)>, Vec<SortKey>, Frame);
 
 impl Binder<'_> {
     /// A function with `OVER`.
     pub(super) fn window(
         &self,
-        function: &ast::Function,
+        function: &FunctionCall,
         name: &str,
-        args: &[ast::FunctionArg],
-        over: &WindowType,
+        over: &Over,
         scope: &Scope<'_>,
     ) -> SqlResult<Typed> {
         let clause = scope.clause.get();
@@ -129,7 +142,7 @@ impl Binder<'_> {
             return Ok(Typed::new(Expr::Column(WINDOWS + at), kind));
         }
         scope.clause.set(Clause::Window);
-        let call = self.window_call(function, name, args, over, scope);
+        let call = self.window_call(function, name, over, scope);
         scope.clause.set(clause);
         let (call, kind) = call?;
         let mut calls = scope.calls.borrow_mut();
@@ -139,46 +152,35 @@ impl Binder<'_> {
 
     fn window_call(
         &self,
-        function: &ast::Function,
+        function: &FunctionCall,
         name: &str,
-        args: &[ast::FunctionArg],
-        over: &WindowType,
+        over: &Over,
         scope: &Scope<'_>,
     ) -> SqlResult<(WindowCall, SqlType)> {
-        let written = function;
         let (function, arguments, kind) = if is_window(name) {
             refuse!(function.filter.is_some() => "FILTER for non-aggregate window functions");
-            self.window_function(name, self.arguments(args, scope)?)
+            self.window_function(name, self.arguments(&function.arguments, scope)?)
                 .map_err(|error| self.at_name(error, &function.name))?
         } else if super::functions::is_aggregate(name) {
-            let filter = function.filter.as_deref();
-            let (call, kind) = self.aggregate_call(function, name, (false, args, &[]), filter, scope)?;
+            let (call, kind) = self.aggregate_call(function, name, scope)?;
             (WindowFunction::Aggregate(Box::new(call)), Vec::new(), kind)
         } else {
-            let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
-            return Err(self.at_name(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message), &function.name));
+            return Err(self.at_name(not_windowed(name), &function.name));
         };
         let windows = scope.windows.as_slice();
         let spec = match over {
-            WindowType::NamedWindow(name) => self.named_window(name, windows, windows.len())?,
-            WindowType::WindowSpec(spec) => (self.spec(spec, windows, windows.len()))
-                .map_err(|error| self.at_place(error, self.window_start(written)))?,
+            Over::Name(name) => self.named_window(name, name.span, windows)?,
+            Over::Spec(spec) => self.spec(spec, windows)?,
         };
         let clause = scope.clause.replace(Clause::WindowDefinition);
-        let window = self.window_of(written, spec, scope);
+        let window = self.window_of(spec, scope);
         scope.clause.set(clause);
         let (partition, order, frame) = window?;
         // As of any function's result, whatever the modifier of its arguments.
         Ok((WindowCall { function, arguments, partition, order, frame }, kind.kind.into()))
     }
 
-    /// Where the window of a call begins.
-    fn window_start(&self, function: &ast::Function) -> Place {
-        let over = self.source.word_after(function.name.span().into(), &["OVER"]);
-        self.source.next(over)
-    }
-
-    fn window_of(&self, function: &ast::Function, spec: Spec<'_>, scope: &Scope<'_>) -> SqlResult<Window> {
+    fn window_of(&self, spec: Spec<'_>, scope: &Scope<'_>) -> SqlResult<Window> {
         let mut partition = Vec::with_capacity(spec.partition.len());
         for expr in spec.partition {
             let value = self.expr(expr, scope)?;
@@ -187,83 +189,54 @@ impl Binder<'_> {
             partition.push((self.coerce(value, kind, Context::Implicit)?.expr, kind.kind));
         }
         let mut order = Vec::with_capacity(spec.order.len());
-        for ast::OrderByExpr { expr, options, with_fill } in spec.order {
-            refuse!(with_fill.is_some() => "WITH FILL");
-            let key = self.sort_key(self.expr(expr, scope)?, options);
-            order.push(key.map_err(|error| self.at_key(error, expr))?);
+        for key in spec.order {
+            order.push(self.sort_key(self.expr(&key.value, scope)?, key)?);
         }
-        let frame = self.frame(spec.frame, spec.exclude, &order, (function, scope));
-        let frame = frame.map_err(|error| self.at_place(error, self.window_start(function)))?;
+        let frame = self.frame(spec.frame, &order, scope).map_err(|error| self.at_place(error, spec.span))?;
         Ok((partition, order, frame))
     }
 
-    fn named_window<'s>(
-        &self,
-        name: &ast::Ident,
-        windows: &'s [ast::NamedWindowDefinition],
-        before: usize,
-    ) -> SqlResult<Spec<'s>> {
+    /// The window of this name among these; if there is none, the error stands at `place`.
+    fn named_window<'s>(&self, name: &Name, place: Span, windows: &'s [WindowDefinition]) -> SqlResult<Spec<'s>> {
         statement::stack::check()?;
-        statement::pulse::tick(before * statement::pulse::ITEM)?;
-        let wanted = folded(name);
-        let found = windows.iter().take(before).position(|ast::NamedWindowDefinition(own, _)| folded(own) == wanted);
-        let Some((at, ast::NamedWindowDefinition(_, definition))) = found.and_then(|at| Some((at, windows.get(at)?)))
-        else {
-            let error = SqlError::new(SqlState::UNDEFINED_OBJECT, format!("window \"{wanted}\" does not exist"));
-            return Err(self.at(error, name));
+        statement::pulse::tick(windows.len() * statement::pulse::ITEM)?;
+        let found = windows.iter().position(|window| *window.name == **name);
+        let Some((at, definition)) = found.and_then(|at| Some((at, windows.get(at)?))) else {
+            let error = SqlError::new(SqlState::UNDEFINED_OBJECT, format!("window \"{name}\" does not exist"));
+            return Err(self.at_place(error, place));
         };
-        match definition {
-            ast::NamedWindowExpr::NamedWindow(other) => self.named_window(other, windows, at),
-            ast::NamedWindowExpr::WindowSpec(spec) => self.spec(spec, windows, at),
-        }
+        // It sees only those before it.
+        self.spec(&definition.window, &windows[..at])
     }
 
-    fn spec<'s>(
-        &self,
-        spec: &'s ast::WindowSpec,
-        windows: &'s [ast::NamedWindowDefinition],
-        before: usize,
-    ) -> SqlResult<Spec<'s>> {
-        let ast::WindowSpec { window_name, partition_by, order_by, window_frame } = spec;
-        // The first part may be a mark.
-        let (exclude, partition) =
-            match partition_by.split_first().and_then(|(first, rest)| Some((marked(first)?, rest))) {
-                Some((what, rest)) => (exclude_of(what), rest),
-                None => (Exclude::NoOthers, &partition_by[..]),
-            };
-        let own = Spec { partition, order: order_by, frame: window_frame.as_ref(), exclude };
-        let Some(name) = window_name else { return Ok(own) };
-        let base = self.named_window(name, windows, before)?;
-        let name = folded(name);
+    /// A window that sees these named ones.
+    fn spec<'s>(&self, spec: &'s WindowSpec, windows: &'s [WindowDefinition]) -> SqlResult<Spec<'s>> {
+        let WindowSpec { base, partition_by, order_by, frame, span } = spec;
+        let own = Spec { partition: partition_by, order: order_by, frame: frame.as_ref(), span: *span };
+        let Some(name) = base else { return Ok(own) };
+        let base = self.named_window(name, *span, windows)?;
+        let wrong = |message: String| Err(self.at_place(windowing(message), *span));
         if !own.partition.is_empty() {
-            return Err(windowing(format!("cannot override PARTITION BY clause of window \"{name}\"")));
+            return wrong(format!("cannot override PARTITION BY clause of window \"{name}\""));
         }
         if !own.order.is_empty() && !base.order.is_empty() {
-            return Err(windowing(format!("cannot override ORDER BY clause of window \"{name}\"")));
+            return wrong(format!("cannot override ORDER BY clause of window \"{name}\""));
         }
         if base.frame.is_some() {
-            return Err(windowing(format!("cannot copy window \"{name}\" because it has a frame clause")));
+            return wrong(format!("cannot copy window \"{name}\" because it has a frame clause"));
         }
         Ok(Spec { partition: base.partition, order: if own.order.is_empty() { base.order } else { own.order }, ..own })
     }
 
     /// Looks at the named windows, used or not.
-    pub(super) fn check_windows(&self, windows: &[ast::NamedWindowDefinition]) -> SqlResult<()> {
-        for (at, ast::NamedWindowDefinition(name, definition)) in windows.iter().enumerate() {
+    pub(super) fn check_windows(&self, windows: &[WindowDefinition]) -> SqlResult<()> {
+        for (at, WindowDefinition { name, window }) in windows.iter().enumerate() {
             statement::pulse::tick(at * statement::pulse::ITEM)?;
-            let written = name;
-            let name = folded(name);
-            if windows[..at].iter().any(|ast::NamedWindowDefinition(other, _)| folded(other) == name) {
+            if windows[..at].iter().any(|other| *other.name == **name) {
                 let error = windowing(format!("window \"{name}\" is already defined"));
-                return Err(self.at_place(error, self.source.next(self.source.next(written.span.into()))));
+                return Err(self.at_place(error, window.span));
             }
-            match definition {
-                ast::NamedWindowExpr::NamedWindow(other) => self.named_window(other, windows, at)?,
-                ast::NamedWindowExpr::WindowSpec(spec) => self.spec(spec, windows, at).map_err(|error| {
-                    let place = self.source.next(self.source.next(written.span.into()));
-                    self.at_place(error, place)
-                })?,
-            };
+            self.spec(window, &windows[..at])?;
         }
         Ok(())
     }
@@ -337,136 +310,88 @@ impl Binder<'_> {
         Ok((function, Vec::new(), result.into()))
     }
 
-    fn frame(
-        &self,
-        frame: Option<&ast::WindowFrame>,
-        exclude: Exclude,
-        order: &[SortKey],
-        (function, scope): (&ast::Function, &Scope<'_>),
-    ) -> SqlResult<Frame> {
-        let Some(ast::WindowFrame { units, start_bound, end_bound }) = frame else {
-            let unit = FrameUnit::Range(None);
+    fn frame(&self, frame: Option<&ast::Frame>, order: &[SortKey], scope: &Scope<'_>) -> SqlResult<Frame> {
+        let Some(ast::Frame { unit, start, end, exclusion, span: _ }) = frame else {
+            let (unit, exclude) = (FrameUnit::Range(None), Exclude::NoOthers);
             return Ok(Frame { unit, start: FrameBound::UnboundedPreceding, end: FrameBound::CurrentRow, exclude });
         };
-        let current = WindowFrameBound::CurrentRow;
-        let end_bound = end_bound.as_ref().unwrap_or(&current);
-        // The bounds stand behind these words.
-        let at = |message: &str, is_end: bool| {
-            let unit = self.source.word_after(self.window_start(function), &["ROWS", "RANGE", "GROUPS"]);
-            let between = self.source.next(unit);
-            let is_between = self.source.word_after(unit, &["BETWEEN"]) == between;
-            let before = match (is_between, is_end) {
-                (false, _) => unit,
-                (true, false) => between,
-                (true, true) => self.source.word_after(between, &["AND"]),
-            };
-            Err(self.at_place(windowing(message), self.source.next(before)))
+        let name = match unit {
+            ast::FrameUnit::Rows => "ROWS",
+            ast::FrameUnit::Groups => "GROUPS",
+            ast::FrameUnit::Range => "RANGE",
         };
-        match (start_bound, end_bound) {
-            (WindowFrameBound::Following(None), _) => {
-                return at("frame start cannot be UNBOUNDED FOLLOWING", false);
+        let first_offset = offset_of(start).or_else(|| end.as_ref().and_then(offset_of));
+        let (unit, offset) = match (unit, first_offset) {
+            (ast::FrameUnit::Rows, _) => (FrameUnit::Rows, Kind::Int8),
+            (ast::FrameUnit::Groups, _) if order.is_empty() => {
+                return Err(windowing("GROUPS mode requires an ORDER BY clause"));
             }
-            (_, WindowFrameBound::Preceding(None)) => {
-                return at("frame end cannot be UNBOUNDED PRECEDING", true);
-            }
-            (WindowFrameBound::CurrentRow, WindowFrameBound::Preceding(Some(_))) => {
-                return at("frame starting from current row cannot have preceding rows", true);
-            }
-            (
-                WindowFrameBound::Following(Some(_)),
-                WindowFrameBound::Preceding(Some(_)) | WindowFrameBound::CurrentRow,
-            ) => {
-                return at("frame starting from following row cannot have preceding rows", true);
-            }
-            _ => {}
-        }
-        let has_offset = [start_bound, end_bound]
-            .into_iter()
-            .any(|bound| matches!(bound, WindowFrameBound::Preceding(Some(_)) | WindowFrameBound::Following(Some(_))));
-        let (unit, offset) = match units {
-            WindowFrameUnits::Rows => (FrameUnit::Rows, Kind::Int8),
-            WindowFrameUnits::Groups => {
-                if order.is_empty() {
-                    return Err(windowing("GROUPS mode requires an ORDER BY clause"));
-                }
-                (FrameUnit::Groups, Kind::Int8)
-            }
-            WindowFrameUnits::Range if !has_offset => (FrameUnit::Range(None), Kind::Int8),
-            WindowFrameUnits::Range => {
-                let [key] = order else {
-                    let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
-                    return Err(windowing(message));
-                };
-                let offset = match key.kind {
-                    Kind::Int2 | Kind::Int4 | Kind::Int8 => Kind::Int8,
-                    Kind::Numeric => Kind::Numeric,
-                    Kind::Float4 | Kind::Float8 => Kind::Float8,
-                    Kind::Date | Kind::Time | Kind::Timestamp | Kind::Timestamptz | Kind::Interval => Kind::Interval,
-                    other => {
-                        let message = format!(
-                            "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
-                            other.name()
-                        );
-                        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
-                        let offset = [start_bound, end_bound].into_iter().find_map(|bound| match bound {
-                            WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => {
-                                offset.as_deref()
-                            }
-                            WindowFrameBound::CurrentRow => None,
-                        });
-                        return Err(offset.map_or(error.clone(), |offset| self.at_expr(error, offset)));
-                    }
-                };
-                let eval = |name: &str| {
-                    ops::resolve_operator(name, Some(key.kind), offset).map(|resolved| resolved.operator.eval)
-                };
-                (FrameUnit::Range(Some(RangeSteps { minus: eval("-")?, plus: eval("+")?, offset })), offset)
+            (ast::FrameUnit::Groups, _) => (FrameUnit::Groups, Kind::Int8),
+            (ast::FrameUnit::Range, None) => (FrameUnit::Range(None), Kind::Int8),
+            (ast::FrameUnit::Range, Some(offset)) => {
+                let steps = self.range_steps(order, offset)?;
+                let kind = steps.offset;
+                (FrameUnit::Range(Some(steps)), kind)
             }
         };
-        let name = match units {
-            WindowFrameUnits::Rows => "ROWS",
-            WindowFrameUnits::Groups => "GROUPS",
-            WindowFrameUnits::Range => "RANGE",
-        };
-        let value = |expr: &ast::Expr| {
-            let nothing = Scope::default();
-            // The library takes any text for an interval; only where one is wanted it is.
-            let expr = match expr {
-                ast::Expr::Interval(interval) if offset != Kind::Interval => &*interval.value,
-                expr => expr,
-            };
-            let value = match self.expr(expr, &nothing) {
-                Err(error) if error.state() == SqlState::UNDEFINED_COLUMN => {
-                    // It may have none at all.
-                    self.expr(expr, scope)?;
-                    let message = format!("argument of {name} must not contain variables");
-                    return Err(self.at_expr(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), expr));
-                }
-                value => value?,
-            };
-            let kind = value.kind;
-            match self.coerce(value, offset.into(), Context::Assignment) {
-                Ok(value) => Ok(value.expr),
-                Err(error) if error.state() == SqlState::CANNOT_COERCE => {
-                    let wanted = SqlType::from(offset).name();
-                    let message = format!("argument of {name} must be type {wanted}, not type {}", kind.name());
-                    Err(self.at_expr(SqlError::new(SqlState::DATATYPE_MISMATCH, message), expr))
-                }
-                Err(error) => Err(error),
-            }
-        };
-        let bound = |bound: &WindowFrameBound, is_start: bool| {
+        // The grammar has seen to it that the bounds fit one another.
+        let bound = |bound: &ast::FrameBound| {
             Ok::<_, SqlError>(match bound {
-                WindowFrameBound::CurrentRow => FrameBound::CurrentRow,
-                WindowFrameBound::Preceding(Some(offset)) => FrameBound::Preceding(value(offset)?),
-                WindowFrameBound::Following(Some(offset)) => FrameBound::Following(value(offset)?),
-                WindowFrameBound::Preceding(None) | WindowFrameBound::Following(None) if is_start => {
-                    FrameBound::UnboundedPreceding
-                }
-                WindowFrameBound::Preceding(None) | WindowFrameBound::Following(None) => FrameBound::UnboundedFollowing,
+                ast::FrameBound::UnboundedPreceding => FrameBound::UnboundedPreceding,
+                ast::FrameBound::Preceding(by) => FrameBound::Preceding(self.frame_offset(by, offset, name, scope)?),
+                ast::FrameBound::CurrentRow => FrameBound::CurrentRow,
+                ast::FrameBound::Following(by) => FrameBound::Following(self.frame_offset(by, offset, name, scope)?),
+                ast::FrameBound::UnboundedFollowing => FrameBound::UnboundedFollowing,
             })
         };
-        Ok(Frame { unit, start: bound(start_bound, true)?, end: bound(end_bound, false)?, exclude })
+        let start = bound(start)?;
+        let end = end.as_ref().map_or(Ok(FrameBound::CurrentRow), bound)?;
+        Ok(Frame { unit, start, end, exclude: exclude_of(*exclusion) })
+    }
+
+    /// Steps of a range by offsets, of which this is the first, in this order.
+    fn range_steps(&self, order: &[SortKey], written: &ast::Expr) -> SqlResult<RangeSteps> {
+        let [key] = order else {
+            let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
+            return Err(windowing(message));
+        };
+        let offset = match key.kind {
+            Kind::Int2 | Kind::Int4 | Kind::Int8 => Kind::Int8,
+            Kind::Numeric => Kind::Numeric,
+            Kind::Float4 | Kind::Float8 => Kind::Float8,
+            Kind::Date | Kind::Time | Kind::Timestamp | Kind::Timestamptz | Kind::Interval => Kind::Interval,
+            other => {
+                let of = other.name();
+                let message = format!("RANGE with offset PRECEDING/FOLLOWING is not supported for column type {of}");
+                return Err(self.at_expr(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), written));
+            }
+        };
+        let eval =
+            |name: &str| ops::resolve_operator(name, Some(key.kind), offset).map(|resolved| resolved.operator.eval);
+        Ok(RangeSteps { minus: eval("-")?, plus: eval("+")?, offset })
+    }
+
+    /// Offset of a bound, of a frame of this unit.
+    fn frame_offset(&self, written: &ast::Expr, offset: Kind, unit: &str, scope: &Scope<'_>) -> SqlResult<Expr> {
+        let value = match self.expr(written, &Scope::default()) {
+            Err(error) if error.state() == SqlState::UNDEFINED_COLUMN => {
+                // It may have none at all.
+                self.expr(written, scope)?;
+                let message = format!("argument of {unit} must not contain variables");
+                return Err(self.at_expr(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), written));
+            }
+            value => value?,
+        };
+        let kind = value.kind;
+        match self.coerce(value, offset.into(), Context::Assignment) {
+            Ok(value) => Ok(value.expr),
+            Err(error) if error.state() == SqlState::CANNOT_COERCE => {
+                let wanted = SqlType::from(offset).name();
+                let message = format!("argument of {unit} must be type {wanted}, not type {}", kind.name());
+                Err(self.at_expr(SqlError::new(SqlState::DATATYPE_MISMATCH, message), written))
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

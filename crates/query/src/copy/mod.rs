@@ -5,12 +5,13 @@
 
 pub mod csv;
 pub mod fields;
+mod options;
 pub mod out;
 pub mod read;
 
 pub use fields::{Field, Fields};
+pub use options::{Format, Named, Options};
 pub use read::{Next, Reader};
-pub use syntax::parse::copy_options::{Format, Options};
 
 use statement::error::{SqlError, SqlState};
 

@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** what is written here, the readers beside it read back as it was.
 
+use super::{Format, Options};
 use statement::error::{SqlError, SqlResult, SqlState};
-use syntax::parse::copy_options::{Format, Options};
 use types::datum::Datum;
 use types::forms::Forms;
 use types::{SqlType, binary, text};

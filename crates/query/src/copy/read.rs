@@ -2,11 +2,10 @@
 //!
 //! **Invariant:** a reader goes on behind a row only when the row was there as a whole; until then it has changed nothing.
 
-use super::{Field, Fields, bad};
+use super::{Field, Fields, Format, Options, bad};
 use statement::error::{SqlError, SqlResult};
 use statement::pulse;
 use std::ops::Range;
-use syntax::parse::copy_options::{Format, Options};
 use types::binary::utf8;
 
 /// How a reader went on.

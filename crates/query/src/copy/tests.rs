@@ -2,8 +2,7 @@
 //! special in them, cut at every byte.
 
 use super::out::Writer;
-use super::{Fields, Format, Next, Options, Reader};
-use syntax::parse::copy_options::Named;
+use super::{Fields, Format, Named, Next, Options, Reader};
 use types::datum::Datum;
 use types::forms::Forms;
 use types::{Kind, SqlType};

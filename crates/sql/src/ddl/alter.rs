@@ -6,23 +6,26 @@
 //! **Invariant:** the table is locked against everybody who writes before the first row is copied.
 
 use super::columns::Draft;
-use super::constraints::{PRIMARY_KEY, UNIQUE};
+use super::constraints::{NewConstraint, What, key_word};
 use super::drop::Doomed;
 use super::index::remove_index;
+use super::names::no_table;
 use super::passes::{Pass, Step, Steps, not_prepared, pass_of};
-use super::renames::{Changed, Renamed};
+use super::renames::Changed;
 use super::rewrite::Source;
-use super::{Ddl, Defined};
-use catalog::{ColumnDef, ConstraintKind, Identity, IndexInfo, Relation, Sequence, TableInfo, ViewInfo};
+use super::{Ddl, Defined, altering};
+use catalog::{ColumnDef, ConstraintKind, Identity, IndexInfo, Relation, Sequence, TableInfo};
 use engine::TableLock;
-use query::bind::Noted;
 use query::plan::Expr;
-use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, DropBehavior, TableConstraint};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use statement::refuse;
 use std::sync::Arc;
-use syntax::parse::folded;
+use syntax::ast::{
+    AlterAction, AlterActionKind, AlterTable, ColumnDefinition, KeptExpr, ObjectKind, TableConstraint,
+    TableConstraintKind,
+};
+use syntax::grammar;
 use types::ops::Context;
 
 /// An `ALTER TABLE` under way.
@@ -35,17 +38,17 @@ pub(super) struct Work<'a> {
     pub(super) copies: bool,
     /// Steps that are still to be taken.
     pub(super) steps: Steps<'a>,
-    /// Views that name a column that gets another name.
+    /// Views that use the table, if it gets a column.
     views: Vec<Changed>,
 }
 
 /// Lock on the table that an action takes: the least that PostgreSQL takes for it, and where it is not known the strongest.
-fn lock_of(action: &AlterTableOperation) -> TableLock {
+fn lock_of(action: &AlterActionKind) -> TableLock {
     match action {
-        AlterTableOperation::AddConstraint { constraint: TableConstraint::ForeignKey(_), not_valid: _ } => {
+        AlterActionKind::AddConstraint(constraint) if matches!(constraint.kind, TableConstraintKind::Foreign(..)) => {
             TableLock::ShareRowExclusive
         }
-        AlterTableOperation::ValidateConstraint { .. } | AlterTableOperation::SetOptionsParens { .. } => {
+        AlterActionKind::ValidateConstraint(_) | AlterActionKind::SetOptions(_) | AlterActionKind::ResetOptions(_) => {
             TableLock::ShareUpdateExclusive
         }
         _ => TableLock::AccessExclusive,
@@ -53,75 +56,75 @@ fn lock_of(action: &AlterTableOperation) -> TableLock {
 }
 
 impl Ddl<'_> {
-    pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> SqlResult<Defined> {
-        let ast::AlterTable { name, if_exists, only: _, operations, location, on_cluster, table_type, end_token: _ } =
-            alter;
-        refuse!(location.is_some() || on_cluster.is_some() || table_type.is_some() => "this ALTER TABLE");
-        let done = Ok(Defined::from("ALTER TABLE"));
-        let binder = self.binder();
-        let qualified = binder.qualified(name)?;
-        let Some(relation) = binder.find(&qualified).cloned() else {
-            if !if_exists {
-                return Err(binder.relation_named(name).err().unwrap_or_else(|| query::bind::no_relation(&qualified)));
-            }
-            let message = format!("relation \"{}\" does not exist, skipping", qualified.name);
-            self.notice(SqlState("00000"), message);
-            return done;
-        };
-        match &operations[..] {
-            [AlterTableOperation::RenameTable { table_name }] => {
-                self.rename_relation(&relation, table_name)?;
-                return done;
-            }
-            [AlterTableOperation::OwnerTo { new_owner }] if !matches!(relation, Relation::Table(_)) => {
-                self.set_owner(&relation, new_owner)?;
-                return done;
-            }
-            [AlterTableOperation::RenameColumn { old_column_name, new_column_name }] => {
-                if let Relation::View(view) = &relation {
-                    self.rename_view_column(view, &folded(old_column_name), &folded(new_column_name))?;
-                    return done;
-                }
-            }
-            _ => {}
+    pub(super) fn alter_table(&mut self, alter: &AlterTable) -> SqlResult<Defined> {
+        // Nothing inherits, so it makes no difference whether the table is meant alone.
+        let AlterTable { kind, name, if_exists, is_only: _, actions } = alter;
+        for action in actions {
+            self.refuse_action(*kind, action)?;
         }
-        let Relation::Table(old) = relation else {
-            return Err(match operations.first().and_then(action) {
-                Some(action) => {
-                    let message =
-                        format!("ALTER action {action} cannot be performed on relation \"{}\"", relation.name());
-                    let kind = match relation {
-                        Relation::View(_) => "views",
-                        Relation::Index { .. } => "indexes",
-                        _ => "sequences",
-                    };
-                    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-                        .detail(format!("This operation is not supported for {kind}."))
-                }
-                None => {
-                    let message = format!("\"{}\" is not a table", relation.name());
-                    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-                }
-            });
+        let done = Ok(Defined::from(altering(*kind)));
+        match self.altered(*kind, name, *if_exists)? {
+            None => {}
+            Some(Relation::Table(old)) => self.alter_columns(&old, actions)?,
+            Some(relation) => self.alter_another(&relation, actions)?,
+        }
+        done
+    }
+
+    /// # Errors
+    /// `0A000` for an action that is not here.
+    fn refuse_action(&self, kind: ObjectKind, action: &AlterAction) -> SqlResult<()> {
+        let feature = match (&action.kind, kind) {
+            (AlterActionKind::Unsupported(feature), _) => feature,
+            (AlterActionKind::AlterConstraint(_), _) => "ALTER TABLE ALTER CONSTRAINT",
+            (AlterActionKind::SetDefault { .. } | AlterActionKind::DropDefault { .. }, ObjectKind::View) => {
+                "ALTER VIEW ALTER COLUMN"
+            }
+            (AlterActionKind::SetOptions(_), ObjectKind::View) => "ALTER VIEW SET (option)",
+            (AlterActionKind::ResetOptions(_), ObjectKind::View) => "ALTER VIEW RESET (option)",
+            _ => return Ok(()),
         };
-        self.lock(&old, operations.iter().map(lock_of).max().unwrap_or(TableLock::AccessExclusive))?;
+        Err(self.binder().at_place(SqlError::unsupported(feature), action.span))
+    }
+
+    /// Changes a relation that is no table.
+    fn alter_another(&mut self, relation: &Relation, actions: &[AlterAction]) -> SqlResult<()> {
+        for AlterAction { kind: action, span: _ } in actions {
+            match (action, relation) {
+                (AlterActionKind::OwnerTo(owner), _) => self.set_owner(relation, owner)?,
+                (AlterActionKind::SetOptions(_) | AlterActionKind::ResetOptions(_), Relation::Index { .. }) => {
+                    self.say_options_are_ignored();
+                }
+                _ => return Err(only_for_tables(action, relation)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes a table.
+    fn alter_columns(&mut self, old: &Arc<TableInfo>, actions: &[AlterAction]) -> SqlResult<()> {
+        let locks = actions.iter().map(|action| lock_of(&action.kind));
+        self.lock(old, locks.max().unwrap_or(TableLock::AccessExclusive))?;
         let sources = (0..old.columns.len()).map(Source::Column).collect();
-        let mut work =
-            Work { draft: Draft::of(&old), old, sources, copies: false, steps: Steps::default(), views: Vec::new() };
-        for operation in operations {
-            let step = self.prepared(&work, operation)?;
-            work.steps.add(pass_of(operation)?, step);
+        let (draft, old) = (Draft::of(old), Arc::clone(old));
+        let mut work = Work { draft, old, sources, copies: false, steps: Steps::default(), views: Vec::new() };
+        for action in actions {
+            let step = self.prepared(&work, action)?;
+            work.steps.add(pass_of(&action.kind), step);
         }
         while let Some(step) = work.steps.next() {
             match step {
-                Step::Action(operation) => self.alter(&mut work, operation)?,
+                Step::Action(action) => self.alter(&mut work, action)?,
                 Step::Retype(retype) => self.retype(&mut work, retype)?,
-                Step::Constraint { constraint, not_valid } => {
-                    self.add_table_constraint(&mut work, &constraint, not_valid)?
-                }
+                Step::Constraint(constraint) => self.add_table_constraint(&mut work, &constraint)?,
             }
         }
-        let Work { old, draft, sources, copies, views, .. } = work;
+        self.finish_altered(work)
+    }
+
+    /// Puts a changed table in place, and looks at what is new in it.
+    fn finish_altered(&mut self, work: Work<'_>) -> SqlResult<()> {
+        let Work { old, draft, sources, copies, views, steps: _ } = work;
         let retyped = self.checks_of_retyped(&draft, &old, &sources)?;
         refuse!(
             self.keeps_snapshot && !retyped.is_empty() =>
@@ -136,8 +139,7 @@ impl Ddl<'_> {
         if new.owner != old.owner {
             self.own_sequences(&new)?;
         }
-        let renames = matches!(operations[..], [AlterTableOperation::RenameColumn { .. }]);
-        self.put_renamed(views, if renames { "rename a column" } else { "add a column to a table" })?;
+        self.put_renamed(views, "add a column to a table")?;
         // Whether rows satisfy it is looked up by the transaction's snapshot, which must have all of them.
         let is_new = |constraint: &catalog::Constraint| {
             let was_valid = |before: &catalog::Constraint| before.oid == constraint.oid && before.is_valid;
@@ -152,153 +154,167 @@ impl Ddl<'_> {
         if !copies {
             self.verify_not_null(&old, &new)?;
         }
-        self.verify(&new, is_new)?;
-        done
+        self.verify(&new, is_new)
     }
 
-    fn alter(&mut self, work: &mut Work<'_>, operation: &AlterTableOperation) -> SqlResult<()> {
-        match operation {
-            AlterTableOperation::AddColumn { column_keyword: _, if_not_exists, column_def, column_position: None } => {
-                let name = folded(&column_def.name);
-                if work.draft.column(&name).is_some() {
-                    let message = format!("column \"{name}\" of relation \"{}\" already exists", work.draft.name);
-                    if *if_not_exists {
-                        self.notice(SqlState::DUPLICATE_COLUMN, format!("{message}, skipping"));
-                        return Ok(());
-                    }
-                    return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-                }
-                work.views = self.beside_new_column(work.draft.oid, work.draft.next_column)?;
-                let mut pending = Vec::new();
-                // PostgreSQL looks at a default without the text that it stands in.
-                self.add_column(&mut work.draft, column_def, &mut pending).map_err(|error| match error.state() {
-                    SqlState::UNDEFINED_OBJECT | SqlState::SYNTAX_ERROR | SqlState::INVALID_PARAMETER_VALUE => error,
-                    _ => error.nowhere(),
-                })?;
-                let at = work.draft.columns.len() - 1;
-                let value = self.first_value(&work.draft.columns[at])?;
-                work.sources.push(Source::Made(value, work.draft.columns[at].kind));
-                work.copies = true;
-                pending.into_iter().try_for_each(|one| self.plan_constraint(work, one, false))
+    fn say_options_are_ignored(&mut self) {
+        self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
+    }
+
+    fn alter<'a>(&mut self, work: &mut Work<'a>, action: &'a AlterActionKind) -> SqlResult<()> {
+        match action {
+            AlterActionKind::AddColumn { column, if_not_exists } => self.add_new_column(work, column, *if_not_exists),
+            AlterActionKind::AddConstraint(constraint) => self.look_at_constraint(work, constraint),
+            AlterActionKind::DropColumn { name, if_exists, is_cascading } => {
+                self.drop_column(work, name, *if_exists, *is_cascading)
             }
-            AlterTableOperation::AddConstraint { constraint, not_valid } => {
-                let name = match constraint {
-                    TableConstraint::PrimaryKey(_) => Some("PRIMARY KEY"),
-                    TableConstraint::Unique(_) => Some("UNIQUE"),
-                    _ => None,
-                };
-                if let Some(name) = name.filter(|_| *not_valid) {
-                    let message = format!("{name} constraints cannot be marked NOT VALID");
-                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-                }
-                self.plan_constraint(work, constraint.clone(), *not_valid)
+            AlterActionKind::DropConstraint { name, if_exists, is_cascading } => {
+                self.drop_constraint(work, name, *if_exists, *is_cascading)
             }
-            AlterTableOperation::DropColumn { has_column_keyword: _, column_names, if_exists, drop_behavior } => {
-                for name in column_names {
-                    self.drop_column(work, &folded(name), *if_exists, drop_behavior.as_ref())?;
-                }
+            AlterActionKind::SetNotNull { column } => {
+                let at = work.draft.need_column(column)?;
+                work.draft.columns[at].not_null = true;
                 Ok(())
             }
-            AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
-                self.drop_constraint(work, &folded(name), *if_exists, drop_behavior.as_ref())
-            }
-            AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
-                self.rename_column(work, &folded(old_column_name), &folded(new_column_name))
-            }
-            AlterTableOperation::RenameConstraint { old_name, new_name } => {
-                let (old, new) = (folded(old_name), folded(new_name));
-                if work.draft.constraints.iter().any(|constraint| constraint.name == new) {
-                    let message = format!("constraint \"{new}\" for relation \"{}\" already exists", work.draft.name);
-                    return Err(SqlError::new(SqlState("42710"), message));
-                }
-                let table = work.draft.name.clone();
-                let constraint = work.draft.constraints.iter_mut().find(|one| one.name == old).ok_or_else(|| {
-                    let message = format!("constraint \"{old}\" for table \"{table}\" does not exist");
-                    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
-                })?;
-                constraint.name.clone_from(&new);
-                if let ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } = constraint.what {
-                    work.draft.indexes[index].name = new;
-                    work.copies = true;
-                }
+            AlterActionKind::DropNotNull { column } => drop_not_null(work, column),
+            AlterActionKind::SetDefault { column, value } => self.set_default(work, column, value),
+            AlterActionKind::DropDefault { column } => drop_default(work, column),
+            AlterActionKind::AddIdentity { column, is_always, options } => {
+                let at = work.draft.need_column(column)?;
+                let mut identity = work.draft.columns[at].clone();
+                check_new_identity(&identity, &work.draft.name)?;
+                self.identify(&work.draft, &mut identity, *is_always, options)?;
+                work.draft.columns[at] = identity;
                 Ok(())
             }
-            AlterTableOperation::AlterColumn { column_name, op } => self.alter_column(work, &folded(column_name), op),
-            AlterTableOperation::OwnerTo { new_owner } => {
-                work.draft.owner = self.owner(new_owner)?;
+            AlterActionKind::SetIdentity { column, generated, options } => {
+                let at = work.draft.need_column(column)?;
+                self.set_identity(&mut work.draft, at, generated, options)
+            }
+            AlterActionKind::DropIdentity { column, if_exists } => {
+                let at = work.draft.need_column(column)?;
+                self.drop_identity(&mut work.draft, at, *if_exists)
+            }
+            AlterActionKind::ColumnOptions { column, options: _ } => {
+                work.draft.need_column(column)?;
+                self.say_options_are_ignored();
                 Ok(())
             }
-            AlterTableOperation::SetLogged | AlterTableOperation::SetUnlogged => {
+            AlterActionKind::SetOptions(_) | AlterActionKind::ResetOptions(_) => {
+                self.say_options_are_ignored();
+                Ok(())
+            }
+            AlterActionKind::OwnerTo(owner) => {
+                work.draft.owner = self.owner(owner)?;
+                Ok(())
+            }
+            AlterActionKind::SetLogged | AlterActionKind::SetUnlogged => {
                 self.notice(SqlState("01000"), "LOGGED and UNLOGGED are ignored: all data is in memory".to_owned());
                 Ok(())
             }
-            AlterTableOperation::SetOptionsParens { options: _ } => {
-                self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
-                Ok(())
+            // No table has them.
+            AlterActionKind::WithoutOids => Ok(()),
+            AlterActionKind::ValidateConstraint(name) => self.validate(work, name),
+            AlterActionKind::SetType { .. } | AlterActionKind::AlterConstraint(_) | AlterActionKind::Unsupported(_) => {
+                Err(not_prepared())
             }
-            AlterTableOperation::ValidateConstraint { name } => {
-                let name = folded(name);
-                let table = work.draft.name.clone();
-                let of = || format!("constraint \"{name}\" of relation \"{table}\"");
-                let Some(found) = work.draft.constraints.iter_mut().find(|one| one.name == name) else {
-                    return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("{} does not exist", of())));
-                };
-                let parent = match &found.what {
-                    ConstraintKind::ForeignKey(key) => self.state.table_numbered(key.parent).cloned(),
-                    ConstraintKind::Check(_) => None,
-                    ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } => {
-                        let message = format!("{} is not a foreign key or check constraint", of());
-                        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-                    }
-                };
-                found.is_valid = true;
-                match parent {
-                    Some(parent) if parent.oid != work.draft.oid => self.lock(&parent, TableLock::RowShare),
-                    _ => Ok(()),
-                }
-            }
-            other => Err(SqlError::unsupported(format_args!("ALTER TABLE {other}"))),
         }
     }
 
-    /// A constraint waits for its pass: keys come before what may look at them.
-    fn plan_constraint(&mut self, work: &mut Work<'_>, constraint: TableConstraint, not_valid: bool) -> SqlResult<()> {
-        let pass = match &constraint {
-            TableConstraint::PrimaryKey(key) => {
-                self.check_key(&work.draft, &key.columns, PRIMARY_KEY).map_err(unplaced)?;
-                Pass::AddIndex
+    fn add_new_column<'a>(
+        &mut self,
+        work: &mut Work<'a>,
+        column: &'a ColumnDefinition,
+        if_not_exists: bool,
+    ) -> SqlResult<()> {
+        if work.draft.column(&column.name).is_some() {
+            let message = format!("column \"{}\" of relation \"{}\" already exists", column.name, work.draft.name);
+            if if_not_exists {
+                self.notice(SqlState::DUPLICATE_COLUMN, format!("{message}, skipping"));
+                return Ok(());
             }
-            TableConstraint::Unique(key) => {
-                self.check_key(&work.draft, &key.columns, UNIQUE).map_err(unplaced)?;
-                Pass::AddIndex
-            }
-            TableConstraint::ForeignKey(_)
-            | TableConstraint::Check(_)
-            | TableConstraint::Index(_)
-            | TableConstraint::FulltextOrSpatial(_)
-            | TableConstraint::PrimaryKeyUsingIndex(_)
-            | TableConstraint::UniqueUsingIndex(_)
-            | TableConstraint::Exclude(_) => Pass::AddOther,
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        work.views = self.beside_new_column(work.draft.oid, work.draft.next_column)?;
+        let mut pending = Vec::new();
+        // PostgreSQL looks at a default without the text that it stands in.
+        self.add_column(&mut work.draft, column, &mut pending).map_err(|error| match error.state() {
+            SqlState::UNDEFINED_OBJECT | SqlState::SYNTAX_ERROR | SqlState::INVALID_PARAMETER_VALUE => error,
+            _ => error.nowhere(),
+        })?;
+        let at = work.draft.columns.len() - 1;
+        let value = self.first_value(&work.draft.columns[at])?;
+        work.sources.push(Source::Made(value, work.draft.columns[at].kind));
+        work.copies = true;
+        pending.into_iter().try_for_each(|one| self.plan_constraint(work, one))
+    }
+
+    fn look_at_constraint<'a>(&mut self, work: &mut Work<'a>, constraint: &'a TableConstraint) -> SqlResult<()> {
+        if let (true, TableConstraintKind::Key(key, _)) = (constraint.is_not_valid, &constraint.kind) {
+            let name = if key.is_primary { "PRIMARY KEY" } else { "UNIQUE" };
+            let message = format!("{name} constraints cannot be marked NOT VALID");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        self.plan_constraint(work, NewConstraint::from(constraint))
+    }
+
+    fn validate(&mut self, work: &mut Work<'_>, name: &str) -> SqlResult<()> {
+        let table = work.draft.name.clone();
+        let of = || format!("constraint \"{name}\" of relation \"{table}\"");
+        let Some(found) = work.draft.constraints.iter_mut().find(|one| one.name == name) else {
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("{} does not exist", of())));
         };
-        work.steps.add(pass, Step::Constraint { constraint, not_valid });
+        let parent = match &found.what {
+            ConstraintKind::ForeignKey(key) => self.state.table_numbered(key.parent).cloned(),
+            ConstraintKind::Check(_) => None,
+            ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } => {
+                let message = format!("{} is not a foreign key or check constraint", of());
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+        };
+        found.is_valid = true;
+        match parent {
+            Some(parent) if parent.oid != work.draft.oid => self.lock(&parent, TableLock::RowShare),
+            _ => Ok(()),
+        }
+    }
+
+    fn set_default(&mut self, work: &mut Work<'_>, column: &str, value: &KeptExpr) -> SqlResult<()> {
+        let at = work.draft.need_column(column)?;
+        if work.draft.columns[at].identity.is_some() {
+            return Err(is_identity(column, &work.draft.name));
+        }
+        let default = self.default(value, work.draft.columns[at].kind, column).map_err(SqlError::nowhere)?;
+        work.draft.columns[at].default = Some(default);
         Ok(())
     }
 
-    fn add_table_constraint(
-        &mut self,
-        work: &mut Work<'_>,
-        constraint: &TableConstraint,
-        not_valid: bool,
-    ) -> SqlResult<()> {
+    /// A constraint waits for its pass: keys come before what may look at them.
+    fn plan_constraint<'a>(&mut self, work: &mut Work<'a>, constraint: NewConstraint<'a>) -> SqlResult<()> {
+        let pass = match &constraint.what {
+            What::Key { options, columns } => {
+                self.check_key(&work.draft, columns, constraint.span, key_word(options)).map_err(unplaced)?;
+                Pass::AddIndex
+            }
+            What::Foreign { .. } | What::Check { .. } | What::Copied(_) | What::KeyUsingIndex | What::Exclude => {
+                Pass::AddOther
+            }
+        };
+        work.steps.add(pass, Step::Constraint(constraint));
+        Ok(())
+    }
+
+    fn add_table_constraint(&mut self, work: &mut Work<'_>, constraint: &NewConstraint<'_>) -> SqlResult<()> {
         let before = work.draft.constraints.len();
-        match constraint {
-            TableConstraint::ForeignKey(key) => self.add_reference(&mut work.draft, key)?,
-            other => {
-                work.copies |= matches!(other, TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_));
-                self.add_constraint(&mut work.draft, other).map_err(unplaced)?;
+        match &constraint.what {
+            What::Foreign { .. } => self.add_reference(&mut work.draft, constraint)?,
+            what => {
+                work.copies |= matches!(what, What::Key { .. });
+                self.add_constraint(&mut work.draft, constraint).map_err(unplaced)?;
             }
         }
-        work.draft.constraints[before..].iter_mut().for_each(|added| added.is_valid = !not_valid);
+        let is_valid = !constraint.is_not_valid;
+        work.draft.constraints[before..].iter_mut().for_each(|added| added.is_valid = is_valid);
         Ok(())
     }
 
@@ -321,17 +337,12 @@ impl Ddl<'_> {
         let Some(default) = &column.default else {
             return Ok(Expr::Constant(types::datum::Datum::Null));
         };
-        let bound = binder.expr(&default.tree, &query::bind::Scope::default())?;
-        Ok(binder.coerce_default(bound, column.kind)?.expr)
+        let (tree, binder) = (grammar::expression(&default.text)?, self.binder_of(&default.text));
+        let bound = binder.expr(&tree, &query::bind::Scope::default()).map_err(SqlError::nowhere)?;
+        Ok(binder.coerce_default(bound, column.kind).map_err(SqlError::nowhere)?.expr)
     }
 
-    fn drop_column(
-        &mut self,
-        work: &mut Work<'_>,
-        name: &str,
-        if_exists: bool,
-        behavior: Option<&DropBehavior>,
-    ) -> SqlResult<()> {
+    fn drop_column(&mut self, work: &mut Work<'_>, name: &str, if_exists: bool, cascades: bool) -> SqlResult<()> {
         let Some(at) = work.draft.column(name) else {
             let message = format!("column \"{name}\" of relation \"{}\" does not exist", work.draft.name);
             if if_exists {
@@ -340,7 +351,6 @@ impl Ddl<'_> {
             }
             return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
         };
-        let cascades = behavior == Some(&DropBehavior::Cascade);
         let number = work.draft.columns[at].number;
         let column = format!("column {name} of table {}", self.shown(&Relation::Table(Arc::clone(&work.old))));
         let mut doomed = Doomed::default();
@@ -407,7 +417,7 @@ impl Ddl<'_> {
             let has_it = match &constraint.what {
                 ConstraintKind::ForeignKey(key) => key.columns.contains(&at),
                 ConstraintKind::Check(check) => {
-                    self.bind_check(&work.draft.name, &work.draft.columns, &check.tree)?.contains(&at)
+                    self.columns_of_check(&work.draft.name, &work.draft.columns, check)?.contains(&at)
                 }
                 _ => false,
             };
@@ -434,13 +444,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn drop_constraint(
-        &mut self,
-        work: &mut Work<'_>,
-        name: &str,
-        if_exists: bool,
-        behavior: Option<&DropBehavior>,
-    ) -> SqlResult<()> {
+    fn drop_constraint(&mut self, work: &mut Work<'_>, name: &str, if_exists: bool, cascades: bool) -> SqlResult<()> {
         let Some(at) = work.draft.constraints.iter().position(|constraint| constraint.name == name) else {
             let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", work.draft.name);
             if if_exists {
@@ -470,7 +474,7 @@ impl Ddl<'_> {
                 let dependents: Vec<_> =
                     child.foreign_keys().filter(|(_, key)| uses(key)).map(|(one, _)| one.clone()).collect();
                 for dependent in dependents {
-                    if behavior != Some(&DropBehavior::Cascade) {
+                    if !cascades {
                         let table = &work.draft.name;
                         let message = format!(
                             "cannot drop constraint {name} on table {table} because other objects depend on it"
@@ -503,207 +507,6 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn rename_column(&mut self, work: &mut Work<'_>, old: &str, new: &str) -> SqlResult<()> {
-        let at = work
-            .draft
-            .column(old)
-            .ok_or_else(|| SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{old}\" does not exist")))?;
-        if work.draft.column(new).is_some() {
-            let message = format!("column \"{new}\" of relation \"{}\" already exists", work.draft.name);
-            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-        }
-        let what = Noted::Column(work.draft.oid, work.draft.columns[at].number);
-        work.views = self.renamed(work.draft.oid, &Renamed { what, to: new, schema: None })?;
-        for constraint in &work.draft.constraints {
-            if let ConstraintKind::Check(check) = &constraint.what {
-                let used = self.bind_check(&work.draft.name, &work.draft.columns, &check.tree)?;
-                refuse!(used.contains(&at) => "to rename a column that a CHECK looks at");
-            }
-        }
-        work.draft.columns[at].name = new.to_owned();
-        Ok(())
-    }
-
-    fn alter_column(&mut self, work: &mut Work<'_>, name: &str, operation: &AlterColumnOperation) -> SqlResult<()> {
-        let at = work.draft.need_column(name)?;
-        if let AlterColumnOperation::SetDefault { value } = operation
-            && let Some(change) = syntax::parse::alters::column_change(value)?
-        {
-            return self.change_column(&mut work.draft, at, change);
-        }
-        match operation {
-            AlterColumnOperation::SetNotNull => work.draft.columns[at].not_null = true,
-            AlterColumnOperation::DropNotNull => {
-                if work.draft.indexes.iter().any(|index| index.is_primary && index.columns.contains(&at)) {
-                    let message = format!("column \"{name}\" is in a primary key");
-                    return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
-                }
-                if work.draft.columns[at].identity.is_some() {
-                    let message =
-                        format!("column \"{name}\" of relation \"{}\" is an identity column", work.draft.name);
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-                }
-                work.draft.columns[at].not_null = false;
-                // The engine's column may be one that has no place for nulls.
-                work.copies |= work
-                    .old
-                    .column_numbered(work.draft.columns[at].number)
-                    .is_some_and(|old| !work.old.table.columns()[old].nullable);
-            }
-            AlterColumnOperation::SetDefault { value } => {
-                if work.draft.columns[at].identity.is_some() {
-                    let message =
-                        format!("column \"{name}\" of relation \"{}\" is an identity column", work.draft.name);
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-                }
-                work.draft.columns[at].default =
-                    Some(self.default(value, work.draft.columns[at].kind, name).map_err(SqlError::nowhere)?);
-            }
-            AlterColumnOperation::DropDefault => {
-                if work.draft.columns[at].identity.is_some() {
-                    let message =
-                        format!("column \"{name}\" of relation \"{}\" is an identity column", work.draft.name);
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
-                        .hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."));
-                }
-                work.draft.columns[at].default = None;
-            }
-            AlterColumnOperation::SetDataType { .. } => return Err(not_prepared()),
-            AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
-                let mut column = work.draft.columns[at].clone();
-                super::sequence::check_identity(column.kind)?;
-                let wrong = if !column.not_null {
-                    Some("must be declared NOT NULL before identity can be added")
-                } else if column.identity.is_some() {
-                    Some("is already an identity column")
-                } else {
-                    column.default.is_some().then_some("already has a default value")
-                };
-                if let Some(wrong) = wrong {
-                    let message = format!("column \"{name}\" of relation \"{}\" {wrong}", work.draft.name);
-                    return Err(SqlError::new(SqlState("55000"), message));
-                }
-                let always = matches!(generated_as, Some(ast::GeneratedAs::Always));
-                let mut numbers = super::sequence::Numbers::of(column.kind);
-                numbers.set(&self.binder(), sequence_options.as_deref().unwrap_or_default())?;
-                self.number(&work.draft, &mut column, Some(always), numbers)?;
-                work.draft.columns[at] = column;
-            }
-        }
-        Ok(())
-    }
-
-    fn rename_relation(&mut self, relation: &Relation, to: &ast::RenameTableNameKind) -> SqlResult<()> {
-        let (ast::RenameTableNameKind::To(to) | ast::RenameTableNameKind::As(to)) = to;
-        if let Some(schema) = syntax::parse::alters::schema(to) {
-            return self.set_schema(relation, schema);
-        }
-        let parts = self.binder().name_parts(to)?;
-        let [new] = &parts[..] else {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "a relation keeps its schema when it is renamed"));
-        };
-        if self.is_taken(relation.schema(), new) {
-            let message = format!("relation \"{new}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
-        }
-        let views =
-            self.renamed(relation.oid(), &Renamed { what: Noted::Relation(relation.oid()), to: new, schema: None })?;
-        match relation {
-            Relation::Table(table) => {
-                self.lock(table, TableLock::AccessExclusive)?;
-                let mut renamed = table.copy();
-                renamed.name.clone_from(new);
-                self.replace_table(renamed)?;
-            }
-            Relation::View(view) => {
-                let renamed = catalog::ViewInfo { name: new.clone(), ..(**view).clone() };
-                self.state.replace(Relation::View(Arc::new(renamed)))?;
-            }
-            Relation::Sequence(sequence) => {
-                let renamed = Sequence { name: new.clone(), ..sequence.next_version() };
-                self.state.replace(Relation::Sequence(Arc::new(renamed)))?;
-            }
-            Relation::Index { .. } => {
-                return Err(SqlError::unsupported("ALTER TABLE RENAME of an index; use ALTER INDEX"));
-            }
-        }
-        self.put_renamed(views, &format!("rename a {}", relation.word()))
-    }
-
-    /// Only the owner of a schema can change: views keep the path by which their names were found, with its name.
-    pub(super) fn alter_schema(&mut self, alter: &ast::AlterSchema) -> SqlResult<Defined> {
-        let ast::AlterSchema { name, if_exists, operations } = alter;
-        let owner = match &operations[..] {
-            [ast::AlterSchemaOperation::OwnerTo { owner }] => owner,
-            [ast::AlterSchemaOperation::Rename { .. }] => return Err(SqlError::unsupported("ALTER SCHEMA RENAME")),
-            _ => return Err(SqlError::unsupported("this ALTER SCHEMA")),
-        };
-        refuse!(*if_exists => "ALTER SCHEMA IF EXISTS");
-        let parts = self.binder().name_parts(name)?;
-        let found = match &parts[..] {
-            [name] => self.state.schema(name).cloned(),
-            _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "the name of a schema has one part")),
-        };
-        let Some(schema) = found else {
-            let message = format!("schema \"{}\" does not exist", parts.join("."));
-            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
-        };
-        let owner = self.owner(owner)?;
-        self.state.put_schema(catalog::Schema { owner, ..schema });
-        Ok("ALTER SCHEMA".into())
-    }
-
-    /// The role of this name.
-    fn owner(&self, to: &ast::Owner) -> SqlResult<String> {
-        let ast::Owner::Ident(name) = to else { return Ok(self.user()) };
-        let name = folded(name);
-        let roles = self.run.env.seen.as_ref().map(|seen| &seen.roles);
-        if roles.is_some_and(|roles| roles.get(&name).is_none()) {
-            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")));
-        }
-        Ok(name)
-    }
-
-    /// The sequences of a table's columns have its owner.
-    fn own_sequences(&mut self, table: &TableInfo) -> SqlResult<()> {
-        let is_own = |one: &&Arc<Sequence>| one.owned_by.is_some_and(|(of, _)| of == table.oid);
-        let sequences: Vec<Arc<Sequence>> = self.state.sequences().filter(is_own).cloned().collect();
-        for sequence in sequences {
-            let owned = Sequence { owner: table.owner.clone(), ..sequence.next_version() };
-            self.state.replace(Relation::Sequence(Arc::new(owned)))?;
-        }
-        Ok(())
-    }
-
-    fn set_owner(&mut self, relation: &Relation, to: &ast::Owner) -> SqlResult<()> {
-        let owner = self.owner(to)?;
-        let changed = match relation {
-            Relation::View(view) => Relation::View(Arc::new(ViewInfo { owner, ..(**view).clone() })),
-            Relation::Sequence(sequence) => {
-                if let Some(table) = sequence.owned_by.and_then(|(table, _)| self.state.table_numbered(table)) {
-                    let message = format!("cannot change owner of sequence \"{}\"", sequence.name);
-                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-                        .detail(format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name)));
-                }
-                Relation::Sequence(Arc::new(Sequence { owner, ..sequence.next_version() }))
-            }
-            Relation::Index { table, .. } => {
-                if table.owner != owner {
-                    let message = format!("cannot change owner of index \"{}\"", relation.name());
-                    let warning = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-                        .hint("Change the ownership of the index's table, instead.");
-                    self.made.notices.push(("WARNING", warning));
-                }
-                return Ok(());
-            }
-            other @ Relation::Table(_) => {
-                let message = format!("\"{}\" is not a view or sequence", other.name());
-                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-            }
-        };
-        self.state.replace(changed)
-    }
-
     /// A column that has become NOT NULL without its rows being copied.
     fn verify_not_null(&self, old: &TableInfo, new: &TableInfo) -> SqlResult<()> {
         let strict: Vec<usize> = (0..new.columns.len())
@@ -733,6 +536,71 @@ impl Ddl<'_> {
     }
 }
 
+fn drop_not_null(work: &mut Work<'_>, name: &str) -> SqlResult<()> {
+    let at = work.draft.need_column(name)?;
+    if work.draft.indexes.iter().any(|index| index.is_primary && index.columns.contains(&at)) {
+        let message = format!("column \"{name}\" is in a primary key");
+        return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+    }
+    if work.draft.columns[at].identity.is_some() {
+        return Err(is_identity(name, &work.draft.name));
+    }
+    work.draft.columns[at].not_null = false;
+    // The engine's column may be one that has no place for nulls.
+    work.copies |= work
+        .old
+        .column_numbered(work.draft.columns[at].number)
+        .is_some_and(|old| !work.old.table.columns()[old].nullable);
+    Ok(())
+}
+
+fn drop_default(work: &mut Work<'_>, name: &str) -> SqlResult<()> {
+    let at = work.draft.need_column(name)?;
+    if work.draft.columns[at].identity.is_some() {
+        return Err(
+            is_identity(name, &work.draft.name).hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.")
+        );
+    }
+    work.draft.columns[at].default = None;
+    Ok(())
+}
+
+/// `42601`
+fn is_identity(column: &str, table: &str) -> SqlError {
+    let message = format!("column \"{column}\" of relation \"{table}\" is an identity column");
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
+}
+
+/// # Errors
+/// `22023`, `55000`: a column that is there cannot become an identity.
+fn check_new_identity(column: &ColumnDef, table: &str) -> SqlResult<()> {
+    super::sequence::check_identity(column.kind)?;
+    let wrong = if !column.not_null {
+        "must be declared NOT NULL before identity can be added"
+    } else if column.identity.is_some() {
+        "is already an identity column"
+    } else if column.default.is_some() {
+        "already has a default value"
+    } else {
+        return Ok(());
+    };
+    let message = format!("column \"{}\" of relation \"{table}\" {wrong}", column.name);
+    Err(SqlError::new(SqlState("55000"), message))
+}
+
+/// `42809`: an action that only tables know.
+fn only_for_tables(action: &AlterActionKind, relation: &Relation) -> SqlError {
+    let Some(words) = words_of_action(action) else { return no_table(relation) };
+    let kind = match relation {
+        Relation::View(_) => "views",
+        Relation::Index { .. } => "indexes",
+        Relation::Sequence(_) => "sequences",
+        Relation::Table(_) => "tables",
+    };
+    let message = format!("ALTER action {words} cannot be performed on relation \"{}\"", relation.name());
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).detail(format!("This operation is not supported for {kind}."))
+}
+
 /// PostgreSQL looks at most of a constraint without the text that it stands in.
 fn unplaced(error: SqlError) -> SqlError {
     match error.state() {
@@ -741,17 +609,30 @@ fn unplaced(error: SqlError) -> SqlError {
     }
 }
 
-/// What PostgreSQL calls a change, if it is of tables alone.
-fn action(operation: &AlterTableOperation) -> Option<&'static str> {
-    use ast::AlterColumnOperation as Column;
-    Some(match operation {
-        AlterTableOperation::AddColumn { .. } => "ADD COLUMN",
-        AlterTableOperation::DropColumn { .. } => "DROP COLUMN",
-        AlterTableOperation::AddConstraint { .. } => "ADD CONSTRAINT",
-        AlterTableOperation::DropConstraint { .. } => "DROP CONSTRAINT",
-        AlterTableOperation::AlterColumn { op: Column::SetDataType { .. }, .. } => "ALTER COLUMN ... SET DATA TYPE",
-        AlterTableOperation::AlterColumn { op: Column::SetNotNull, .. } => "ALTER COLUMN ... SET NOT NULL",
-        AlterTableOperation::AlterColumn { op: Column::DropNotNull, .. } => "ALTER COLUMN ... DROP NOT NULL",
-        _ => return None,
+/// Words of an action in messages, if they are known.
+fn words_of_action(action: &AlterActionKind) -> Option<&'static str> {
+    Some(match action {
+        AlterActionKind::AddColumn { .. } => "ADD COLUMN",
+        AlterActionKind::DropColumn { .. } => "DROP COLUMN",
+        AlterActionKind::AddConstraint(_) => "ADD CONSTRAINT",
+        AlterActionKind::DropConstraint { .. } => "DROP CONSTRAINT",
+        AlterActionKind::SetType { .. } => "ALTER COLUMN ... SET DATA TYPE",
+        AlterActionKind::SetNotNull { .. } => "ALTER COLUMN ... SET NOT NULL",
+        AlterActionKind::DropNotNull { .. } => "ALTER COLUMN ... DROP NOT NULL",
+        AlterActionKind::SetDefault { .. }
+        | AlterActionKind::DropDefault { .. }
+        | AlterActionKind::AddIdentity { .. }
+        | AlterActionKind::SetIdentity { .. }
+        | AlterActionKind::DropIdentity { .. }
+        | AlterActionKind::ColumnOptions { .. }
+        | AlterActionKind::AlterConstraint(_)
+        | AlterActionKind::ValidateConstraint(_)
+        | AlterActionKind::SetOptions(_)
+        | AlterActionKind::ResetOptions(_)
+        | AlterActionKind::SetLogged
+        | AlterActionKind::SetUnlogged
+        | AlterActionKind::WithoutOids
+        | AlterActionKind::OwnerTo(_)
+        | AlterActionKind::Unsupported(_) => return None,
     })
 }

@@ -3,7 +3,8 @@
 //! **Invariant:** positions of columns in indexes and constraints are those of the draft's columns, whatever order its parts come in.
 
 use super::Ddl;
-use super::sequence::{Numbers, check_identity};
+use super::constraints::{NewConstraint, What};
+use super::sequence::{Numbers, Options, Says, check_identity};
 use catalog::storage::column_type;
 use catalog::{
     ColumnDef, Constraint, Counted, DefaultExpr, Identity, IndexInfo, Relation, Schema, Sequence, SequenceValue,
@@ -11,13 +12,14 @@ use catalog::{
 };
 use engine::{Column, IndexDef, Table, TableDef};
 use query::bind::{Binder, Clause, Scope, no_collation, not_collated, takes_collation};
-use query::plan::Place;
-use sqlparser::ast::{self, ColumnOption, GeneratedAs, Spanned, TableConstraint};
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::refuse;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use syntax::parse::folded;
+use syntax::ast::{
+    ColumnClause, ColumnClauseKind, ColumnDefinition, ConstraintTiming, KeptExpr, ObjectName, SequenceOption, TypeName,
+};
+use syntax::grammar;
+use syntax::lex::Span;
 use types::{Kind, SqlType};
 
 /// A table's description without the table.
@@ -100,13 +102,14 @@ impl Draft {
 }
 
 /// The whole-number type that `serial` and its kin stand for.
-fn serial(data_type: &ast::DataType) -> Option<Kind> {
-    let ast::DataType::Custom(name, parameters) = data_type else { return None };
-    let [ast::ObjectNamePart::Identifier(ident)] = &name.0[..] else { return None };
-    if !parameters.is_empty() {
+fn serial(kind: &TypeName) -> Option<Kind> {
+    let TypeName { name, is_builtin, modifiers, fields, dimensions, is_set, is_of_column, span: _ } = kind;
+    let [name] = &name.parts[..] else { return None };
+    let is_plain = !*is_builtin && modifiers.is_empty() && fields.is_none() && dimensions.is_empty();
+    if !is_plain || *is_set || *is_of_column {
         return None;
     }
-    match &*folded(ident) {
+    match &**name {
         "smallserial" | "serial2" => Some(Kind::Int2),
         "serial" | "serial4" => Some(Kind::Int4),
         "bigserial" | "serial8" => Some(Kind::Int8),
@@ -114,157 +117,192 @@ fn serial(data_type: &ast::DataType) -> Option<Kind> {
     }
 }
 
+/// Clauses of a column, as far as they do not contradict one another.
+#[derive(Default)]
+struct Clauses<'a> {
+    default: Option<&'a KeptExpr>,
+    /// `ALWAYS`, and options of the sequence.
+    identity: Option<(bool, &'a [SequenceOption])>,
+    collation: Option<(&'a ObjectName, Span)>,
+    /// `NULL` or `NOT NULL`, if one is said: true for the second.
+    not_null: Option<bool>,
+    constraints: Vec<NewConstraint<'a>>,
+    /// Tells whether the clause before may be deferred.
+    takes_timing: bool,
+}
+
+impl<'a> Clauses<'a> {
+    /// Clauses of a column.
+    ///
+    /// # Errors
+    /// `42601`: they contradict one another, or what a `serial` stands for. `0A000`
+    fn of(binder: &Binder<'_>, column: &'a ColumnDefinition, table: &str) -> SqlResult<Clauses<'a>> {
+        let is_serial = serial(&column.kind).is_some();
+        let mut clauses = Clauses::default();
+        for clause in &column.clauses {
+            let added = clauses.add(column, clause, table);
+            added.map_err(|error| binder.at_place(error, clause.span))?;
+        }
+        // What `serial` stands for is written nowhere.
+        if is_serial && clauses.default.is_some() {
+            return Err(contradiction("multiple default values specified", column, table).nowhere());
+        }
+        if is_serial && clauses.identity.is_some() {
+            return Err(contradiction("both default and identity specified", column, table).nowhere());
+        }
+        if is_serial && clauses.not_null == Some(false) {
+            return Err(contradiction(NULLNESS, column, table).nowhere());
+        }
+        Ok(clauses)
+    }
+
+    fn add(&mut self, column: &ColumnDefinition, clause: &'a ColumnClause, table: &str) -> SqlResult<()> {
+        let ColumnClause { name, kind, span } = clause;
+        let wrong = |what: &str| Err(contradiction(what, column, table));
+        let takes_timing = std::mem::take(&mut self.takes_timing);
+        let what = match kind {
+            ColumnClauseKind::Null | ColumnClauseKind::NotNull => {
+                return self.says_nulls(*kind == ColumnClauseKind::NotNull).or_else(|()| wrong(NULLNESS));
+            }
+            ColumnClauseKind::Default(value) => {
+                if self.default.replace(value).is_some() {
+                    return wrong("multiple default values specified");
+                }
+                return if self.identity.is_some() { wrong("both default and identity specified") } else { Ok(()) };
+            }
+            ColumnClauseKind::Identity { is_always, options } => {
+                if self.identity.replace((*is_always, options)).is_some() {
+                    return wrong("multiple identity specifications");
+                }
+                self.says_nulls(true).or_else(|()| wrong(NULLNESS))?;
+                return if self.default.is_some() { wrong("both default and identity specified") } else { Ok(()) };
+            }
+            ColumnClauseKind::Collate(collation) => {
+                if self.collation.replace((collation, *span)).is_some() {
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "multiple COLLATE clauses not allowed"));
+                }
+                // It stands between constraints, but is none.
+                self.takes_timing = takes_timing;
+                return Ok(());
+            }
+            ColumnClauseKind::Timing(timing) => {
+                let Some(constraint) = self.constraints.last_mut().filter(|_| takes_timing) else {
+                    let message = format!("misplaced {} clause", timing_words(*timing));
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                };
+                constraint.timing.push(*timing);
+                self.takes_timing = true;
+                return Ok(());
+            }
+            ColumnClauseKind::Generated(_) => {
+                return Err(SqlError::unsupported("GENERATED ALWAYS AS (expression) STORED"));
+            }
+            ColumnClauseKind::Compression(_) => return Err(SqlError::unsupported("COMPRESSION of a column")),
+            ColumnClauseKind::Check { condition, no_inherit } => What::Check { condition, no_inherit: *no_inherit },
+            ColumnClauseKind::Key(options) => {
+                What::Key { options: options.clone(), columns: vec![column.name.clone()] }
+            }
+            ColumnClauseKind::References(reference) => What::Foreign { columns: vec![column.name.clone()], reference },
+        };
+        self.takes_timing = !matches!(what, What::Check { .. });
+        let name = name.as_ref().map(ToString::to_string);
+        self.constraints.push(NewConstraint { name, what, timing: Vec::new(), is_not_valid: false, span: *span });
+        Ok(())
+    }
+
+    /// Notes whether the column takes nulls. An error says that the contrary was said before.
+    fn says_nulls(&mut self, not_null: bool) -> Result<(), ()> {
+        match self.not_null.replace(not_null) {
+            Some(before) if before != not_null => Err(()),
+            _ => Ok(()),
+        }
+    }
+}
+
+const NULLNESS: &str = "conflicting NULL/NOT NULL declarations";
+
+/// `DEFERRABLE` and the like in messages.
+fn timing_words(timing: ConstraintTiming) -> &'static str {
+    match timing {
+        ConstraintTiming::Deferrable => "DEFERRABLE",
+        ConstraintTiming::NotDeferrable => "NOT DEFERRABLE",
+        ConstraintTiming::InitiallyDeferred => "INITIALLY DEFERRED",
+        ConstraintTiming::InitiallyImmediate => "INITIALLY IMMEDIATE",
+    }
+}
+
 impl Ddl<'_> {
     /// Adds a column to the draft. Constraints that stand with it are left in `pending`.
-    pub(super) fn add_column(
+    pub(super) fn add_column<'c>(
         &mut self,
         draft: &mut Draft,
-        column: &ast::ColumnDef,
-        pending: &mut Vec<TableConstraint>,
+        column: &'c ColumnDefinition,
+        pending: &mut Vec<NewConstraint<'c>>,
     ) -> SqlResult<()> {
-        let ast::ColumnDef { name, data_type, options } = column;
-        syntax::parse::check_name(self.text, name)?;
-        let own_name = folded(name);
-        let at = draft.columns.len();
-        if draft.column(&own_name).is_some() {
-            let message = format!("column \"{own_name}\" specified more than once");
-            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-        }
-        if 1600 <= at {
-            return Err(SqlError::new(SqlState("54011"), "tables can have at most 1600 columns"));
-        }
-        let serial = serial(data_type);
+        check_new_column(draft, &column.name)?;
+        let serial = serial(&column.kind);
         let kind = match serial {
             Some(kind) => kind.into(),
-            None => {
-                let binder = self.binder();
-                // The type stands behind the name.
-                binder
-                    .type_of(data_type)
-                    .map_err(|error| binder.at_place(error, binder.source.next(name.span.into())))?
-            }
+            None => self.kind_of_column(&column.kind)?,
         };
-        column_type(kind)?;
+        let Clauses { default, identity, collation, not_null, constraints, takes_timing: _ } =
+            Clauses::of(&self.binder(), column, &draft.name)?;
         let mut def = ColumnDef {
-            name: own_name,
+            name: column.name.to_string(),
             number: draft.next_column,
             kind,
-            not_null: serial.is_some(),
+            not_null: serial.is_some() || not_null == Some(true),
             default: None,
             identity: None,
             collation: None,
         };
         draft.next_column += 1;
-        let mut says_null = false;
-        let mut numbers = serial.map(|kind| (None, Numbers::of(kind.into())));
-        let mut is_identity = false;
-        // What `serial` stands for is written nowhere.
-        let written = |place: Place| if serial.is_some() { Place::NOWHERE } else { place };
-        let mut sequence_name = None;
-        for ast::ColumnOptionDef { name: constraint, option } in options {
-            match option {
-                ColumnOption::Null => says_null = true,
-                ColumnOption::NotNull => def.not_null = true,
-                ColumnOption::Default(value) => {
-                    let too_many = if def.default.is_some() || serial.is_some() {
-                        Some("multiple default values specified")
-                    } else {
-                        is_identity.then_some("both default and identity specified")
-                    };
-                    if let Some(what) = too_many {
-                        let (error, binder) = (contradiction(what, &def.name, &draft.name), self.binder());
-                        let place = binder.source.constraint_before(binder.start(value), &["DEFAULT"]);
-                        return Err(binder.at_place(error, written(place)));
-                    }
-                    def.default = Some(self.default(value, kind, &def.name)?);
-                }
-                ColumnOption::PrimaryKey(key) => {
-                    let mut key = key.clone();
-                    key.columns = vec![name.clone().into()];
-                    key.name = key.name.or_else(|| constraint.clone());
-                    pending.push(TableConstraint::PrimaryKey(key));
-                }
-                ColumnOption::Unique(key) => {
-                    let mut key = key.clone();
-                    key.columns = vec![name.clone().into()];
-                    key.name = key.name.or_else(|| constraint.clone());
-                    pending.push(TableConstraint::Unique(key));
-                }
-                ColumnOption::ForeignKey(key) => {
-                    let mut key = key.clone();
-                    key.columns = vec![name.clone()];
-                    key.name = key.name.or_else(|| constraint.clone());
-                    pending.push(TableConstraint::ForeignKey(key));
-                }
-                ColumnOption::Check(check) => {
-                    let mut check = check.clone();
-                    check.name = check.name.or_else(|| constraint.clone());
-                    pending.push(TableConstraint::Check(check));
-                }
-                ColumnOption::Generated {
-                    generated_as,
-                    sequence_options,
-                    generation_expr,
-                    generation_expr_mode: _,
-                    generated_keyword: _,
-                } => {
-                    refuse!(
-                        generation_expr.is_some() || matches!(generated_as, GeneratedAs::ExpStored) =>
-                            "GENERATED ALWAYS AS (expression) STORED"
-                    );
-                    let too_many = if is_identity {
-                        Some("multiple identity specifications")
-                    } else {
-                        (def.default.is_some() || serial.is_some()).then_some("both default and identity specified")
-                    };
-                    if let Some(what) = too_many {
-                        let (error, binder) = (contradiction(what, &def.name, &draft.name), self.binder());
-                        let after = |place: Place| binder.source.word_after(place, &["GENERATED"]);
-                        let first = after(name.span.into());
-                        let word = if is_identity { after(binder.source.next(first)) } else { first };
-                        return Err(binder.at_place(error, written(binder.source.constraint_of(word))));
-                    }
-                    is_identity = true;
-                    let always = matches!(generated_as, GeneratedAs::Always);
-                    let mut own = Numbers::of(kind);
-                    own.set(&self.binder(), sequence_options.as_deref().unwrap_or_default())?;
-                    numbers = Some((Some(always), own));
-                    def.not_null = true;
-                }
-                ColumnOption::Collation(name) => {
-                    let collation = self.binder().name_parts(name)?.join(".");
-                    let number =
-                        crate::system::collation_named(collation.strip_prefix("pg_catalog.").unwrap_or(&collation));
-                    let binder = self.binder();
-                    let at = |error| {
-                        let place = name.0.first().map_or(Place::NOWHERE, |first| first.span().into());
-                        binder.at_place(error, binder.source.word_before(place, &["COLLATE"]))
-                    };
-                    let Some(number) = number else { return Err(at(no_collation(&collation))) };
-                    if !takes_collation(kind.kind) {
-                        return Err(at(not_collated(kind.kind)));
-                    }
-                    def.collation = Some(number);
-                }
-                ColumnOption::Comment(comment) if syntax::parse::alters::sequence_of_identity(comment).is_some() => {
-                    sequence_name = syntax::parse::alters::sequence_of_identity(comment);
-                }
-                other => return Err(SqlError::unsupported(format_args!("the column option {other}"))),
-            }
+        if let Some((name, at)) = collation {
+            let collation = collation_of(name, kind.kind).map_err(|error| self.binder().at_place(error, at))?;
+            def.collation = Some(collation);
         }
-        if says_null && def.not_null {
-            let error = contradiction("conflicting NULL/NOT NULL declarations", &def.name, &draft.name);
-            let binder = self.binder();
-            return Err(binder.at_place(error, written(binder.source.other_nullness(name.span.into()))));
+        if let Some(value) = default {
+            def.default = Some(self.default(value, kind, &def.name)?);
         }
-        if let Some((always, numbers)) = numbers {
-            self.number(draft, &mut def, always, numbers)?;
+        if serial.is_some() {
+            self.number(draft, &mut def, None, Numbers::of(kind))?;
         }
-        if let (Some(name), Some(identity)) = (sequence_name, def.identity) {
-            self.name_sequence(identity.sequence, draft, &name)?;
+        if let Some((always, options)) = identity {
+            self.identify(draft, &mut def, always, options)?;
         }
+        pending.extend(constraints);
         draft.columns.push(def);
         Ok(())
+    }
+
+    /// Type of a new column.
+    fn kind_of_column(&self, written: &TypeName) -> SqlResult<SqlType> {
+        let binder = self.binder();
+        if written.is_set {
+            return Err(binder.at_place(SqlError::unsupported("SETOF of a column"), written.span));
+        }
+        let kind = binder.type_of(written)?;
+        column_type(kind)?;
+        Ok(kind)
+    }
+
+    /// Makes an identity of a column, with a sequence of these options.
+    pub(super) fn identify(
+        &mut self,
+        draft: &Draft,
+        def: &mut ColumnDef,
+        always: bool,
+        options: &[SequenceOption],
+    ) -> SqlResult<()> {
+        let options = Options::of(&self.binder(), options, Says::Identity)?;
+        let mut numbers = Numbers::of(def.kind);
+        numbers.set(&self.binder(), &options)?;
+        def.not_null = true;
+        self.number(draft, def, Some(always), numbers)?;
+        match (options.name, def.identity) {
+            (Some(name), Some(identity)) => self.name_sequence(identity.sequence, draft, name),
+            _ => Ok(()),
+        }
     }
 
     /// Gives a column a sequence of its own: an identity, or a default.
@@ -302,18 +340,29 @@ impl Ddl<'_> {
         self.state.add(Relation::Sequence(Arc::new(sequence)))?;
         match always {
             Some(always) => def.identity = Some(Identity { always, sequence: oid }),
-            None => def.default = Some(next_of(oid)?),
+            None => def.default = Some(next_of(oid)),
         }
         Ok(())
     }
 
     /// A default for a column of this type. What is no value of the type is refused now; what has no room in the column, when the
     /// default is used.
-    pub(super) fn default(&self, value: &ast::Expr, kind: SqlType, column: &str) -> SqlResult<DefaultExpr> {
-        let binder = self.binder();
+    pub(super) fn default(&self, value: &KeptExpr, kind: SqlType, column: &str) -> SqlResult<DefaultExpr> {
+        self.default_in(self.text, value, kind, column)
+    }
+
+    /// The same for a default that is there already, and gets another type.
+    pub(super) fn default_again(&self, default: &DefaultExpr, kind: SqlType, column: &str) -> SqlResult<DefaultExpr> {
+        let text = &default.text;
+        let value = KeptExpr { value: grammar::expression(text)?, extent: Span::new(0, text.len()) };
+        self.default_in(text, &value, kind, column)
+    }
+
+    fn default_in(&self, text: &str, value: &KeptExpr, kind: SqlType, column: &str) -> SqlResult<DefaultExpr> {
+        let binder = self.binder_of(text);
         let scope = Scope::default();
         scope.clause.set(Clause::Default);
-        let bound = binder.expr(value, &scope)?;
+        let bound = binder.expr(&value.value, &scope)?;
         let of = bound.kind;
         binder.coerce_default(bound, kind).map_err(|error| {
             if error.state() != SqlState::CANNOT_COERCE {
@@ -327,20 +376,47 @@ impl Ddl<'_> {
             SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint("You will need to rewrite or cast the expression.")
         })?;
         binder.without_parameters()?;
-        let (tree, uses) = self.binder().kept(value, &Scope::default(), kind)?;
-        Ok(DefaultExpr { tree, uses })
+        let (text, uses) = self.binder_of(text).kept(value, &Scope::default(), kind)?;
+        Ok(DefaultExpr { text, uses })
     }
 }
 
+/// Collation of a column of this kind.
+///
+/// # Errors
+/// `42704`, `42804`
+pub(super) fn collation_of(name: &ObjectName, kind: Kind) -> SqlResult<u32> {
+    let name = name.to_string();
+    let number = crate::system::collation_named(name.strip_prefix("pg_catalog.").unwrap_or(&name));
+    match number {
+        None => Err(no_collation(&name)),
+        Some(_) if !takes_collation(kind) => Err(not_collated(kind)),
+        Some(number) => Ok(number),
+    }
+}
+
+/// # Errors
+/// `42701`, `54011`: the table has no room for a column of this name.
+fn check_new_column(draft: &Draft, name: &str) -> SqlResult<()> {
+    if draft.column(name).is_some() {
+        let message = format!("column \"{name}\" specified more than once");
+        return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+    }
+    if 1600 <= draft.columns.len() {
+        return Err(SqlError::new(SqlState("54011"), "tables can have at most 1600 columns"));
+    }
+    Ok(())
+}
+
 /// `42601`: parts of a column's definition do not go together.
-fn contradiction(what: &str, column: &str, table: &str) -> SqlError {
-    SqlError::new(SqlState::SYNTAX_ERROR, format!("{what} for column \"{column}\" of table \"{table}\""))
+fn contradiction(what: &str, column: &ColumnDefinition, table: &str) -> SqlError {
+    let message = format!("{what} for column \"{}\" of table \"{table}\"", column.name);
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
 }
 
 /// The next value of a sequence, as a default.
-fn next_of(sequence: u32) -> SqlResult<DefaultExpr> {
-    let tree = syntax::parse::expression(&format!("nextval('{sequence}'::regclass)"))?;
-    Ok(DefaultExpr { tree, uses: vec![sequence] })
+fn next_of(sequence: u32) -> DefaultExpr {
+    DefaultExpr { text: format!("nextval('{sequence}'::regclass)"), uses: vec![sequence] }
 }
 
 /// The scope of one row of a table.

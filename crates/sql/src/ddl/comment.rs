@@ -1,73 +1,80 @@
 //! `COMMENT ON`.
 
-use super::{Ddl, Defined};
+use super::{Ddl, Defined, words_of};
 use catalog::Relation;
-use sqlparser::ast::{self, CommentObject};
 use statement::error::{SqlError, SqlResult, SqlState};
+use syntax::ast::{CommentCommand, ObjectKind, ObjectName};
 
 impl Ddl<'_> {
-    pub(super) fn comment(
-        &mut self,
-        object: &CommentObject,
-        name: &ast::ObjectName,
-        text: Option<&str>,
-    ) -> SqlResult<Defined> {
-        // An empty comment is none.
-        let text = text.filter(|text| !text.is_empty());
-        if let Some((constraint, table)) = syntax::parse::alters::constraint(name) {
-            let table = self.binder().table(&table)?;
-            let found = table.constraints.iter().find(|one| one.name == constraint).ok_or_else(|| {
-                let message = format!("constraint \"{constraint}\" for table \"{}\" does not exist", table.name);
-                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
-            })?;
-            self.state.set_comment(found.oid, 0, text);
-            return Ok("COMMENT".into());
-        }
-        let (oid, column) = match object {
-            CommentObject::Table | CommentObject::View | CommentObject::Index | CommentObject::Sequence => {
-                let relation = self.binder().relation_named(name)?.clone();
-                let wanted = object.to_string().to_lowercase();
-                if relation.word() != wanted {
-                    let article = if wanted == "index" { "an" } else { "a" };
-                    let message = format!("\"{}\" is not {article} {wanted}", relation.name());
-                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-                }
-                (relation.oid(), 0)
+    pub(super) fn comment(&mut self, comment: &CommentCommand) -> SqlResult<Defined> {
+        let CommentCommand { kind, name, table, text } = comment;
+        let (oid, column) = match (kind, table) {
+            (ObjectKind::Constraint, Some(table)) => (self.commented_constraint(name, table)?, 0),
+            (ObjectKind::Table | ObjectKind::View | ObjectKind::Index | ObjectKind::Sequence, _) => {
+                (self.commented_relation(*kind, name)?, 0)
             }
-            CommentObject::Column => {
-                let mut of = name.clone();
-                let Some(ast::ObjectNamePart::Identifier(last)) = of.0.pop() else {
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "column name must be qualified"));
-                };
-                if of.0.is_empty() {
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "column name must be qualified"));
-                }
-                let wanted = syntax::parse::folded(&last);
-                let relation = self.binder().relation_named(&of)?.clone();
-                let number = match &relation {
-                    Relation::Table(table) => table.column(&wanted).map(|at| table.columns[at].number),
-                    Relation::View(view) => {
-                        view.columns.iter().position(|(name, _)| *name == wanted).map(|at| at as i16 + 1)
-                    }
-                    _ => None,
-                };
-                let number = number.ok_or_else(|| {
-                    let message = format!("column \"{wanted}\" of relation \"{}\" does not exist", relation.name());
-                    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-                })?;
-                (relation.oid(), number)
-            }
-            CommentObject::Schema => {
-                let parts = self.binder().name_parts(name)?;
-                let schema = parts.first().and_then(|name| self.state.schema(name)).ok_or_else(|| {
-                    let message = format!("schema \"{}\" does not exist", parts.join("."));
+            (ObjectKind::Column, _) => self.commented_column(name)?,
+            (ObjectKind::Schema, _) => {
+                let name = name.to_string();
+                let schema = self.state.schema(&name).ok_or_else(|| {
+                    let message = format!("schema \"{name}\" does not exist");
                     SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
                 })?;
                 (schema.oid, 0)
             }
-            other => return Err(SqlError::unsupported(format_args!("COMMENT ON {other}"))),
+            (ObjectKind::Constraint | ObjectKind::Database | ObjectKind::Role, _) => {
+                let words = words_of(*kind).to_uppercase();
+                return Err(SqlError::unsupported(format_args!("COMMENT ON {words}")));
+            }
         };
+        // An empty comment is none.
+        let text = text.as_deref().filter(|text| !text.is_empty());
         self.state.set_comment(oid, column, text);
         Ok("COMMENT".into())
+    }
+
+    fn commented_relation(&self, kind: ObjectKind, name: &ObjectName) -> SqlResult<u32> {
+        let binder = self.binder();
+        let relation = binder.relation_named(name)?;
+        let wanted = words_of(kind);
+        if relation.word() != wanted {
+            let article = if wanted == "index" { "an" } else { "a" };
+            let message = format!("\"{}\" is not {article} {wanted}", relation.name());
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        Ok(relation.oid())
+    }
+
+    fn commented_constraint(&self, name: &ObjectName, table: &ObjectName) -> SqlResult<u32> {
+        let (name, table) = (name.to_string(), self.binder().table(table)?);
+        let found = table.constraints.iter().find(|one| one.name == name).ok_or_else(|| {
+            let message = format!("constraint \"{name}\" for table \"{}\" does not exist", table.name);
+            SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+        })?;
+        Ok(found.oid)
+    }
+
+    /// Number of a column's relation, and its own.
+    fn commented_column(&self, name: &ObjectName) -> SqlResult<(u32, i16)> {
+        let [of @ .., column] = &name.parts[..] else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "column name must be qualified"));
+        };
+        if of.is_empty() {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "column name must be qualified"));
+        }
+        let binder = self.binder();
+        let relation = binder.relation_named(&ObjectName { parts: of.to_vec() })?;
+        let number = match relation {
+            Relation::Table(table) => table.column(column).map(|at| table.columns[at].number),
+            Relation::View(view) => {
+                view.columns.iter().position(|(name, _)| **name == **column).map(|at| at as i16 + 1)
+            }
+            Relation::Sequence(_) | Relation::Index { .. } => None,
+        };
+        let number = number.ok_or_else(|| {
+            let message = format!("column \"{column}\" of relation \"{}\" does not exist", relation.name());
+            SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+        })?;
+        Ok((relation.oid(), number))
     }
 }

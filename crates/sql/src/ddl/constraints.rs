@@ -11,130 +11,181 @@ use catalog::{
     TableInfo,
 };
 use engine::TableLock;
-use query::bind::Clause;
+use query::bind::{Binder, Clause};
 use query::constraints::compared;
-use sqlparser::ast::{self, ReferentialAction, TableConstraint};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use syntax::parse::folded;
+use syntax::ast::{
+    ConstraintTiming, Expr, ExprKind, KeptExpr, KeyOptions, MatchKind, Name, Reference, ReferenceAction,
+    TableConstraint, TableConstraintKind, visit,
+};
+use syntax::edit::{Edits, clause_words};
+use syntax::grammar;
+use syntax::lex::Span;
+use syntax::names::quoted_name;
 use types::datum::Datum;
 use types::forms::Forms;
 use types::ops::{Context, find_cast, resolve_operator};
 use types::{Kind, text};
 
 /// Names of keys in messages.
-pub(super) const PRIMARY_KEY: &str = "primary key";
-pub(super) const UNIQUE: &str = "unique";
+const PRIMARY_KEY: &str = "primary key";
+const UNIQUE: &str = "unique";
+
+/// Constraint that a table is to get.
+#[derive(Clone)]
+pub(super) struct NewConstraint<'a> {
+    pub(super) name: Option<String>,
+    pub(super) what: What<'a>,
+    /// `DEFERRABLE` and the like, in order.
+    pub(super) timing: Vec<ConstraintTiming>,
+    /// Says whether rows that are there may break it.
+    pub(super) is_not_valid: bool,
+    /// Place of the constraint; nowhere if another table has it.
+    pub(super) span: Span,
+}
+
+/// Meaning of a new constraint.
+#[derive(Clone)]
+pub(super) enum What<'a> {
+    Check {
+        condition: &'a KeptExpr,
+        no_inherit: bool,
+    },
+    /// Condition that another table has.
+    Copied(Check),
+    Key {
+        options: KeyOptions,
+        columns: Vec<Name>,
+    },
+    Foreign {
+        columns: Vec<Name>,
+        reference: &'a Reference,
+    },
+    KeyUsingIndex,
+    Exclude,
+}
+
+impl<'a> From<&'a TableConstraint> for NewConstraint<'a> {
+    fn from(constraint: &'a TableConstraint) -> NewConstraint<'a> {
+        let TableConstraint { name, kind, timing, is_not_valid, span } = constraint;
+        let what = match kind {
+            TableConstraintKind::Check { condition, no_inherit } => What::Check { condition, no_inherit: *no_inherit },
+            TableConstraintKind::Key(options, columns) => {
+                What::Key { options: options.clone(), columns: columns.clone() }
+            }
+            TableConstraintKind::Foreign(columns, reference) => What::Foreign { columns: columns.clone(), reference },
+            TableConstraintKind::KeyUsingIndex(..) => What::KeyUsingIndex,
+            TableConstraintKind::Exclude => What::Exclude,
+        };
+        let (name, timing) = (name.as_ref().map(ToString::to_string), timing.clone());
+        NewConstraint { name, what, timing, is_not_valid: *is_not_valid, span: *span }
+    }
+}
+
+/// Name of a key in messages.
+pub(super) fn key_word(options: &KeyOptions) -> &'static str {
+    if options.is_primary { PRIMARY_KEY } else { UNIQUE }
+}
 
 impl Ddl<'_> {
     /// Adds a constraint to the draft. References to others are left to [`Ddl::add_reference`], for which both tables must
     /// be there.
-    pub(super) fn add_constraint(&mut self, draft: &mut Draft, constraint: &TableConstraint) -> SqlResult<()> {
-        match constraint {
-            TableConstraint::PrimaryKey(key) => {
-                refuse!(
-                    is_deferrable(key.characteristics) => "a deferrable constraint",
-                    !key.index_options.is_empty() || key.index_type.is_some() || key.index_name.is_some() =>
-                        "an option of a key's index",
-                );
-                if draft.indexes.iter().any(|index| index.is_primary) {
-                    let message = format!("multiple primary keys for table \"{}\" are not allowed", draft.name);
-                    let (error, binder) = (SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message), self.binder());
-                    let place = binder.source.all(&["PRIMARY", "KEY"]).get(1).copied().unwrap_or_default();
-                    return Err(binder.at_place(error, place));
+    pub(super) fn add_constraint(&mut self, draft: &mut Draft, constraint: &NewConstraint<'_>) -> SqlResult<()> {
+        match &constraint.what {
+            What::Key { options, columns } => self.add_key(draft, constraint, options, columns),
+            What::Check { condition, no_inherit } => {
+                if is_deferrable(&constraint.timing) {
+                    let message = "CHECK constraints cannot be marked DEFERRABLE";
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
                 }
-                let columns = self.key_columns(draft, &key.columns, PRIMARY_KEY)?;
-                columns.iter().for_each(|at| draft.columns[*at].not_null = true);
-                let include = self.included(draft, &key.include)?;
-                self.add_key(draft, key.name.as_ref(), [columns, include], true)
+                refuse!(*no_inherit => "NO INHERIT");
+                self.add_check(draft, constraint.name.as_deref(), condition)
             }
-            TableConstraint::Unique(key) => {
-                refuse!(
-                    is_deferrable(key.characteristics) => "a deferrable constraint",
-                    !key.index_options.is_empty() || key.index_type.is_some() || key.index_name.is_some() =>
-                        "an option of a key's index",
-                    key.nulls_distinct == ast::NullsDistinctOption::NotDistinct => "NULLS NOT DISTINCT",
-                );
-                let columns = self.key_columns(draft, &key.columns, UNIQUE)?;
-                let include = self.included(draft, &key.include)?;
-                self.add_key(draft, key.name.as_ref(), [columns, include], false)
+            What::Copied(check) => {
+                let name = self.constraint_name(draft, constraint.name.as_deref(), &[&draft.name], "check")?;
+                let what = ConstraintKind::Check(Box::new(check.clone()));
+                draft.constraints.push(Constraint::new(self.catalog.oid()?, name, what));
+                Ok(())
             }
-            TableConstraint::Check(check) => self.add_check(draft, check),
-            TableConstraint::ForeignKey(_) => Ok(()),
-            other => Err(SqlError::unsupported(format_args!("{other}"))),
+            What::Foreign { .. } => Ok(()),
+            What::KeyUsingIndex | What::Exclude => {
+                Err(SqlError::unsupported(clause_words(constraint.span.of(self.text))))
+            }
         }
+    }
+
+    fn add_key(
+        &mut self,
+        draft: &mut Draft,
+        constraint: &NewConstraint<'_>,
+        options: &KeyOptions,
+        columns: &[Name],
+    ) -> SqlResult<()> {
+        let KeyOptions { is_primary, nulls_not_distinct, included, parameters, tablespace } = options;
+        refuse!(
+            is_deferrable(&constraint.timing) => "a deferrable constraint",
+            !parameters.is_empty() => "a storage parameter without a value, or of a key's index",
+            tablespace.is_some() => "TABLESPACE of a key's index",
+            *nulls_not_distinct => "NULLS NOT DISTINCT",
+        );
+        if *is_primary && draft.indexes.iter().any(|index| index.is_primary) {
+            let message = format!("multiple primary keys for table \"{}\" are not allowed", draft.name);
+            let error = SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message);
+            return Err(self.binder().at_place(error, constraint.span));
+        }
+        let columns = self.key_columns(draft, columns, constraint.span, key_word(options))?;
+        if *is_primary {
+            columns.iter().for_each(|at| draft.columns[*at].not_null = true);
+        }
+        let include = self.included(draft, included, constraint.span)?;
+        self.add_key_of(draft, constraint.name.as_deref(), [columns, include], *is_primary)
     }
 
     /// Looks at what ALTER TABLE says of a key before it changes what the key may name: no column stands there twice, and those of a
     /// primary key, which become NOT NULL first, are there.
-    pub(super) fn check_key(&self, draft: &Draft, columns: &[ast::IndexColumn], word: &str) -> SqlResult<()> {
-        let mut names: Vec<String> = Vec::new();
-        for column in columns {
-            let ast::Expr::Identifier(ident) = &column.column.expr else { continue };
-            let name = folded(ident);
-            if names.contains(&name) {
-                return Err(self.twice(ident, word));
+    pub(super) fn check_key(&self, draft: &Draft, columns: &[Name], at: Span, word: &str) -> SqlResult<()> {
+        for (position, name) in columns.iter().enumerate() {
+            if columns[..position].contains(name) {
+                return Err(self.twice(name, at, word));
             }
-            names.push(name);
         }
         if word == PRIMARY_KEY {
-            names.iter().try_for_each(|name| draft.need_column(name).map(drop))?;
+            columns.iter().try_for_each(|name| draft.need_column(name).map(drop))?;
         }
         Ok(())
     }
 
-    /// An error at a key's column. The place is that of the whole constraint.
-    fn at_key(&self, error: SqlError, column: &ast::Ident) -> SqlError {
-        let binder = self.binder();
-        let place = binder.source.constraint_before(column.span.into(), &["PRIMARY", "UNIQUE"]);
-        binder.at_place(error, place)
+    /// Error of a column that stands twice in a key. Its place is that of the whole constraint.
+    fn twice(&self, column: &str, at: Span, word: &str) -> SqlError {
+        let message = format!("column \"{column}\" appears twice in {word} constraint");
+        self.binder().at_place(SqlError::new(SqlState::DUPLICATE_COLUMN, message), at)
     }
 
-    fn twice(&self, column: &ast::Ident, word: &str) -> SqlError {
-        let message = format!("column \"{}\" appears twice in {word} constraint", folded(column));
-        self.at_key(SqlError::new(SqlState::DUPLICATE_COLUMN, message), column)
+    /// Position of a column of a key, whose constraint stands there.
+    fn key_column(&self, draft: &Draft, name: &str, at: Span) -> SqlResult<usize> {
+        draft.column(name).ok_or_else(|| {
+            let message = format!("column \"{name}\" named in key does not exist");
+            self.binder().at_place(SqlError::new(SqlState::UNDEFINED_COLUMN, message), at)
+        })
     }
 
-    fn key_columns(&self, draft: &Draft, of: &[ast::IndexColumn], word: &str) -> SqlResult<Vec<usize>> {
+    fn key_columns(&self, draft: &Draft, of: &[Name], at: Span, word: &str) -> SqlResult<Vec<usize>> {
         let mut positions: Vec<usize> = Vec::new();
-        for column in of {
-            let ast::IndexColumn {
-                column: ast::OrderByExpr { expr, options: _, with_fill: None },
-                operator_class: None,
-            } = column
-            else {
-                return Err(SqlError::unsupported("an option of a key's column"));
-            };
-            let ast::Expr::Identifier(ident) = expr else {
-                return Err(SqlError::unsupported("an expression in a key"));
-            };
-            let wanted = folded(ident);
-            let at = draft.column(&wanted).ok_or_else(|| {
-                let message = format!("column \"{wanted}\" named in key does not exist");
-                self.at_key(SqlError::new(SqlState::UNDEFINED_COLUMN, message), ident)
-            })?;
-            if positions.contains(&at) {
-                return Err(self.twice(ident, word));
+        for name in of {
+            let position = self.key_column(draft, name, at)?;
+            if positions.contains(&position) {
+                return Err(self.twice(name, at, word));
             }
-            positions.push(at);
+            positions.push(position);
         }
         Ok(positions)
     }
 
     /// Positions of the columns that a key's index has beside the key.
-    fn included(&self, draft: &Draft, of: &[ast::Ident]) -> SqlResult<Vec<usize>> {
-        let place = |ident: &ast::Ident| {
-            let wanted = folded(ident);
-            draft.column(&wanted).ok_or_else(|| {
-                let message = format!("column \"{wanted}\" named in key does not exist");
-                let binder = self.binder();
-                let place = binder.source.constraint_before(ident.span.into(), &["PRIMARY", "UNIQUE"]);
-                binder.at_place(SqlError::new(SqlState::UNDEFINED_COLUMN, message), place)
-            })
-        };
-        of.iter().map(place).collect()
+    fn included(&self, draft: &Draft, of: &[Name], at: Span) -> SqlResult<Vec<usize>> {
+        of.iter().map(|name| self.key_column(draft, name, at)).collect()
     }
 
     /// Adds an index of these columns, those of its key and others, to the draft. Returns its position.
@@ -166,23 +217,22 @@ impl Ddl<'_> {
         Ok(draft.indexes.len() - 1)
     }
 
-    fn add_key(
+    fn add_key_of(
         &mut self,
         draft: &mut Draft,
-        name: Option<&ast::Ident>,
+        name: Option<&str>,
         [columns, include]: [Vec<usize>; 2],
         is_primary: bool,
     ) -> SqlResult<()> {
         let is_taken = |name: &str| self.is_taken_beside(draft, name) || self.is_constraint(draft, name);
         let name = match name {
             Some(name) => {
-                let name = folded(name);
-                if self.is_taken_beside(draft, &name) {
+                if self.is_taken_beside(draft, name) {
                     let message = format!("relation \"{name}\" already exists");
                     return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
                 }
-                check_name(draft, &name)?;
-                name
+                check_name(draft, name)?;
+                name.to_owned()
             }
             None if is_primary => self.free_name(&[&draft.name], "pkey", is_taken),
             None => {
@@ -197,19 +247,12 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn constraint_name(
-        &self,
-        draft: &Draft,
-        name: Option<&ast::Ident>,
-        parts: &[&str],
-        suffix: &str,
-    ) -> SqlResult<String> {
+    fn constraint_name(&self, draft: &Draft, name: Option<&str>, parts: &[&str], suffix: &str) -> SqlResult<String> {
         let Some(name) = name else {
             return Ok(self.free_name(parts, suffix, |name| self.is_constraint(draft, name)));
         };
-        let name = folded(name);
-        check_name(draft, &name)?;
-        Ok(name)
+        check_name(draft, name)?;
+        Ok(name.to_owned())
     }
 
     /// Tells whether a table of the draft's schema has a constraint of this name. A name that nobody has said is not one of those.
@@ -219,67 +262,45 @@ impl Ddl<'_> {
         has_it(&draft.constraints) || self.state.tables().filter(is_other).any(|table| has_it(&table.constraints))
     }
 
-    fn add_check(&mut self, draft: &mut Draft, check: &ast::CheckConstraint) -> SqlResult<()> {
-        let ast::CheckConstraint { name, expr, no_inherit, enforced } = check;
-        refuse!(*no_inherit => "NO INHERIT", enforced.is_some() => "ENFORCED");
-        let used = self.bind_check(&draft.name, &draft.columns, expr)?;
+    fn add_check(&mut self, draft: &mut Draft, name: Option<&str>, condition: &KeptExpr) -> SqlResult<()> {
+        let used = bind_check(&self.binder(), &draft.name, &draft.columns, &condition.value)?;
         // Named after its only column, wherever it stands.
         let mut parts = vec![&*draft.name];
         if let [at] = used[..] {
             parts.push(&*draft.columns[at].name);
         }
-        let name = self.constraint_name(draft, name.as_ref(), &parts, "check")?;
+        let name = self.constraint_name(draft, name, &parts, "check")?;
+        let scope = scope_of(&self.binder(), &draft.name, &draft.columns)?;
+        let (text, uses) = self.binder().kept(condition, &scope, Kind::Bool.into())?;
         // Nothing in it stands for the table's name, which may change.
-        let binder = self.binder();
-        let scope = scope_of(&binder, &draft.name, &draft.columns)?;
-        let (tree, uses) = self.binder().kept(&unqualified(expr), &scope, Kind::Bool.into())?;
-        let check = Check { tree, uses };
-        let what = ConstraintKind::Check(Box::new(check));
+        let what = ConstraintKind::Check(Box::new(Check { text: unqualified(&text)?, uses }));
         draft.constraints.push(Constraint::new(self.catalog.oid()?, name, what));
         Ok(())
     }
 
-    /// Binds a condition over one row. Returns the columns that it looks at.
-    pub(super) fn bind_check(&self, table: &str, columns: &[ColumnDef], expr: &ast::Expr) -> SqlResult<Vec<usize>> {
-        let binder = self.binder();
-        let scope = scope_of(&binder, table, columns)?;
-        scope.clause.set(Clause::Check);
-        let bound = binder.expr(expr, &scope)?;
-        let bound = binder.condition(bound, "CHECK")?;
-        binder.without_parameters()?;
-        let mut used = Vec::new();
-        columns_in(&bound, &mut used);
-        Ok(used)
+    /// Columns that a condition looks at which a table of this name has, with these columns.
+    ///
+    /// # Errors
+    /// Those of binding it: the columns have other types now.
+    pub(super) fn columns_of_check(&self, table: &str, columns: &[ColumnDef], check: &Check) -> SqlResult<Vec<usize>> {
+        let condition = grammar::expression(&check.text)?;
+        bind_check(&self.binder_of(&check.text), table, columns, &condition).map_err(SqlError::nowhere)
     }
 
     /// Adds a reference to the draft, whose table may be the draft's own. Both tables keep writers out until the end.
-    pub(super) fn add_reference(&mut self, draft: &mut Draft, key: &ast::ForeignKeyConstraint) -> SqlResult<()> {
-        let ast::ForeignKeyConstraint {
-            name,
-            index_name,
-            columns,
-            foreign_table,
-            referred_columns,
-            on_delete,
-            on_update,
-            match_kind,
-            characteristics,
-        } = key;
+    pub(super) fn add_reference(&mut self, draft: &mut Draft, constraint: &NewConstraint<'_>) -> SqlResult<()> {
+        let What::Foreign { columns, reference } = &constraint.what else { return Ok(()) };
+        let Reference { table: foreign_table, columns: referred_columns, matching, on_delete, on_update } = reference;
         refuse!(
-            index_name.is_some() => "an index name of a reference", is_deferrable(*characteristics) => "a deferrable constraint",
-            *match_kind == Some(ast::ConstraintReferenceMatchKind::Partial) => "MATCH PARTIAL",
+            is_deferrable(&constraint.timing) => "a deferrable constraint",
+            *matching == MatchKind::Partial => "MATCH PARTIAL",
         );
+        let (on_delete, on_update) = (action(on_delete, "DELETE")?, action(on_update, "UPDATE")?);
+        let name = constraint.name.as_deref();
         if let Some(name) = name {
-            check_name(draft, &folded(name))?;
+            check_name(draft, name)?;
         }
-        let mut own: Vec<usize> = Vec::new();
-        for ident in columns {
-            let wanted = folded(ident);
-            own.push(draft.column(&wanted).ok_or_else(|| {
-                let message = format!("column \"{wanted}\" referenced in foreign key constraint does not exist");
-                SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-            })?);
-        }
+        let own = columns.iter().map(|name| referencing(&draft.columns, name)).collect::<SqlResult<Vec<_>>>()?;
         let (parent_oid, parent_name, parent_columns, parent_indexes) = {
             let binder = self.binder();
             let qualified = binder.qualified(foreign_table)?;
@@ -305,14 +326,7 @@ impl Ddl<'_> {
             })?;
             primary.columns.clone()
         } else {
-            let place = |ident: &ast::Ident| {
-                let wanted = folded(ident);
-                parent_columns.iter().position(|column| column.name == wanted).ok_or_else(|| {
-                    let message = format!("column \"{wanted}\" referenced in foreign key constraint does not exist");
-                    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-                })
-            };
-            referred_columns.iter().map(place).collect::<SqlResult<_>>()?
+            referred_columns.iter().map(|name| referencing(&parent_columns, name)).collect::<SqlResult<_>>()?
         };
         let invalid = |message: String| SqlError::new(SqlState("42830"), message);
         let is_key = |index: &&IndexInfo| {
@@ -330,7 +344,7 @@ impl Ddl<'_> {
         }
         let mut parts = vec![&*draft.name];
         parts.extend(own.iter().map(|at| &*draft.columns[*at].name));
-        let name = self.constraint_name(draft, name.as_ref(), &parts, "fkey")?;
+        let name = self.constraint_name(draft, name, &parts, "fkey")?;
         for (from, to) in own.iter().zip(&referred) {
             let (from, to) = (&draft.columns[*from], &parent_columns[*to]);
             if !can_refer(from.kind.kind, to.kind.kind) {
@@ -349,9 +363,9 @@ impl Ddl<'_> {
             columns: own,
             parent: parent_oid,
             parent_columns: referred.iter().map(|at| parent_columns[*at].number).collect(),
-            on_delete: action(*on_delete),
-            on_update: action(*on_update),
-            match_full: *match_kind == Some(ast::ConstraintReferenceMatchKind::Full),
+            on_delete,
+            on_update,
+            match_full: *matching == MatchKind::Full,
         };
         let what = ConstraintKind::ForeignKey(foreign);
         draft.constraints.push(Constraint::new(self.catalog.oid()?, name, what));
@@ -361,7 +375,7 @@ impl Ddl<'_> {
     /// Looks whether all rows of a table satisfy the constraints that it did not have before. The table is part of the
     /// state already.
     pub(super) fn verify(&self, table: &TableInfo, is_new: impl Fn(&Constraint) -> bool) -> SqlResult<()> {
-        let quoted = |name: &str| ast::Ident::with_quote('"', name).to_string();
+        let quoted = quoted_name;
         let full = |table: &TableInfo| {
             let schema = self.state.schema_numbered(table.schema).map_or("public", |schema| &schema.name);
             format!("{}.{}", quoted(schema), quoted(&table.name))
@@ -370,7 +384,7 @@ impl Ddl<'_> {
             match &constraint.what {
                 ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } => {}
                 ConstraintKind::Check(check) => {
-                    let text = format!("SELECT 1 FROM {} WHERE NOT ({}) LIMIT 1", full(table), check.tree);
+                    let text = format!("SELECT 1 FROM {} WHERE NOT ({}) LIMIT 1", full(table), check.text);
                     if !self.rows_of(&text)?.is_empty() {
                         let message = format!(
                             "check constraint \"{}\" of relation \"{}\" is violated by some row",
@@ -435,12 +449,7 @@ impl Ddl<'_> {
 
     /// The rows of a query of ours.
     fn rows_of(&self, text: &str) -> SqlResult<Vec<Box<[Datum]>>> {
-        let parsed = syntax::parse::parse(text)?;
-        let [syntax::parse::Parsed { tree: ast::Statement::Query(query), .. }] = &parsed[..] else {
-            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a query of ours does not parse"));
-        };
-        let binder = query::bind::Binder::new(&self.state, self.path, text, self.run.env, Vec::new());
-        let bound = binder.query(query, None)?;
+        let bound = self.binder_of(text).query(&grammar::query(text)?, None)?;
         self.run.collect(&bound.plan, None)
     }
 }
@@ -466,18 +475,44 @@ fn check_name(draft: &Draft, name: &str) -> SqlResult<()> {
     Err(SqlError::new(SqlState("42710"), message))
 }
 
-/// A condition without the table's name before its columns': it holds for a row of whatever name.
-fn unqualified(tree: &ast::Expr) -> ast::Expr {
-    let mut tree = tree.clone();
-    let _ = ast::visit_expressions_mut(&mut tree, |expr| {
-        if let ast::Expr::CompoundIdentifier(parts) = expr
-            && let Some(last) = parts.pop()
-        {
-            *expr = ast::Expr::Identifier(last);
+/// Binds a condition over one row. Returns the columns that it looks at.
+fn bind_check(binder: &Binder<'_>, table: &str, columns: &[ColumnDef], condition: &Expr) -> SqlResult<Vec<usize>> {
+    let scope = scope_of(binder, table, columns)?;
+    scope.clause.set(Clause::Check);
+    let bound = binder.expr(condition, &scope)?;
+    let bound = binder.condition(bound, "CHECK")?;
+    binder.without_parameters()?;
+    let mut used = Vec::new();
+    columns_in(&bound, &mut used);
+    Ok(used)
+}
+
+/// Position of a column that a foreign key names.
+fn referencing(columns: &[ColumnDef], name: &str) -> SqlResult<usize> {
+    columns.iter().position(|column| column.name == name).ok_or_else(|| {
+        let message = format!("column \"{name}\" referenced in foreign key constraint does not exist");
+        SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+    })
+}
+
+/// A condition without the table's name before its columns: it holds for a row of whatever name.
+fn unqualified(condition: &str) -> SqlResult<String> {
+    struct Names<'t> {
+        text: &'t str,
+        edits: Edits,
+    }
+    impl visit::Visitor for Names<'_> {
+        fn expr(&mut self, expr: &Expr) {
+            if let ExprKind::Column(name) = &expr.kind
+                && let [_, .., own] = &name.parts[..]
+            {
+                self.edits.replace(name.span(), own.span.of(self.text));
+            }
         }
-        ControlFlow::<()>::Continue(())
-    });
-    tree
+    }
+    let mut names = Names { text: condition, edits: Edits::default() };
+    visit::expr(&grammar::expression(condition)?, &mut names);
+    Ok(names.edits.apply(condition, Span::new(0, condition.len())))
 }
 
 fn shown(value: &Datum, column: &ColumnDef, forms: &Forms) -> String {
@@ -494,20 +529,22 @@ fn columns_in(expr: &query::plan::Expr, found: &mut Vec<usize>) {
     expr.parts().into_iter().for_each(|part| columns_in(part, found));
 }
 
-fn action(action: Option<ReferentialAction>) -> ForeignAction {
-    match action {
-        None | Some(ReferentialAction::NoAction) => ForeignAction::NoAction,
-        Some(ReferentialAction::Restrict) => ForeignAction::Restrict,
-        Some(ReferentialAction::Cascade) => ForeignAction::Cascade,
-        Some(ReferentialAction::SetNull) => ForeignAction::SetNull,
-        Some(ReferentialAction::SetDefault) => ForeignAction::SetDefault,
-    }
+fn action(action: &ReferenceAction, when: &str) -> SqlResult<ForeignAction> {
+    let (words, columns, action) = match action {
+        ReferenceAction::NoAction => return Ok(ForeignAction::NoAction),
+        ReferenceAction::Restrict => return Ok(ForeignAction::Restrict),
+        ReferenceAction::Cascade => return Ok(ForeignAction::Cascade),
+        ReferenceAction::SetNull(columns) => ("SET NULL", columns, ForeignAction::SetNull),
+        ReferenceAction::SetDefault(columns) => ("SET DEFAULT", columns, ForeignAction::SetDefault),
+    };
+    refuse!(!columns.is_empty() => format_args!("ON {when} {words} with columns"));
+    Ok(action)
 }
 
-/// Whether it says anything but what is so anyway.
-fn is_deferrable(characteristics: Option<ast::ConstraintCharacteristics>) -> bool {
-    let Some(ast::ConstraintCharacteristics { deferrable, initially, enforced }) = characteristics else {
-        return false;
-    };
-    deferrable == Some(true) || initially == Some(ast::DeferrableInitial::Deferred) || enforced.is_some()
+/// Returns true if it says anything but what is so anyway.
+fn is_deferrable(timing: &[ConstraintTiming]) -> bool {
+    timing.iter().any(|one| match one {
+        ConstraintTiming::Deferrable | ConstraintTiming::InitiallyDeferred => true,
+        ConstraintTiming::NotDeferrable | ConstraintTiming::InitiallyImmediate => false,
+    })
 }

@@ -2,15 +2,13 @@
 //!
 //! **Invariant:** what depends on something goes with it, or keeps it.
 
-use super::{Ddl, Defined, refuse_adopted, verb};
+use super::{Ddl, Defined, dropping, refuse_adopted, words_of};
 use catalog::{ColumnDef, ConstraintKind, Relation, Sequence, TableInfo};
 use engine::TableLock;
-use sqlparser::ast::{self, ObjectType, Statement};
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::refuse;
 use std::collections::HashSet;
 use std::sync::Arc;
-use syntax::parse::forms;
+use syntax::ast::{DropCommand, ObjectKind, ObjectName};
 
 /// What is to go, in the order in which it was found.
 #[derive(Default)]
@@ -50,40 +48,23 @@ impl Doomed {
 }
 
 impl Ddl<'_> {
-    pub(super) fn drop_objects(&mut self, statement: &Statement) -> SqlResult<Defined> {
-        let Statement::Drop {
-            object_type,
-            if_exists,
-            names,
-            cascade,
-            restrict: _,
-            purge: false,
-            temporary: false,
-            table: None,
-        } = statement
-        else {
-            return Err(SqlError::unsupported("this DROP"));
-        };
-        let tag = verb(statement);
-        let is_concurrent = forms::is_concurrent(names);
-        let names = if is_concurrent { &names[1..] } else { &names[..] };
-        if is_concurrent && 1 < names.len() {
+    pub(super) fn drop_objects(&mut self, drop: &DropCommand) -> SqlResult<Defined> {
+        let DropCommand { kind, names, if_exists, is_cascading, is_concurrent } = drop;
+        let (tag, cascade) = (dropping(*kind), *is_cascading);
+        if *is_concurrent && 1 < names.len() {
             let message = "DROP INDEX CONCURRENTLY does not support dropping multiple objects";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        if is_concurrent && *cascade {
+        if *is_concurrent && cascade {
             let message = "DROP INDEX CONCURRENTLY does not support CASCADE";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        if *object_type == ObjectType::Schema {
-            return self.drop_schemas(names, *if_exists, *cascade);
-        }
-        let word = match object_type {
-            ObjectType::Table => "table",
-            ObjectType::View => "view",
-            ObjectType::Index => "index",
-            ObjectType::Sequence => "sequence",
-            other => return Err(SqlError::unsupported(format_args!("DROP {other}"))),
+        let word = match kind {
+            ObjectKind::Table | ObjectKind::View | ObjectKind::Index | ObjectKind::Sequence => words_of(*kind),
+            ObjectKind::Schema => return self.drop_schemas(names, *if_exists, cascade),
+            ObjectKind::Column | ObjectKind::Constraint | ObjectKind::Database | ObjectKind::Role => {
+                return Err(SqlError::unsupported(format_args!("DROP {}", words_of(*kind).to_uppercase())));
+            }
         };
         let mut doomed = Doomed::default();
         for name in names {
@@ -95,10 +76,7 @@ impl Ddl<'_> {
                 let message = match &qualified.schema {
                     Some(schema) if !schema_is_there => format!("schema \"{schema}\" does not exist"),
                     // PostgreSQL says the name without the schema here.
-                    _ if word == "table" || word == "view" || word == "sequence" || word == "index" => {
-                        format!("{word} \"{}\" does not exist", qualified.name)
-                    }
-                    _ => format!("relation \"{}\" does not exist", qualified.name),
+                    _ => format!("{word} \"{}\" does not exist", qualified.name),
                 };
                 let state = match (schema_is_there, word) {
                     (false, _) => SqlState::INVALID_SCHEMA_NAME,
@@ -296,12 +274,11 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn drop_schemas(&mut self, names: &[ast::ObjectName], if_exists: bool, cascade: bool) -> SqlResult<Defined> {
+    fn drop_schemas(&mut self, names: &[ObjectName], if_exists: bool, cascade: bool) -> SqlResult<Defined> {
         for name in names {
-            let parts = self.binder().name_parts(name)?;
-            refuse!(parts.len() != 1 => "a schema of another database");
-            let Some(schema) = self.state.schema(&parts[0]).cloned() else {
-                let message = format!("schema \"{}\" does not exist", parts[0]);
+            let name = name.to_string();
+            let Some(schema) = self.state.schema(&name).cloned() else {
+                let message = format!("schema \"{name}\" does not exist");
                 if !if_exists {
                     return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
                 }

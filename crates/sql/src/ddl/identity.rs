@@ -2,54 +2,60 @@
 
 use super::Ddl;
 use super::columns::Draft;
+use super::sequence::{Options, Says};
 use catalog::{Identity, Relation};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
-use syntax::parse::alters::ColumnChange;
+use syntax::ast::{ObjectName, SequenceOption};
 
 impl Ddl<'_> {
-    pub(super) fn change_column(&mut self, draft: &mut Draft, at: usize, change: ColumnChange) -> SqlResult<()> {
+    /// `DROP IDENTITY`
+    pub(super) fn drop_identity(&mut self, draft: &mut Draft, at: usize, if_exists: bool) -> SqlResult<()> {
         let column = &mut draft.columns[at];
-        let (always, options, restart) = match change {
-            ColumnChange::SequenceName(name) => {
-                let identity = column.identity;
-                let Some(identity) = identity else { return Err(not_identity(&draft.name, &column.name)) };
-                return self.name_sequence(identity.sequence, draft, &name);
-            }
-            ColumnChange::Options => {
-                self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
-                return Ok(());
-            }
-            ColumnChange::DropIdentity { if_exists } => {
-                if let Some(Identity { sequence, .. }) = column.identity.take() {
-                    self.state.remove(sequence);
-                    self.state.forget(sequence);
-                    return Ok(());
-                }
-                let error = not_identity(&draft.name, &column.name);
-                if !if_exists {
-                    return Err(error);
-                }
-                self.notice(SqlState("00000"), format!("{}, skipping", error.message()));
-                return Ok(());
-            }
-            ColumnChange::Identity { always, options, restart } => (always, options, restart),
+        if let Some(Identity { sequence, .. }) = column.identity.take() {
+            self.state.remove(sequence);
+            self.state.forget(sequence);
+            return Ok(());
+        }
+        let error = not_identity(&draft.name, &column.name);
+        if !if_exists {
+            return Err(error);
+        }
+        self.notice(SqlState("00000"), format!("{}, skipping", error.message()));
+        Ok(())
+    }
+
+    /// `SET GENERATED`, `SET option` and `RESTART`. `generated` is true for `ALWAYS`.
+    pub(super) fn set_identity(
+        &mut self,
+        draft: &mut Draft,
+        at: usize,
+        generated: &[bool],
+        options: &[SequenceOption],
+    ) -> SqlResult<()> {
+        let column = &mut draft.columns[at];
+        let always = match generated {
+            [] => None,
+            [always] => Some(*always),
+            _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options")),
         };
         let Some(identity) = &mut column.identity else { return Err(not_identity(&draft.name, &column.name)) };
         identity.always = always.unwrap_or(identity.always);
-        if options.is_empty() && restart.is_none() {
+        let identity = *identity;
+        let options = Options::of(&self.binder(), options, Says::Alter)?;
+        if !options.say_numbers() {
             return Ok(());
         }
-        let sequence = self.sequence_of(*identity)?;
-        let changed = self.renumbered(&sequence, sequence.kind, &options, restart)?;
+        let sequence = self.sequence_of(identity)?;
+        let changed = self.renumbered(&sequence, sequence.kind, &options)?;
         self.state.replace(Relation::Sequence(Arc::new(changed)))
     }
 }
 
 impl Ddl<'_> {
     /// Gives the sequence of an identity, which was just made, the name that the statement says.
-    pub(super) fn name_sequence(&mut self, sequence: u32, draft: &Draft, name: &[String]) -> SqlResult<()> {
-        let (schema, name) = match name {
+    pub(super) fn name_sequence(&mut self, sequence: u32, draft: &Draft, name: &ObjectName) -> SqlResult<()> {
+        let (schema, name) = match &name.parts[..] {
             [name] => (draft.schema, name),
             [schema, name] => {
                 let found = self.state.schema(schema).ok_or_else(|| {
@@ -63,7 +69,7 @@ impl Ddl<'_> {
         let Some(Relation::Sequence(own)) = self.state.relation_numbered(sequence).cloned() else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "an identity has no sequence"));
         };
-        if (own.schema, &own.name) == (schema, name) {
+        if (own.schema, &*own.name) == (schema, &**name) {
             return Ok(());
         }
         let is_beside = schema == draft.schema;
@@ -71,7 +77,7 @@ impl Ddl<'_> {
             let message = format!("relation \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }
-        let named = catalog::Sequence { schema, name: name.clone(), ..own.next_version() };
+        let named = catalog::Sequence { schema, name: name.to_string(), ..own.next_version() };
         self.state.replace(Relation::Sequence(Arc::new(named)))
     }
 }

@@ -1,115 +1,59 @@
-//! `CREATE INDEX`, `ALTER INDEX`, and dropping one.
+//! `CREATE INDEX`, and dropping an index.
 //!
 //! **Invariant:** an index stands at the same position in the description and in the engine's table, so a table that gets or loses one is copied.
 
-use super::columns::Draft;
+use super::columns::{Draft, collation_of};
 use super::rewrite::Source;
 use super::{Ddl, Defined};
 use crate::system::classes;
-use catalog::{ConstraintKind, IndexMethod, IndexOrder, Relation};
-use sqlparser::ast;
+use catalog::{ConstraintKind, IndexMethod, IndexOrder, Relation, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
-use syntax::parse::{alters, folded};
+use std::sync::Arc;
+use syntax::ast::{CreateIndex, ExprKind, IndexKey, NullsOrder, ObjectName, SortOrder};
 use types::Kind;
 
 impl Ddl<'_> {
-    pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> SqlResult<Defined> {
-        let ast::CreateIndex {
+    pub(super) fn create_index(&mut self, create: &CreateIndex) -> SqlResult<Defined> {
+        let CreateIndex {
             name,
-            table_name,
-            using,
-            columns,
-            unique,
-            concurrently,
-            r#async,
+            table,
+            is_unique,
+            is_concurrent,
             if_not_exists,
-            include,
-            nulls_distinct,
-            with,
+            method: _,
+            keys,
+            included,
+            nulls_not_distinct,
+            parameters,
+            tablespace,
             predicate,
-            index_options,
-            alter_options,
         } = create;
         refuse!(
-            *r#async => "CREATE INDEX ASYNC",
-            *nulls_distinct == Some(false) => "NULLS NOT DISTINCT", predicate.is_some() => "a partial index",
-            !index_options.is_empty() || !alter_options.is_empty() => "an option of CREATE INDEX",
+            *nulls_not_distinct => "NULLS NOT DISTINCT", predicate.is_some() => "a partial index",
+            tablespace.is_some() => "TABLESPACE of an index",
+            keys.iter().chain(included).any(|key| key.has_class_options) => "parameters of an operator class",
         );
-        let method = match using {
-            None | Some(ast::IndexType::BTree) => IndexMethod::BTree,
-            Some(ast::IndexType::Hash) => IndexMethod::Hash,
-            Some(other) => return Err(SqlError::unsupported(format_args!("an index of the kind {other}"))),
-        };
-        if method == IndexMethod::Hash {
-            let options = || columns.iter().map(|column| &column.column.options);
-            for (is_said, what) in [
-                (*unique, "unique indexes"),
-                (!include.is_empty(), "included columns"),
-                (1 < columns.len(), "multicolumn indexes"),
-                (options().any(|options| options.sort.is_some()), "ASC/DESC options"),
-                (options().any(|options| options.nulls_first.is_some()), "NULLS FIRST/LAST options"),
-            ] {
-                if is_said {
-                    let message = format!("access method \"hash\" does not support {what}");
-                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-                }
-            }
-        }
-        if *concurrently {
+        let method = method_of(create)?;
+        if *is_concurrent {
             self.notice(
                 SqlState("01000"),
                 "CONCURRENTLY is ignored: others that write to the table or lock it wait".to_owned(),
             );
         }
-        if !with.is_empty() {
+        if !parameters.is_empty() {
             self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
         }
-        let table =
-            self.binder().table(table_name).map_err(|error| match self.binder().relation_named(table_name) {
-                Ok(Relation::View(view)) => {
-                    let message = format!("cannot create index on relation \"{}\"", view.name);
-                    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-                        .detail("This operation is not supported for views.")
-                }
-                _ => error,
-            })?;
+        let table = self.indexed_table(table)?;
         let (mut positions, mut order) = (Vec::new(), Vec::new());
-        for ast::IndexColumn { column, operator_class } in columns {
-            let ast::OrderByExpr { expr, options: ast::OrderByOptions { sort, nulls_first }, with_fill: _ } = column;
-            let descends = match sort {
-                None | Some(ast::OrderBySort::Asc) => false,
-                Some(ast::OrderBySort::Desc) => true,
-                Some(ast::OrderBySort::Using(_)) => return Err(SqlError::unsupported("USING in an index")),
-            };
-            let nulls_first = nulls_first.unwrap_or(descends);
-            if descends || nulls_first {
-                let word = if descends { "DESC" } else { "NULLS FIRST" };
-                let message = format!(
-                    "{word} has no effect in an index here: its columns ascend, and it is read in both directions"
-                );
-                self.notice(SqlState("00000"), message);
-            }
-            let ast::Expr::Identifier(ident) = expr else {
-                return Err(SqlError::unsupported("an expression in an index"));
-            };
-            let wanted = folded(ident);
-            let position = table.column(&wanted).ok_or_else(|| no_column(&wanted))?;
-            let kind = table.columns[position].kind.kind;
-            let class = operator_class.as_ref().map(|class| self.operator_class(class, kind, method)).transpose()?;
+        for key in keys {
+            let (position, own) = self.index_key(&table, key, method)?;
             positions.push(position);
-            order.push(IndexOrder { descends, nulls_first, class: class.flatten() });
+            order.push(own);
         }
-        let beside = |ident: &ast::Ident| {
-            let wanted = folded(ident);
-            table.column(&wanted).ok_or_else(|| no_column(&wanted))
-        };
-        let include = include.iter().map(beside).collect::<SqlResult<Vec<_>>>()?;
+        let include = included.iter().map(|key| included_column(&table, key)).collect::<SqlResult<Vec<_>>>()?;
         let name = match name {
-            Some(name) => match &self.binder().name_parts(name)?[..] {
-                [name] => name.clone(),
-                _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "an index is in the schema of its table")),
-            },
+            Some(name) => name.to_string(),
             None => {
                 let mut parts = vec![&*table.name];
                 parts.extend(positions.iter().chain(&include).map(|at| &*table.columns[*at].name));
@@ -125,7 +69,7 @@ impl Ddl<'_> {
             return Ok("CREATE INDEX".into());
         }
         let mut draft = Draft::of(&table);
-        let at = self.add_index(&mut draft, name, [positions, include], [*unique, false])?;
+        let at = self.add_index(&mut draft, name, [positions, include], [*is_unique, false])?;
         draft.indexes[at].method = method;
         if order.iter().any(|one| *one != IndexOrder::default()) {
             draft.indexes[at].order = order;
@@ -134,17 +78,58 @@ impl Ddl<'_> {
         Ok("CREATE INDEX".into())
     }
 
+    fn indexed_table(&self, name: &ObjectName) -> SqlResult<Arc<TableInfo>> {
+        self.binder().table(name).map_err(|error| match self.binder().relation_named(name) {
+            Ok(Relation::View(view)) => {
+                let message = format!("cannot create index on relation \"{}\"", view.name);
+                SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).detail("This operation is not supported for views.")
+            }
+            _ => error,
+        })
+    }
+
+    /// Column of an index's key, and its order.
+    fn index_key(&mut self, table: &TableInfo, key: &IndexKey, method: IndexMethod) -> SqlResult<(usize, IndexOrder)> {
+        let IndexKey { value: _, collation, class, has_class_options: _, order, nulls, span: _ } = key;
+        let descends = match order {
+            SortOrder::Default | SortOrder::Ascending => false,
+            SortOrder::Descending => true,
+            SortOrder::Using(_) => return Err(SqlError::unsupported("USING in an index")),
+        };
+        let nulls_first = match nulls {
+            NullsOrder::Default => descends,
+            NullsOrder::First => true,
+            NullsOrder::Last => false,
+        };
+        if descends || nulls_first {
+            let word = if descends { "DESC" } else { "NULLS FIRST" };
+            let message =
+                format!("{word} has no effect in an index here: its columns ascend, and it is read in both directions");
+            self.notice(SqlState("00000"), message);
+        }
+        let Some(name) = column_of(key) else {
+            return Err(SqlError::unsupported("an expression in an index"));
+        };
+        let position = table.column(name).ok_or_else(|| no_column(name))?;
+        let kind = table.columns[position].kind.kind;
+        if let Some(collation) = collation {
+            // All order alike.
+            collation_of(collation, kind)?;
+        }
+        let class = class.as_ref().map(|class| self.operator_class(class, kind, method)).transpose()?;
+        Ok((position, IndexOrder { descends, nulls_first, class: class.flatten() }))
+    }
+
     /// The operator class of an index's column; nothing if it is its type's own.
-    fn operator_class(&self, name: &ast::ObjectName, kind: Kind, method: IndexMethod) -> SqlResult<Option<u32>> {
-        let parts = self.binder().name_parts(name)?;
-        match &parts[..] {
+    fn operator_class(&self, name: &ObjectName, kind: Kind, method: IndexMethod) -> SqlResult<Option<u32>> {
+        match &name.parts[..] {
             [class] => classes::named(class, kind, method),
-            [schema, class] if schema == "pg_catalog" => classes::named(class, kind, method),
+            [schema, class] if &**schema == types::PG_CATALOG => classes::named(class, kind, method),
             [schema, ..] if self.state.schema(schema).is_none() => {
                 let message = format!("schema \"{schema}\" does not exist");
                 Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message))
             }
-            parts => classes::named(&parts.join("."), kind, method),
+            _ => classes::named(&name.to_string(), kind, method),
         }
     }
 
@@ -157,46 +142,67 @@ impl Ddl<'_> {
         self.rebuild(&table, draft, &same_columns(&table))?;
         Ok(())
     }
+}
 
-    pub(super) fn alter_index(
-        &mut self,
-        name: &ast::ObjectName,
-        operation: &ast::AlterIndexOperation,
-    ) -> SqlResult<Defined> {
-        let ast::AlterIndexOperation::RenameIndex { index_name } = operation;
-        let (name, if_exists) = alters::index(name);
-        let relation = match self.binder().relation_named(&name).cloned() {
-            Err(error) if if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
-                self.notice(SqlState("00000"), format!("{}, skipping", error.message()));
-                return Ok("ALTER INDEX".into());
-            }
-            found => found?,
-        };
-        let Relation::Index { table, position } = relation else {
-            let message = format!("\"{}\" is not an index", relation.name());
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-        };
-        if alters::sets_options(index_name) {
-            self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
-            return Ok("ALTER INDEX".into());
+/// Access method of a new index.
+///
+/// # Errors
+/// `0A000`: there is none of this name, or it does not do what the statement wants.
+fn method_of(create: &CreateIndex) -> SqlResult<IndexMethod> {
+    let method = match create.method.as_deref() {
+        None | Some("btree") => return Ok(IndexMethod::BTree),
+        Some("hash") => IndexMethod::Hash,
+        Some(other) => {
+            return Err(SqlError::unsupported(format_args!("an index of the kind {}", other.to_uppercase())));
         }
-        let parts = self.binder().name_parts(index_name)?;
-        let [new] = &parts[..] else {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "an index is in the schema of its table"));
-        };
-        let mut renamed = table.copy();
-        for constraint in &mut renamed.constraints {
-            if let ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } = constraint.what
-                && index == position
-            {
-                constraint.name.clone_from(new);
-            }
+    };
+    let keys = &create.keys;
+    for (is_said, what) in [
+        (create.is_unique, "unique indexes"),
+        (!create.included.is_empty(), "included columns"),
+        (1 < keys.len(), "multicolumn indexes"),
+        (keys.iter().any(|key| key.order != SortOrder::Default), "ASC/DESC options"),
+        (keys.iter().any(|key| key.nulls != NullsOrder::Default), "NULLS FIRST/LAST options"),
+    ] {
+        if is_said {
+            let message = format!("access method \"{}\" does not support {what}", method.name());
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        renamed.indexes[position].name.clone_from(new);
-        // Its name in the engine is in messages, so it is renamed there, too: by a copy.
-        self.rebuild(&table, Draft::of(&renamed), &same_columns(&table))?;
-        Ok("ALTER INDEX".into())
     }
+    Ok(method)
+}
+
+/// Name of the column that a key is, if it is one.
+fn column_of(key: &IndexKey) -> Option<&str> {
+    match &key.value.kind {
+        ExprKind::Column(name) => match &name.parts[..] {
+            [name] => Some(name),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Position of a column that an index has beside its key.
+fn included_column(table: &TableInfo, key: &IndexKey) -> SqlResult<usize> {
+    let IndexKey { value: _, collation, class, has_class_options: _, order, nulls, span: _ } = key;
+    let Some(name) = column_of(key) else {
+        let message = "expressions are not supported in included columns";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    };
+    let position = table.column(name).ok_or_else(|| no_column(name))?;
+    for (is_said, what) in [
+        (collation.is_some(), "a collation"),
+        (class.is_some(), "an operator class"),
+        (*order != SortOrder::Default, "ASC/DESC options"),
+        (*nulls != NullsOrder::Default, "NULLS FIRST/LAST options"),
+    ] {
+        if is_said {
+            let message = format!("including column does not support {what}");
+            return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
+        }
+    }
+    Ok(position)
 }
 
 fn no_column(name: &str) -> SqlError {
@@ -204,7 +210,7 @@ fn no_column(name: &str) -> SqlError {
 }
 
 /// For a copy that has the columns of the old one.
-pub(super) fn same_columns(table: &catalog::TableInfo) -> Vec<Source> {
+pub(super) fn same_columns(table: &TableInfo) -> Vec<Source> {
     (0..table.columns.len()).map(Source::Column).collect()
 }
 

@@ -2,11 +2,12 @@
 
 use super::Ddl;
 use super::columns::Draft;
+use super::constraints::{NewConstraint, What};
 use super::sequence::Numbers;
 use catalog::{ColumnDef, ConstraintKind, Identity, IndexMethod, Relation, TableInfo};
-use sqlparser::ast::{self, Statement, TableConstraint};
 use statement::error::{SqlError, SqlResult, SqlState};
-use std::sync::Arc;
+use syntax::ast::{KeyOptions, LikeOption, Name, ObjectName};
+use syntax::lex::Span;
 
 /// An index that is made when the table has its columns.
 pub(super) struct LikeIndex {
@@ -18,23 +19,24 @@ pub(super) struct LikeIndex {
 }
 
 /// What is taken over beside names and types.
-struct Including<'o>(Vec<(&'o str, &'o str)>);
+struct Including<'o>(&'o [(bool, LikeOption)]);
 
 impl Including<'_> {
     /// The last word on it counts.
-    fn has(&self, what: &str) -> bool {
-        let said = self.0.iter().rev().find(|(_, of)| *of == what || *of == "all");
-        said.is_some_and(|(word, _)| *word == "including")
+    fn has(&self, what: LikeOption) -> bool {
+        let said = self.0.iter().rev().find(|(_, of)| *of == what || *of == LikeOption::All);
+        said.is_some_and(|(is_included, _)| *is_included)
     }
 }
 
 impl Ddl<'_> {
+    /// Adds the columns of another relation to the draft. `options` are `INCLUDING` and `EXCLUDING`: true for the first.
     pub(super) fn add_like(
         &mut self,
         draft: &mut Draft,
-        name: &ast::ObjectName,
-        options: Vec<(&str, &str)>,
-        pending: &mut Vec<TableConstraint>,
+        name: &ObjectName,
+        options: &[(bool, LikeOption)],
+        pending: &mut Vec<NewConstraint<'_>>,
         indexes: &mut Vec<LikeIndex>,
     ) -> SqlResult<()> {
         let including = Including(options);
@@ -44,21 +46,12 @@ impl Ddl<'_> {
                 for column in &table.columns {
                     self.add_like_column(draft, table, column, &including)?;
                 }
-                if including.has("constraints") {
-                    for constraint in &table.constraints {
-                        if let ConstraintKind::Check(check) = &constraint.what {
-                            let constraint = TableConstraint::Check(ast::CheckConstraint {
-                                name: Some(ast::Ident::with_quote('"', &constraint.name)),
-                                expr: Box::new(check.tree.clone()),
-                                no_inherit: false,
-                                enforced: None,
-                            });
-                            pending.push(constraint);
-                        }
-                    }
+                if including.has(LikeOption::Constraints) {
+                    let checks = table.checks();
+                    pending.extend(checks.map(|(one, check)| copied(Some(&one.name), What::Copied(check.clone()))));
                 }
-                if including.has("indexes") {
-                    like_indexes(table, pending, indexes)?;
+                if including.has(LikeOption::Indexes) {
+                    like_indexes(table, pending, indexes);
                 }
             }
             Relation::View(view) => {
@@ -101,10 +94,10 @@ impl Ddl<'_> {
         including: &Including<'_>,
     ) -> SqlResult<()> {
         let number = self.like_number(draft, &column.name)?;
-        let default = column.default.clone().filter(|_| including.has("defaults"));
+        let default = column.default.clone().filter(|_| including.has(LikeOption::Defaults));
         let mut own = ColumnDef { number, default, identity: None, ..column.clone() };
         if let Some(Identity { always, sequence }) = column.identity
-            && including.has("identity")
+            && including.has(LikeOption::Identity)
             && let Some(Relation::Sequence(sequence)) = self.state.relation_numbered(sequence)
         {
             let mut numbers = Numbers::of_sequence(sequence, sequence.kind);
@@ -112,7 +105,7 @@ impl Ddl<'_> {
             numbers.value = None;
             self.number(draft, &mut own, Some(always), numbers)?;
         }
-        if including.has("comments") {
+        if including.has(LikeOption::Comments) {
             let comment = self.state.comment(table.oid, column.number).map(str::to_owned);
             self.state.set_comment(draft.oid, number, comment.as_deref());
         }
@@ -136,37 +129,30 @@ impl Ddl<'_> {
 }
 
 /// Keys stand among the constraints, and get names as if they had been written there.
-fn like_indexes(
-    table: &Arc<TableInfo>,
-    pending: &mut Vec<TableConstraint>,
-    indexes: &mut Vec<LikeIndex>,
-) -> SqlResult<()> {
+fn like_indexes(table: &TableInfo, pending: &mut Vec<NewConstraint<'_>>, indexes: &mut Vec<LikeIndex>) {
     for (position, index) in table.indexes.iter().enumerate() {
-        let names = |of: &[usize]| of.iter().map(|at| &*table.columns[*at].name).collect::<Vec<&str>>();
+        let names = |of: &[usize]| of.iter().map(|at| table.columns[*at].name.clone()).collect::<Vec<String>>();
         let (columns, include) = (names(&index.columns), names(&index.include));
-        let key = table.constraints.iter().find_map(|constraint| match constraint.what {
-            ConstraintKind::PrimaryKey { index } if index == position => Some("PRIMARY KEY"),
-            ConstraintKind::Unique { index } if index == position => Some("UNIQUE"),
+        let is_primary = table.constraints.iter().find_map(|constraint| match constraint.what {
+            ConstraintKind::PrimaryKey { index } if index == position => Some(true),
+            ConstraintKind::Unique { index } if index == position => Some(false),
             _ => None,
         });
-        let Some(key) = key else {
-            let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
-            let (columns, include) = (owned(columns), owned(include));
+        let Some(is_primary) = is_primary else {
             let (method, order, is_unique) = (index.method, index.order.clone(), index.is_unique);
             indexes.push(LikeIndex { method, columns, include, order, is_unique });
             continue;
         };
-        let quoted = |names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|name| ast::Ident::with_quote('"', *name).to_string()).collect();
-            names.join(", ")
+        let named = |names: Vec<String>| {
+            names.into_iter().map(|text| Name { text: text.into(), span: Span::NOWHERE }).collect::<Vec<Name>>()
         };
-        let beside = if include.is_empty() { String::new() } else { format!(" INCLUDE ({})", quoted(&include)) };
-        let text = format!("CREATE TABLE t (a int, {key} ({}){beside})", quoted(&columns));
-        let tree = syntax::parse::parse(&text)?.pop().map(|one| one.tree);
-        let Some(Statement::CreateTable(mut made)) = tree else {
-            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a key of ours does not parse"));
-        };
-        pending.extend(made.constraints.pop());
+        let options = KeyOptions { is_primary, included: named(include), ..KeyOptions::default() };
+        pending.push(copied(None, What::Key { options, columns: named(columns) }));
     }
-    Ok(())
+}
+
+/// Constraint that another table has.
+fn copied(name: Option<&str>, what: What<'static>) -> NewConstraint<'static> {
+    let (name, timing, span) = (name.map(str::to_owned), Vec::new(), Span::NOWHERE);
+    NewConstraint { name, what, timing, is_not_valid: false, span }
 }

@@ -16,6 +16,8 @@ mod identity;
 mod index;
 mod like;
 mod moves;
+mod names;
+mod owners;
 mod passes;
 mod renames;
 mod retype;
@@ -31,10 +33,9 @@ use crate::exec::Run;
 use catalog::{Catalog, Relation, State, TableInfo};
 use engine::{Engine, Table, TableDef, TableLock, Wait};
 use query::bind::Binder;
-use sqlparser::ast::{self, Statement};
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::refuse;
 use std::sync::Arc;
+use syntax::ast::{ObjectKind, ObjectName, Statement};
 use syntax::names::{NAME_MAX, clipped};
 
 /// One statement under way.
@@ -83,49 +84,68 @@ impl From<&'static str> for Defined {
     }
 }
 
-/// Whether a statement is one of these; they are bound when they run.
-pub(crate) fn is_definition(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::CreateTable(_)
-            | Statement::CreateIndex(_)
-            | Statement::CreateView(_)
-            | Statement::CreateSequence { .. }
-            | Statement::CreateSchema { .. }
-            | Statement::AlterSchema(_)
-            | Statement::AlterTable(_)
-            | Statement::AlterIndex { .. }
-            | Statement::AlterView { .. }
-            | Statement::Drop { .. }
-            | Statement::Truncate(_)
-            | Statement::Comment { .. }
-    )
-}
-
-/// The tag's words, for those who refuse it.
+/// Words of a definition's tag, for those who refuse it.
 pub(crate) fn verb(statement: &Statement) -> &'static str {
     match statement {
-        Statement::CreateTable(create) if create.query.is_some() => "CREATE TABLE AS",
         Statement::CreateTable(_) => "CREATE TABLE",
+        Statement::CreateTableAs(_) => "CREATE TABLE AS",
         Statement::CreateIndex(_) => "CREATE INDEX",
         Statement::CreateView(_) => "CREATE VIEW",
-        Statement::CreateSequence { .. } => "CREATE SEQUENCE",
-        Statement::CreateSchema { .. } => "CREATE SCHEMA",
-        Statement::AlterSchema(_) => "ALTER SCHEMA",
-        Statement::AlterTable(_) => "ALTER TABLE",
-        Statement::AlterIndex { .. } => "ALTER INDEX",
-        Statement::AlterView { .. } => "ALTER VIEW",
+        Statement::CreateSequence(_) => "CREATE SEQUENCE",
+        Statement::CreateSchema(_) => "CREATE SCHEMA",
+        Statement::AlterTable(alter) => altering(alter.kind),
+        Statement::AlterSequence(_) => altering(ObjectKind::Sequence),
+        Statement::Rename(rename) => altering(rename.kind),
+        Statement::SetSchema(set) => altering(set.kind),
+        Statement::Owner(owner) => altering(owner.kind),
+        Statement::Drop(drop) => dropping(drop.kind),
+        Statement::DropDatabase(_) => dropping(ObjectKind::Database),
         Statement::Truncate(_) => "TRUNCATE TABLE",
-        Statement::Comment { .. } => "COMMENT",
-        Statement::Drop { object_type, .. } => match object_type {
-            ast::ObjectType::Table => "DROP TABLE",
-            ast::ObjectType::View => "DROP VIEW",
-            ast::ObjectType::Index => "DROP INDEX",
-            ast::ObjectType::Schema => "DROP SCHEMA",
-            ast::ObjectType::Sequence => "DROP SEQUENCE",
-            _ => "DROP",
-        },
+        Statement::Comment(_) => "COMMENT",
         _ => "this statement",
+    }
+}
+
+/// Words of an object's kind.
+fn words_of(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table => "table",
+        ObjectKind::View => "view",
+        ObjectKind::Index => "index",
+        ObjectKind::Sequence => "sequence",
+        ObjectKind::Schema => "schema",
+        ObjectKind::Column => "column",
+        ObjectKind::Constraint => "constraint",
+        ObjectKind::Database => "database",
+        ObjectKind::Role => "role",
+    }
+}
+
+/// Tag of an `ALTER` of this kind.
+fn altering(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table => "ALTER TABLE",
+        ObjectKind::View => "ALTER VIEW",
+        ObjectKind::Index => "ALTER INDEX",
+        ObjectKind::Sequence => "ALTER SEQUENCE",
+        ObjectKind::Schema => "ALTER SCHEMA",
+        // No definition is about these alone.
+        ObjectKind::Column | ObjectKind::Constraint | ObjectKind::Database | ObjectKind::Role => "ALTER",
+    }
+}
+
+/// Tag of a `DROP` of this kind.
+fn dropping(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table => "DROP TABLE",
+        ObjectKind::View => "DROP VIEW",
+        ObjectKind::Index => "DROP INDEX",
+        ObjectKind::Sequence => "DROP SEQUENCE",
+        ObjectKind::Schema => "DROP SCHEMA",
+        ObjectKind::Database => "DROP DATABASE",
+        ObjectKind::Role => "DROP ROLE",
+        // They are dropped by an ALTER TABLE.
+        ObjectKind::Column | ObjectKind::Constraint => "DROP",
     }
 }
 
@@ -144,26 +164,35 @@ impl<'a> Ddl<'a> {
     pub(crate) fn apply(&mut self, statement: &Statement) -> SqlResult<Defined> {
         match statement {
             Statement::CreateTable(create) => self.create_table(create),
+            Statement::CreateTableAs(create) => self.create_table_as(create),
             Statement::CreateIndex(create) => self.create_index(create),
             Statement::CreateView(create) => self.create_view(create),
-            Statement::CreateSequence { .. } => self.create_sequence(statement),
-            Statement::CreateSchema { .. } => self.create_schema(statement),
-            Statement::AlterSchema(alter) => self.alter_schema(alter),
+            Statement::CreateSequence(create) => self.create_sequence(create),
+            Statement::CreateSchema(create) => self.create_schema(create),
             Statement::AlterTable(alter) => self.alter_table(alter),
-            Statement::AlterIndex { name, operation } => self.alter_index(name, operation),
-            Statement::Drop { .. } => self.drop_objects(statement),
-            Statement::Truncate(truncate) => self.truncate(truncate),
-            Statement::Comment { object_type, object_name, comment, if_exists } => {
-                refuse!(*if_exists => "COMMENT IF EXISTS");
-                self.comment(object_type, object_name, comment.as_deref())
+            Statement::AlterSequence(alter) => self.alter_sequence(alter),
+            Statement::Rename(rename) => self.rename(rename),
+            Statement::SetSchema(set) => self.move_relation(set),
+            Statement::Owner(owner) => self.change_owner(owner),
+            Statement::Drop(drop) => self.drop_objects(drop),
+            Statement::DropDatabase(drop) => {
+                let words = if drop.is_forced { "DROP DATABASE WITH (FORCE)" } else { "DROP DATABASE" };
+                Err(SqlError::unsupported(words))
             }
+            Statement::Truncate(truncate) => self.truncate(truncate),
+            Statement::Comment(comment) => self.comment(comment),
             other => Err(SqlError::unsupported(format_args!("the statement {}", verb(other)))),
         }
     }
 
     /// Binds by the catalog as the statement has it so far.
     pub(crate) fn binder(&self) -> Binder<'_> {
-        Binder::new(&self.state, self.path, self.text, self.run.env, Vec::new())
+        self.binder_of(self.text)
+    }
+
+    /// The same for the text of a definition that is kept.
+    pub(crate) fn binder_of<'t>(&'t self, text: &'t str) -> Binder<'t> {
+        Binder::new(&self.state, self.path, text, self.run.env, Vec::new())
     }
 
     /// The session's role.
@@ -176,7 +205,7 @@ impl<'a> Ddl<'a> {
     }
 
     /// Where a new relation goes: the number of its schema, and its name.
-    pub(crate) fn place(&self, name: &ast::ObjectName) -> SqlResult<(u32, String)> {
+    pub(crate) fn place(&self, name: &ObjectName) -> SqlResult<(u32, String)> {
         let binder = self.binder();
         let wanted = binder.qualified(name)?;
         let schema = match &wanted.schema {

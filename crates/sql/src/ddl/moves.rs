@@ -1,19 +1,25 @@
 //! `SET SCHEMA`: a relation goes into another schema, and what is its own goes with it.
 
-use super::Ddl;
 use super::renames::Renamed;
+use super::{Ddl, Defined, altering};
 use catalog::{Relation, Sequence, TableInfo, ViewInfo};
 use engine::TableLock;
 use query::bind::Noted;
-use sqlparser::ast;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
-use syntax::parse::folded;
+use syntax::ast::SetSchemaCommand;
 
 impl Ddl<'_> {
-    pub(super) fn set_schema(&mut self, relation: &Relation, to: &ast::Ident) -> SqlResult<()> {
-        let name = folded(to);
-        let Some(schema) = self.state.schema(&name).map(|schema| schema.oid) else {
+    pub(super) fn move_relation(&mut self, set: &SetSchemaCommand) -> SqlResult<Defined> {
+        let SetSchemaCommand { kind, name, schema, if_exists } = set;
+        if let Some(relation) = self.altered(*kind, name, *if_exists)? {
+            self.set_schema(&relation, schema)?;
+        }
+        Ok(altering(*kind).into())
+    }
+
+    fn set_schema(&mut self, relation: &Relation, name: &str) -> SqlResult<()> {
+        let Some(schema) = self.state.schema(name).map(|schema| schema.oid) else {
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist")));
         };
         if let Relation::Sequence(sequence) = relation
@@ -26,18 +32,17 @@ impl Ddl<'_> {
         if relation.schema() == schema {
             return Ok(());
         }
-        let renamed =
-            Renamed { what: Noted::Relation(relation.oid()), to: relation.name(), schema: Some(name.as_str()) };
+        let renamed = Renamed { what: Noted::Relation(relation.oid()), to: relation.name(), schema: Some(name) };
         let views = self.renamed(relation.oid(), &renamed)?;
         match relation {
-            Relation::Table(table) => self.move_table(table, schema, &name)?,
+            Relation::Table(table) => self.move_table(table, schema, name)?,
             Relation::View(view) => {
-                self.check_free(schema, &name, &view.name)?;
+                self.check_free(schema, name, &view.name)?;
                 let moved = ViewInfo { schema, ..(**view).clone() };
                 self.state.replace(Relation::View(Arc::new(moved)))?;
             }
             Relation::Sequence(sequence) => {
-                self.check_free(schema, &name, &sequence.name)?;
+                self.check_free(schema, name, &sequence.name)?;
                 let moved = Sequence { schema, ..sequence.next_version() };
                 self.state.replace(Relation::Sequence(Arc::new(moved)))?;
             }

@@ -6,12 +6,11 @@
 
 use super::Ddl;
 use super::alter::Work;
+use super::constraints::NewConstraint;
 use super::retype::Retype;
-use sqlparser::ast::{AlterColumnOperation, AlterTableOperation, TableConstraint};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::BTreeMap;
-use syntax::parse::alters::{ColumnChange, column_change};
-use syntax::parse::folded;
+use syntax::ast::{AlterAction, AlterActionKind};
 
 /// A pass over the actions, in the order in which they come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,13 +32,10 @@ pub(super) enum Pass {
 
 /// A part of what is to be done.
 pub(super) enum Step<'a> {
-    Action(&'a AlterTableOperation),
+    Action(&'a AlterActionKind),
     /// A column gets another type, which was looked up before the first step.
     Retype(Retype),
-    Constraint {
-        constraint: TableConstraint,
-        not_valid: bool,
-    },
+    Constraint(NewConstraint<'a>),
 }
 
 /// The steps that are still to be taken.
@@ -61,46 +57,41 @@ impl<'a> Steps<'a> {
 }
 
 /// The pass in which an action is done.
-///
-/// # Errors
-/// `0A000` for an action that is not known.
-pub(super) fn pass_of(operation: &AlterTableOperation) -> SqlResult<Pass> {
-    Ok(match operation {
-        AlterTableOperation::AddColumn { .. } => Pass::AddColumn,
-        AlterTableOperation::AddConstraint { .. } => Pass::AddConstraint,
-        AlterTableOperation::DropColumn { .. } | AlterTableOperation::DropConstraint { .. } => Pass::Drop,
-        AlterTableOperation::AlterColumn { column_name: _, op } => match op {
-            AlterColumnOperation::SetNotNull => Pass::Attributes,
-            AlterColumnOperation::DropNotNull | AlterColumnOperation::DropDefault => Pass::Drop,
-            AlterColumnOperation::SetDataType { .. } => Pass::Retype,
-            AlterColumnOperation::AddGenerated { .. } => Pass::AddOther,
-            AlterColumnOperation::SetDefault { value } => match column_change(value)? {
-                None | Some(ColumnChange::SequenceName(_)) => Pass::AddOther,
-                Some(ColumnChange::DropIdentity { .. }) => Pass::Drop,
-                Some(ColumnChange::Identity { .. } | ColumnChange::Options) => Pass::Other,
-            },
-        },
-        // Each of these stands alone.
-        AlterTableOperation::RenameColumn { .. }
-        | AlterTableOperation::RenameConstraint { .. }
-        | AlterTableOperation::RenameTable { .. } => Pass::Other,
-        AlterTableOperation::OwnerTo { .. }
-        | AlterTableOperation::SetLogged
-        | AlterTableOperation::SetUnlogged
-        | AlterTableOperation::SetOptionsParens { .. }
-        | AlterTableOperation::ValidateConstraint { .. } => Pass::Other,
-        other => return Err(SqlError::unsupported(format_args!("ALTER TABLE {other}"))),
-    })
+pub(super) fn pass_of(action: &AlterActionKind) -> Pass {
+    match action {
+        AlterActionKind::AddColumn { .. } => Pass::AddColumn,
+        AlterActionKind::AddConstraint(_) => Pass::AddConstraint,
+        AlterActionKind::DropColumn { .. }
+        | AlterActionKind::DropConstraint { .. }
+        | AlterActionKind::DropNotNull { .. }
+        | AlterActionKind::DropDefault { .. }
+        | AlterActionKind::DropIdentity { .. } => Pass::Drop,
+        AlterActionKind::SetNotNull { .. } => Pass::Attributes,
+        AlterActionKind::SetType { .. } => Pass::Retype,
+        AlterActionKind::AddIdentity { .. } | AlterActionKind::SetDefault { .. } => Pass::AddOther,
+        AlterActionKind::SetIdentity { .. }
+        | AlterActionKind::ColumnOptions { .. }
+        | AlterActionKind::OwnerTo(_)
+        | AlterActionKind::SetLogged
+        | AlterActionKind::SetUnlogged
+        | AlterActionKind::WithoutOids
+        | AlterActionKind::SetOptions(_)
+        | AlterActionKind::ResetOptions(_)
+        | AlterActionKind::ValidateConstraint(_)
+        // Refused before any step is taken.
+        | AlterActionKind::AlterConstraint(_)
+        | AlterActionKind::Unsupported(_) => Pass::Other,
+    }
 }
 
 impl Ddl<'_> {
     /// The step of an action. Another type is looked up by the table as it was before all of them.
-    pub(super) fn prepared<'a>(&mut self, work: &Work<'_>, operation: &'a AlterTableOperation) -> SqlResult<Step<'a>> {
-        Ok(match operation {
-            AlterTableOperation::AlterColumn {
-                column_name,
-                op: AlterColumnOperation::SetDataType { data_type, using, had_set: _ },
-            } => Step::Retype(self.prepare_retype(&work.old, &folded(column_name), data_type, using.as_ref())?),
+    pub(super) fn prepared<'a>(&mut self, work: &Work<'_>, action: &'a AlterAction) -> SqlResult<Step<'a>> {
+        let AlterAction { kind: action, span: _ } = action;
+        Ok(match action {
+            AlterActionKind::SetType { column, kind, collation, using } => {
+                Step::Retype(self.prepare_retype(&work.old, column, kind, collation.as_ref(), using.as_ref())?)
+            }
             other => Step::Action(other),
         })
     }

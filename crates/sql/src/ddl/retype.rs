@@ -2,17 +2,17 @@
 
 use super::Ddl;
 use super::alter::Work;
-use super::columns::{Draft, scope_of};
+use super::columns::{Draft, collation_of, scope_of};
 use super::index::settle_classes;
 use super::rewrite::Source;
-use super::sequence::check_identity;
+use super::sequence::{Options, check_identity};
 use catalog::storage::column_type;
 use catalog::{Constraint, ConstraintKind, Relation, TableInfo};
 use query::plan::{Expr, Typed};
-use sqlparser::ast;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
+use syntax::ast::{Expr as Written, ObjectName, TypeName};
 use syntax::names::quoted_name;
 use types::SqlType;
 use types::ops::Context;
@@ -21,6 +21,7 @@ use types::ops::Context;
 pub(super) struct Retype {
     column: String,
     kind: SqlType,
+    collation: Option<u32>,
     value: Expr,
 }
 
@@ -30,8 +31,9 @@ impl Ddl<'_> {
         &mut self,
         old: &TableInfo,
         name: &str,
-        data_type: &ast::DataType,
-        using: Option<&ast::Expr>,
+        type_name: &TypeName,
+        collation: Option<&ObjectName>,
+        using: Option<&Written>,
     ) -> SqlResult<Retype> {
         let using = match using {
             Some(using) => {
@@ -47,11 +49,12 @@ impl Ddl<'_> {
             return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
         };
         let column = &old.columns[at];
-        let kind = self.binder().type_of(data_type).map_err(SqlError::nowhere)?;
+        let kind = self.binder().type_of(type_name).map_err(SqlError::nowhere)?;
+        let collation = collation.map(|name| collation_of(name, kind.kind)).transpose()?;
         if let Some(identity) = column.identity {
             check_identity(kind)?;
             let sequence = self.sequence_of(identity)?;
-            let changed = self.renumbered(&sequence, kind, &[], None)?;
+            let changed = self.renumbered(&sequence, kind, &Options::default())?;
             self.state.replace(Relation::Sequence(Arc::new(changed)))?;
         }
         column_type(kind)?;
@@ -76,11 +79,11 @@ impl Ddl<'_> {
                 kind.name()
             ))
         })?;
-        Ok(Retype { column: column.name.clone(), kind, value: value.expr })
+        Ok(Retype { column: column.name.clone(), kind, collation, value: value.expr })
     }
 
     pub(super) fn retype(&mut self, work: &mut Work<'_>, retype: Retype) -> SqlResult<()> {
-        let Retype { column: name, kind, value } = retype;
+        let Retype { column: name, kind, collation, value } = retype;
         let at = work.draft.need_column(&name)?;
         let column = work.draft.columns[at].clone();
         if !matches!(work.sources[at], Source::Column(_)) {
@@ -88,7 +91,7 @@ impl Ddl<'_> {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         if let Some(default) = &column.default {
-            let default = self.default(&default.tree, kind, &name).map_err(|_| {
+            let default = self.default_again(default, kind, &name).map_err(|_| {
                 let type_name = kind.kind.name();
                 let message = format!("default for column \"{name}\" cannot be cast automatically to type {type_name}");
                 SqlError::new(SqlState::DATATYPE_MISMATCH, message)
@@ -98,13 +101,12 @@ impl Ddl<'_> {
         self.refuse_used_by_views(work.draft.oid, column.number, &name)?;
         work.sources[at] = Source::Made(value, kind);
         work.draft.columns[at].kind = kind;
-        work.draft.columns[at].collation = None;
+        work.draft.columns[at].collation = collation;
         work.copies = true;
         // What stands on it must still have its operators.
         for constraint in &work.draft.constraints {
             if let ConstraintKind::Check(check) = &constraint.what {
-                let bound = self.bind_check(&work.draft.name, &work.draft.columns, &check.tree);
-                bound.map_err(SqlError::nowhere)?;
+                self.columns_of_check(&work.draft.name, &work.draft.columns, check)?;
             }
         }
         settle_classes(&mut work.draft, at, kind.kind)?;
@@ -132,7 +134,7 @@ impl Ddl<'_> {
         let mut found = Vec::new();
         for constraint in &draft.constraints {
             if let ConstraintKind::Check(check) = &constraint.what
-                && self.bind_check(&draft.name, &draft.columns, &check.tree)?.iter().any(is_retyped)
+                && self.columns_of_check(&draft.name, &draft.columns, check)?.iter().any(is_retyped)
             {
                 found.push(constraint.oid);
             }

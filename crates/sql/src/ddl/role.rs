@@ -1,139 +1,139 @@
-//! `CREATE`, `ALTER` and `DROP ROLE` as changes of roles.
+//! Statements about roles, and settings of roles and databases, as changes of roles.
 
+use crate::session::set::value_of;
+use query::bind::Binder;
 use settings::roles::change::{RoleChange, RoleOptionChange};
-use sqlparser::ast::{self, AlterRoleOperation, CreateRole, Password, ResetConfig, RoleOption, SetConfigValue};
 use statement::error::{SqlError, SqlResult, SqlState};
-use syntax::parse::{folded, set_value};
+use std::mem::{Discriminant, discriminant};
+use syntax::ast::{
+    RoleDefinition, RoleName, RoleOption, RoleSetting, SetTarget, SetValue, SettingChange, SettingName, Statement,
+    ZoneValue,
+};
+use syntax::lex::Span;
+
+/// Change that a statement about roles makes.
+///
+/// # Errors
+/// `42601`: an option is said twice. `42939`, `0A000`
+pub(crate) fn change(binder: &Binder<'_>, statement: &Statement) -> SqlResult<RoleChange> {
+    match statement {
+        Statement::CreateRole(definition) => {
+            let RoleDefinition { name, options } = definition;
+            let names = vec![new_name(name)?];
+            Ok(RoleChange::Create { names, options: changes(binder, options, true)?, numbers: Vec::new() })
+        }
+        Statement::AlterRole(definition) => {
+            let RoleDefinition { name, options } = definition;
+            Ok(RoleChange::Alter { name: known(binder, name), options: changes(binder, options, false)? })
+        }
+        Statement::RenameRole(name, to) => Ok(RoleChange::Rename { name: known(binder, name), to: to.to_string() }),
+        Statement::RoleSetting(setting) => set(binder, setting),
+        Statement::Drop(drop) => {
+            let names = drop.names.iter().map(ToString::to_string).collect();
+            Ok(RoleChange::Drop { names, if_exists: drop.if_exists })
+        }
+        _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement that is not about roles")),
+    }
+}
+
+/// Name of a role that is there.
+fn known(binder: &Binder<'_>, role: &RoleName) -> String {
+    match role {
+        RoleName::Named(name) => name.to_string(),
+        RoleName::CurrentRole | RoleName::CurrentUser | RoleName::SessionUser => binder.env.user().to_owned(),
+        // No role is called so, and whoever looks for it says so.
+        RoleName::Public => "public".to_owned(),
+    }
+}
+
+/// Name of a role that is made.
+fn new_name(role: &RoleName) -> SqlResult<String> {
+    let word = match role {
+        RoleName::Named(name) => return Ok(name.to_string()),
+        RoleName::Public => return Ok("public".to_owned()),
+        RoleName::CurrentRole => "CURRENT_ROLE",
+        RoleName::CurrentUser => "CURRENT_USER",
+        RoleName::SessionUser => "SESSION_USER",
+    };
+    Err(SqlError::new(SqlState("42939"), format!("{word} cannot be used as a role name here")))
+}
+
+fn changes(binder: &Binder<'_>, options: &[(RoleOption, Span)], is_new: bool) -> SqlResult<Vec<RoleOptionChange>> {
+    let mut said: Vec<Discriminant<RoleOption>> = Vec::new();
+    let mut changes = Vec::new();
+    for (option, span) in options {
+        let kind = discriminant(option);
+        if said.contains(&kind) {
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options");
+            return Err(binder.at_place(error, *span));
+        }
+        said.push(kind);
+        changes.extend(change_of(option, is_new)?);
+    }
+    Ok(changes)
+}
 
 /// Nothing for what says that a role has not what none has.
-fn option(option: &RoleOption) -> SqlResult<Option<RoleOptionChange>> {
+fn change_of(option: &RoleOption, is_new: bool) -> SqlResult<Option<RoleOptionChange>> {
+    let of_superusers = |word: &'static str| match is_new {
+        true => Err(SqlError::unsupported(word)),
+        false => Ok(Some(RoleOptionChange::OfSuperusers(word))),
+    };
     Ok(Some(match option {
-        RoleOption::SuperUser(is) => RoleOptionChange::Superuser(*is),
+        RoleOption::Superuser(is) => RoleOptionChange::Superuser(*is),
         RoleOption::CreateRole(may) => RoleOptionChange::CreateRole(*may),
-        RoleOption::CreateDB(may) => RoleOptionChange::CreateDb(*may),
+        RoleOption::CreateDb(may) => RoleOptionChange::CreateDb(*may),
         RoleOption::Inherit(does) => RoleOptionChange::Inherit(*does),
         RoleOption::Login(may) => RoleOptionChange::Login(*may),
-        RoleOption::ConnectionLimit(limit) => RoleOptionChange::ConnectionLimit(number(limit)?),
-        RoleOption::Password(Password::NullPassword) => RoleOptionChange::Password(None),
-        RoleOption::Password(Password::Password(password)) => RoleOptionChange::Password(Some(set_value(password)?)),
-        RoleOption::BypassRLS(false) | RoleOption::Replication(false) => return Ok(None),
-        RoleOption::BypassRLS(true) => RoleOptionChange::OfSuperusers("BYPASSRLS"),
-        RoleOption::Replication(true) => RoleOptionChange::OfSuperusers("REPLICATION"),
+        RoleOption::ConnectionLimit(limit) => RoleOptionChange::ConnectionLimit(*limit),
+        RoleOption::Password(password) => RoleOptionChange::Password(password.as_deref().map(str::to_owned)),
+        RoleOption::BypassRls(false) | RoleOption::Replication(false) => return Ok(None),
+        RoleOption::BypassRls(true) => return of_superusers("BYPASSRLS"),
+        RoleOption::Replication(true) => return of_superusers("REPLICATION"),
         RoleOption::ValidUntil(_) => return Err(SqlError::unsupported("VALID UNTIL")),
+        RoleOption::Unsupported(feature) => return Err(SqlError::unsupported(feature)),
     }))
 }
 
-fn number(value: &ast::Expr) -> SqlResult<i32> {
-    let text = value.to_string();
-    text.parse()
-        .map_err(|_| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("invalid connection limit: {text}")))
-}
-
-/// The last part of a name that has one part only, or of a setting's that may have two.
-fn joined(name: &ast::ObjectName) -> SqlResult<String> {
-    let part = |part: &ast::ObjectNamePart| match part {
-        ast::ObjectNamePart::Identifier(ident) => Ok(folded(ident)),
-        ast::ObjectNamePart::Function(_) => Err(SqlError::unsupported("a function in a name")),
+/// `ALTER ROLE … SET`, `ALTER DATABASE … SET`
+fn set(binder: &Binder<'_>, setting: &RoleSetting) -> SqlResult<RoleChange> {
+    let RoleSetting { role, database, change } = setting;
+    if role.is_none() && database.is_none() {
+        return Err(SqlError::unsupported("ALTER ROLE ALL without a database"));
+    }
+    let (setting, value) = match change {
+        SettingChange::Set(target) => {
+            let (name, value) = assigned(binder, target)?;
+            (Some(name), value)
+        }
+        SettingChange::Reset(SettingName::All) => (None, None),
+        SettingChange::Reset(SettingName::Named(name)) => (Some(name.to_string()), None),
     };
-    Ok(name.0.iter().map(part).collect::<SqlResult<Vec<_>>>()?.join("."))
+    let role = role.as_ref().map(|role| known(binder, role));
+    let database = database.as_ref().map(ToString::to_string);
+    Ok(RoleChange::Set { role, database, setting, value })
 }
 
-/// Reads a `CREATE ROLE`.
-pub(crate) fn create(create: &CreateRole) -> SqlResult<RoleChange> {
-    let CreateRole {
-        names,
-        if_not_exists,
-        login,
-        inherit,
-        bypassrls,
-        password,
-        superuser,
-        create_db,
-        create_role,
-        replication,
-        connection_limit,
-        valid_until,
-        in_role,
-        in_group,
-        role,
-        user,
-        admin,
-        authorization_owner,
-    } = create;
-    let members = [in_role, in_group, role, user, admin];
-    for (is_there, what) in [
-        (*if_not_exists, "CREATE ROLE IF NOT EXISTS"),
-        (*bypassrls == Some(true), "BYPASSRLS"),
-        (*replication == Some(true), "REPLICATION"),
-        (valid_until.is_some(), "VALID UNTIL"),
-        (members.iter().any(|names| !names.is_empty()), "membership in roles"),
-        (authorization_owner.is_some(), "AUTHORIZATION"),
-    ] {
-        if is_there {
-            return Err(SqlError::unsupported(what));
+/// Name and value of a setting that is set; without a value it gets its default.
+fn assigned(binder: &Binder<'_>, target: &SetTarget) -> SqlResult<(String, Option<String>)> {
+    Ok(match target {
+        SetTarget::Setting(name, values) => {
+            let name = name.to_string();
+            let value = value_of(&name, values)?;
+            (name, value)
         }
-    }
-    let mut options: Vec<RoleOptionChange> = [
-        superuser.map(RoleOptionChange::Superuser),
-        create_role.map(RoleOptionChange::CreateRole),
-        create_db.map(RoleOptionChange::CreateDb),
-        inherit.map(RoleOptionChange::Inherit),
-        login.map(RoleOptionChange::Login),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    if let Some(limit) = connection_limit {
-        options.push(RoleOptionChange::ConnectionLimit(number(limit)?));
-    }
-    match password {
-        None => {}
-        Some(Password::NullPassword) => options.push(RoleOptionChange::Password(None)),
-        Some(Password::Password(password)) => options.push(RoleOptionChange::Password(Some(set_value(password)?))),
-    }
-    let names = names.iter().map(joined).collect::<SqlResult<_>>()?;
-    Ok(RoleChange::Create { names, options, numbers: Vec::new() })
-}
-
-/// Reads an `ALTER ROLE`.
-pub(crate) fn alter(name: &ast::Ident, operation: &AlterRoleOperation) -> SqlResult<RoleChange> {
-    let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
-    let name = folded(name);
-    let role = |database: &Option<String>| match (is_all, database) {
-        (false, _) => Ok(Some(name.clone())),
-        (true, Some(_)) => Ok(None),
-        (true, None) => Err(SqlError::unsupported("ALTER ROLE ALL without a database")),
-    };
-    Ok(match operation {
-        AlterRoleOperation::WithOptions { options } => RoleChange::Alter {
-            name,
-            options: options.iter().filter_map(|one| option(one).transpose()).collect::<SqlResult<_>>()?,
-        },
-        AlterRoleOperation::RenameRole { role_name } => RoleChange::Rename { name, to: folded(role_name) },
-        AlterRoleOperation::Set { config_name, config_value, in_database } => {
-            let database = in_database.as_ref().map(joined).transpose()?;
-            let value = match config_value {
-                SetConfigValue::Default => None,
-                SetConfigValue::FromCurrent => return Err(SqlError::unsupported("SET FROM CURRENT")),
-                SetConfigValue::Value(value) => Some(set_value(value)?),
+        SetTarget::TimeZone(zone) => {
+            let value = match zone {
+                None => None,
+                Some(ZoneValue::Value(SetValue::Text(value) | SetValue::Number(value))) => Some(value.to_string()),
+                Some(ZoneValue::Interval(interval)) => Some(binder.zone_interval(interval)?),
             };
-            RoleChange::Set { role: role(&database)?, database, setting: Some(joined(config_name)?), value }
+            ("timezone".to_owned(), value)
         }
-        AlterRoleOperation::Reset { config_name, in_database } => {
-            let database = in_database.as_ref().map(joined).transpose()?;
-            let setting = match config_name {
-                ResetConfig::ALL => None,
-                ResetConfig::ConfigName(name) => Some(joined(name)?),
-            };
-            RoleChange::Set { role: role(&database)?, database, setting, value: None }
-        }
-        AlterRoleOperation::AddMember { member_name: _ } | AlterRoleOperation::DropMember { member_name: _ } => {
-            return Err(SqlError::unsupported("membership in roles"));
+        SetTarget::FromCurrent(_) => return Err(SqlError::unsupported("SET FROM CURRENT")),
+        SetTarget::Transaction(_) => return Err(SqlError::unsupported("SET TRANSACTION of a role")),
+        SetTarget::Characteristics(_) => {
+            return Err(SqlError::unsupported("SET SESSION CHARACTERISTICS of a role"));
         }
     })
-}
-
-/// Reads a `DROP ROLE`.
-pub(crate) fn drop(names: &[ast::ObjectName], if_exists: bool) -> SqlResult<RoleChange> {
-    Ok(RoleChange::Drop { names: names.iter().map(joined).collect::<SqlResult<_>>()?, if_exists })
 }

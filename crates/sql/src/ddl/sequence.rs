@@ -5,17 +5,114 @@
 use super::{Ddl, Defined};
 use catalog::{Identity, Relation, Sequence, SequenceValue, SharedSequence, TableInfo};
 use engine::{TableDef, TableLock};
-use query::bind::{Binder, Scope, not_a_sequence};
-use query::plan::Expr;
-use sqlparser::ast::{self, SequenceOptions, Statement};
+use query::bind::Binder;
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::refuse;
 use std::sync::{Arc, Mutex, PoisonError};
-use syntax::parse::{folded, sequences};
+use syntax::ast::{
+    ObjectKind, ObjectName, Persistence, SequenceDefinition, SequenceOption, SequenceOptionKind, TypeName,
+};
 use types::datum::Datum;
-use types::{Kind, SqlType};
+use types::{Kind, SqlType, text};
 
-/// What a statement says of a sequence.
+/// Statement that says something of a sequence.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    /// `CREATE SEQUENCE`
+    Create,
+    /// `ALTER SEQUENCE`, or a change of an identity.
+    Alter,
+    /// Definition of an identity. Its sequence is its column's, with the column's type.
+    Identity,
+}
+
+/// Options of a sequence as a statement says them, each at most once. Numbers are as they are written.
+#[derive(Default)]
+pub(super) struct Options<'o> {
+    kind: Option<&'o TypeName>,
+    increment: Option<&'o str>,
+    /// Nothing within: `NO MINVALUE`; and so is the next.
+    min: Option<Option<&'o str>>,
+    max: Option<Option<&'o str>>,
+    start: Option<&'o str>,
+    cache: Option<&'o str>,
+    cycle: Option<bool>,
+    /// Where it begins again; at its start if there is no number.
+    restart: Option<Option<&'o str>>,
+    owned_by: Option<&'o ObjectName>,
+    /// Name of an identity's sequence.
+    pub(super) name: Option<&'o ObjectName>,
+}
+
+impl<'o> Options<'o> {
+    /// # Errors
+    /// `42601`: one is said twice, or has no place in such a statement. `0A000`
+    pub(super) fn of(binder: &Binder<'_>, options: &'o [SequenceOption], says: Says) -> SqlResult<Options<'o>> {
+        let mut said = Options::default();
+        for SequenceOption { kind, span } in options {
+            let added = said.add(kind, says).and_then(|is_new| match is_new {
+                true => Ok(()),
+                false => Err(SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options")),
+            });
+            added.map_err(|error| binder.at_place(error, *span))?;
+        }
+        Ok(said)
+    }
+
+    /// Adds an option. Returns false if it is there already.
+    fn add(&mut self, option: &'o SequenceOptionKind, says: Says) -> SqlResult<bool> {
+        Ok(match option {
+            // The column's type says it already.
+            SequenceOptionKind::As(_) if says == Says::Identity => false,
+            SequenceOptionKind::As(kind) => self.kind.replace(kind).is_none(),
+            SequenceOptionKind::Increment(number) => self.increment.replace(number).is_none(),
+            SequenceOptionKind::MinValue(number) => self.min.replace(Some(number)).is_none(),
+            SequenceOptionKind::NoMinValue => self.min.replace(None).is_none(),
+            SequenceOptionKind::MaxValue(number) => self.max.replace(Some(number)).is_none(),
+            SequenceOptionKind::NoMaxValue => self.max.replace(None).is_none(),
+            SequenceOptionKind::Start(number) => self.start.replace(number).is_none(),
+            SequenceOptionKind::Cache(number) => self.cache.replace(number).is_none(),
+            SequenceOptionKind::Cycle(cycles) => self.cycle.replace(*cycles).is_none(),
+            SequenceOptionKind::Restart(number) => self.restart.replace(number.as_deref()).is_none(),
+            SequenceOptionKind::OwnedBy(_) if says == Says::Identity => {
+                return Err(SqlError::unsupported("OWNED BY of an identity"));
+            }
+            SequenceOptionKind::OwnedBy(column) => self.owned_by.replace(column).is_none(),
+            SequenceOptionKind::SequenceName(name) if says == Says::Identity => self.name.replace(name).is_none(),
+            SequenceOptionKind::SequenceName(_) => {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid sequence option SEQUENCE NAME"));
+            }
+            SequenceOptionKind::Logged | SequenceOptionKind::Unlogged => {
+                let verb = if says == Says::Alter { "ALTER SEQUENCE SET " } else { "" };
+                let word = if *option == SequenceOptionKind::Logged { "LOGGED" } else { "UNLOGGED" };
+                return Err(SqlError::unsupported(format_args!("{verb}{word}")));
+            }
+        })
+    }
+
+    /// Returns true if something is said of the sequence's numbers.
+    pub(super) fn say_numbers(&self) -> bool {
+        let Options { kind, increment, min, max, start, cache, cycle, restart, owned_by: _, name: _ } = self;
+        kind.is_some()
+            || increment.or(*start).or(*cache).is_some()
+            || min.or(*max).is_some()
+            || cycle.is_some()
+            || restart.is_some()
+    }
+
+    /// Type of the sequence's values, if it is said.
+    ///
+    /// # Errors
+    /// `22023`: a sequence cannot have values of this type.
+    fn kind(&self, binder: &Binder<'_>) -> SqlResult<Option<SqlType>> {
+        let kind = self.kind.map(|kind| binder.type_of(kind)).transpose()?;
+        if kind.is_some_and(|kind| !counts(kind)) {
+            return Err(invalid("sequence type must be smallint, integer, or bigint"));
+        }
+        Ok(kind)
+    }
+}
+
+/// Numbers of a sequence that is made or changed.
 pub(super) struct Numbers {
     kind: SqlType,
     pub(super) start: Option<i64>,
@@ -26,11 +123,14 @@ pub(super) struct Numbers {
     cache: i64,
     /// Where it is, if that is not where it starts.
     pub(super) value: Option<SequenceValue>,
+    /// Where it begins again; at its start if there is no number.
+    restart: Option<Option<i64>>,
 }
 
 impl Numbers {
     pub(super) fn of(kind: SqlType) -> Numbers {
-        Numbers { kind, start: None, increment: 1, min: None, max: None, cycle: false, cache: 1, value: None }
+        let (start, min, max, value, restart) = (None, None, None, None, None);
+        Numbers { kind, start, increment: 1, min, max, cycle: false, cache: 1, value, restart }
     }
 
     /// Those of a sequence that is there; of another type, its bounds are the new one's where they were the old one's.
@@ -48,33 +148,34 @@ impl Numbers {
             cycle,
             cache,
             value: Some(value),
+            restart: None,
         }
     }
 
-    pub(super) fn set(&mut self, binder: &Binder<'_>, options: &[SequenceOptions]) -> SqlResult<()> {
-        for option in options {
-            match option {
-                SequenceOptions::IncrementBy(value, _) => {
-                    self.increment = number(binder, value)?;
-                    if self.increment == 0 {
-                        return Err(invalid("INCREMENT must not be zero"));
-                    }
-                }
-                SequenceOptions::MinValue(value) => {
-                    self.min = value.as_ref().map(|value| number(binder, value)).transpose()?;
-                }
-                SequenceOptions::MaxValue(value) => {
-                    self.max = value.as_ref().map(|value| number(binder, value)).transpose()?;
-                }
-                SequenceOptions::StartWith(value, _) => self.start = Some(number(binder, value)?),
-                SequenceOptions::Cache(value) => {
-                    let cache = number(binder, value)?;
-                    if cache < 1 {
-                        return Err(invalid(format!("CACHE ({cache}) must be greater than zero")));
-                    }
-                    self.cache = cache;
-                }
-                SequenceOptions::Cycle(no) => self.cycle = !*no,
+    pub(super) fn set(&mut self, binder: &Binder<'_>, options: &Options<'_>) -> SqlResult<()> {
+        let number = |written: &str| number(binder, written);
+        let number_or_none = |written: Option<&str>| written.map(number).transpose();
+        if let Some(increment) = options.increment {
+            self.increment = number(increment)?;
+            if self.increment == 0 {
+                return Err(invalid("INCREMENT must not be zero"));
+            }
+        }
+        self.cycle = options.cycle.unwrap_or(self.cycle);
+        if let Some(max) = options.max {
+            self.max = number_or_none(max)?;
+        }
+        if let Some(min) = options.min {
+            self.min = number_or_none(min)?;
+        }
+        if let Some(start) = options.start {
+            self.start = Some(number(start)?);
+        }
+        self.restart = options.restart.map(number_or_none).transpose()?;
+        if let Some(cache) = options.cache {
+            self.cache = number(cache)?;
+            if self.cache < 1 {
+                return Err(invalid(format!("CACHE ({}) must be greater than zero", self.cache)));
             }
         }
         Ok(())
@@ -102,7 +203,10 @@ impl Numbers {
         if max < start {
             return Err(invalid(format!("START value ({start}) cannot be greater than MAXVALUE ({max})")));
         }
-        let value = self.value.unwrap_or(SequenceValue { last: start, is_called: false });
+        let value = match (self.restart, self.value) {
+            (None, Some(value)) => value,
+            (restart, _) => SequenceValue { last: restart.flatten().unwrap_or(start), is_called: false },
+        };
         let last = value.last;
         if last < min {
             return Err(invalid(format!("RESTART value ({last}) cannot be less than MINVALUE ({min})")));
@@ -140,37 +244,23 @@ fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message.into())
 }
 
-fn number(binder: &Binder<'_>, value: &ast::Expr) -> SqlResult<i64> {
-    let bound = binder.expr(value, &Scope::default())?;
-    let bound = binder.coerce(bound, Kind::Int8.into(), types::ops::Context::Assignment)?;
-    match bound.expr {
-        Expr::Constant(Datum::Int8(value)) => Ok(value),
-        Expr::Cast { eval, to, argument } => match *argument {
-            Expr::Constant(value) => match eval(&value, to, binder.env)? {
-                Datum::Int8(value) => Ok(value),
-                _ => Err(SqlError::unsupported("this number of a sequence")),
-            },
-            _ => Err(SqlError::unsupported("an expression for a number of a sequence")),
-        },
-        _ => Err(SqlError::unsupported("an expression for a number of a sequence")),
+fn number(binder: &Binder<'_>, written: &str) -> SqlResult<i64> {
+    match text::input(written, Kind::Int8.into(), binder.env.forms())? {
+        Datum::Int8(number) => Ok(number),
+        _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a bigint is none")),
     }
 }
 
 impl Ddl<'_> {
-    pub(super) fn create_sequence(&mut self, statement: &Statement) -> SqlResult<Defined> {
-        let Statement::CreateSequence { temporary, if_not_exists, name, data_type, sequence_options, owned_by } =
-            statement
-        else {
-            return Err(SqlError::unsupported("this statement"));
-        };
-        refuse!(*temporary => "CREATE TEMPORARY SEQUENCE");
-        let kind = data_type.as_ref().map(|data_type| self.binder().type_of(data_type)).transpose()?;
-        if kind.is_some_and(|kind| !counts(kind)) {
-            return Err(invalid("sequence type must be smallint, integer, or bigint"));
+    pub(super) fn create_sequence(&mut self, create: &SequenceDefinition) -> SqlResult<Defined> {
+        let SequenceDefinition { name, persistence, has_condition: if_not_exists, options } = create;
+        match persistence {
+            Persistence::Permanent => {}
+            Persistence::Temporary => return Err(SqlError::unsupported("CREATE TEMPORARY SEQUENCE")),
+            Persistence::Unlogged => return Err(SqlError::unsupported("CREATE UNLOGGED SEQUENCE")),
         }
-        if let Some(altered) = sequences::altered(name) {
-            return self.alter_sequence(&altered, kind, sequence_options, owned_by.as_ref(), *if_not_exists);
-        }
+        let options = Options::of(&self.binder(), options, Says::Create)?;
+        let kind = options.kind(&self.binder())?;
         let kind = kind.unwrap_or_else(|| Kind::Int8.into());
         let (schema, own_name) = self.place(name).map_err(SqlError::nowhere)?;
         if *if_not_exists && self.is_taken(schema, &own_name) {
@@ -179,7 +269,7 @@ impl Ddl<'_> {
             return Ok("CREATE SEQUENCE".into());
         }
         let mut numbers = Numbers::of(kind);
-        numbers.set(&self.binder(), sequence_options)?;
+        numbers.set(&self.binder(), &options)?;
         let shared = self.shared_sequence(schema, &own_name)?;
         let sequence = numbers.sequence(Sequence {
             oid: self.catalog.oid()?,
@@ -198,7 +288,7 @@ impl Ddl<'_> {
             shared,
             version: 0,
         })?;
-        let sequence = match owned_by {
+        let sequence = match options.owned_by {
             Some(column) => self.owned(sequence, column)?,
             None => sequence,
         };
@@ -215,32 +305,19 @@ impl Ddl<'_> {
     }
 
     /// `ALTER SEQUENCE`. It waits for who has taken values, and who wants some waits for it. What it says of numbers is undone with the transaction, numbers that were taken meanwhile are not.
-    fn alter_sequence(
-        &mut self,
-        altered: &sequences::Altered,
-        kind: Option<SqlType>,
-        options: &[SequenceOptions],
-        owned_by: Option<&ast::ObjectName>,
-        if_exists: bool,
-    ) -> SqlResult<Defined> {
-        let sequences::Altered { name, restart } = altered;
-        let found = self.binder().relation_named(name).cloned();
-        let sequence = match found {
-            Ok(Relation::Sequence(sequence)) => sequence,
-            Ok(other) => return Err(not_a_sequence(&other)),
-            Err(error) if if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
-                self.notice(SqlState("00000"), format!("{}, skipping", error.message()));
-                return Ok("ALTER SEQUENCE".into());
-            }
-            Err(error) => return Err(error),
-        };
+    pub(super) fn alter_sequence(&mut self, alter: &SequenceDefinition) -> SqlResult<Defined> {
+        // It has no words of persistence.
+        let SequenceDefinition { name, persistence: _, has_condition: if_exists, options } = alter;
+        let found = self.altered(ObjectKind::Sequence, name, *if_exists)?;
+        let Some(Relation::Sequence(sequence)) = found else { return Ok("ALTER SEQUENCE".into()) };
         self.lock_engine_table(&sequence.shared.lock, TableLock::ShareRowExclusive)?;
-        let mut changed = if kind.is_some() || !options.is_empty() || restart.is_some() {
-            self.renumbered(&sequence, kind.unwrap_or(sequence.kind), options, *restart)?
-        } else {
-            sequence.next_version()
+        let options = Options::of(&self.binder(), options, Says::Alter)?;
+        let kind = options.kind(&self.binder())?.unwrap_or(sequence.kind);
+        let mut changed = match options.say_numbers() {
+            true => self.renumbered(&sequence, kind, &options)?,
+            false => sequence.next_version(),
         };
-        if let Some(column) = owned_by {
+        if let Some(column) = options.owned_by {
             changed = self.owned(changed, column)?;
         }
         self.state.replace(Relation::Sequence(Arc::new(changed)))?;
@@ -252,16 +329,11 @@ impl Ddl<'_> {
         &mut self,
         sequence: &Sequence,
         kind: SqlType,
-        options: &[SequenceOptions],
-        restart: Option<Option<i64>>,
+        options: &Options<'_>,
     ) -> SqlResult<Sequence> {
         self.lock_engine_table(&sequence.shared.lock, TableLock::ShareRowExclusive)?;
         let mut numbers = Numbers::of_sequence(sequence, kind);
         numbers.set(&self.binder(), options)?;
-        if let Some(at) = restart {
-            let last = at.or(numbers.start).unwrap_or(sequence.start);
-            numbers.value = Some(SequenceValue { last, is_called: false });
-        }
         numbers.sequence(sequence.next_version())
     }
 
@@ -274,7 +346,7 @@ impl Ddl<'_> {
     }
 
     /// The sequence, gone with this column; or with none.
-    fn owned(&self, sequence: Sequence, column: &ast::ObjectName) -> SqlResult<Sequence> {
+    fn owned(&self, sequence: Sequence, column: &ObjectName) -> SqlResult<Sequence> {
         let is_identity = |table: &TableInfo| {
             table.columns.iter().any(|column| column.identity.is_some_and(|identity| identity.sequence == sequence.oid))
         };
@@ -282,15 +354,15 @@ impl Ddl<'_> {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot change ownership of identity sequence")
                 .detail(format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name)));
         }
-        if sequences::is_none(column) {
-            return Ok(Sequence { owned_by: None, ..sequence });
-        }
-        let mut parts = column.0.clone();
-        let (Some(ast::ObjectNamePart::Identifier(own)), false) = (parts.pop(), parts.is_empty()) else {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid OWNED BY option")
-                .hint("Specify OWNED BY table.column or OWNED BY NONE."));
+        let (own, table) = match &column.parts[..] {
+            [none] if &**none == "none" => return Ok(Sequence { owned_by: None, ..sequence }),
+            [table @ .., own] if !table.is_empty() => (own, ObjectName { parts: table.to_vec() }),
+            _ => {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid OWNED BY option")
+                    .hint("Specify OWNED BY table.column or OWNED BY NONE."));
+            }
         };
-        let table = self.binder().table(&ast::ObjectName(parts))?;
+        let table = self.binder().table(&table)?;
         if table.owner != sequence.owner {
             let message = "sequence must have same owner as table it is linked to";
             return Err(SqlError::new(SqlState("55000"), message));
@@ -299,8 +371,7 @@ impl Ddl<'_> {
             let message = "sequence must be in same schema as table it is linked to";
             return Err(SqlError::new(SqlState("55000"), message));
         }
-        let own = folded(&own);
-        let Some(at) = table.column(&own) else {
+        let Some(at) = table.column(own) else {
             let message = format!("column \"{own}\" of relation \"{}\" does not exist", table.name);
             return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
         };

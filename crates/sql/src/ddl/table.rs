@@ -1,6 +1,7 @@
 //! `CREATE TABLE`, `CREATE TABLE AS`, `CREATE SCHEMA`, `TRUNCATE`.
 
 use super::columns::Draft;
+use super::constraints::{NewConstraint, What};
 use super::like::LikeIndex;
 use super::rewrite::Source;
 use super::{Ddl, Defined};
@@ -8,47 +9,68 @@ use crate::session::with_kept;
 use catalog::{ColumnDef, Relation, Schema, TableInfo};
 use engine::TableLock;
 use query::bind::Binder;
-use sqlparser::ast::{self, Spanned, Statement, TableConstraint};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
-use syntax::parse::{folded, relations};
-
-/// Whether options begin with this word.
-fn says(options: &ast::CreateTableOptions, word: &str) -> bool {
-    options.to_string().trim_start().to_uppercase().starts_with(word)
-}
+use syntax::ast::{
+    CreateSchema, CreateTable, CreateTableAs, ObjectName, Persistence, StorageParameter, TableElement, TableSource,
+    TruncateCommand,
+};
+use syntax::lex::Span;
 
 /// Order in which a new table gets constraints of each kind, as in PostgreSQL. Names that nobody has written are numbered in it.
-fn kind_order(constraint: &TableConstraint) -> u8 {
-    match constraint {
-        TableConstraint::Check(_) => 0,
-        TableConstraint::PrimaryKey(_) => 1,
-        TableConstraint::Unique(_) => 2,
-        TableConstraint::ForeignKey(_) => 3,
+fn kind_order(constraint: &NewConstraint<'_>) -> u8 {
+    match &constraint.what {
+        What::Check { .. } | What::Copied(_) => 0,
+        What::Key { options, .. } if options.is_primary => 1,
+        What::Key { .. } => 2,
+        What::Foreign { .. } => 3,
         // Refused when they are added.
-        TableConstraint::Index(_)
-        | TableConstraint::FulltextOrSpatial(_)
-        | TableConstraint::PrimaryKeyUsingIndex(_)
-        | TableConstraint::UniqueUsingIndex(_)
-        | TableConstraint::Exclude(_) => 4,
+        What::KeyUsingIndex | What::Exclude => 4,
     }
 }
 
 impl Ddl<'_> {
-    pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> SqlResult<Defined> {
-        self.refuse_others(create)?;
-        let (schema, name) = self.place(&create.name)?;
-        let tag = if create.query.is_some() { "CREATE TABLE AS" } else { "CREATE TABLE" };
+    pub(super) fn create_table(&mut self, create: &CreateTable) -> SqlResult<Defined> {
+        let CreateTable { name, persistence, if_not_exists, elements, parameters, unsupported } = create;
+        self.look_at_storage(*persistence, parameters, unsupported)?;
+        let Some(mut draft) = self.new_draft(name, *if_not_exists)? else { return Ok("CREATE TABLE".into()) };
+        let (mut pending, mut copied, mut indexes) = (Vec::new(), Vec::new(), Vec::new());
+        for element in elements {
+            match element {
+                TableElement::Column(column) => self.add_column(&mut draft, column, &mut pending)?,
+                TableElement::Constraint(constraint) => {
+                    if constraint.is_not_valid {
+                        let error = SqlError::unsupported("NOT VALID");
+                        return Err(self.binder().at_place(error, constraint.span));
+                    }
+                    pending.push(NewConstraint::from(&**constraint));
+                }
+                TableElement::Like { table, options, span: _ } => {
+                    self.add_like(&mut draft, table, options, &mut copied, &mut indexes)?;
+                }
+            }
+        }
+        // Those of columns and those of the table stand between one another. Another table's come last.
+        pending.sort_by_key(|one| (kind_order(one), one.span.start));
+        pending.append(&mut copied);
+        let table = self.finish_new(draft, &pending, indexes)?;
+        debug_assert!(!table.is_retired());
+        Ok("CREATE TABLE".into())
+    }
+
+    /// Draft of a new table; `None` if there is one of this name already, and that is allowed.
+    fn new_draft(&mut self, name: &ObjectName, if_not_exists: bool) -> SqlResult<Option<Draft>> {
+        let (schema, name) = self.place(name)?;
         if self.is_taken(schema, &name) {
             let message = format!("relation \"{name}\" already exists");
-            if !create.if_not_exists {
+            if !if_not_exists {
                 return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
             }
             self.notice(SqlState::DUPLICATE_TABLE, format!("{message}, skipping"));
-            return Ok(tag.into());
+            return Ok(None);
         }
-        let mut draft = Draft {
+        Ok(Some(Draft {
             oid: self.catalog.oid()?,
             schema,
             name,
@@ -58,40 +80,19 @@ impl Ddl<'_> {
             constraints: Vec::new(),
             next_column: 1,
             counted: Arc::default(),
-        };
-        if let Some(query) = &create.query {
-            return self.create_table_as(create, draft, query);
-        }
-        let (mut pending, mut copied, mut indexes) = (Vec::new(), Vec::new(), Vec::new());
-        for column in &create.columns {
-            match relations::like(column) {
-                Some((of, options)) => self.add_like(&mut draft, of, options, &mut copied, &mut indexes)?,
-                None => self.add_column(&mut draft, column, &mut pending)?,
-            }
-        }
-        pending.extend(create.constraints.iter().cloned());
-        // Those of columns and those of the table stand between one another. Another table's come last.
-        pending.sort_by_key(|one| (kind_order(one), one.span().start));
-        pending.append(&mut copied);
-        let table = self.finish_new(draft, &pending, indexes)?;
-        debug_assert!(!table.is_retired());
-        Ok(tag.into())
+        }))
     }
 
     /// Makes the table of a draft with its constraints, in this order, and puts it into the state.
     fn finish_new(
         &mut self,
         mut draft: Draft,
-        pending: &[TableConstraint],
+        pending: &[NewConstraint<'_>],
         indexes: Vec<LikeIndex>,
     ) -> SqlResult<Arc<TableInfo>> {
         pending.iter().try_for_each(|one| self.add_constraint(&mut draft, one))?;
         self.add_like_indexes(&mut draft, indexes)?;
-        for one in pending {
-            if let TableConstraint::ForeignKey(key) = one {
-                self.add_reference(&mut draft, key)?;
-            }
-        }
+        pending.iter().try_for_each(|one| self.add_reference(&mut draft, one))?;
         let schema = self.schema_of(draft.schema)?;
         let table = self.engine_table(draft.engine_def(&schema)?)?;
         let table = Arc::new(draft.finish(table));
@@ -99,16 +100,15 @@ impl Ddl<'_> {
         Ok(table)
     }
 
-    fn create_table_as(
-        &mut self,
-        create: &ast::CreateTable,
-        mut draft: Draft,
-        query: &ast::Query,
-    ) -> SqlResult<Defined> {
-        refuse!(!create.constraints.is_empty() => "a constraint in CREATE TABLE AS");
-        if create.columns.iter().any(|column| !relations::is_untyped(column)) {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error: a column of CREATE TABLE AS has a type"));
-        }
+    pub(super) fn create_table_as(&mut self, create: &CreateTableAs) -> SqlResult<Defined> {
+        let CreateTableAs { name, persistence, if_not_exists, columns, parameters, source, with_data, unsupported } =
+            create;
+        self.look_at_storage(*persistence, parameters, unsupported)?;
+        let query = match source {
+            TableSource::Query(query) => query,
+            TableSource::Execute(_) => return Err(SqlError::unsupported("CREATE TABLE AS EXECUTE")),
+        };
+        let Some(mut draft) = self.new_draft(name, *if_not_exists)? else { return Ok("CREATE TABLE AS".into()) };
         // It reads what the transaction's queries read.
         let seen = with_kept(&self.state, self.kept, self.catalog)?;
         let catalog = seen.as_ref().unwrap_or(&self.state);
@@ -116,15 +116,12 @@ impl Ddl<'_> {
         let mut bound = binder.query(query, None)?;
         binder.without_parameters()?;
         bound.columns.iter_mut().for_each(|column| column.kind = query::bind::settled(column.kind));
-        if bound.columns.len() < create.columns.len() {
+        if bound.columns.len() < columns.len() {
             let message = "too many column names were specified";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
         for (at, column) in bound.columns.iter().enumerate() {
-            let name = match create.columns.get(at) {
-                Some(own) => folded(&own.name),
-                None => column.name.clone(),
-            };
+            let name = columns.get(at).map_or_else(|| column.name.clone(), ToString::to_string);
             if draft.column(&name).is_some() {
                 let message = format!("column \"{name}\" specified more than once");
                 return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
@@ -142,8 +139,7 @@ impl Ddl<'_> {
         draft.next_column = draft.columns.len() as i16 + 1;
         let plan = bound.plan;
         let table = self.finish_new(draft, &[], Vec::new())?;
-        let wants_rows = !matches!(create.with_data, Some(ast::WithData { data: false, .. }));
-        let rows = if wants_rows { self.run.collect(&plan, None)? } else { Vec::new() };
+        let rows = if *with_data { self.run.collect(&plan, None)? } else { Vec::new() };
         self.insert_all(&table, &rows)?;
         Ok(Defined { tag: "SELECT", rows: Some(rows.len() as u64) })
     }
@@ -153,62 +149,40 @@ impl Ddl<'_> {
         self.state.schema_numbered(oid).cloned().ok_or_else(missing)
     }
 
-    /// Whatever else the statement says, compared with one that says nothing else.
-    fn refuse_others(&mut self, create: &ast::CreateTable) -> SqlResult<()> {
-        let plain = syntax::parse::parse("create table t (a int)")?;
-        let [syntax::parse::Parsed { tree: Statement::CreateTable(plain), .. }] = &plain[..] else {
-            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "CREATE TABLE does not parse"));
-        };
-        refuse!(
-            create.temporary => "TEMPORARY", create.like.is_some() => "LIKE", create.inherits.is_some() => "INHERITS",
-            create.partition_by.is_some() || create.partition_of.is_some() => "PARTITION",
-            create.on_commit.is_some() => "ON COMMIT", says(&create.table_options, "TABLESPACE") => "TABLESPACE",
-        );
-        // These say how a table is stored, which nobody can see here.
-        if create.unlogged {
+    /// Looks at what a statement says of a new table's storage, which nobody can see here.
+    ///
+    /// # Errors
+    /// `0A000`
+    fn look_at_storage(
+        &mut self,
+        persistence: Persistence,
+        parameters: &[StorageParameter],
+        unsupported: &[(&'static str, Span)],
+    ) -> SqlResult<()> {
+        refuse!(persistence == Persistence::Temporary => "TEMPORARY");
+        if let Some((feature, at)) = unsupported.first() {
+            return Err(self.binder().at_place(SqlError::unsupported(feature), *at));
+        }
+        if persistence == Persistence::Unlogged {
             self.notice(SqlState("01000"), "UNLOGGED is ignored: all data is in memory".to_owned());
         }
-        if let ast::CreateTableOptions::With(options) = &create.table_options {
-            let names: Vec<String> = options.iter().map(ToString::to_string).collect();
-            self.notice(SqlState("01000"), format!("storage parameters are ignored: {}", names.join(", ")));
-        } else {
-            refuse!(create.table_options != plain.table_options => "an option of CREATE TABLE");
-        }
-        let same = ast::CreateTable {
-            name: plain.name.clone(),
-            columns: plain.columns.clone(),
-            constraints: plain.constraints.clone(),
-            if_not_exists: plain.if_not_exists,
-            unlogged: plain.unlogged,
-            table_options: plain.table_options.clone(),
-            query: plain.query.clone(),
-            with_data: plain.with_data,
-            ..create.clone()
+        let shown = |parameter: &StorageParameter| match &parameter.value {
+            Some(value) => Ok(format!("{} = {value}", parameter.name)),
+            None => Err(SqlError::unsupported("a storage parameter without a value, or of a key's index")),
         };
-        refuse!(same != *plain => "an option of CREATE TABLE");
+        let shown = parameters.iter().map(shown).collect::<SqlResult<Vec<_>>>()?;
+        if !shown.is_empty() {
+            self.notice(SqlState("01000"), format!("storage parameters are ignored: {}", shown.join(", ")));
+        }
         Ok(())
     }
 
-    pub(super) fn create_schema(&mut self, statement: &Statement) -> SqlResult<Defined> {
-        let Statement::CreateSchema {
-            schema_name,
-            or_replace: false,
-            if_not_exists,
-            with: None,
-            options: None,
-            default_collate_spec: None,
-            clone: None,
-        } = statement
-        else {
-            return Err(SqlError::unsupported("this CREATE SCHEMA"));
+    pub(super) fn create_schema(&mut self, create: &CreateSchema) -> SqlResult<Defined> {
+        let CreateSchema { name, owner, if_not_exists, has_elements } = create;
+        let Some(name) = name.as_ref().filter(|_| owner.is_none()).map(ToString::to_string) else {
+            return Err(SqlError::unsupported("CREATE SCHEMA AUTHORIZATION"));
         };
-        let name = match schema_name {
-            ast::SchemaName::Simple(name) => match &self.binder().name_parts(name)?[..] {
-                [name] => name.clone(),
-                _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "the name of a schema has one part")),
-            },
-            _ => return Err(SqlError::unsupported("CREATE SCHEMA AUTHORIZATION")),
-        };
+        refuse!(*has_elements => "definitions in CREATE SCHEMA");
         if name.starts_with("pg_") {
             let message = format!("unacceptable schema name \"{name}\"");
             return Err(
@@ -224,17 +198,16 @@ impl Ddl<'_> {
         Ok("CREATE SCHEMA".into())
     }
 
-    pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> SqlResult<Defined> {
-        let ast::Truncate { table_names, partitions, table: _, if_exists, identity, cascade, on_cluster } = truncate;
-        refuse!(partitions.is_some() => "PARTITION", *if_exists => "TRUNCATE IF EXISTS", on_cluster.is_some() => "ON CLUSTER");
+    pub(super) fn truncate(&mut self, truncate: &TruncateCommand) -> SqlResult<Defined> {
+        let TruncateCommand { tables: targets, restarts, is_cascading } = truncate;
         let mut tables: Vec<Arc<TableInfo>> = Vec::new();
-        for ast::TruncateTableTarget { name, only: _, has_asterisk: _ } in table_names {
-            let table = self.binder().table(name)?;
+        // Nothing inherits, so it makes no difference whether they are meant alone.
+        for target in targets {
+            let table = self.binder().table(&target.name)?;
             if tables.iter().all(|other| other.oid != table.oid) {
                 tables.push(table);
             }
         }
-        let cascades = matches!(cascade, Some(ast::CascadeOption::Cascade));
         let mut at = 0;
         while at < tables.len() {
             let parent = Arc::clone(&tables[at]);
@@ -243,7 +216,7 @@ impl Ddl<'_> {
                 if tables.iter().any(|other| other.oid == child.oid) {
                     continue;
                 }
-                if !cascades {
+                if !is_cascading {
                     return Err(SqlError::new(
                         SqlState::FEATURE_NOT_SUPPORTED,
                         "cannot truncate a table referenced in a foreign key constraint",
@@ -264,7 +237,7 @@ impl Ddl<'_> {
             draft.counted = Arc::default();
             let fresh = self.in_place_of(&table, draft)?;
             self.replace_table(fresh)?;
-            if matches!(identity, Some(ast::TruncateIdentityOption::Restart)) {
+            if *restarts {
                 self.restart_sequences(table.oid)?;
             }
         }

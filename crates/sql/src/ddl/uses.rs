@@ -3,17 +3,18 @@
 use super::Ddl;
 use super::drop::Doomed;
 use catalog::{Relation, ViewInfo};
-use query::bind::{Binder, Noted};
+use query::bind::Noted;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
+use syntax::grammar;
 
 impl Ddl<'_> {
     /// The views whose queries name a column, or join by it.
     fn views_of_column(&self, table: u32, number: i16) -> SqlResult<Vec<Arc<ViewInfo>>> {
         let mut views = Vec::new();
         for view in self.state.views().filter(|view| view.uses.contains(&table)) {
-            let binder = Binder::new(&self.state, &view.path, &view.text, self.run.env, Vec::new()).noting();
-            binder.query(&view.query, None)?;
+            let binder = self.binder_of_view(view, &view.text).noting();
+            binder.query(&grammar::query(&view.text)?, None)?;
             if binder.take_notes().iter().any(|note| note.of == Noted::Column(table, number)) {
                 views.push(Arc::clone(view));
             }

@@ -4,83 +4,50 @@
 //! it uses, which is kept from being dropped under it.
 
 use super::{Ddl, Defined};
-use catalog::{Relation, ViewInfo};
-use query::bind::{Binder, settled};
-use sqlparser::ast::{self, Visit, Visitor};
+use crate::system::quoted;
+use catalog::{Relation, State, ViewInfo};
+use query::bind::kept::settle;
+use query::bind::{Bound, Note, Noted, settled};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
-use std::ops::ControlFlow;
+use std::collections::HashMap;
 use std::sync::Arc;
-use syntax::parse::folded;
+use syntax::ast::{
+    CommonStatement, CommonTable, CreateView, Distinct, Expr, ExprKind, FromItem, Limit, Materialized, Name,
+    ObjectName, Persistence, Query, QueryBody, Select, SelectItem, TableItem, With, visit,
+};
+use syntax::edit::{Edits, on_one_line};
+use syntax::grammar;
+use syntax::lex::Span;
+use types::SqlType;
 
 impl Ddl<'_> {
-    pub(super) fn create_view(&mut self, create: &ast::CreateView) -> SqlResult<Defined> {
-        let ast::CreateView {
-            or_alter,
-            or_replace,
-            materialized,
-            secure,
-            name,
-            name_before_not_exists: _,
-            columns,
-            query,
-            options,
-            cluster_by,
-            comment,
-            with_no_schema_binding,
-            if_not_exists,
-            temporary,
-            copy_grants,
-            to,
-            params,
-        } = create;
+    pub(super) fn create_view(&mut self, create: &CreateView) -> SqlResult<Defined> {
         refuse!(
-            *or_alter || *secure || *with_no_schema_binding || *copy_grants => "an option of CREATE VIEW",
-            *materialized => "CREATE MATERIALIZED VIEW", *temporary => "CREATE TEMPORARY VIEW",
-            *if_not_exists => "CREATE VIEW IF NOT EXISTS", *options != ast::CreateTableOptions::None => "WITH in CREATE VIEW",
-            !cluster_by.is_empty() || comment.is_some() || to.is_some() || params.is_some() => "an option of CREATE VIEW",
+            create.persistence != Persistence::Permanent => "CREATE TEMPORARY VIEW",
+            !create.options.is_empty() => "WITH in CREATE VIEW",
+            create.has_check_option => "WITH CHECK OPTION",
         );
-        let (schema, own_name) = self.place(name).map_err(SqlError::nowhere)?;
+        let (schema, own_name) = self.place(&create.name).map_err(SqlError::nowhere)?;
+        let recursive = create.is_recursive.then(|| recursive_query(create));
         let binder = self.binder().noting();
-        let mut bound = binder.query(query, None)?;
+        let bound = binder.query(recursive.as_ref().unwrap_or(&create.query), None)?;
         binder.without_parameters()?;
-        if bound.columns.len() < columns.len() {
-            let message = "CREATE VIEW specifies more column names than columns";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-        }
-        let mut named: Vec<(String, types::SqlType)> = Vec::new();
-        for (at, column) in bound.columns.iter_mut().enumerate() {
-            let name = match columns.get(at) {
-                Some(ast::ViewColumnDef { name, data_type, options }) => {
-                    refuse!(data_type.is_some() || options.is_some() => "a type in a view's columns");
-                    folded(name)
-                }
-                None => column.name.clone(),
-            };
-            if named.iter().any(|(other, _)| *other == name) {
-                let message = format!("column \"{name}\" specified more than once");
-                return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-            }
-            named.push((name, settled(column.kind)));
-        }
-        let mut uses = used(&binder, query)?;
-        let (query, named_by_literals) = self.settled_query(query, &binder.take_notes())?;
-        uses.extend(named_by_literals);
-        // What cannot be said again must not be kept.
-        let text = syntax::parse::print::query(&query)?;
+        let columns = view_columns(create, &bound)?;
+        let (text, uses) = self.kept_query(create, &binder.take_notes())?;
         let existing = self.state.relations().find(|one| one.schema() == schema && one.name() == own_name).cloned();
         let mut beside = Vec::new();
         let oid = match existing {
             None => self.catalog.oid()?,
-            Some(Relation::View(old)) if *or_replace => {
-                check_replaced(&old, &named)?;
-                if old.columns.len() < named.len() {
+            Some(Relation::View(old)) if create.or_replace => {
+                check_replaced(&old, &columns)?;
+                if old.columns.len() < columns.len() {
                     beside = self.beside_new_column(old.oid, old.columns.len() as i16 + 1)?;
                 }
                 self.state.remove(old.oid);
                 old.oid
             }
-            Some(other) if *or_replace => {
+            Some(other) if create.or_replace => {
                 let message = format!("\"{}\" is not a view", other.name());
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
@@ -89,20 +56,134 @@ impl Ddl<'_> {
                 return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
             }
         };
-        self.state.add(Relation::View(Arc::new(ViewInfo {
-            oid,
-            schema,
-            name: own_name,
-            owner: self.user(),
-            columns: named,
-            text,
-            query,
-            path: self.path.to_vec(),
-            uses,
-        })))?;
+        let (owner, path) = (self.user(), self.path.to_vec());
+        let view = ViewInfo { oid, schema, name: own_name, owner, columns, text, path, uses };
+        self.state.add(Relation::View(Arc::new(view)))?;
         self.put_renamed(beside, "add a column to a view")?;
         Ok("CREATE VIEW".into())
     }
+
+    /// Text of a view's query as it is kept, by the notes of its binding: with `*` written out, relations with their schemas, and
+    /// OIDs of relations in literals. Returns also the OIDs of the relations that it uses.
+    fn kept_query(&self, create: &CreateView, notes: &[Note]) -> SqlResult<(String, Vec<u32>)> {
+        let mut edits = Edits::default();
+        let mut uses = settle(notes, &mut edits);
+        let mut relations = HashMap::new();
+        for note in notes {
+            match &note.of {
+                Noted::Star(columns) => edits.replace(note.span, written_out(note.span.of(self.text), columns)),
+                Noted::Relation(oid) => {
+                    relations.insert(note.span.start, *oid);
+                    uses.push(*oid);
+                }
+                Noted::Literal(_) | Noted::Moment(_) | Noted::Column(..) => {}
+            }
+        }
+        let mut qualifier = Qualifier { text: self.text, state: &self.state, relations, edits };
+        visit::query(&create.query, &mut qualifier);
+        let text = on_one_line(&qualifier.edits.apply(self.text, create.extent))?;
+        let text = if create.is_recursive { recursive_text(create, &text) } else { text };
+        // What cannot be said again must not be kept: columns of two relations of one name, for which `*` stood.
+        self.binder_of(&text).noting().query(&grammar::query(&text)?, None).map_err(SqlError::nowhere)?;
+        uses.sort_unstable();
+        uses.dedup();
+        Ok((text, uses))
+    }
+}
+
+/// Puts the schemas of relations before their names.
+struct Qualifier<'q> {
+    text: &'q str,
+    state: &'q State,
+    /// Relations by the places of their names.
+    relations: HashMap<u32, u32>,
+    edits: Edits,
+}
+
+impl visit::Visitor for Qualifier<'_> {
+    fn relation(&mut self, name: &ObjectName) {
+        let [own] = &name.parts[..] else { return };
+        let relation = self.relations.get(&own.span.start).and_then(|oid| self.state.relation_numbered(*oid));
+        let schema = relation.and_then(|relation| self.state.schema_numbered(relation.schema()));
+        if let Some(schema) = schema {
+            let qualified = format!("{}.{}", quoted(&schema.name), own.span.of(self.text));
+            self.edits.replace(own.span, qualified);
+        }
+    }
+}
+
+/// Columns that a `*` stands for which is written so: names of relations, if they have any, and theirs.
+fn written_out(star: &str, columns: &[(Option<String>, String)]) -> String {
+    let of_relation = star.strip_suffix('*').filter(|before| !before.is_empty());
+    let column = |(table, column): &(Option<String>, String)| match (of_relation, table) {
+        // As it is written, perhaps with a schema.
+        (Some(relation), _) => format!("{relation}{}", quoted(column)),
+        (None, Some(table)) => format!("{}.{}", quoted(table), quoted(column)),
+        (None, None) => quoted(column),
+    };
+    let columns = columns.iter().map(column).collect::<Vec<_>>().join(", ");
+    // `TABLE name` has its `*` in that word.
+    if star.ends_with('*') { columns } else { format!("SELECT {columns} FROM") }
+}
+
+/// Query of a recursive view: `WITH RECURSIVE view (columns) AS (query) SELECT columns FROM view`. What the statement does not
+/// write stands nowhere.
+fn recursive_query(create: &CreateView) -> Query {
+    let nowhere = |name: &Name| Name { text: name.text.clone(), span: Span::NOWHERE };
+    let own: Vec<Name> = create.name.parts.last().map(nowhere).into_iter().collect();
+    let tables = own.iter().map(|name| CommonTable {
+        name: name.clone(),
+        columns: create.columns.iter().map(nowhere).collect(),
+        materialized: Materialized::Default,
+        statement: CommonStatement::Query(Box::new(create.query.clone())),
+        unsupported: None,
+    });
+    let with = With { is_recursive: true, tables: tables.collect(), span: Span::NOWHERE };
+    let item = |name: &Name| {
+        let kind = ExprKind::Column(ObjectName { parts: vec![nowhere(name)] });
+        SelectItem { value: Expr { kind, span: Span::NOWHERE }, label: None, span: Span::NOWHERE }
+    };
+    let name = ObjectName { parts: own };
+    let from = TableItem { name, is_only: false, alias: None, is_sampled: false, span: Span::NOWHERE };
+    let select = Select {
+        distinct: Distinct::No,
+        list: create.columns.iter().map(item).collect(),
+        into: None,
+        from: vec![FromItem::Table(from)],
+        condition: None,
+        group_by: Vec::new(),
+        is_group_distinct: false,
+        having: None,
+        windows: Vec::new(),
+    };
+    let (order_by, locking) = (Vec::new(), Vec::new());
+    let body = QueryBody::Select(Box::new(select));
+    Query { with: Some(with), body, order_by, limit: Limit::default(), locking, span: Span::NOWHERE }
+}
+
+/// Text of the same.
+fn recursive_text(create: &CreateView, query: &str) -> String {
+    let name = create.name.parts.last().map(|name| quoted(name)).unwrap_or_default();
+    let columns = create.columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+    format!("WITH RECURSIVE {name}({columns}) AS ({query}) SELECT {columns} FROM {name}")
+}
+
+/// Names and types of a view's columns.
+fn view_columns(create: &CreateView, bound: &Bound) -> SqlResult<Vec<(String, SqlType)>> {
+    if bound.columns.len() < create.columns.len() {
+        let message = "CREATE VIEW specifies more column names than columns";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+    }
+    let mut named: Vec<(String, SqlType)> = Vec::new();
+    for (at, column) in bound.columns.iter().enumerate() {
+        let name = create.columns.get(at).map_or_else(|| column.name.clone(), ToString::to_string);
+        if named.iter().any(|(other, _)| *other == name) {
+            let message = format!("column \"{name}\" specified more than once");
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        named.push((name, settled(column.kind)));
+    }
+    Ok(named)
 }
 
 /// A view may be replaced by one that has its columns, and perhaps more behind them.
@@ -126,35 +207,4 @@ fn check_replaced(old: &ViewInfo, new: &[(String, types::SqlType)]) -> SqlResult
         }
     }
     Ok(())
-}
-
-/// Numbers of the relations that a query names. Names of its own `WITH` queries may hide some; to count one too many only keeps
-/// it from being dropped without CASCADE.
-pub(super) fn used(binder: &Binder<'_>, query: &ast::Query) -> SqlResult<Vec<u32>> {
-    struct Names<'b> {
-        binder: &'b Binder<'b>,
-        found: Vec<u32>,
-    }
-    impl Visitor for Names<'_> {
-        type Break = SqlError;
-
-        fn pre_visit_relation(&mut self, name: &ast::ObjectName) -> ControlFlow<SqlError> {
-            match self.binder.qualified(name) {
-                Ok(name) => {
-                    if let Some(relation) = self.binder.find(&name)
-                        && !self.found.contains(&relation.oid())
-                    {
-                        self.found.push(relation.oid());
-                    }
-                    ControlFlow::Continue(())
-                }
-                Err(error) => ControlFlow::Break(error),
-            }
-        }
-    }
-    let mut names = Names { binder, found: Vec::new() };
-    match query.visit(&mut names) {
-        ControlFlow::Continue(()) => Ok(names.found),
-        ControlFlow::Break(error) => Err(error),
-    }
 }

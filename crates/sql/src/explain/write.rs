@@ -1,9 +1,9 @@
 //! Plans as text and as JSON, in PostgreSQL's forms.
 
+use crate::session::explain_options::Options;
 use query::explain::{Actual, Fact, Node, Told, Value};
 use statement::pulse::{self, ITEM};
 use std::fmt::Write;
-use syntax::parse::explain_options::Options;
 
 /// A plan, and what there is to say of the whole.
 pub(crate) struct Whole<'w> {

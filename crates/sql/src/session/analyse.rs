@@ -2,6 +2,8 @@
 
 use super::action::Action;
 use super::explain::Explain;
+use super::explain_options::Options;
+use super::parts::{Part, parts};
 use super::{Block, Bound, Session, Statement, wire};
 use statement::bulk::{Later, Leavings};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -9,7 +11,8 @@ use statement::pulse;
 use statement::stack;
 use std::sync::Arc;
 use std::time::Instant;
-use syntax::parse::{Parsed, Part, parse};
+use syntax::ast::{self, ExplainCommand, TransactionCommand};
+use syntax::grammar::{Parsed, parse};
 use syntax::tree::Tree;
 use types::SqlType;
 use types::ops::context::clock_us;
@@ -23,9 +26,7 @@ impl Session {
         self.message.end();
         self.message.begin();
         let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
-        let split = || {
-            pulse::with_room(text.len().saturating_mul(wire::COPIES), || stack::bounded(|| syntax::parse::texts(text)))
-        };
+        let split = || pulse::with_room(text.len().saturating_mul(wire::COPIES), || stack::bounded(|| parts(text)));
         let split = statement::planning::during(&planning, deadline, split);
         self.leavings.add(Leavings::take());
         split.map(|(parts, _)| parts)
@@ -72,16 +73,23 @@ impl Session {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        let Some(Parsed { tree, copy, explain, text: _, notices: of_names }) = parsed.pop() else {
+        let Some(Parsed { statement: tree, span: _, extent: _, notices: of_names }) = parsed.pop() else {
             return Ok(Arc::new(Statement::of("", Bound::fixed(Action::Empty))));
         };
         // They replace those of a call on a smaller stack.
         *notices = of_names;
-        if self.has_failed
-            && !matches!(tree, sqlparser::ast::Statement::Commit { .. } | sqlparser::ast::Statement::Rollback { .. })
-        {
+        if self.has_failed && !may_end_failed(&tree) {
             return Err(engine::Error::InFailedTransaction.into());
         }
+        let (explain, tree) = match tree {
+            ast::Statement::Explain(explain) => {
+                let ExplainCommand { options, statement } = *explain;
+                let options = Options::of(&options, text)?;
+                check_explained(&statement)?;
+                (Some(options), statement)
+            }
+            tree => (None, tree),
+        };
         let given = |oid: &u32| match oid {
             0 => Ok(None),
             oid => SqlType::from_oid(*oid).map(Some).ok_or_else(|| {
@@ -95,12 +103,38 @@ impl Session {
         }
         self.refresh_env();
         let tree = Later::new(Tree::new(tree));
-        let (bound, parameters, columns) = self.analyse_statement(text, &tree, copy.as_ref(), given)?;
+        let (bound, parameters, columns) = self.analyse_statement(text, &tree, given)?;
         let tree = tree.into_inner();
-        let statement = Statement { tree, copy, parameters, columns, class, ..Statement::of(text, bound) };
+        let statement = Statement { tree, parameters, columns, class, ..Statement::of(text, bound) };
         Ok(Arc::new(match explain {
             Some(options) => Explain::new(options, statement, begun.elapsed()).into_statement(text),
             None => statement,
         }))
+    }
+}
+
+/// Returns true for a statement that a transaction which has failed may do: it ends it, or goes back.
+fn may_end_failed(tree: &ast::Statement) -> bool {
+    matches!(
+        tree,
+        ast::Statement::Transaction(
+            TransactionCommand::Commit { .. } | TransactionCommand::Rollback { .. } | TransactionCommand::RollbackTo(_)
+        )
+    )
+}
+
+/// # Errors
+/// `0A000`: a statement that has no plan.
+fn check_explained(tree: &ast::Statement) -> SqlResult<()> {
+    match tree {
+        ast::Statement::Query(_)
+        | ast::Statement::Insert(_)
+        | ast::Statement::Update(_)
+        | ast::Statement::Delete(_)
+        | ast::Statement::Execute(_)
+        | ast::Statement::CreateTableAs(_) => Ok(()),
+        ast::Statement::Declare(_) => Err(SqlError::unsupported("EXPLAIN DECLARE")),
+        ast::Statement::Unsupported(foreign) => Err(SqlError::unsupported(&foreign.feature)),
+        _ => Err(SqlError::unsupported("EXPLAIN of this statement")),
     }
 }

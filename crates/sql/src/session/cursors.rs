@@ -8,11 +8,10 @@ use super::names::{Cursor, bytes_of_rows};
 use super::{Outcome, Session, Statement, Step};
 use query::plan::ColumnInfo;
 use settings::value::bytes;
-use sqlparser::ast;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Tag;
 use std::sync::Arc;
-use syntax::parse::{cursors, folded};
+use syntax::ast::{DeclareCommand, FetchCommand, FetchDirection, LockStrength, Query};
 use types::datum::Datum;
 use types::ops::context::clock_us;
 
@@ -59,70 +58,43 @@ impl To {
         if count < 0 { To::Forward(Count::Some(count.unsigned_abs())) } else { To::Backward(Count::Some(count as u64)) }
     }
 
-    fn of(direction: &ast::FetchDirection) -> SqlResult<To> {
-        use ast::FetchDirection as Is;
-        let number = |limit: &ast::ValueWithSpan| match &limit.value {
-            ast::Value::Number(digits, false) => digits.parse::<i64>().ok(),
-            _ => None,
-        };
-        let number = |limit: &ast::ValueWithSpan| {
-            number(limit).ok_or_else(|| SqlError::new(SqlState::SYNTAX_ERROR, "a count of rows was expected"))
-        };
-        let or_one = |limit: &Option<ast::ValueWithSpan>| limit.as_ref().map_or(Ok(1), number);
-        Ok(match direction {
-            Is::Next => To::forward(1),
-            Is::Prior => To::backward(1),
-            Is::First => To::Absolute(1),
-            Is::Last => To::Absolute(-1),
-            Is::Count { limit } => To::forward(number(limit)?),
-            Is::Absolute { limit } => To::Absolute(number(limit)?),
-            Is::Relative { limit } => To::Relative(number(limit)?),
-            Is::All | Is::ForwardAll => To::Forward(Count::All),
-            Is::BackwardAll => To::Backward(Count::All),
-            Is::Forward { limit } => To::forward(or_one(limit)?),
-            Is::Backward { limit } => To::backward(or_one(limit)?),
-        })
+    fn of(direction: FetchDirection) -> To {
+        match direction {
+            FetchDirection::Forward(count) => To::forward(count),
+            FetchDirection::ForwardAll => To::Forward(Count::All),
+            FetchDirection::Backward(count) => To::backward(count),
+            FetchDirection::BackwardAll => To::Backward(Count::All),
+            FetchDirection::Absolute(row) => To::Absolute(row),
+            FetchDirection::Relative(count) => To::Relative(count),
+        }
     }
 }
 
-/// The parts of a `FETCH` or a `MOVE`.
-pub(super) fn fetch_of(statement: &ast::Statement) -> SqlResult<Option<Fetch>> {
-    let ast::Statement::Fetch { name, direction, position: _, into } = statement else { return Ok(None) };
-    let is_move = into.as_ref().is_some_and(cursors::is_move);
-    if into.is_some() && !is_move {
-        return Err(SqlError::unsupported("FETCH INTO"));
-    }
-    Ok(Some(Fetch { cursor: folded(name), to: To::of(direction)?, is_move }))
-}
-
-/// What a `DECLARE` says, and its query.
-pub(super) fn declare_of(statement: &ast::Statement) -> Option<(&ast::Declare, &ast::Query)> {
-    match statement {
-        ast::Statement::Declare { stmts } => match &stmts[..] {
-            [declare] => Some((declare, declare.for_query.as_ref()?)),
-            _ => None,
-        },
-        _ => None,
+impl Fetch {
+    pub(super) fn new(command: &FetchCommand) -> Fetch {
+        let FetchCommand { name, direction, is_move } = command;
+        Fetch { cursor: name.to_string(), to: To::of(*direction), is_move: *is_move }
     }
 }
 
 impl Declare {
     /// # Errors
     /// Options that its query does not allow.
-    pub(super) fn new(declare: &ast::Declare, query: &ast::Query, statement: Statement) -> SqlResult<Declare> {
-        let is_held = declare.hold == Some(true);
+    pub(super) fn new(declare: &DeclareCommand, statement: Statement) -> SqlResult<Declare> {
+        let DeclareCommand { name, is_binary, is_insensitive, scrolls, is_held, query } = declare;
+        let is_read_only = query.locking.is_empty();
         let refused = |words: &str, why: &str| {
             SqlError::unsupported(format_args!("DECLARE {words} ... {}", locks_of(query)))
                 .detail(format!("{why} cursors must be READ ONLY."))
         };
-        if !query.locks.is_empty() {
-            if is_held {
+        if !is_read_only {
+            if *is_held {
                 return Err(refused("CURSOR WITH HOLD", "Holdable"));
             }
-            if declare.scroll == Some(true) {
+            if *scrolls == Some(true) {
                 return Err(refused("SCROLL CURSOR", "Scrollable"));
             }
-            if declare.sensitive == Some(true) {
+            if *is_insensitive == Some(true) {
                 let message = format!("DECLARE INSENSITIVE CURSOR ... {} is not valid", locks_of(query));
                 return Err(SqlError::new(SqlState("42P11"), message).detail("Insensitive cursors must be READ ONLY."));
             }
@@ -132,28 +104,23 @@ impl Declare {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         Ok(Declare {
-            name: declare.names.first().map(folded).unwrap_or_default(),
+            name: name.to_string(),
             statement: Arc::new(statement),
-            is_scrollable: declare.scroll.unwrap_or(query.locks.is_empty()),
-            is_held,
-            is_binary: declare.binary == Some(true),
+            is_scrollable: scrolls.unwrap_or(is_read_only),
+            is_held: *is_held,
+            is_binary: *is_binary,
         })
     }
 }
 
 /// How the locks of a query are written.
-fn locks_of(query: &ast::Query) -> &'static str {
-    use syntax::parse::rewrite::{KEY_SHARE, NO_KEY_UPDATE, mark};
-    let Some(lock) = query.locks.first() else { return "" };
-    let part = lock.of.as_ref().and_then(|of| match of.0.first() {
-        Some(ast::ObjectNamePart::Identifier(name)) => mark(name),
-        _ => None,
-    });
-    match (&lock.lock_type, part) {
-        (_, Some(NO_KEY_UPDATE)) => "FOR NO KEY UPDATE",
-        (_, Some(KEY_SHARE)) => "FOR KEY SHARE",
-        (ast::LockType::Update, _) => "FOR UPDATE",
-        (ast::LockType::Share, _) => "FOR SHARE",
+fn locks_of(query: &Query) -> &'static str {
+    match query.locking.first().map(|locking| locking.strength) {
+        None => "",
+        Some(LockStrength::Update) => "FOR UPDATE",
+        Some(LockStrength::NoKeyUpdate) => "FOR NO KEY UPDATE",
+        Some(LockStrength::Share) => "FOR SHARE",
+        Some(LockStrength::KeyShare) => "FOR KEY SHARE",
     }
 }
 

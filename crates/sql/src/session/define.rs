@@ -14,15 +14,13 @@ use engine::{Replaced, Table, TableLock};
 use query::bind::Binder;
 use query::plan::ColumnInfo;
 use query::plan::TableUse;
-use sqlparser::ast;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Tag;
 use statement::pulse;
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
-use syntax::parse::copy_options::Written as CopyOption;
-use syntax::parse::forms;
+use syntax::ast;
 use types::SqlType;
 
 /// What a statement of more bytes reads is found out when it is bound.
@@ -202,26 +200,19 @@ impl Session {
         &mut self,
         text: &str,
         tree: &ast::Statement,
-        copy: Option<&Vec<CopyOption>>,
         given: Vec<Option<SqlType>>,
     ) -> SqlResult<Analysed> {
-        let bound = self.bind_seen(text, tree, copy, given.clone());
+        let bound = self.bind_seen(text, tree, given.clone());
         let version = self.database.catalog.current_version();
         let is_old = self.work.is_none() && self.pinned.as_ref().is_some_and(|pinned| pinned.upto != version);
         if is_old && bound.as_ref().is_err_and(SqlError::is_of_names) {
             self.advance_pinned(&[])?;
-            return self.bind_seen(text, tree, copy, given);
+            return self.bind_seen(text, tree, given);
         }
         bound
     }
 
-    fn bind_seen(
-        &mut self,
-        text: &str,
-        tree: &ast::Statement,
-        copy: Option<&Vec<CopyOption>>,
-        given: Vec<Option<SqlType>>,
-    ) -> SqlResult<Analysed> {
+    fn bind_seen(&mut self, text: &str, tree: &ast::Statement, given: Vec<Option<SqlType>>) -> SqlResult<Analysed> {
         let path = self.search_path()?;
         let common = self.database.catalog.current_version();
         let seen = self.see_now();
@@ -229,10 +220,7 @@ impl Session {
         let tables = RefCell::default();
         let bind = || {
             let binder = Binder::new(state, &path, text, &*self.env, given.clone());
-            let bound = match copy {
-                Some(options) => action::of_copy(&binder, tree, options),
-                None => action::of_statement(&binder, tree),
-            };
+            let bound = action::of_statement(&binder, tree);
             tables.replace(binder.take_tables());
             let (action, columns) = bound?;
             Ok((Arc::new(action), columns, binder.parameter_types(), binder.take_uses()))
@@ -290,7 +278,7 @@ impl Session {
             return Ok(bound);
         }
         let given = statement.parameters.iter().copied().map(Some).collect();
-        let (bound, _, columns) = self.bind_now(&statement.text, tree, statement.copy.as_ref(), given)?;
+        let (bound, _, columns) = self.bind_now(&statement.text, tree, given)?;
         if statement.has_columns_fixed() && !statement.keeps_columns(columns.as_deref()) {
             let message = "cached plan must not change result type";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
@@ -338,8 +326,8 @@ impl Session {
     /// Runs a definition.
     pub(super) fn define(&mut self, text: &str, tree: &ast::Statement) -> SqlResult<Step> {
         let is_concurrent = match tree {
-            ast::Statement::CreateIndex(create) => create.concurrently,
-            ast::Statement::Drop { names, .. } => forms::is_concurrent(names),
+            ast::Statement::CreateIndex(create) => create.is_concurrent,
+            ast::Statement::Drop(drop) => drop.is_concurrent,
             _ => false,
         };
         if is_concurrent {
@@ -378,7 +366,7 @@ impl Session {
                 text,
                 made: &mut made,
             };
-            let gives_back = matches!(tree, ast::Statement::Drop { .. } | ast::Statement::Truncate(_));
+            let gives_back = matches!(tree, ast::Statement::Drop(_) | ast::Statement::Truncate(_));
             let defined = if gives_back { pulse::with_reserve(|| ddl.apply(tree)) } else { ddl.apply(tree) };
             match defined {
                 Ok(defined) => {

@@ -3,6 +3,7 @@
 //! **Invariant:** what is explained takes the path that it would take without; ANALYZE runs it, effects and all, and drops its
 //! rows.
 
+use super::explain_options::Options;
 use super::{Bound, Outcome, Session, Statement, Step};
 use crate::exec::Probe;
 use crate::explain::{Explainer, Whole, json, text};
@@ -18,7 +19,7 @@ use statement::pulse;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use syntax::parse::explain_options::Options;
+use syntax::ast::{self, TableSource};
 use types::Kind;
 use types::datum::Datum;
 
@@ -157,14 +158,14 @@ impl Session {
             }
             Action::Change(modify) => Ok(by_rows(self.by_explainer(probe, |explainer| explainer.modify(modify))?)),
             Action::Define(tree) => {
-                let query = match &**tree {
-                    sqlparser::ast::Statement::CreateTable(create) => create.query.as_ref(),
-                    _ => None,
+                let ast::Statement::CreateTableAs(create) = &**tree else {
+                    return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a definition without rows"));
                 };
-                let query =
-                    query.ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a definition without rows"))?;
-                let tree = sqlparser::ast::Statement::Query(query.clone());
-                let (bound, ..) = self.bind_now(&statement.text, &tree, None, Vec::new())?;
+                let tree = match &create.source {
+                    TableSource::Query(query) => ast::Statement::Query(query.clone()),
+                    TableSource::Execute(_) => return Err(SqlError::unsupported("CREATE TABLE AS EXECUTE")),
+                };
+                let (bound, ..) = self.bind_now(&statement.text, &tree, Vec::new())?;
                 match &*bound.action {
                     // Its rows are made by the definition, which has bound the query anew.
                     Action::Query(plan) => Ok(by_rows(self.by_explainer(None, |explainer| explainer.query(plan))?)),

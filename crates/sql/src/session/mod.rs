@@ -13,15 +13,19 @@ pub(crate) mod cursors;
 mod define;
 mod env;
 pub(crate) mod explain;
+pub(crate) mod explain_options;
+mod locking;
 mod maintain;
 pub(crate) mod names;
 pub(crate) mod naps;
 mod once;
 mod parked;
+mod parts;
 mod prepared;
 mod queries;
 mod run;
 mod server;
+pub(crate) mod set;
 mod transaction;
 mod unbound;
 mod wire;
@@ -39,6 +43,7 @@ use names::Names;
 pub use names::{Renamed, bytes_of_rows};
 pub use naps::Nap;
 pub use parked::{Parked, Step};
+pub use parts::{Part, parts};
 use query::analytics::Analytics;
 use query::plan::{ColumnInfo, Plan, TableUse};
 use run::{Given, Needs};
@@ -47,7 +52,6 @@ use settings::Connect;
 use settings::Settings;
 use settings::roles::Roles;
 use settings::roles::change::Changed;
-use sqlparser::ast;
 use stage::Class;
 use statement::bulk::Leavings;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -58,6 +62,7 @@ use statement::stack;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
+use syntax::ast;
 use syntax::tree::Tree;
 use types::SqlType;
 use types::datum::Datum;
@@ -81,8 +86,6 @@ pub struct Statement {
     text: String,
     /// Nothing: the text was empty.
     tree: Option<Tree>,
-    /// What a COPY says that the tree does not.
-    copy: Option<Vec<syntax::parse::copy_options::Written>>,
     parameters: Vec<SqlType>,
     columns: Option<Vec<ColumnInfo>>,
     /// As it was bound last.
@@ -146,7 +149,6 @@ impl Statement {
         Statement {
             text: text.to_owned(),
             tree: None,
-            copy: None,
             parameters: Vec::new(),
             columns: None,
             bound: RwLock::new(Arc::new(bound)),
@@ -526,8 +528,8 @@ impl Session {
             }
             Action::Maintain(words) => self.maintain(words, given),
             Action::Nothing(words) => done(words),
-            Action::Prepare { name, types, statement: tree } => {
-                self.prepare_named(&statement.text, name, types, tree)?;
+            Action::Prepare(prepare) => {
+                self.prepare_named(&statement.text, prepare)?;
                 done("PREPARE")
             }
             Action::Execute(execute) => self.execute_named(execute),
@@ -660,7 +662,11 @@ impl Session {
 
 /// `42P02`, of a statement with parameters for which nobody can give values.
 pub fn no_parameter(text: &str) -> SqlError {
-    syntax::place::Source::new(text).no_parameter()
+    let Some(first) = syntax::lex::first_parameter(text) else {
+        return SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1");
+    };
+    let message = format!("there is no parameter {}", first.of(text));
+    SqlError::new(SqlState::UNDEFINED_PARAMETER, message).at(first.position(text))
 }
 
 /// In PostgreSQL's words.

@@ -3,20 +3,17 @@
 //! **Invariant:** what a name stands for does not change with the transaction: `ROLLBACK` takes no `PREPARE` back, as in PostgreSQL.
 
 use super::action::Action;
-use super::cursors::{Declare, declare_of, fetch_of};
+use super::cursors::{Declare, Fetch};
 use super::define::Analysed;
 use super::{Bound, Session, Statement, Step};
 use crate::session::Env;
 use query::bind::Binder;
 use query::plan::ColumnInfo;
 use query::plan::Expr;
-use sqlparser::ast;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use syntax::parse::copy_options::Written as CopyOption;
-use syntax::parse::folded;
-use syntax::parse::maintenance::is_maintenance;
+use syntax::ast::{self, DeclareCommand, DiscardTarget, ExecuteCommand, PrepareCommand};
 use syntax::tree::Tree;
 use types::SqlType;
 use types::datum::Datum;
@@ -47,48 +44,50 @@ impl Session {
         &mut self,
         text: &str,
         tree: &ast::Statement,
-        copy: Option<&Vec<CopyOption>>,
         given: Vec<Option<SqlType>>,
     ) -> SqlResult<Analysed> {
-        if let Some((name, arguments)) = parts_of(tree)? {
-            let execute = self.bind_execute(text, &name, arguments)?;
-            let columns = execute.columns();
-            return Ok((Bound::fixed(Action::Execute(execute)), Vec::new(), columns));
+        match tree {
+            ast::Statement::Execute(command) => {
+                let execute = self.bind_execute(text, command)?;
+                let columns = execute.columns();
+                Ok((Bound::fixed(Action::Execute(execute)), Vec::new(), columns))
+            }
+            ast::Statement::Declare(command) => self.analyse_declare(text, command, given),
+            ast::Statement::Fetch(command) => {
+                let fetch = Fetch::new(command);
+                let columns = self.fetch_columns(&fetch);
+                Ok((Bound::fixed(Action::Fetch(fetch)), Vec::new(), columns))
+            }
+            ast::Statement::Lock(_) => {
+                let bound = self.bind_now(text, tree, given);
+                if bound.is_err() {
+                    // That comes first.
+                    self.need_block("LOCK TABLE")?;
+                }
+                bound
+            }
+            _ => self.bind_now(text, tree, given),
         }
-        if let Some((declare, query)) = declare_of(tree) {
-            let query_tree = ast::Statement::Query(Box::new(query.clone()));
-            let (bound, parameters, columns) = self.bind_now(text, &query_tree, None, given)?;
-            let (tree, own) = (Some(Tree::new(query_tree)), parameters.clone());
-            let statement = Statement {
-                tree,
-                parameters: own,
-                columns,
-                has_fixed_columns: false.into(),
-                ..Statement::of(text, bound)
-            };
-            let declare = Declare::new(declare, query, statement)?;
-            return Ok((Bound::fixed(Action::Declare(Box::new(declare))), parameters, None));
-        }
-        if let Some(fetch) = fetch_of(tree)? {
-            let columns = self.fetch_columns(&fetch);
-            return Ok((Bound::fixed(Action::Fetch(fetch)), Vec::new(), columns));
-        }
-        let bound = self.bind_now(text, tree, copy, given);
-        if bound.is_err() && matches!(tree, ast::Statement::Lock(lock) if !is_maintenance(lock)) {
-            // That comes first.
-            self.need_block("LOCK TABLE")?;
-        }
-        bound
+    }
+
+    fn analyse_declare(
+        &mut self,
+        text: &str,
+        command: &DeclareCommand,
+        given: Vec<Option<SqlType>>,
+    ) -> SqlResult<Analysed> {
+        let query = ast::Statement::Query(Box::new(command.query.clone()));
+        let (bound, parameters, columns) = self.bind_now(text, &query, given)?;
+        let (tree, own) = (Some(Tree::new(query)), parameters.clone());
+        let statement =
+            Statement { tree, parameters: own, columns, has_fixed_columns: false.into(), ..Statement::of(text, bound) };
+        let declare = Declare::new(command, statement)?;
+        Ok((Bound::fixed(Action::Declare(Box::new(declare))), parameters, None))
     }
 
     /// `PREPARE`
-    pub(super) fn prepare_named(
-        &mut self,
-        text: &str,
-        name: &str,
-        types: &[ast::DataType],
-        tree: &ast::Statement,
-    ) -> SqlResult<()> {
+    pub(super) fn prepare_named(&mut self, text: &str, command: &PrepareCommand) -> SqlResult<()> {
+        let PrepareCommand { name, types, statement: tree } = command;
         let is_plannable = matches!(
             tree,
             ast::Statement::Query(_)
@@ -107,7 +106,7 @@ impl Session {
             let binder = Binder::new(&state, &path, text, &*self.env, Vec::new());
             types.iter().map(|of| binder.type_of(of).map(Some)).collect::<SqlResult<_>>()?
         };
-        let (bound, parameters, columns) = self.bind_now(text, tree, None, given)?;
+        let (bound, parameters, columns) = self.bind_now(text, tree, given)?;
         let statement =
             Statement { tree: Some(Tree::new(tree.clone())), parameters, columns, ..Statement::of(text, bound) };
         self.put_statement(name, &Arc::new(statement), true)?;
@@ -116,7 +115,8 @@ impl Session {
     }
 
     /// Binds an `EXECUTE`.
-    pub(super) fn bind_execute(&mut self, text: &str, name: &str, arguments: &[ast::Expr]) -> SqlResult<Execute> {
+    pub(super) fn bind_execute(&mut self, text: &str, command: &ExecuteCommand) -> SqlResult<Execute> {
+        let ExecuteCommand { name, values: arguments } = command;
         let statement = self.statement_named(name).ok_or_else(|| no_statement(name))?;
         // Names stand for statements, so that one runs the other, and that one the next, without end.
         if matches!(
@@ -193,10 +193,10 @@ impl Session {
     }
 
     /// `DISCARD`: its tag.
-    pub(super) fn discard(&mut self, what: ast::DiscardObject) -> SqlResult<&'static str> {
+    pub(super) fn discard(&mut self, what: DiscardTarget) -> SqlResult<&'static str> {
         self.open_implicit_for_discard(what)?;
         Ok(match what {
-            ast::DiscardObject::ALL => {
+            DiscardTarget::All => {
                 self.close_cursor(None)?;
                 self.settings.reset_all();
                 self.numbers.forget();
@@ -205,17 +205,17 @@ impl Session {
                 "DISCARD ALL"
             }
             // A plan is made with its statement, and anew when what it is about has changed.
-            ast::DiscardObject::PLANS => "DISCARD PLANS",
-            ast::DiscardObject::SEQUENCES => {
+            DiscardTarget::Plans => "DISCARD PLANS",
+            DiscardTarget::Sequences => {
                 self.numbers.forget();
                 "DISCARD SEQUENCES"
             }
-            ast::DiscardObject::TEMP => "DISCARD TEMP",
+            DiscardTarget::Temporary => "DISCARD TEMP",
         })
     }
 
-    fn open_implicit_for_discard(&mut self, what: ast::DiscardObject) -> SqlResult<()> {
-        if what == ast::DiscardObject::ALL && self.block == super::Block::Explicit {
+    fn open_implicit_for_discard(&mut self, what: DiscardTarget) -> SqlResult<()> {
+        if what == DiscardTarget::All && self.block == super::Block::Explicit {
             let message = "DISCARD ALL cannot run inside a transaction block";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
@@ -242,26 +242,4 @@ fn constant(expr: &Expr, env: &Env) -> SqlResult<Datum> {
         }
         _ => return Err(SqlError::unsupported("an argument of EXECUTE that is more than a constant")),
     })
-}
-
-/// The parts of an `EXECUTE` that PostgreSQL knows.
-pub(super) fn parts_of(statement: &ast::Statement) -> SqlResult<Option<(String, &[ast::Expr])>> {
-    let ast::Statement::Execute {
-        name,
-        parameters,
-        has_parentheses: _,
-        immediate: false,
-        into,
-        using,
-        output: false,
-        default: false,
-    } = statement
-    else {
-        return Ok(None);
-    };
-    let name = match name.as_ref().map(|name| &name.0[..]) {
-        Some([ast::ObjectNamePart::Identifier(name)]) if into.is_empty() && using.is_empty() => folded(name),
-        _ => return Err(SqlError::unsupported("this EXECUTE")),
-    };
-    Ok(Some((name, parameters)))
 }

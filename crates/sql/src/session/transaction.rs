@@ -57,6 +57,7 @@ impl Session {
             if self.engine.is_open() && self.settings.show(name)? != *value {
                 let message = match *name {
                     "transaction_isolation" => "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+                    "transaction_deferrable" => "SET TRANSACTION [NOT] DEFERRABLE must be called before any query",
                     _ if *value == "on" => {
                         return Err(SqlError::unsupported("SET TRANSACTION READ ONLY after a query"));
                     }

@@ -190,7 +190,7 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 /// Positions of the columns that a condition looks at, in the order of the table.
 pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constraint: &Constraint) -> Vec<usize> {
     let ConstraintKind::Check(check) = &constraint.what else { return Vec::new() };
-    let binder = query::bind::Binder::new(source.state(), &source.seen.path, "", source.env, Vec::new());
+    let binder = query::bind::Binder::new(source.state(), &source.seen.path, &check.text, source.env, Vec::new());
     let mut scope = query::bind::Scope::default();
     let columns = query::bind::columns_of(table);
     let width = columns.len();
@@ -205,7 +205,8 @@ pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constrain
     }
     let mut found = Vec::new();
     statement::stack::on_large(|| {
-        if let Ok(bound) = binder.expr(&check.tree, &scope) {
+        let bound = syntax::grammar::expression(&check.text).and_then(|tree| binder.expr(&tree, &scope));
+        if let Ok(bound) = bound {
             collect(&bound.expr, &mut found);
         }
     });

@@ -7,9 +7,9 @@ use crate::session::Env;
 use catalog::{Check, ColumnDef, DefaultExpr, Seen, TableInfo};
 use query::bind::{Binder, Scope, columns_of};
 use query::plan::{Expr, SequenceCall};
-use sqlparser::ast;
 use statement::error::SqlResult;
 use statement::pulse;
+use syntax::grammar;
 use types::datum::Datum;
 use types::text::to_string;
 use types::{Kind, SqlType};
@@ -64,29 +64,29 @@ fn shown_columns(columns: &[ColumnDef]) -> Vec<Shown> {
 /// A table's condition as it stands behind `CHECK`, without the outer parentheses.
 ///
 /// # Errors
-/// `0A000`: it has no text.
+/// Those of reading its text.
 pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pretty: bool) -> SqlResult<String> {
-    let binder = || Binder::new(&seen.state, &seen.path, "", env, Vec::new());
+    let binder = || Binder::new(&seen.state, &seen.path, &check.text, env, Vec::new());
     let mut scope = Scope::default();
     let columns = columns_of(table);
     let width = columns.len();
     if scope.add(binder().row_of(&table.name, columns), width).is_err() {
-        return syntax::parse::print::expression(&check.tree);
+        return Ok(check.text.clone());
     }
     let whole = || {
-        let typed = binder().expr(&check.tree, &scope).ok()?;
+        let tree = grammar::expression(&check.text).ok()?;
+        let typed = binder().expr(&tree, &scope).ok()?;
         let writer = Writer { seen, env, columns: &shown_columns(&table.columns), pretty };
         writer.whole(&typed.expr, Kind::Bool)
     };
-    let kept =
-        || binder().kept_text(&check.tree, &scope, Kind::Bool.into(), |oid| super::reg::relation_shown(seen, oid));
+    let kept = || binder().kept_text(&scope, Kind::Bool.into(), |oid| super::reg::relation_shown(seen, oid));
     statement::stack::on_large(|| whole().map_or_else(kept, Ok))
 }
 
 /// A column's default.
 ///
 /// # Errors
-/// `0A000`: it has no text.
+/// Those of reading its text.
 pub(super) fn default(
     seen: &Seen,
     env: &Env,
@@ -95,15 +95,15 @@ pub(super) fn default(
     pretty: bool,
 ) -> SqlResult<String> {
     let kept = || {
-        let binder = Binder::new(&seen.state, &seen.path, "", env, Vec::new());
-        binder.kept_text(&default.tree, &Scope::default(), column.kind, |oid| super::reg::relation_shown(seen, oid))
+        let binder = Binder::new(&seen.state, &seen.path, &default.text, env, Vec::new());
+        binder.kept_text(&Scope::default(), column.kind, |oid| super::reg::relation_shown(seen, oid))
     };
-    statement::stack::on_large(|| expression(seen, env, &default.tree, column.kind, pretty).map_or_else(kept, Ok))
+    statement::stack::on_large(|| expression(seen, env, &default.text, column.kind, pretty).map_or_else(kept, Ok))
 }
 
-fn expression(seen: &Seen, env: &Env, tree: &ast::Expr, to: SqlType, pretty: bool) -> Option<String> {
-    let binder = Binder::new(&seen.state, &seen.path, "", env, Vec::new());
-    let mut typed = binder.expr(tree, &Scope::default()).ok()?;
+fn expression(seen: &Seen, env: &Env, text: &str, to: SqlType, pretty: bool) -> Option<String> {
+    let binder = Binder::new(&seen.state, &seen.path, text, env, Vec::new());
+    let mut typed = binder.expr(&grammar::expression(text).ok()?, &Scope::default()).ok()?;
     if typed.kind.kind == Kind::Unknown {
         typed = binder.coerce(typed, to.kind.into(), types::ops::Context::Assignment).ok()?;
     }

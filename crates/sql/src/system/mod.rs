@@ -32,6 +32,7 @@ pub(crate) use functions::all_functions;
 pub(crate) use pg_type::collation_named;
 pub(crate) use reg::{SeenNames, quoted};
 use statement::error::SqlResult;
+use syntax::lex::{Category, Keyword};
 use types::Kind;
 use types::PG_CATALOG;
 use types::datum::Datum;
@@ -152,15 +153,20 @@ fn filled(schema: &str, name: &str) -> Option<Fill> {
 
 /// PostgreSQL 15's words.
 fn keywords(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    for line in include_str!("keywords.tsv").lines() {
-        let mut fields = line.split('\t');
-        let mut next = || fields.next().unwrap_or_default();
+    for word in Keyword::ALL {
+        let (code, about) = match word.category() {
+            Category::Unreserved => ("U", "unreserved"),
+            Category::ColumnName => ("C", "unreserved (cannot be function or type name)"),
+            Category::TypeOrFunction => ("T", "reserved (can be function or type name)"),
+            Category::Reserved => ("R", "reserved"),
+        };
+        let is_bare = word.is_bare_label();
         rows.add([
-            ("word", text(next())),
-            ("catcode", text(next())),
-            ("barelabel", yes(next() == "t")),
-            ("catdesc", text(next())),
-            ("baredesc", text(next())),
+            ("word", text(word.word())),
+            ("catcode", text(code)),
+            ("barelabel", yes(is_bare)),
+            ("catdesc", text(about)),
+            ("baredesc", text(if is_bare { "can be bare label" } else { "requires AS" })),
         ]);
     }
     Ok(())

@@ -7,47 +7,59 @@ use super::deparse::{Shown, Writer};
 use super::{quoted, reg};
 use crate::session::Env;
 use catalog::{Relation, Seen, ViewInfo};
-use query::bind::kept::{literals, name_literals};
+use query::bind::kept::name_literals;
 use query::bind::{Binder, Note, Noted, Scope};
 use query::plan::Expr;
-use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor, VisitMut, VisitorMut};
-use sqlparser::tokenizer::Span;
 use std::collections::HashMap;
-use std::convert::Infallible;
-use std::ops::ControlFlow;
-use syntax::parse::{folded, print};
+use syntax::ast::{
+    self, Alias, Argument, Distinct, ExprKind, FromItem, FunctionCall, GroupItem, JoinCondition, JoinItem, JoinKind,
+    Limit, NullsOrder, ObjectName, QueryBody, Select, SelectItem, SortBy, SortOrder, TableItem,
+};
+use syntax::edit::Edits;
+use syntax::grammar;
+use syntax::lex::{Keyword, Span};
 use types::Kind;
 
 /// The query of a view; nothing if it has parts that are not known here.
 pub(super) fn query(seen: &Seen, env: &Env, view: &ViewInfo, pretty: bool) -> Option<String> {
-    let ast::Query { with: None, body, order_by, limit_clause: None, fetch: None, locks, .. } = &view.query else {
+    let tree = grammar::query(&view.text).ok()?;
+    let ast::Query { with: None, body, order_by, limit, locking, span: _ } = &tree else { return None };
+    let Limit { count: None, offset: None, with_ties: _ } = limit else { return None };
+    let QueryBody::Select(select) = body else { return None };
+    let Select {
+        distinct,
+        list,
+        into: None,
+        from,
+        condition,
+        group_by,
+        is_group_distinct: false,
+        having: None,
+        windows,
+    } = &**select
+    else {
         return None;
     };
-    let ast::SetExpr::Select(select) = &**body else { return None };
-    if !locks.is_empty() || !select.named_window.is_empty() || select.from.is_empty() {
+    if !locking.is_empty() || !windows.is_empty() || from.is_empty() {
         return None;
     }
     let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).without_expansion();
     let mut scope = Scope::default();
-    binder.from(&select.from, &mut scope).ok()?;
+    binder.from(from, &mut scope).ok()?;
     let columns = columns(&scope);
     let writer = Writer { seen, env, columns: &columns, pretty };
     let all = Query { binder, scope: &scope, writer, view };
-    let mut written = all.targets(select)?;
-    written.push_str(&all.sources(&select.from)?);
-    if let Some(condition) = &select.selection {
+    let mut written = all.targets(distinct, list)?;
+    written.push_str(&all.sources(from)?);
+    if let Some(condition) = condition {
         written.push_str(&format!("\n  WHERE {}", all.condition(condition)?));
     }
-    let ast::GroupByExpr::Expressions(groups, modifiers) = &select.group_by else { return None };
-    if !modifiers.is_empty() || select.having.is_some() {
-        return None;
-    }
-    if !groups.is_empty() {
-        let groups: Option<Vec<_>> = groups.iter().map(|group| all.column(group)).collect();
+    if !group_by.is_empty() {
+        let groups: Option<Vec<_>> = group_by.iter().map(|group| all.group(group)).collect();
         written.push_str(&format!("\n  GROUP BY {}", groups?.join(", ")));
     }
-    if let Some(order) = order_by {
-        written.push_str(&format!("\n  ORDER BY {}", all.order(order)?));
+    if !order_by.is_empty() {
+        written.push_str(&format!("\n  ORDER BY {}", all.order(order_by)?));
     }
     Some(format!("{written};"))
 }
@@ -76,21 +88,13 @@ struct Query<'q> {
 }
 
 impl Query<'_> {
-    fn targets(&self, select: &ast::Select) -> Option<String> {
+    fn targets(&self, distinct: &Distinct, list: &[SelectItem]) -> Option<String> {
         let mut targets: Vec<(String, String)> = Vec::new();
-        for item in &select.projection {
-            match item {
-                ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, alias: _ } => {
-                    targets.push(self.target(expr)?);
-                }
-                ast::SelectItem::Wildcard(_) => {
-                    let relations = self.scope.relations.iter();
-                    let columns = relations.flat_map(|relation| relation.columns.iter().zip(&relation.values));
-                    for (column, value) in columns {
-                        targets.push((self.writer.whole(value, column.kind.kind)?, column.name.clone()));
-                    }
-                }
-                _ => return None,
+        for SelectItem { value, label: _, span: _ } in list {
+            match &value.kind {
+                ExprKind::AllColumns(None) => self.all_columns(&mut targets)?,
+                ExprKind::AllColumns(Some(_)) => return None,
+                _ => targets.push(self.target(value)?),
             }
         }
         if targets.len() != self.view.columns.len() {
@@ -100,20 +104,27 @@ impl Query<'_> {
             .into_iter()
             .zip(&self.view.columns)
             .map(|((text, own), (name, _))| if own == *name { text } else { format!("{text} AS {}", quoted(name)) });
-        let distinct = match &select.distinct {
-            None | Some(ast::Distinct::All) => "",
-            Some(ast::Distinct::Distinct) => "DISTINCT ",
-            Some(ast::Distinct::On(_)) => return None,
+        let distinct = match distinct {
+            Distinct::No => "",
+            Distinct::Rows => "DISTINCT ",
+            Distinct::On(_) => return None,
         };
         Some(format!(" SELECT {distinct}{}", named.collect::<Vec<_>>().join(",\n    ")))
+    }
+
+    fn all_columns(&self, targets: &mut Vec<(String, String)>) -> Option<()> {
+        let relations = self.scope.relations.iter();
+        for (column, value) in relations.flat_map(|relation| relation.columns.iter().zip(&relation.values)) {
+            targets.push((self.writer.whole(value, column.kind.kind)?, column.name.clone()));
+        }
+        Some(())
     }
 
     /// An expression, and the name that it has by itself; nothing that is no column has one.
     fn target(&self, expr: &ast::Expr) -> Option<(String, String)> {
         let Ok(typed) = self.binder.expr(expr, self.scope) else { return Some((self.aggregate(expr)?, String::new())) };
-        let own = match (&typed.expr, expr) {
-            (Expr::Column(_), ast::Expr::Identifier(name)) => folded(name),
-            (Expr::Column(_), ast::Expr::CompoundIdentifier(parts)) => folded(parts.last()?),
+        let own = match &typed.expr {
+            Expr::Column(_) => own_name(expr).unwrap_or_default().to_owned(),
             _ => String::new(),
         };
         Some((self.writer.whole(&typed.expr, typed.kind.kind)?, own))
@@ -121,28 +132,44 @@ impl Query<'_> {
 
     /// A plain call of an aggregate.
     fn aggregate(&self, expr: &ast::Expr) -> Option<String> {
-        let ast::Expr::Function(call) = expr else { return None };
-        let plain = call.filter.is_none() && call.over.is_none() && call.within_group.is_empty();
-        let ast::FunctionArguments::List(list) = &call.args else { return None };
-        let is_distinct = match list.duplicate_treatment {
-            None | Some(ast::DuplicateTreatment::All) => "",
-            Some(ast::DuplicateTreatment::Distinct) => "DISTINCT ",
+        let ExprKind::Call(call) = &expr.kind else { return None };
+        let FunctionCall {
+            name,
+            arguments,
+            is_star,
+            is_distinct,
+            is_variadic: false,
+            order_by,
+            is_within_group: false,
+            filter: None,
+            over: None,
+            is_special: false,
+        } = &**call
+        else {
+            return None;
         };
-        let name = call.name.0.last()?.as_ident().map(folded)?;
-        let is_one = !matches!(types::ops::resolve_aggregate(&name, &[]), Ok(None));
-        if !plain || !is_one || !list.clauses.is_empty() {
+        let name = &**name.parts.last()?;
+        let is_one = !matches!(types::ops::resolve_aggregate(name, &[]), Ok(None));
+        if !is_one || !order_by.is_empty() {
             return None;
         }
-        let arguments: Option<Vec<String>> = list
-            .args
-            .iter()
-            .map(|argument| match argument {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => Some("*".to_owned()),
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => self.column(expr),
-                _ => None,
-            })
-            .collect();
-        Some(format!("{}({is_distinct}{})", quoted(&name), arguments?.join(", ")))
+        let argument = |argument: &Argument| match argument.name {
+            Some(_) => None,
+            None => self.column(&argument.value),
+        };
+        let arguments: Vec<String> = match is_star {
+            true => vec!["*".to_owned()],
+            false => arguments.iter().map(argument).collect::<Option<_>>()?,
+        };
+        let distinct = if *is_distinct { "DISTINCT " } else { "" };
+        Some(format!("{}({distinct}{})", quoted(name), arguments.join(", ")))
+    }
+
+    fn group(&self, group: &GroupItem) -> Option<String> {
+        match group {
+            GroupItem::Expr(key) => self.column(key),
+            GroupItem::Empty(_) | GroupItem::Rollup(..) | GroupItem::Cube(..) | GroupItem::Sets(..) => None,
+        }
     }
 
     /// A column, and nothing else.
@@ -156,61 +183,64 @@ impl Query<'_> {
         self.writer.whole(&typed.expr, Kind::Bool)
     }
 
-    fn order(&self, order: &ast::OrderBy) -> Option<String> {
-        let ast::OrderByKind::Expressions(keys) = &order.kind else { return None };
-        let written: Option<Vec<String>> = keys
-            .iter()
-            .map(|key| {
-                let is_down = match &key.options.sort {
-                    None | Some(ast::OrderBySort::Asc) => false,
-                    Some(ast::OrderBySort::Desc) => true,
-                    Some(ast::OrderBySort::Using(_)) => return None,
-                };
-                // Nulls are first where the order is downward.
-                let nulls = match key.options.nulls_first {
-                    Some(true) if !is_down => " NULLS FIRST",
-                    Some(false) if is_down => " NULLS LAST",
-                    _ => "",
-                };
-                Some(format!("{}{}{nulls}", self.column(&key.expr)?, if is_down { " DESC" } else { "" }))
-            })
-            .collect();
+    fn order(&self, keys: &[SortBy]) -> Option<String> {
+        let written: Option<Vec<String>> = keys.iter().map(|key| self.sort_key(key)).collect();
         Some(written?.join(", "))
     }
 
-    fn sources(&self, from: &[ast::TableWithJoins]) -> Option<String> {
+    fn sort_key(&self, key: &SortBy) -> Option<String> {
+        let SortBy { value, order, nulls } = key;
+        let is_down = match order {
+            SortOrder::Default | SortOrder::Ascending => false,
+            SortOrder::Descending => true,
+            SortOrder::Using(_) => return None,
+        };
+        // Nulls are first where the order is downward.
+        let nulls = match nulls {
+            NullsOrder::First if !is_down => " NULLS FIRST",
+            NullsOrder::Last if is_down => " NULLS LAST",
+            NullsOrder::First | NullsOrder::Last | NullsOrder::Default => "",
+        };
+        Some(format!("{}{}{nulls}", self.column(value)?, if is_down { " DESC" } else { "" }))
+    }
+
+    fn sources(&self, from: &[FromItem]) -> Option<String> {
         let written: Option<Vec<String>> = from.iter().map(|source| self.source(source)).collect();
         Some(format!("\n   FROM {}", written?.join(",\n    ")))
     }
 
-    fn source(&self, source: &ast::TableWithJoins) -> Option<String> {
-        let mut written = self.relation(&source.relation)?;
-        for join in &source.joins {
-            let (word, constraint) = match &join.join_operator {
-                JoinOperator::Join(on) | JoinOperator::Inner(on) => ("JOIN", on),
-                JoinOperator::Left(on) | JoinOperator::LeftOuter(on) => ("LEFT JOIN", on),
-                JoinOperator::Right(on) | JoinOperator::RightOuter(on) => ("RIGHT JOIN", on),
-                JoinOperator::FullOuter(on) => ("FULL JOIN", on),
-                JoinOperator::CrossJoin(on) => ("CROSS JOIN", on),
-                _ => return None,
-            };
-            let right = self.relation(&join.relation)?;
-            let on = match constraint {
-                JoinConstraint::None => String::new(),
-                JoinConstraint::On(on) if self.writer.pretty => format!(" ON {}", self.condition(on)?),
-                JoinConstraint::On(on) => format!(" ON ({})", self.condition(on)?),
-                JoinConstraint::Using(_) | JoinConstraint::Natural => return None,
-            };
-            written = format!("{written}\n     {word} {right}{on}");
-            if !self.writer.pretty {
-                written = format!("({written})");
-            }
+    fn source(&self, source: &FromItem) -> Option<String> {
+        match source {
+            FromItem::Table(table) => self.relation(table),
+            FromItem::Join(join) => self.join(join),
+            FromItem::Query { .. } | FromItem::Functions { .. } | FromItem::Unsupported(..) => None,
         }
-        Some(written)
     }
 
-    fn relation(&self, factor: &TableFactor) -> Option<String> {
-        let TableFactor::Table { name, alias, args: None, .. } = factor else { return None };
+    fn join(&self, join: &JoinItem) -> Option<String> {
+        let JoinItem { kind, left, right: FromItem::Table(right), condition, alias: None, span: _ } = join else {
+            return None;
+        };
+        let word = match kind {
+            JoinKind::Inner => "JOIN",
+            JoinKind::Left => "LEFT JOIN",
+            JoinKind::Right => "RIGHT JOIN",
+            JoinKind::Full => "FULL JOIN",
+            JoinKind::Cross => "CROSS JOIN",
+        };
+        let (left, right) = (self.source(left)?, self.relation(right)?);
+        let on = match condition {
+            JoinCondition::None => String::new(),
+            JoinCondition::On(on) if self.writer.pretty => format!(" ON {}", self.condition(on)?),
+            JoinCondition::On(on) => format!(" ON ({})", self.condition(on)?),
+            JoinCondition::Using(..) | JoinCondition::Natural => return None,
+        };
+        let written = format!("{left}\n     {word} {right}{on}");
+        Some(if self.writer.pretty { written } else { format!("({written})") })
+    }
+
+    fn relation(&self, table: &TableItem) -> Option<String> {
+        let TableItem { name, is_only: false, alias, is_sampled: false, span: _ } = table else { return None };
         let found = self.binder.find(&self.binder.qualified(name).ok()?)?;
         if !matches!(found, Relation::Table(_) | Relation::View(_)) {
             return None;
@@ -218,9 +248,19 @@ impl Query<'_> {
         let shown = reg::relation_shown(self.writer.seen, found.oid())?;
         match alias {
             None => Some(shown),
-            Some(alias) if alias.columns.is_empty() => Some(format!("{shown} {}", quoted(&folded(&alias.name)))),
+            Some(Alias { name: Some(name), columns }) if columns.is_empty() => {
+                Some(format!("{shown} {}", quoted(name)))
+            }
             Some(_) => None,
         }
+    }
+}
+
+/// Name that a column has by itself.
+fn own_name(expr: &ast::Expr) -> Option<&str> {
+    match &expr.kind {
+        ExprKind::Column(name) => name.parts.last().map(|last| &**last),
+        _ => None,
     }
 }
 
@@ -228,35 +268,34 @@ impl Query<'_> {
 /// with the names that its columns have; nothing if it does not have this plan. A view that cannot be bound means nothing that
 /// could be compared.
 pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&str>) -> Option<String> {
-    let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).noting();
-    let bound = match binder.query(&view.query, None) {
+    let text = &*view.text;
+    let tree = grammar::query(text).ok()?;
+    let binder = Binder::new(&seen.state, &view.path, text, env, Vec::new()).noting();
+    let bound = match binder.query(&tree, None) {
         Ok(bound) => bound,
-        Err(error) if error.is_of_names() => return shown(&view.query),
+        Err(error) if error.is_of_names() => return Some(shown(text)),
         // It might be bound another time, and mean something else then.
         Err(_) => return None,
     };
     let notes = binder.take_notes();
-    let of_relation = |note: &Note| match note.of {
-        Noted::Relation(oid) if note.span != Span::empty() => Some((note.span, oid)),
-        Noted::Relation(_) | Noted::Literal(_) | Noted::Moment(_) | Noted::Column(..) | Noted::Star(_) => None,
-    };
-    let relations = notes.iter().filter_map(of_relation).collect();
-    let mut query = view.query.clone();
-    let _ = query.visit(&mut Qualifier { seen, relations });
-    name_literals(&mut query, &literals(&notes), |oid| reg::relation_shown(seen, oid));
+    let mut edits = Edits::default();
+    let relations = relations(&notes);
+    ast::visit::query(&tree, &mut Qualifier { seen, text, relations, edits: &mut edits });
+    name_literals(text, &notes, &mut edits, |oid| reg::relation_shown(seen, oid));
+    let whole = Span::new(0, text.len());
     let is_right = |text: &String| plan.is_none_or(|plan| is_same(seen, env, view, plan, text));
     // Every output says its name: another server may call it otherwise.
     let aliased = || {
-        let mut query = query.clone();
-        name_columns(&mut query.body, &view.columns)?;
-        shown(&query).filter(is_right)
+        let mut edits = edits.clone();
+        name_columns(&tree, &view.columns, &mut edits)?;
+        Some(shown(&edits.apply(text, whole))).filter(is_right)
     };
     // The queries inside have their own names for what the view calls otherwise.
     let is_named = bound.columns.iter().zip(&view.columns).all(|(column, (name, _))| column.name == *name);
-    let plain = || shown(&query).filter(|text| is_named && is_right(text));
+    let plain = || Some(shown(&edits.apply(text, whole))).filter(|text| is_named && is_right(text));
     let wrapped = || {
         let names: Vec<String> = view.columns.iter().map(|(name, _)| quoted(name)).collect();
-        let inner = print::query(&query).ok()?;
+        let inner = edits.apply(text, whole);
         let names = names.join(", ");
         Some(format!(" SELECT {names}\n   FROM ({inner}) view({names});"))
             .filter(|text| with_columns(seen, env, view, text).is_some())
@@ -265,77 +304,72 @@ pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&
 }
 
 /// A query as a statement.
-fn shown(query: &ast::Query) -> Option<String> {
-    print::query(query).ok().map(|text| format!(" {text};"))
+fn shown(query: &str) -> String {
+    format!(" {query};")
 }
 
-fn ident(name: &str) -> ast::Ident {
-    ast::Ident { quote_style: (quoted(name) != name).then_some('"'), ..ast::Ident::new(name) }
+/// Relations that names stand for, by the first bytes of those names' last parts.
+fn relations(notes: &[Note]) -> HashMap<u32, u32> {
+    let relation = |note: &Note| match note.of {
+        Noted::Relation(oid) if note.span.is_known() => Some((note.span.start, oid)),
+        Noted::Relation(_) | Noted::Literal(_) | Noted::Moment(_) | Noted::Column(..) | Noted::Star(_) => None,
+    };
+    notes.iter().filter_map(relation).collect()
 }
 
-/// Gives the outputs of a query these names.
-fn name_columns(body: &mut ast::SetExpr, columns: &[(String, types::SqlType)]) -> Option<()> {
-    match body {
-        ast::SetExpr::Select(select) if select.projection.len() == columns.len() => {
-            for (item, (name, _)) in select.projection.iter_mut().zip(columns) {
-                let nothing = ast::SelectItem::UnnamedExpr(ast::Expr::Value(ast::Value::Null.into()));
-                let (ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) =
-                    std::mem::replace(item, nothing)
-                else {
-                    return None;
-                };
-                let own = match &expr {
-                    ast::Expr::Identifier(own) => Some(own),
-                    ast::Expr::CompoundIdentifier(parts) => parts.last(),
-                    _ => None,
-                };
-                *item = match own.is_some_and(|own| folded(own) == *name) {
-                    true => ast::SelectItem::UnnamedExpr(expr),
-                    false => ast::SelectItem::ExprWithAlias { expr, alias: ident(name) },
-                };
-            }
-            Some(())
+/// Gives the outputs of a query these names. Of a set operation they are those of the first query.
+fn name_columns(query: &ast::Query, columns: &[(String, types::SqlType)], edits: &mut Edits) -> Option<()> {
+    match &query.body {
+        QueryBody::Select(select) if select.list.len() == columns.len() => {
+            select.list.iter().zip(columns).try_for_each(|(item, (name, _))| name_column(item, name, edits))
         }
-        ast::SetExpr::SetOperation { left, .. } => name_columns(left, columns),
-        ast::SetExpr::Query(query) => name_columns(&mut query.body, columns),
-        ast::SetExpr::Select(_)
-        | ast::SetExpr::Values(_)
-        | ast::SetExpr::Insert(_)
-        | ast::SetExpr::Update(_)
-        | ast::SetExpr::Delete(_)
-        | ast::SetExpr::Merge(_)
-        | ast::SetExpr::Table(_) => None,
+        QueryBody::SetOperation { left, .. } => name_columns(left, columns, edits),
+        QueryBody::Select(_) | QueryBody::Values(_) => None,
     }
+}
+
+fn name_column(item: &SelectItem, name: &str, edits: &mut Edits) -> Option<()> {
+    let SelectItem { value, label, span } = item;
+    match (&value.kind, label) {
+        (ExprKind::AllColumns(_), _) => return None,
+        (_, Some(label)) if **label == *name => {}
+        // Without AS before it not every keyword is a label.
+        (_, Some(label)) if Keyword::of(name).is_some() => edits.replace(label.span, format!("\"{name}\"")),
+        (_, Some(label)) => edits.replace(label.span, quoted(name)),
+        (_, None) if own_name(value) == Some(name) => {}
+        (_, None) => edits.insert_behind(*span, format!(" AS {}", quoted(name))),
+    }
+    Some(())
 }
 
 /// Puts schemas before names of relations that need them, and takes them from those that do not.
 struct Qualifier<'q> {
     seen: &'q Seen,
-    /// By where their names are written.
-    relations: HashMap<Span, u32>,
+    text: &'q str,
+    /// By where the last parts of their names begin.
+    relations: HashMap<u32, u32>,
+    edits: &'q mut Edits,
 }
 
-impl VisitorMut for Qualifier<'_> {
-    type Break = Infallible;
-
-    fn pre_visit_relation(&mut self, name: &mut ast::ObjectName) -> ControlFlow<Infallible> {
-        if let Some(ast::ObjectNamePart::Identifier(last)) = name.0.last()
-            && let Some(oid) = self.relations.get(&last.span)
+impl ast::visit::Visitor for Qualifier<'_> {
+    fn relation(&mut self, name: &ObjectName) {
+        if let Some(last) = name.parts.last()
+            && let Some(oid) = self.relations.get(&last.span.start)
             && let Some((schema, _)) = reg::relation_name(self.seen, *oid)
         {
-            let is_found = reg::relation_by_path(self.seen, &folded(last)) == Some(*oid);
-            let parts = if is_found { vec![last.clone()] } else { vec![ident(&schema), last.clone()] };
-            *name = ast::ObjectName::from(parts);
+            let is_found = reg::relation_by_path(self.seen, last) == Some(*oid);
+            let own = last.span.of(self.text);
+            let written = if is_found { own.to_owned() } else { format!("{}.{own}", quoted(&schema)) };
+            self.edits.replace(name.span(), written);
         }
-        ControlFlow::Continue(())
     }
 }
 
 /// The one query of a text, bound by the session's path.
 fn bound(seen: &Seen, env: &Env, text: &str) -> Option<query::bind::Bound> {
-    let mut parsed = syntax::parse::parse(text).ok()?;
+    let mut parsed = grammar::parse(text).ok()?;
     let (Some(one), true) = (parsed.pop(), parsed.is_empty()) else { return None };
-    let ast::Statement::Query(query) = one.tree else { return None };
+    let ast::Statement::Query(query) = one.statement else { return None };
     let binder = Binder::new(&seen.state, &seen.path, text, env, Vec::new()).without_expansion();
     binder.query(&query, None).ok()
 }
@@ -353,7 +387,8 @@ fn with_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> Option<q
 /// of each view of a chain would take as long as the chain is, and that of one that reaches itself could not be compared.
 pub(super) fn plan_of(seen: &Seen, env: &Env, view: &ViewInfo) -> Option<String> {
     let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).without_expansion();
-    binder.query(&view.query, None).ok().map(|own| plan_text(&own.plan))
+    let tree = grammar::query(&view.text).ok()?;
+    binder.query(&tree, None).ok().map(|own| plan_text(&own.plan))
 }
 
 /// Tells whether a text, read by the session's path, is the query of the view: it has its columns, and this plan.

@@ -87,13 +87,13 @@ create table n (like t)
 create table n (like t including all)
 create table n (like t including defaults including constraints including indexes, z int)
 create table n (z int, like t including identity excluding indexes including comments including storage including statistics including compression including generated)
-create table n (a int) partition by range (a) --! PARTITION is not supported
-create table n (a int) partition by list (lower(c)) --! PARTITION is not supported
-create table n (a int) partition by hash (a) --! PARTITION is not supported
-create table n partition of t for values from (1) to (10) --! PARTITION is not supported
-create table n partition of t for values in (1, 2) --! PARTITION is not supported
-create table n partition of t for values with (modulus 4, remainder 0) --! PARTITION is not supported
-create table n partition of t default --! PARTITION is not supported
+create table n (a int) partition by range (a) --! PARTITION BY is not supported
+create table n (a int) partition by list (lower(c)) --! PARTITION BY is not supported
+create table n (a int) partition by hash (a) --! PARTITION BY is not supported
+create table n partition of t for values from (1) to (10) --! PARTITION OF is not supported
+create table n partition of t for values in (1, 2) --! PARTITION OF is not supported
+create table n partition of t for values with (modulus 4, remainder 0) --! PARTITION OF is not supported
+create table n partition of t default --! PARTITION OF is not supported
 create table n (z int) inherits (t) --! INHERITS is not supported
 create table n () inherits (t, u) --! INHERITS is not supported
 create table n of some_type --! CREATE TABLE OF is not supported
@@ -125,7 +125,7 @@ create table n (a text compression lz4 not null) --! COMPRESSION of a column is 
 create table n (a int generated always as identity (sequence name sq start 5))
 create table n (a int generated always as (1 + 2) stored) --! GENERATED ALWAYS AS (expression) STORED is not supported
 create table n (a int[] not null default '{}', b text[][], c int array, d int array[4])
-create table n (a double precision, b character varying(10), c char, d bit(3), e bit varying(5), f timestamp(3) with time zone, g interval day to second(3), h time(2) without time zone, i national character varying(3)) --! type BIT(3) is not supported
+create table n (a double precision, b character varying(10), c char, d bit(3), e bit varying(5), f timestamp(3) with time zone, g interval day to second(3), h time(2) without time zone, i national character varying(3)) --! type bit is not supported
 create table n (a setof int) --! SETOF of a column is not supported
 create table n as table t with no data
 create table n (x, y) as values (1, 2), (3, 4)
@@ -385,7 +385,7 @@ drop tablespace if exists ts --! DROP TABLESPACE is not supported
 create database n --! CREATE DATABASE is not supported
 create database n with owner postgres template template0 encoding 'UTF8' connection limit 5 --! CREATE DATABASE is not supported
 alter database postgres set work_mem = '1MB'
-alter database postgres rename to n --! an option of ALTER DATABASE is not supported
+alter database postgres rename to n --! ALTER DATABASE RENAME is not supported
 alter database postgres reset all
 drop database if exists nosuch with (force) --! DROP DATABASE WITH (FORCE) is not supported
 # Roles and privileges.
@@ -434,7 +434,7 @@ set time zone interval '-08:00' hour to minute
 set names 'UTF8'
 set schema 'public'
 set xml option content --! SET XML OPTION is not supported
-set catalog 'x' --! SET CATALOG is not supported
+set catalog 'x' --! current database cannot be changed
 set seed to 0.5 --! SET SEED is not supported
 set transaction snapshot '00000003-1' --! SET TRANSACTION SNAPSHOT '00000003-1' is not supported
 set session characteristics as transaction read only, isolation level serializable
@@ -533,19 +533,19 @@ delete from t *
 delete from only t as x using u where x.a = u.a
 delete from only (t)
 merge into t using u on t.a = u.a when matched then delete when not matched then insert values (u.a, 1, 'x') --! MERGE is not supported
-with x as (select 1) merge into only t as y using (select 1 as a) z on y.a = z.a when matched and y.b > 1 then update set b = 1 when matched then do nothing --! this statement behind WITH is not supported
+with x as (select 1) merge into only t as y using (select 1 as a) z on y.a = z.a when matched and y.b > 1 then update set b = 1 when matched then do nothing --! MERGE is not supported
 # Queries.
-select --! SELECT without columns is not supported
+select
 select from t
 select from t where a = 1
-select exists (select) --! SELECT without columns is not supported
+select exists (select)
 select * from only t
 select * from only (t)
 select * from t *
 select * from only t as x, u * y
 select * from t x (p, q, r)
-select * from t tablesample system (10) --! t TABLESAMPLE SYSTEM (10) in FROM is not supported
-select * from t tablesample bernoulli (10) repeatable (5) --! t TABLESAMPLE BERNOULLI (10) REPEATABLE (5) in FROM is not supported
+select * from t tablesample system (10) --! TABLESAMPLE is not supported
+select * from t tablesample bernoulli (10) repeatable (5) --! TABLESAMPLE is not supported
 select * from rows from (generate_series(1, 3)) as x (a)
 select * from rows from (generate_series(1, 3), generate_series(1, 2)) with ordinality as x (a, b, o) --! ROWS FROM with several functions is not supported
 select * from generate_series(1, 3) with ordinality
@@ -567,7 +567,7 @@ select * from (table t) x
 select * from t fetch first 3 rows only
 select * from t order by a fetch first 1 row with ties
 select * from t order by a fetch next rows only
-select * from t offset 1 row fetch next (1 + 1) rows only --! an expression in FETCH FIRST is not supported
+select * from t offset 1 row fetch next (1 + 1) rows only
 select * from t limit all
 select * from t limit null offset null
 select * from t offset 1 limit 1
@@ -581,7 +581,7 @@ select a, b, count(*) from t group by grouping sets ((a), (b), ())
 select a, b, count(*) from t group by rollup (a, b)
 select a, b, count(*) from t group by cube (a, (b, c))
 select a, count(*) from t group by distinct rollup (a), rollup (a, b) --! GROUP BY DISTINCT is not supported
-select a, count(*) from t group by all rollup (a) --! GROUP BY ALL is not supported
+select a, count(*) from t group by all rollup (a)
 select grouping(a) from t group by grouping sets (a, rollup (a)) --! ROLLUP, CUBE or GROUPING SETS in GROUPING SETS is not supported
 select count(*) from t group by ()
 select distinct on (a) a, b from t order by a, b desc nulls last
@@ -617,9 +617,9 @@ select 1 where (1, 2) in ((1, 2), (3, 4))
 select 1 where (1, 2) in (select 1, 2)
 select 1 where 1 = any (array[1, 2]) and 1 <> all (select 2) and 1 = some ('{1}'::int[])
 select 1 where 1 operator(pg_catalog.=) any (array[1])
-select 1 where 'a' like any (array['a', 'b']) and 'a' not like all ('{b}') and 'a' ilike any (array['A']) --! LIKE ALL is not supported
+select 1 where 'a' like any (array['a', 'b']) and 'a' not like all ('{b}') and 'a' ilike any (array['A'])
 select 1 is distinct from 2, 1 is not distinct from 1, true is true, null is unknown, false is not unknown
-select 'a' is normalized, 'a' is nfc normalized, 'a' is not nfkd normalized, 'a' is not normalized --! the expression 'a' IS NORMALIZED is not supported
+select 'a' is normalized, 'a' is nfc normalized, 'a' is not nfkd normalized, 'a' is not normalized --! IS NORMALIZED is not supported
 select normalize('a'), normalize('a', nfkc) --! normalize is not supported
 select (date '2020-01-01', date '2020-02-01') overlaps (date '2020-01-15', interval '1 day')
 select 'a' collate "C", 'a' collate pg_catalog."C" < 'b'
@@ -628,8 +628,8 @@ select 1 operator(pg_catalog.+) 2, operator(pg_catalog.-) 1 --! OPERATOR() befor
 select -1, + 1, @ -1, |/ 4, ||/ 8, ~ 1
 select 2 ^ 3, 5 % 2, 1 # 3, 1 << 2, 8 >> 1, 1 & 3, 1 | 2
 select (array[1, 2])[1], (array[1, 2, 3])[1:2], (array[1, 2])[:], (array[1, 2])[:1], (array[1, 2])[2:]
-select array[[1, 2], [3, 4]], array(select 1), '{1,2}'::int[] --! the expression [1, 2] is not supported
-select (array[[1, 2], [3, 4]])[1][2], (array[[1, 2], [3, 4]])[1:1][2:2] --! the expression [1, 2] is not supported
+select array[[1, 2], [3, 4]], array(select 1), '{1,2}'::int[] --! an array of integer[] is not supported
+select (array[[1, 2], [3, 4]])[1][2], (array[[1, 2], [3, 4]])[1:1][2:2] --! an array of integer[] is not supported
 select position('a' in 'ba'), position('a' in 'b' || 'a')
 select substring('abc' from 2), substring('abc' from 2 for 1), substring('abc' for 2), substring('abc' for 1 from 2), substring('abc', 2)
 select substring('abc' from 'a.'), substring('abc' similar '%#"b#"%' escape '#'), substring('abc' from '%#"b#"%' for '#')
@@ -642,24 +642,24 @@ select $tag$ a $x$ b $tag$, $$a'b$$
 select B'101', X'1F', b'0', x'ff' --! the literal B'101' is not supported
 select 1e5, 1.5e-3, .5, 5., 1e+2, 12345678901234567890
 select /* a /* nested */ b */ 1 -- tail
-select cast(1 as text), 1::text::int, text '5', int4 '5', float8 '1', double precision '1.5', interval '1' day, interval(3) '1 second', timestamp with time zone '2020-01-01 00:00:00+00', bit '101', character varying 'x', pg_catalog.int4 '7' --! type BIT is not supported
+select cast(1 as text), 1::text::int, text '5', int4 '5', float8 '1', double precision '1.5', interval '1' day, interval(3) '1 second', timestamp with time zone '2020-01-01 00:00:00+00', bit '101', character varying 'x', pg_catalog.int4 '7' --! type bit is not supported
 select interval '1-2' year to month, interval '1' hour to second, interval '1 2' day to hour, interval '5' minute to second (2)
 select coalesce(null, 1), nullif(1, 2), greatest(1, 2), least(1, 2)
 select case when true then 1 else 2 end, case 1 when 1 then 'a' end
 select current_date, current_time, current_time(2), current_timestamp, current_timestamp(3), localtime, localtime(1), localtimestamp, localtimestamp(0), current_user, session_user, user, current_role, current_catalog, current_schema --! CURRENT_TIME is not supported
 select row (1, 'a'), row (), (1, 2), row (t.*) from t --! a row as a value is not supported
-select (t).a, (t).* from t --! the columns of a composite value is not supported
+select (t).a, (t).* from t --! a field of t is not supported
 select t from t --! a whole row as a value is not supported
 select collation for ('a') --! COLLATION FOR is not supported
-select treat(1 as int) --! the expression 1 AS int is not supported
+select treat(1 as int)
 select f(variadic array[1, 2]) --! VARIADIC is not supported
 select make_interval(days => 5), make_interval(hours := 2) --! the argument days => 5 is not supported
 select xmlelement(name a, xmlattributes(1 as b), 'c') --! xmlelement is not supported
-select xmlforest(1 as a), xmlconcat('<a/>'), xmlpi(name php), xmlparse(content '<a/>'), xmlroot('<a/>'::xml, version '1.0', standalone yes), xmlserialize(content '<a/>' as text), xmlexists('//a' passing '<a/>') --! xmlpi is not supported
-select * from xmltable('/a' passing '<a/>' columns b int path 'b' default 1 not null, o for ordinality) --! XMLTABLE('/a' PASSING '<a/>' COLUMNS b INT PATH 'b' DEFAULT 1 IS NOT NULL, o FOR ORDINALITY) in FROM is not supported
+select xmlforest(1 as a), xmlconcat('<a/>'), xmlpi(name php), xmlparse(content '<a/>'), xmlroot('<a/>'::xml, version '1.0', standalone yes), xmlserialize(content '<a/>' as text), xmlexists('//a' passing '<a/>') --! xmlforest is not supported
+select * from xmltable('/a' passing '<a/>' columns b int path 'b' default 1 not null, o for ordinality) --! xmltable is not supported
 select '<a/>' is document, '<a/>' is not document --! IS DOCUMENT is not supported
-select '{"a":1}'::jsonb -> 'a', '{"a":1}'::json ->> 'a', '{"a":[1]}'::jsonb #> '{a,0}', '{}'::jsonb @> '{}', '{}'::jsonb ? 'a', '{}'::jsonb ?| array['a'], '{}'::jsonb - 'a', '{}'::jsonb #- '{a}' --! type JSONB is not supported
-select '{"a":1}'::jsonb @? '$.a', '{"a":1}'::jsonb @@ '$.a > 0', ('{"a":1}'::jsonb)['a'] --! type JSONB is not supported
+select '{"a":1}'::jsonb -> 'a', '{"a":1}'::json ->> 'a', '{"a":[1]}'::jsonb #> '{a,0}', '{}'::jsonb @> '{}', '{}'::jsonb ? 'a', '{}'::jsonb ?| array['a'], '{}'::jsonb - 'a', '{}'::jsonb #- '{a}' --! type jsonb is not supported
+select '{"a":1}'::jsonb @? '$.a', '{"a":1}'::jsonb @@ '$.a > 0', ('{"a":1}'::jsonb)['a'] --! type jsonb is not supported
 select 'a' ~ 'b', 'a' !~ 'b', 'a' ~* 'b', 'a' !~* 'b', 'a' ^@ 'a', 'a' ~~ 'b', 'a' !~~* 'b'
 select 1 between 0 and 2, 1 not between symmetric 2 and 0, 1 between asymmetric 0 and 2
 select 'a' like 'b' escape '!', 'a' not ilike 'b' escape '', 'a' similar to 'b' escape '#'
@@ -698,14 +698,14 @@ create unique index n on t ((c::text collate "C")) --! an expression in an index
 alter table t set (toast.autovacuum_enabled = off)
 cluster t_pkey on t
 drop database nosuch (force) --! DROP DATABASE WITH (FORCE) is not supported
-select 33 * any ('{1,2,3}') --! ANY with an operator that compares nothing is not supported
+select 33 * any ('{1,2,3}')
 select 1 where (1, 2) <> all (values (1, 2), (3, 4))
-select 'a'::text collate "C" < 'b'::text collate pg_catalog."default", 'a'::text collate "x" --! COLLATE there is not supported
+select 'a'::text collate "C" < 'b'::text collate pg_catalog."default", 'a'::text collate "x"
 select x.a isnull, c notnull from t* x where b isnull order by a::text collate "POSIX"
 select inet '10.0.0.1' + 1 --! type inet is not supported
 select name 'x', oid '5', regclass 't', point '(1,2)' --! type point is not supported
-select row (t.*::u) from t --! a cast of a whole row is not supported
-select * from json_populate_record(null::record, '{"x": 776}') as (x int, y int) --! a list of column definitions is not supported
+select row (t.*::u) from t
+select * from json_populate_record(null::record, '{"x": 776}') as (x int, y int)
 explain (costs off) create materialized view n as select 1 with no data --! CREATE MATERIALIZED VIEW is not supported
 prepare foom as merge into t using u on t.a = u.a when matched then delete --! MERGE is not supported
 update pg_class set reltuples = 10 where relname = 't' --! to change the view or relation of the system "pg_class" is not supported

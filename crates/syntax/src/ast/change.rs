@@ -4,7 +4,7 @@ use super::{Expr, FromItem, IndexKey, Indirection, Name, Query, SelectItem, Tabl
 use crate::lex::Span;
 
 /// `INSERT`
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Insert {
     /// `WITH`
     pub with: Option<With>,
@@ -25,7 +25,7 @@ pub struct Insert {
 }
 
 /// Column that an INSERT names, perhaps a part of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct InsertColumn {
     /// Name of the column.
     pub name: Name,
@@ -34,7 +34,7 @@ pub struct InsertColumn {
 }
 
 /// `OVERRIDING … VALUE`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum Overriding {
     User,
@@ -42,7 +42,7 @@ pub enum Overriding {
 }
 
 /// Rows of an INSERT.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum InsertSource {
     /// `DEFAULT VALUES`
     Default,
@@ -51,7 +51,7 @@ pub enum InsertSource {
 }
 
 /// `ON CONFLICT`
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct OnConflict {
     /// Index or constraint that is meant.
     pub arbiter: Arbiter,
@@ -62,18 +62,25 @@ pub struct OnConflict {
 }
 
 /// Index or constraint that an `ON CONFLICT` is about.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Arbiter {
     /// Any.
     Any,
     /// Index over these keys, with this predicate.
-    Index(Vec<IndexKey>, Option<Expr>),
+    Index {
+        /// Keys.
+        keys: Vec<IndexKey>,
+        /// Predicate of a partial index.
+        predicate: Option<Expr>,
+        /// Place of the list of keys.
+        span: Span,
+    },
     /// `ON CONSTRAINT name`
     Constraint(Name),
 }
 
 /// Action of an `ON CONFLICT`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum OnConflictAction {
     /// `DO NOTHING`
     Nothing,
@@ -82,7 +89,7 @@ pub enum OnConflictAction {
 }
 
 /// Assignment of an UPDATE.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Assignment {
     /// Columns that get values; several with `(a, b) = …`.
     pub columns: Vec<InsertColumn>,
@@ -93,7 +100,7 @@ pub struct Assignment {
 }
 
 /// `UPDATE`
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Update {
     /// `WITH`
     pub with: Option<With>,
@@ -112,7 +119,7 @@ pub struct Update {
 }
 
 /// `DELETE`
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Delete {
     /// `WITH`
     pub with: Option<With>,

@@ -1,6 +1,8 @@
 //! Definitions of tables, indexes, views, sequences, schemas and roles.
 
-use super::{ExecuteCommand, Expr, Name, NullsOrder, ObjectName, Query, SetTarget, SettingName, SortOrder, TypeName};
+use super::{
+    ExecuteCommand, Expr, KeptExpr, Name, NullsOrder, ObjectName, Query, SetTarget, SettingName, SortOrder, TypeName,
+};
 use crate::lex::Span;
 
 /// `CREATE TABLE`
@@ -125,11 +127,11 @@ pub enum ColumnClauseKind {
     /// `NULL`
     Null,
     /// `DEFAULT`
-    Default(Expr),
+    Default(KeptExpr),
     /// `CHECK`
     Check {
         /// Condition.
-        condition: Expr,
+        condition: KeptExpr,
         /// True with `NO INHERIT`.
         no_inherit: bool,
     },
@@ -145,7 +147,7 @@ pub enum ColumnClauseKind {
         options: Vec<SequenceOption>,
     },
     /// `GENERATED ALWAYS AS (expression) STORED`
-    Generated(Expr),
+    Generated(KeptExpr),
     /// `COLLATE`
     Collate(ObjectName),
     /// `COMPRESSION`
@@ -236,7 +238,7 @@ pub enum TableConstraintKind {
     /// `CHECK`
     Check {
         /// Condition.
-        condition: Expr,
+        condition: KeptExpr,
         /// True with `NO INHERIT`.
         no_inherit: bool,
     },
@@ -289,7 +291,7 @@ pub struct CreateIndex {
 }
 
 /// Key of an index.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct IndexKey {
     /// Column, or expression.
     pub value: Expr,
@@ -324,6 +326,8 @@ pub struct CreateView {
     pub options: Vec<StorageParameter>,
     /// Query.
     pub query: Query,
+    /// Place of the query's text, with parentheses around it.
+    pub extent: Span,
     /// True with `WITH CHECK OPTION`.
     pub has_check_option: bool,
 }
@@ -528,7 +532,7 @@ pub enum AlterActionKind {
     },
     SetDefault {
         column: Name,
-        value: Expr,
+        value: KeptExpr,
     },
     DropDefault {
         column: Name,
@@ -588,8 +592,8 @@ pub enum AlterActionKind {
 pub struct RoleDefinition {
     /// Name of the role.
     pub name: RoleName,
-    /// Options in order.
-    pub options: Vec<RoleOption>,
+    /// Options in order, with their places.
+    pub options: Vec<(RoleOption, Span)>,
 }
 
 /// Option of a role.

@@ -4,7 +4,7 @@ use super::{Name, ObjectName, Query, SortBy, TypeName};
 use crate::lex::Span;
 
 /// Expression.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Expr {
     /// Meaning of the expression.
     pub kind: ExprKind,
@@ -12,8 +12,17 @@ pub struct Expr {
     pub span: Span,
 }
 
+/// Expression that a definition keeps as text.
+#[derive(Clone, Debug, PartialEq, Hash)]
+pub struct KeptExpr {
+    /// Expression.
+    pub value: Expr,
+    /// Place of its text, with the parentheses around parts of it.
+    pub extent: Span,
+}
+
 /// Meaning of an expression.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum ExprKind {
     /// Literal.
     Constant(Constant),
@@ -45,6 +54,8 @@ pub enum ExprKind {
         value: Box<Expr>,
         /// Name of the collation.
         collation: ObjectName,
+        /// Place of `COLLATE`.
+        at: Span,
     },
     /// Operator before its operand.
     Prefix {
@@ -200,7 +211,7 @@ pub enum ExprKind {
 }
 
 /// Literal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Constant {
     /// Number that fits an `integer`.
     Integer(i32),
@@ -219,7 +230,7 @@ pub enum Constant {
 }
 
 /// Step into a value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Indirection {
     /// `.field`
     Field(Name),
@@ -232,7 +243,7 @@ pub enum Indirection {
 }
 
 /// Way in which a cast is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CastStyle {
     /// `CAST (value AS type)`
     Function,
@@ -243,7 +254,7 @@ pub enum CastStyle {
 }
 
 /// Name of an operator, perhaps qualified: `OPERATOR (schema.+)`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OperatorName {
     /// Schemas that qualify it.
     pub schemas: Vec<Name>,
@@ -254,7 +265,7 @@ pub struct OperatorName {
 }
 
 /// Test of `IS`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum IsTest {
     Null,
@@ -267,7 +278,7 @@ pub enum IsTest {
 }
 
 /// Kind of a pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum LikeKind {
     Like,
@@ -276,7 +287,7 @@ pub enum LikeKind {
 }
 
 /// `ANY` (or `SOME`), and `ALL`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum Quantifier {
     Any,
@@ -284,7 +295,7 @@ pub enum Quantifier {
 }
 
 /// Values that a quantified comparison goes through.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum QuantifiedOf {
     /// Rows of a query.
     Query(Box<Query>),
@@ -293,16 +304,18 @@ pub enum QuantifiedOf {
 }
 
 /// `WHEN condition THEN value`
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct CaseBranch {
     /// Condition, or value with which the operand is compared.
     pub condition: Expr,
     /// Value.
     pub value: Expr,
+    /// Place of the branch.
+    pub span: Span,
 }
 
 /// Call of a function or an aggregate.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct FunctionCall {
     /// Name of the function.
     pub name: ObjectName,
@@ -327,7 +340,7 @@ pub struct FunctionCall {
 }
 
 /// Argument of a call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Argument {
     /// Name of the parameter: `name => value`.
     pub name: Option<Name>,
@@ -336,7 +349,7 @@ pub struct Argument {
 }
 
 /// Window of a call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Over {
     /// Window of this name.
     Name(Name),
@@ -345,7 +358,7 @@ pub enum Over {
 }
 
 /// Window.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct WindowSpec {
     /// Window that this one goes on from.
     pub base: Option<Name>,
@@ -360,7 +373,7 @@ pub struct WindowSpec {
 }
 
 /// Frame of a window.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Frame {
     /// Unit of the bounds.
     pub unit: FrameUnit,
@@ -375,7 +388,7 @@ pub struct Frame {
 }
 
 /// Unit of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum FrameUnit {
     Rows,
@@ -384,7 +397,7 @@ pub enum FrameUnit {
 }
 
 /// Bound of a frame.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum FrameBound {
     UnboundedPreceding,
@@ -395,7 +408,7 @@ pub enum FrameBound {
 }
 
 /// Rows that a frame leaves out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum FrameExclusion {
     NoOthers,
@@ -405,7 +418,7 @@ pub enum FrameExclusion {
 }
 
 /// Value of the session that has a syntax of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum SessionValue {
     CurrentDate,

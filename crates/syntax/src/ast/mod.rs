@@ -10,6 +10,7 @@ mod expr;
 mod names;
 mod query;
 mod statement;
+pub mod visit;
 
 pub use change::{
     Arbiter, Assignment, Delete, Insert, InsertColumn, InsertSource, OnConflict, OnConflictAction, Overriding, Update,
@@ -30,7 +31,7 @@ pub use definition::{
 };
 pub use expr::{
     Argument, CaseBranch, CastStyle, Constant, Expr, ExprKind, Frame, FrameBound, FrameExclusion, FrameUnit,
-    FunctionCall, Indirection, IsTest, LikeKind, OperatorName, Over, QuantifiedOf, Quantifier, SessionValue,
+    FunctionCall, Indirection, IsTest, KeptExpr, LikeKind, OperatorName, Over, QuantifiedOf, Quantifier, SessionValue,
     WindowSpec,
 };
 pub use names::{IntervalFields, Name, ObjectName, TypeName};

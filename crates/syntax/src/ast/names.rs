@@ -5,7 +5,7 @@ use crate::lex::Span;
 use std::fmt;
 
 /// Name as it is meant: folded to lower case unless it stood in quotes, and not longer than names may be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Name {
     /// The name.
     pub text: Box<str>,
@@ -28,7 +28,7 @@ impl fmt::Display for Name {
 }
 
 /// Name of an object, with those that qualify it: `schema.table`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectName {
     /// Names from the outermost to the object's own. There is at least one.
     pub parts: Vec<Name>,
@@ -58,7 +58,7 @@ impl fmt::Display for ObjectName {
 }
 
 /// Name of a type with its modifiers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct TypeName {
     /// Name. Types with a syntax of their own have PostgreSQL's names, as `int4` for `INTEGER`.
     pub name: ObjectName,
@@ -79,7 +79,7 @@ pub struct TypeName {
 }
 
 /// Fields that an `interval` keeps: `INTERVAL DAY TO SECOND`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum IntervalFields {
     Year,

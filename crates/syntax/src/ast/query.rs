@@ -4,7 +4,7 @@ use super::{Delete, Expr, FunctionCall, Insert, Name, ObjectName, TypeName, Upda
 use crate::lex::Span;
 
 /// Query: a SELECT, VALUES, or a set operation, with what orders and limits its rows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Query {
     /// `WITH`
     pub with: Option<With>,
@@ -21,7 +21,7 @@ pub struct Query {
 }
 
 /// Rows of a query.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum QueryBody {
     /// `SELECT`
     Select(Box<Select>),
@@ -41,7 +41,7 @@ pub enum QueryBody {
 }
 
 /// Set operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum SetOperator {
     Union,
@@ -50,7 +50,7 @@ pub enum SetOperator {
 }
 
 /// SELECT without what orders and limits its rows. `TABLE name` is one, too.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Select {
     /// `DISTINCT`
     pub distinct: Distinct,
@@ -73,7 +73,7 @@ pub struct Select {
 }
 
 /// `DISTINCT` of a SELECT.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Distinct {
     /// All rows.
     No,
@@ -84,16 +84,18 @@ pub enum Distinct {
 }
 
 /// Column of a list.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct SelectItem {
     /// Value.
     pub value: Expr,
     /// Label.
     pub label: Option<Name>,
+    /// Place of the item, with parentheses around the value.
+    pub span: Span,
 }
 
 /// Table that a SELECT makes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SelectInto {
     /// Name of the table.
     pub name: ObjectName,
@@ -104,7 +106,7 @@ pub struct SelectInto {
 }
 
 /// `WITH`
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct With {
     /// True with `RECURSIVE`.
     pub is_recursive: bool,
@@ -115,7 +117,7 @@ pub struct With {
 }
 
 /// Query of `WITH`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct CommonTable {
     /// Name of the query.
     pub name: Name,
@@ -130,7 +132,7 @@ pub struct CommonTable {
 }
 
 /// Statement of a query of `WITH`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum CommonStatement {
     Query(Box<Query>),
@@ -142,7 +144,7 @@ pub enum CommonStatement {
 }
 
 /// `MATERIALIZED` of a query of `WITH`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum Materialized {
     Default,
@@ -151,7 +153,7 @@ pub enum Materialized {
 }
 
 /// Key of an order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct SortBy {
     /// Value.
     pub value: Expr,
@@ -162,7 +164,7 @@ pub struct SortBy {
 }
 
 /// Direction of an order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum SortOrder {
     Default,
@@ -173,7 +175,7 @@ pub enum SortOrder {
 }
 
 /// Place of nulls in an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum NullsOrder {
     Default,
@@ -182,7 +184,7 @@ pub enum NullsOrder {
 }
 
 /// Rows of a result that are wanted.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub struct Limit {
     /// Greatest number of rows.
     pub count: Option<RowCount>,
@@ -193,7 +195,7 @@ pub struct Limit {
 }
 
 /// Number of rows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum RowCount {
     /// `LIMIT ALL`
     All,
@@ -202,7 +204,7 @@ pub enum RowCount {
 }
 
 /// `FOR UPDATE` and the like.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Locking {
     /// Strength of the locks.
     pub strength: LockStrength,
@@ -215,7 +217,7 @@ pub struct Locking {
 }
 
 /// Strength of row locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum LockStrength {
     Update,
@@ -225,7 +227,7 @@ pub enum LockStrength {
 }
 
 /// Wait for row locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum LockWait {
     Block,
@@ -234,7 +236,7 @@ pub enum LockWait {
 }
 
 /// Item of `GROUP BY`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum GroupItem {
     /// Key.
     Expr(Expr),
@@ -249,7 +251,7 @@ pub enum GroupItem {
 }
 
 /// Window of the clause `WINDOW`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct WindowDefinition {
     /// Name of the window.
     pub name: Name,
@@ -258,7 +260,7 @@ pub struct WindowDefinition {
 }
 
 /// Item of `FROM`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum FromItem {
     /// Table or view.
     Table(TableItem),
@@ -295,7 +297,7 @@ pub enum FromItem {
 }
 
 /// Table or view of `FROM`, or the table that a statement changes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct TableItem {
     /// Name of the table.
     pub name: ObjectName,
@@ -310,7 +312,7 @@ pub struct TableItem {
 }
 
 /// Function of `FROM`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct FunctionItem {
     /// Call, or another expression that looks like one.
     pub call: Expr,
@@ -319,7 +321,7 @@ pub struct FunctionItem {
 }
 
 /// Column that the definition of a function's rows gives.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct TableFunctionColumn {
     /// Name of the column.
     pub name: Name,
@@ -330,7 +332,7 @@ pub struct TableFunctionColumn {
 }
 
 /// Alias of an item.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Alias {
     /// Name; `None` where only columns are defined.
     pub name: Option<Name>,
@@ -339,7 +341,7 @@ pub struct Alias {
 }
 
 /// Column of an alias.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct AliasColumn {
     /// Name of the column.
     pub name: Name,
@@ -348,7 +350,7 @@ pub struct AliasColumn {
 }
 
 /// Join of two items.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct JoinItem {
     /// Kind of the join.
     pub kind: JoinKind,
@@ -365,7 +367,7 @@ pub struct JoinItem {
 }
 
 /// Kind of a join.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum JoinKind {
     Inner,
@@ -376,7 +378,7 @@ pub enum JoinKind {
 }
 
 /// Condition of a join.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum JoinCondition {
     /// None: `CROSS JOIN`.
     None,

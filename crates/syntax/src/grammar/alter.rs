@@ -4,10 +4,11 @@ use super::Parser;
 use crate::ast::Statement;
 use crate::ast::{
     AlterAction, AlterActionKind, AlterTable, Name, ObjectKind, ObjectName, OwnerCommand, Persistence, RenameCommand,
-    SequenceDefinition, SetSchemaCommand,
+    SequenceDefinition, SequenceOption, SequenceOptionKind, SetSchemaCommand,
 };
+use crate::edit::clause_words;
 use crate::lex::{Keyword, Lexeme};
-use statement::error::SqlResult;
+use statement::error::{SqlError, SqlResult, SqlState};
 
 impl Parser<'_> {
     /// `ALTER`, which is looked at, of what has a meaning here.
@@ -49,7 +50,7 @@ impl Parser<'_> {
         let is_schema = self.ahead_is(Keyword::Schema)?;
         match self.token.lexeme {
             Lexeme::Keyword(Keyword::Rename) => self.rename(kind, name, if_exists),
-            Lexeme::Keyword(Keyword::Set) if is_schema && kind != ObjectKind::Schema => {
+            Lexeme::Keyword(Keyword::Set) if is_schema && !matches!(kind, ObjectKind::Schema | ObjectKind::Index) => {
                 self.next()?;
                 self.next()?;
                 let schema = self.column_name()?;
@@ -192,9 +193,13 @@ impl Parser<'_> {
                 self.object_name()?;
                 AlterActionKind::Unsupported(format!("{name} {}", word.word().to_uppercase()).into())
             }
+            Keyword::No if self.ahead(1)? == Lexeme::Keyword(Keyword::Inherit) => {
+                self.skip_action()?;
+                AlterActionKind::Unsupported(format!("{name} NO INHERIT").into())
+            }
             Keyword::No | Keyword::Not | Keyword::Enable | Keyword::Disable | Keyword::Force | Keyword::Replica => {
                 self.skip_action()?;
-                let said = self.since(from).of(self.text);
+                let said = clause_words(self.since(from).of(self.text));
                 AlterActionKind::Unsupported(format!("{name} {said}").into())
             }
             Keyword::Attach | Keyword::Detach => {
@@ -271,7 +276,7 @@ impl Parser<'_> {
             (Keyword::Set, Lexeme::Keyword(Keyword::Default)) => {
                 self.next()?;
                 self.next()?;
-                AlterActionKind::SetDefault { column, value: self.expr()? }
+                AlterActionKind::SetDefault { column, value: self.kept_expr(false)? }
             }
             (Keyword::Set, Lexeme::Keyword(Keyword::Not)) => {
                 self.expect_words(&[Keyword::Set, Keyword::Not, Keyword::Null])?;
@@ -339,7 +344,7 @@ impl Parser<'_> {
                         generated.push(self.generated_when()?);
                     } else {
                         match self.sequence_option()? {
-                            Some(option) => options.push(option),
+                            Some(option) => options.push(self.of_identity(option)?),
                             None => return Err(self.unexpected()),
                         }
                     }
@@ -347,6 +352,28 @@ impl Parser<'_> {
                 _ => return Ok(AlterActionKind::SetIdentity { column, generated, options }),
             }
         }
+    }
+
+    /// Option of an identity's sequence behind `SET`.
+    fn of_identity(&self, option: SequenceOption) -> SqlResult<SequenceOption> {
+        let name = match &option.kind {
+            SequenceOptionKind::As(_) => "as",
+            SequenceOptionKind::Restart(_) => "restart",
+            SequenceOptionKind::OwnedBy(_) => "owned_by",
+            SequenceOptionKind::Cache(_)
+            | SequenceOptionKind::Cycle(_)
+            | SequenceOptionKind::Increment(_)
+            | SequenceOptionKind::MaxValue(_)
+            | SequenceOptionKind::NoMaxValue
+            | SequenceOptionKind::MinValue(_)
+            | SequenceOptionKind::NoMinValue
+            | SequenceOptionKind::SequenceName(_)
+            | SequenceOptionKind::Start(_)
+            | SequenceOptionKind::Logged
+            | SequenceOptionKind::Unlogged => return Ok(option),
+        };
+        let error = SqlError::new(SqlState::SYNTAX_ERROR, format!("sequence option \"{name}\" not supported here"));
+        Err(error.at(option.span.position(self.text)))
     }
 
     /// Goes to the end of an action.

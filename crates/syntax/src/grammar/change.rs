@@ -69,9 +69,11 @@ impl Parser<'_> {
         self.expect_word(Keyword::Conflict)?;
         let arbiter = match self.token.lexeme {
             Lexeme::LeftParen => {
+                let list = self.token.span;
                 let keys = self.index_keys()?;
+                let span = self.since(list);
                 let predicate = if self.eat_word(Keyword::Where)? { Some(self.expr()?) } else { None };
-                Arbiter::Index(keys, predicate)
+                Arbiter::Index { keys, predicate, span }
             }
             Lexeme::Keyword(Keyword::On) => {
                 self.expect_words(&[Keyword::On, Keyword::Constraint])?;

@@ -172,8 +172,8 @@ impl Parser<'_> {
             Lexeme::Keyword(Keyword::Transaction) if !matches!(follows, Lexeme::Equal | Lexeme::Dot) => {
                 self.next()?;
                 if self.eat_word(Keyword::Snapshot)? {
-                    self.text()?;
-                    return Ok(self.unsupported("SET TRANSACTION SNAPSHOT", from));
+                    let snapshot = self.text()?;
+                    return Ok(self.unsupported(format!("SET TRANSACTION SNAPSHOT '{snapshot}'"), from));
                 }
                 SetTarget::Transaction(self.some_modes()?)
             }
@@ -206,19 +206,21 @@ impl Parser<'_> {
                 SetTarget::Setting(self.setting_of("client_encoding", span), values)
             }
             Lexeme::Keyword(Keyword::Role) if !matches!(follows, Lexeme::Equal | Lexeme::Keyword(Keyword::To)) => {
-                self.next()?;
-                let is_none = self.is_word(Keyword::None);
-                self.non_reserved_word_or_text()?;
-                let feature = if is_none { "SET ROLE NONE" } else { "SET ROLE" };
-                return Ok(self.unsupported(feature, from));
+                let span = self.next()?.span;
+                let role = self.non_reserved_word_or_text()?;
+                if &*role != "none" {
+                    return Ok(self.unsupported("SET ROLE", from));
+                }
+                SetTarget::Setting(self.setting_of("role", span), vec![SetValue::Text(role)])
             }
             Lexeme::Keyword(Keyword::Session) if follows == Lexeme::Keyword(Keyword::Authorization) => {
-                self.next()?;
+                let span = self.next()?.span;
                 self.next()?;
                 if !self.eat_word(Keyword::Default)? {
                     self.non_reserved_word_or_text()?;
+                    return Ok(self.unsupported("SET SESSION AUTHORIZATION", from));
                 }
-                return Ok(self.unsupported("SET SESSION AUTHORIZATION", from));
+                SetTarget::Setting(self.setting_of("session_authorization", span), Vec::new())
             }
             Lexeme::Keyword(Keyword::Xml) if follows == Lexeme::Keyword(Keyword::Option) => {
                 self.next()?;
@@ -460,15 +462,15 @@ impl Parser<'_> {
         loop {
             match self.token.lexeme {
                 Lexeme::Keyword(Keyword::Binary) => is_binary = true,
-                Lexeme::Keyword(Keyword::Insensitive) => is_insensitive = Some(true),
-                Lexeme::Keyword(Keyword::Asensitive) => is_insensitive = Some(false),
-                Lexeme::Keyword(Keyword::Scroll) => scrolls = Some(true),
+                Lexeme::Keyword(Keyword::Insensitive) => say(&mut is_insensitive, true, ["INSENSITIVE", "ASENSITIVE"])?,
+                Lexeme::Keyword(Keyword::Asensitive) => say(&mut is_insensitive, false, ["INSENSITIVE", "ASENSITIVE"])?,
+                Lexeme::Keyword(Keyword::Scroll) => say(&mut scrolls, true, ["SCROLL", "NO SCROLL"])?,
                 Lexeme::Keyword(Keyword::No) => {
                     self.next()?;
                     if !self.is_word(Keyword::Scroll) {
                         return Err(self.unexpected());
                     }
-                    scrolls = Some(false);
+                    say(&mut scrolls, false, ["SCROLL", "NO SCROLL"])?;
                 }
                 _ => break,
             }
@@ -616,4 +618,16 @@ impl Parser<'_> {
             _ => TableLockMode::Exclusive,
         })
     }
+}
+
+/// Notes an option of a cursor.
+///
+/// # Errors
+/// `42P11`: its contrary was said before.
+fn say(option: &mut Option<bool>, is_on: bool, words: [&str; 2]) -> SqlResult<()> {
+    if option.replace(is_on) == Some(!is_on) {
+        let [one, other] = words;
+        return Err(SqlError::new(SqlState("42P11"), format!("cannot specify both {one} and {other}")));
+    }
+    Ok(())
 }

@@ -6,8 +6,8 @@
 use super::Parser;
 use super::primary::Parenthesised;
 use crate::ast::{
-    Argument, CastStyle, Expr, ExprKind, FunctionCall, IsTest, LikeKind, Name, ObjectName, OperatorName, QuantifiedOf,
-    Quantifier,
+    Argument, CastStyle, Expr, ExprKind, FunctionCall, IsTest, KeptExpr, LikeKind, Name, ObjectName, OperatorName,
+    QuantifiedOf, Quantifier,
 };
 use crate::lex::{Keyword, Lexeme, Span};
 use statement::error::SqlResult;
@@ -97,6 +97,13 @@ impl Parser<'_> {
     /// Expression without the words that may stand behind it: `b_expr`.
     pub(super) fn restricted_expr(&mut self) -> SqlResult<Expr> {
         self.expr_from(0, true)
+    }
+
+    /// Expression that a definition keeps.
+    pub(super) fn kept_expr(&mut self, is_restricted: bool) -> SqlResult<KeptExpr> {
+        let from = self.token.span;
+        let value = self.expr_from(0, is_restricted)?;
+        Ok(KeptExpr { value, extent: self.since(from) })
     }
 
     /// One or more expressions, with commas between them.
@@ -300,13 +307,14 @@ impl Parser<'_> {
                 ExprKind::Cast { value: left, to, style: CastStyle::Sign(sign) }
             }
             Infix::Collate => {
-                self.next()?;
-                ExprKind::Collate { value: left, collation: self.object_name()? }
+                let at = self.next()?.span;
+                ExprKind::Collate { value: left, collation: self.object_name()?, at }
             }
             Infix::AtTimeZone => {
-                self.expect_words(&[Keyword::At, Keyword::Time, Keyword::Zone])?;
+                let at = self.expect_word(Keyword::At)?.span;
+                self.expect_words(&[Keyword::Time, Keyword::Zone])?;
                 let zone = self.expr_from(level + 1, is_restricted)?;
-                special_call("timezone", [zone, *left], from)
+                special_call("timezone", [zone, *left], at)
             }
             Infix::Is => return self.is_test(left, is_restricted, from),
             Infix::IsNull | Infix::NotNull => {

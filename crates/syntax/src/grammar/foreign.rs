@@ -73,7 +73,14 @@ impl Parser<'_> {
             | Keyword::Load
             | Keyword::Listen
             | Keyword::Notify
-            | Keyword::Merge => verb.word().to_uppercase(),
+            | Keyword::Merge => {
+                // Each of them is about something.
+                if matches!(self.ahead(1)?, Lexeme::End | Lexeme::Semicolon) {
+                    self.next()?;
+                    return Err(self.unexpected());
+                }
+                verb.word().to_uppercase()
+            }
             _ => return Ok(None),
         };
         self.skip_statement()?;

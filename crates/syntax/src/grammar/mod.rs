@@ -19,7 +19,7 @@ mod table;
 mod types;
 mod utility;
 
-use crate::ast::{MaintenanceCommand, MaintenanceKind, Statement};
+use crate::ast::{Expr, MaintenanceCommand, MaintenanceKind, Query, Statement};
 use crate::lex::{Keyword, Lexeme, Lexer, Span, Token, value};
 use statement::error::{SqlError, SqlResult};
 use statement::{pulse, stack};
@@ -48,6 +48,8 @@ pub struct Parser<'t> {
     height: usize,
     /// True within the first argument of `substring`, where `SIMILAR` may stand without `TO`.
     in_substring: bool,
+    /// True within `EXPLAIN`, where a table is made by a query alone.
+    in_explain: bool,
     /// Names that were cut.
     notices: Vec<SqlError>,
 }
@@ -71,28 +73,43 @@ impl<'t> Parser<'t> {
             depth: 0,
             height: 0,
             in_substring: false,
+            in_explain: false,
             notices: Vec::new(),
         })
     }
 
-    /// Statements of the text, with their places.
+    /// Statements of the text.
     ///
     /// # Errors
     /// `42601` and others of the grammar, with their positions; `54001`; `57014`.
-    pub fn statements(&mut self) -> SqlResult<Vec<(Statement, Span)>> {
-        let mut statements = Vec::new();
+    pub fn statements(&mut self) -> SqlResult<Vec<Parsed>> {
+        let mut statements: Vec<Parsed> = Vec::new();
+        let mut behind = 0;
         loop {
-            while self.eat(Lexeme::Semicolon)? {}
+            while self.is(Lexeme::Semicolon) {
+                behind = self.next()?.span.end;
+            }
             if self.is(Lexeme::End) {
-                return Ok(statements);
+                break;
             }
             let from = self.token.span;
             let statement = self.statement()?;
-            statements.push((statement, self.since(from)));
+            let span = self.since(from);
             if !self.is(Lexeme::Semicolon) && !self.is(Lexeme::End) {
                 return Err(self.unexpected());
             }
+            let extent = trimmed(self.text, Span { start: behind, end: self.token.span.start });
+            statements.push(Parsed { statement, span, extent, notices: std::mem::take(&mut self.notices) });
         }
+        if let [only] = &mut statements[..] {
+            only.extent = trimmed(self.text, Span::new(0, self.text.len()));
+        }
+        Ok(statements)
+    }
+
+    /// The end of the text, which must be looked at.
+    fn end(&self) -> SqlResult<()> {
+        if self.is(Lexeme::End) { Ok(()) } else { Err(self.unexpected()) }
     }
 
     fn statement(&mut self) -> SqlResult<Statement> {
@@ -101,6 +118,11 @@ impl<'t> Parser<'t> {
             Lexeme::Keyword(Keyword::Insert) => Ok(Statement::Insert(Box::new(self.insert(with)?))),
             Lexeme::Keyword(Keyword::Update) => Ok(Statement::Update(Box::new(self.update(with)?))),
             Lexeme::Keyword(Keyword::Delete) => Ok(Statement::Delete(Box::new(self.delete(with)?))),
+            Lexeme::Keyword(Keyword::Merge) => {
+                let from = with.map_or(self.token.span, |with| with.span);
+                self.skip_statement()?;
+                Ok(self.unsupported("MERGE", from))
+            }
             Lexeme::Keyword(word) if with.is_none() => self.command(word),
             _ => Ok(Statement::Query(Box::new(self.query_with(with)?))),
         }
@@ -280,13 +302,57 @@ fn token(lexer: &mut Lexer<'_>, read: &mut Option<Token>) -> SqlResult<Token> {
     Ok(token)
 }
 
+/// Statement of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// Tree of the statement.
+    pub statement: Statement,
+    /// Place of the statement, from its first token to its last.
+    pub span: Span,
+    /// Place of the statement with the comments around it, up to the semicolons; the whole text, if there is no other.
+    pub extent: Span,
+    /// Notices of names that were cut.
+    pub notices: Vec<SqlError>,
+}
+
+/// A part of a text without the spaces around it.
+fn trimmed(text: &str, part: Span) -> Span {
+    let all = part.of(text);
+    let start = part.start as usize + (all.len() - all.trim_start().len());
+    Span::new(start, start + all.trim().len())
+}
+
 /// Statements of a text.
 ///
 /// # Errors
 /// Those of [`Parser::statements`].
-pub fn parse(text: &str) -> SqlResult<Vec<(Statement, Span)>> {
+pub fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
     Parser::new(text)?.statements()
 }
 
+/// Expression that a text is in whole.
+///
+/// # Errors
+/// Those of [`Parser::statements`].
+pub fn expression(text: &str) -> SqlResult<Expr> {
+    let mut parser = Parser::new(text)?;
+    let expr = parser.expr()?;
+    parser.end()?;
+    Ok(expr)
+}
+
+/// Query that a text is in whole.
+///
+/// # Errors
+/// Those of [`Parser::statements`].
+pub fn query(text: &str) -> SqlResult<Query> {
+    let mut parser = Parser::new(text)?;
+    let query = parser.query()?;
+    parser.end()?;
+    Ok(query)
+}
+
+#[cfg(test)]
+mod soup;
 #[cfg(test)]
 mod tests;

@@ -147,7 +147,9 @@ impl Parser<'_> {
         let columns = if is_recursive || self.is(Lexeme::LeftParen) { self.column_names()? } else { Vec::new() };
         let options = if self.eat_word(Keyword::With)? { self.storage_parameters()? } else { Vec::new() };
         self.expect_word(Keyword::As)?;
+        let at = self.token.span;
         let query = self.query()?;
+        let extent = self.since(at);
         let has_check_option = self.eat_word(Keyword::With)?;
         if has_check_option {
             if !self.eat_word(Keyword::Cascaded)? {
@@ -163,6 +165,7 @@ impl Parser<'_> {
             columns,
             options,
             query,
+            extent,
             has_check_option,
         })))
     }

@@ -179,7 +179,7 @@ impl Parser<'_> {
                 }
             }
         }
-        let kind = super::expr::special_call("overlaps", arguments, from);
+        let kind = super::expr::special_call("overlaps", arguments, at);
         Ok(Expr { kind, span: self.since(from) })
     }
 
@@ -397,10 +397,11 @@ impl Parser<'_> {
         let operand = if self.is_word(Keyword::When) { None } else { Some(Box::new(self.expr()?)) };
         let mut branches = Vec::new();
         loop {
-            self.expect_word(Keyword::When)?;
+            let from = self.expect_word(Keyword::When)?.span;
             let condition = self.expr()?;
             self.expect_word(Keyword::Then)?;
-            branches.push(CaseBranch { condition, value: self.expr()? });
+            let value = self.expr()?;
+            branches.push(CaseBranch { condition, value, span: self.since(from) });
             if !self.is_word(Keyword::When) {
                 break;
             }

@@ -90,7 +90,7 @@ impl Parser<'_> {
                 let all = Expr { kind: ExprKind::AllColumns(None), span: from };
                 QueryBody::Select(Box::new(Select {
                     distinct: Distinct::No,
-                    list: vec![SelectItem { value: all, label: None }],
+                    list: vec![SelectItem { value: all, label: None, span: from }],
                     into: None,
                     from: vec![FromItem::Table(table)],
                     condition: None,
@@ -419,9 +419,10 @@ impl Parser<'_> {
     }
 
     fn select_item(&mut self) -> SqlResult<SelectItem> {
+        let from = self.token.span;
         if self.is(Lexeme::Star) {
             let span = self.next()?.span;
-            return Ok(SelectItem { value: Expr { kind: ExprKind::AllColumns(None), span }, label: None });
+            return Ok(SelectItem { value: Expr { kind: ExprKind::AllColumns(None), span }, label: None, span });
         }
         let value = self.listed_expr()?;
         let label = match self.token.lexeme {
@@ -432,7 +433,7 @@ impl Parser<'_> {
             lexeme if Self::is_bare_label(lexeme) => Some(self.label()?),
             _ => None,
         };
-        Ok(SelectItem { value, label })
+        Ok(SelectItem { value, label, span: self.since(from) })
     }
 
     fn select_into(&mut self) -> SqlResult<SelectInto> {

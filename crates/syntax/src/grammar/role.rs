@@ -3,7 +3,7 @@
 use super::Parser;
 use crate::ast::Statement;
 use crate::ast::{RoleDefinition, RoleName, RoleOption, RoleSetting, SettingChange};
-use crate::lex::{Keyword, Lexeme};
+use crate::lex::{Keyword, Lexeme, Span};
 use statement::error::{SqlError, SqlResult, SqlState};
 
 impl Parser<'_> {
@@ -12,17 +12,17 @@ impl Parser<'_> {
         let is_user = self.next()?.lexeme == Lexeme::Keyword(Keyword::User);
         let name = self.role_name()?;
         self.eat_word(Keyword::With)?;
+        let mut options = self.role_options(true)?;
         // A user logs in unless it is said otherwise.
-        let mut options = if is_user { vec![RoleOption::Login(true)] } else { Vec::new() };
-        while let Some(option) = self.role_option(true)? {
-            options.push(option);
+        if is_user && !options.iter().any(|(option, _)| matches!(option, RoleOption::Login(_))) {
+            options.insert(0, (RoleOption::Login(true), Span::NOWHERE));
         }
         Ok(Statement::CreateRole(RoleDefinition { name, options }))
     }
 
     /// `ALTER ROLE` or `USER`, from that word on.
     pub(super) fn alter_role(&mut self) -> SqlResult<Statement> {
-        let from = self.next()?.span;
+        self.next()?;
         if self.is_word(Keyword::All) {
             self.next()?;
             return self.role_setting(None);
@@ -37,11 +37,7 @@ impl Parser<'_> {
             Lexeme::Keyword(Keyword::In | Keyword::Set | Keyword::Reset) => self.role_setting(Some(name)),
             _ => {
                 self.eat_word(Keyword::With)?;
-                let mut options = Vec::new();
-                while let Some(option) = self.role_option(false)? {
-                    options.push(option);
-                }
-                let _ = from;
+                let options = self.role_options(false)?;
                 Ok(Statement::AlterRole(RoleDefinition { name, options }))
             }
         }
@@ -89,6 +85,18 @@ impl Parser<'_> {
                 };
                 self.skip_statement()?;
                 Ok(self.unsupported(feature, from))
+            }
+        }
+    }
+
+    /// Options of a role, as far as they stand there.
+    fn role_options(&mut self, is_new: bool) -> SqlResult<Vec<(RoleOption, Span)>> {
+        let mut options = Vec::new();
+        loop {
+            let from = self.token.span;
+            match self.role_option(is_new)? {
+                Some(option) => options.push((option, self.since(from))),
+                None => return Ok(options),
             }
         }
     }

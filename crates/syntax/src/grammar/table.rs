@@ -45,7 +45,7 @@ impl Parser<'_> {
             // Names alone are those of a query's columns.
             let are_names =
                 Self::is_column_name(self.token.lexeme) && matches!(self.ahead(1)?, Lexeme::Comma | Lexeme::RightParen);
-            if are_names {
+            if are_names || self.in_explain {
                 columns.push(self.column_name()?);
                 while self.eat(Lexeme::Comma)? {
                     columns.push(self.column_name()?);
@@ -348,12 +348,12 @@ impl Parser<'_> {
             }
             Keyword::Default => {
                 self.next()?;
-                ColumnClauseKind::Default(self.restricted_expr()?)
+                ColumnClauseKind::Default(self.kept_expr(true)?)
             }
             Keyword::Check => {
                 self.next()?;
                 self.expect(Lexeme::LeftParen)?;
-                let condition = self.expr()?;
+                let condition = self.kept_expr(false)?;
                 self.expect(Lexeme::RightParen)?;
                 ColumnClauseKind::Check { condition, no_inherit: self.no_inherit()? }
             }
@@ -381,7 +381,7 @@ impl Parser<'_> {
                     }
                     false => {
                         self.expect(Lexeme::LeftParen)?;
-                        let value = self.expr()?;
+                        let value = self.kept_expr(false)?;
                         self.expect(Lexeme::RightParen)?;
                         self.expect_word(Keyword::Stored)?;
                         ColumnClauseKind::Generated(value)
@@ -517,7 +517,7 @@ impl Parser<'_> {
             Lexeme::Keyword(Keyword::Check) => {
                 self.next()?;
                 self.expect(Lexeme::LeftParen)?;
-                let condition = self.expr()?;
+                let condition = self.kept_expr(false)?;
                 self.expect(Lexeme::RightParen)?;
                 TableConstraintKind::Check { condition, no_inherit: false }
             }

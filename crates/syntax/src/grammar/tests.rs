@@ -29,7 +29,7 @@ fn shown(expr: &Expr) -> String {
 
 fn column(text: &str) -> Expr {
     let statements = parse(&format!("select {text}")).expect(text);
-    let [(Statement::Query(query), _)] = &statements[..] else { panic!("{text} is one query") };
+    let [Parsed { statement: Statement::Query(query), .. }] = &statements[..] else { panic!("{text} is one query") };
     let QueryBody::Select(select) = &query.body else { panic!("{text} is a SELECT") };
     select.list[0].value.clone()
 }
@@ -67,7 +67,7 @@ fn operators_bind_as_in_postgresql() {
 fn nodes_know_where_they_stand() {
     let text = "select (a + b) * f(c, 'é', d)::int4";
     let statements = parse(text).expect(text);
-    let [(Statement::Query(query), span)] = &statements[..] else { panic!("one query") };
+    let [Parsed { statement: Statement::Query(query), span, .. }] = &statements[..] else { panic!("one query") };
     assert_eq!(span.of(text), text);
     let QueryBody::Select(select) = &query.body else { panic!("a SELECT") };
     let ExprKind::Infix { left, operator, right } = &select.list[0].value.kind else { panic!("a product") };
@@ -80,9 +80,25 @@ fn nodes_know_where_they_stand() {
 #[test]
 fn statements_are_cut_at_semicolons() {
     let text = "; select 1;; insert into t values (1) ; ";
-    let found: Vec<&str> = parse(text).expect(text).iter().map(|(_, span)| span.of(text)).collect();
+    let statements = parse(text).expect(text);
+    let found: Vec<&str> = statements.iter().map(|parsed| parsed.span.of(text)).collect();
     assert_eq!(found, ["select 1", "insert into t values (1)"]);
     assert_eq!(parse(" ; -- nothing").expect("no statement").len(), 0);
+    // Comments belong to the statement beside which they stand.
+    let text = " /*+ hint */ select 1; select 2 /* tag */ ; ";
+    let statements = parse(text).expect(text);
+    let extents: Vec<&str> = statements.iter().map(|parsed| parsed.extent.of(text)).collect();
+    assert_eq!(extents, ["/*+ hint */ select 1", "select 2 /* tag */"]);
+}
+
+/// Goal: a text of many statements or many items takes linear time. Method: so many that the square would take minutes.
+#[test]
+fn long_texts_take_linear_time() {
+    for one in ["inet '1.1.1.1'", "1 isnull", "-1", "'a'::text collate \"C\"", "current_schema", "(select 1)"] {
+        let text = format!("select 1 in ({})", vec![one; 100_000].join(", "));
+        assert_eq!(parse(&text).expect(one).len(), 1);
+    }
+    assert_eq!(parse(&"select -1;".repeat(100_000)).expect("many statements").len(), 100_000);
 }
 
 /// Goal: no depth ends the process; what is too deep is 54001. Method: each construct nested far beyond what any stack has room for.
@@ -104,6 +120,13 @@ fn depths_are_bounded() {
         let parsed = stack::bounded(|| parse(&text).map(drop)).map(drop);
         let error = parsed.expect_err("it is too deep");
         assert_eq!(error.state(), statement::SqlState::STATEMENT_TOO_COMPLEX, "{open}");
+    }
+    let nested = |depth: usize| format!("select {}1{}", "(".repeat(depth), ")".repeat(depth));
+    let chain = |length: usize| format!("select {}1", "1+".repeat(length));
+    for text in [chain(20_000), nested(5_000)] {
+        assert_eq!(parse(&text).expect_err("not on this stack").state(), statement::SqlState::STATEMENT_TOO_COMPLEX);
+        let (count, is_large) = stack::bounded(|| parse(&text).map(|all| all.len())).expect("on a large one");
+        assert_eq!((count, is_large), (1, true));
     }
     // A row of conditions is no depth.
     let text = format!("select 1 where a{}", " and b".repeat(100_000));

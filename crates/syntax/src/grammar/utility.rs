@@ -223,7 +223,10 @@ impl Parser<'_> {
                     self.next()?;
                     return Err(self.unexpected());
                 }
-                match self.statement()? {
+                self.in_explain = true;
+                let statement = self.statement();
+                self.in_explain = false;
+                match statement? {
                     // A table without a query is not explained.
                     Statement::CreateTable(_) => Err(self.unexpected()),
                     statement => Ok(statement),

@@ -110,3 +110,16 @@ pub struct Token {
     /// Place of the token.
     pub span: Span,
 }
+
+/// Place of the first parameter of a text, `$1`, if there is one.
+pub fn first_parameter(text: &str) -> Option<Span> {
+    let mut lexer = Lexer::new(text);
+    loop {
+        let token = lexer.next_token().ok()?;
+        match token.lexeme {
+            Lexeme::Parameter => return Some(token.span),
+            Lexeme::End | Lexeme::Broken => return None,
+            _ => {}
+        }
+    }
+}

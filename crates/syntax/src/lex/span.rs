@@ -1,5 +1,7 @@
 //! Places in a text.
 
+use std::hash::{Hash, Hasher};
+
 /// Bytes of a text, from `start` to before `end`.
 ///
 /// Two spans are always equal: trees are compared by what they say, as PostgreSQL's `equal()` does, not by where it stands.
@@ -19,7 +21,26 @@ impl PartialEq for Span {
 
 impl Eq for Span {}
 
+/// Trees that are equal have equal hashes.
+impl Hash for Span {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
 impl Span {
+    /// Place of what no text says.
+    pub const NOWHERE: Span = Span { start: 0, end: 0 };
+
+    /// Returns true for the place of something that a text says.
+    pub fn is_known(self) -> bool {
+        0 < self.end
+    }
+
+    /// This place, or the other if nothing stands here.
+    #[must_use]
+    pub fn or(self, other: Span) -> Span {
+        if self.is_known() { self } else { other }
+    }
+
     /// Span of these bytes.
     pub fn new(start: usize, end: usize) -> Span {
         // Texts are shorter: a message of the protocol has at most 1 GiB.

@@ -1,0 +1,239 @@
+//! Statements that change no answer but wait for locks: `LOCK`; `VACUUM`, `ANALYZE`, `REINDEX`, `CLUSTER`, `CHECKPOINT`; and `SET
+//! CONSTRAINTS`, as no constraint can be deferred. What they name must be there, and they wait for who has it in a mode that
+//! excludes PostgreSQL's, as if they had something to do.
+
+use super::action::Action;
+use catalog::{Relation, TableInfo};
+use engine::{TableLock, Wait};
+use query::bind::Binder;
+use query::plan::Hold;
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::sync::Arc;
+use syntax::ast::{
+    CommandOption, ConstraintsCommand, LockCommand, MaintenanceCommand, MaintenanceKind, ObjectName, OptionValue,
+    TableItem, TableLockMode,
+};
+
+/// Options of `VACUUM` and `ANALYZE`.
+const VACUUM_OPTIONS: &[&str] = &[
+    "full",
+    "freeze",
+    "verbose",
+    "analyze",
+    "analyse",
+    "disable_page_skipping",
+    "skip_locked",
+    "index_cleanup",
+    "process_toast",
+    "truncate",
+    "parallel",
+];
+
+/// Action of a `LOCK`.
+///
+/// # Errors
+/// Tables that are not there.
+pub(super) fn lock(binder: &Binder<'_>, command: &LockCommand) -> SqlResult<Action> {
+    let LockCommand { tables, mode, no_wait } = command;
+    let (mode, wait) = (mode_of(*mode), if *no_wait { Wait::NoWait } else { Wait::Block });
+    // A table has no children, so ONLY says nothing; the grammar takes neither aliases nor samples there.
+    for TableItem { name, is_only: _, alias: _, is_sampled: _, span: _ } in tables {
+        if let Some(table) = table(binder, name)? {
+            binder.will_hold(&table, Hold::Lock(mode, wait));
+        }
+    }
+    Ok(Action::LockTable)
+}
+
+/// Table of a name; `None` for one whose rows are made when it is read, which needs no care, and no lock.
+fn table(binder: &Binder<'_>, name: &ObjectName) -> SqlResult<Option<Arc<TableInfo>>> {
+    match binder.system_table(&binder.qualified(name)?) {
+        Some(_) => Ok(None),
+        None => binder.table(name).map(Some),
+    }
+}
+
+fn mode_of(mode: TableLockMode) -> TableLock {
+    match mode {
+        TableLockMode::AccessShare => TableLock::AccessShare,
+        TableLockMode::RowShare => TableLock::RowShare,
+        TableLockMode::RowExclusive => TableLock::RowExclusive,
+        TableLockMode::ShareUpdateExclusive => TableLock::ShareUpdateExclusive,
+        TableLockMode::Share => TableLock::Share,
+        TableLockMode::ShareRowExclusive => TableLock::ShareRowExclusive,
+        TableLockMode::Exclusive => TableLock::Exclusive,
+        TableLockMode::AccessExclusive => TableLock::AccessExclusive,
+    }
+}
+
+/// Action of a command of maintenance.
+///
+/// # Errors
+/// `42601` for an option that it does not have; objects that are not there.
+pub(super) fn maintenance(binder: &Binder<'_>, command: &MaintenanceCommand) -> SqlResult<Action> {
+    let MaintenanceCommand { kind, options: _, targets, index } = command;
+    let tag = tag(*kind);
+    let mode = maintenance_mode(binder, command, tag)?;
+    let hold = |table: Arc<TableInfo>| {
+        if let Some(mode) = mode {
+            binder.will_hold(&table, Hold::Lock(mode, Wait::Block));
+        }
+    };
+    // Columns are named for their statistics, of which there are none.
+    for (name, _columns) in targets {
+        match kind {
+            MaintenanceKind::ReindexIndex => hold(table_of_index(binder, name)?),
+            MaintenanceKind::ReindexSchema => tables_of_schema(binder, name)?.into_iter().for_each(hold),
+            MaintenanceKind::ReindexDatabase => tables_of_database(binder, name)?.into_iter().for_each(hold),
+            // The catalog has no indexes.
+            MaintenanceKind::ReindexSystem => {}
+            MaintenanceKind::Vacuum
+            | MaintenanceKind::Analyze
+            | MaintenanceKind::Cluster
+            | MaintenanceKind::Checkpoint
+            | MaintenanceKind::ReindexTable => table(binder, name)?.into_iter().for_each(hold),
+        }
+        if let Some(index) = index {
+            // It is in the schema of its table.
+            let mut own = name.clone();
+            own.parts.pop();
+            own.parts.push(index.clone());
+            hold(table_of_index(binder, &own)?);
+        }
+    }
+    Ok(Action::Maintain(tag))
+}
+
+fn tag(kind: MaintenanceKind) -> &'static str {
+    match kind {
+        MaintenanceKind::Vacuum => "VACUUM",
+        MaintenanceKind::Analyze => "ANALYZE",
+        MaintenanceKind::Cluster => "CLUSTER",
+        MaintenanceKind::Checkpoint => "CHECKPOINT",
+        MaintenanceKind::ReindexTable
+        | MaintenanceKind::ReindexIndex
+        | MaintenanceKind::ReindexSchema
+        | MaintenanceKind::ReindexDatabase
+        | MaintenanceKind::ReindexSystem => "REINDEX",
+    }
+}
+
+/// Mode in which a command locks what it names; `None` for one that only looks if it is there.
+fn maintenance_mode(binder: &Binder<'_>, command: &MaintenanceCommand, tag: &str) -> SqlResult<Option<TableLock>> {
+    let MaintenanceCommand { kind, options, targets: _, index: _ } = command;
+    let known: &[&str] = match kind {
+        MaintenanceKind::Vacuum | MaintenanceKind::Analyze => VACUUM_OPTIONS,
+        MaintenanceKind::Cluster => &["verbose"],
+        MaintenanceKind::Checkpoint => &[],
+        MaintenanceKind::ReindexTable
+        | MaintenanceKind::ReindexIndex
+        | MaintenanceKind::ReindexSchema
+        | MaintenanceKind::ReindexDatabase
+        | MaintenanceKind::ReindexSystem => &["verbose", "concurrently", "tablespace"],
+    };
+    if let Some(other) = options.iter().find(|option| !known.contains(&&*option.name)) {
+        let message = format!("unrecognized {tag} option \"{}\"", other.name);
+        return Err(binder.at_place(SqlError::new(SqlState::SYNTAX_ERROR, message), other.name.span));
+    }
+    let is_on = |name: &str| options.iter().any(|option| &*option.name == name && is_on(option));
+    Ok(match kind {
+        MaintenanceKind::Vacuum | MaintenanceKind::Analyze if is_on("skip_locked") => None,
+        MaintenanceKind::Vacuum | MaintenanceKind::Analyze if is_on("full") => Some(TableLock::AccessExclusive),
+        MaintenanceKind::Vacuum | MaintenanceKind::Analyze => Some(TableLock::ShareUpdateExclusive),
+        MaintenanceKind::Cluster => Some(TableLock::AccessExclusive),
+        MaintenanceKind::Checkpoint => None,
+        MaintenanceKind::ReindexTable
+        | MaintenanceKind::ReindexIndex
+        | MaintenanceKind::ReindexSchema
+        | MaintenanceKind::ReindexDatabase
+        | MaintenanceKind::ReindexSystem => match is_on("concurrently") {
+            true => Some(TableLock::ShareUpdateExclusive),
+            false => Some(TableLock::Share),
+        },
+    })
+}
+
+/// Returns true unless the value of an option turns it off.
+fn is_on(option: &CommandOption) -> bool {
+    match &option.value {
+        Some(OptionValue::Text(value) | OptionValue::Number(value)) => {
+            !["false", "off", "0"].iter().any(|off| value.eq_ignore_ascii_case(off))
+        }
+        None | Some(OptionValue::Star | OptionValue::List(_)) => true,
+    }
+}
+
+fn table_of_index(binder: &Binder<'_>, name: &ObjectName) -> SqlResult<Arc<TableInfo>> {
+    match binder.relation_named(name)? {
+        Relation::Index { table, .. } => Ok(Arc::clone(table)),
+        other => {
+            let message = format!("\"{}\" is not an index", other.name());
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+        }
+    }
+}
+
+/// Tables of a schema, in the order of their OIDs: all who lock several of them do it in that order.
+fn tables_of_schema(binder: &Binder<'_>, name: &ObjectName) -> SqlResult<Vec<Arc<TableInfo>>> {
+    let name = last(name);
+    let schema = binder.catalog.schema(name).ok_or_else(|| {
+        let message = format!("schema \"{name}\" does not exist");
+        SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
+    })?;
+    Ok(tables(binder, |table| table.schema == schema.oid))
+}
+
+/// All tables, if this is the database.
+fn tables_of_database(binder: &Binder<'_>, name: &ObjectName) -> SqlResult<Vec<Arc<TableInfo>>> {
+    if last(name) != catalog::DATABASE {
+        let message = "can only reindex the currently open database";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    Ok(tables(binder, |_| true))
+}
+
+fn tables(binder: &Binder<'_>, wanted: impl Fn(&TableInfo) -> bool) -> Vec<Arc<TableInfo>> {
+    let own = binder.catalog.tables().filter(|table| !table.is_adopted && wanted(table));
+    let mut own: Vec<_> = own.cloned().collect();
+    own.sort_by_key(|table| table.oid);
+    own
+}
+
+fn last(name: &ObjectName) -> &str {
+    name.parts.last().map_or("", |last| last)
+}
+
+/// Action of a `SET CONSTRAINTS`.
+///
+/// # Errors
+/// `42704`, `42809`
+pub(super) fn constraints(binder: &Binder<'_>, command: &ConstraintsCommand) -> SqlResult<Action> {
+    let ConstraintsCommand { names, is_deferred } = command;
+    names.iter().try_for_each(|name| check_constraint(binder, name, *is_deferred))?;
+    Ok(Action::Maintain("SET CONSTRAINTS"))
+}
+
+/// A constraint must be there, and none can be deferred.
+fn check_constraint(binder: &Binder<'_>, name: &ObjectName, defers: bool) -> SqlResult<()> {
+    let wanted = binder.qualified(name)?;
+    let schemas: Vec<u32> = match &wanted.schema {
+        Some(schema) => binder.catalog.schema(schema).into_iter().map(|schema| schema.oid).collect(),
+        None => {
+            binder.path.iter().filter_map(|schema| binder.catalog.schema(schema)).map(|schema| schema.oid).collect()
+        }
+    };
+    let is_there = binder
+        .catalog
+        .tables()
+        .filter(|table| schemas.contains(&table.schema))
+        .any(|table| table.constraints.iter().any(|constraint| constraint.name == wanted.name));
+    if !is_there {
+        let message = format!("constraint \"{}\" does not exist", wanted.name);
+        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+    }
+    if defers {
+        let message = format!("constraint \"{}\" is not deferrable", wanted.name);
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Statements of a text, for the simple protocol.
+
+use statement::error::SqlResult;
+use statement::pulse;
+use syntax::lex::Span;
+
+/// Statement of a text of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Text of the statement with the comments around it, without the semicolon.
+    pub text: String,
+    /// Characters of the whole text that stand before it.
+    pub before: usize,
+}
+
+/// All statements of a text; none if it is empty. One that is PostgreSQL's and is not here is refused when it is its turn, as
+/// what stands before it is done first.
+///
+/// # Errors
+/// Those of the grammar, with their positions; `57014`.
+pub fn parts(text: &str) -> SqlResult<Vec<Part>> {
+    let statements = syntax::grammar::parse(text)?;
+    let mut parts = Vec::with_capacity(statements.len());
+    // Each count goes on from the one before: the work is in proportion to the text.
+    let (mut counted, mut before) = (0, 0);
+    for statement in statements {
+        let skipped = Span { start: counted, end: statement.extent.start }.of(text);
+        pulse::tick(pulse::ITEM + skipped.len())?;
+        before += skipped.chars().count();
+        counted = statement.extent.start;
+        parts.push(Part { text: pulse::copied(statement.extent.of(text))?, before });
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+
+    #[test]
+    fn errors_and_parts_count_from_the_begin_of_the_whole_text() {
+        let text = format!("{}\nselect 'é', from", "select 'é';\n".repeat(5_000));
+        assert_eq!(parts(&text).unwrap_err().position(), Some(5_000 * 12 + 1 + 13));
+        let text = format!("{}\nselect 'é", "select 'é';\n".repeat(5_000));
+        assert_eq!(parts(&text).unwrap_err().position(), Some(5_000 * 12 + 1 + 8));
+        let parts = parts("select 'é'; /* c */ select 2 ;").unwrap();
+        assert_eq!(parts.iter().map(|part| part.before).collect::<Vec<_>>(), [0, 12]);
+        assert_eq!(parts[1].text, "/* c */ select 2");
+    }
+}

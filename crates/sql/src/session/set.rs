@@ -1,0 +1,104 @@
+//! `SET`, `RESET` and `SHOW`: names and values of settings, modes of transactions.
+
+use super::action::{Action, Modes};
+use query::bind::{Binder, column_info};
+use query::plan::ColumnInfo;
+use settings::SEARCH_PATH;
+use statement::error::{SqlError, SqlResult, SqlState};
+use syntax::ast::{SetCommand, SetTarget, SetValue, SettingName, TransactionMode, ZoneValue};
+use syntax::names::quoted_name;
+use types::Kind;
+
+/// Action of a `SET`.
+///
+/// # Errors
+/// `22023`, `0A000`; those of an interval's value.
+pub(super) fn set(binder: &Binder<'_>, command: &SetCommand) -> SqlResult<Action> {
+    let SetCommand { is_local, target } = command;
+    let is_local = *is_local;
+    Ok(match target {
+        SetTarget::Setting(name, values) => {
+            let name = name.to_string();
+            let value = value_of(&name, values)?;
+            if name == "seed" {
+                return Err(SqlError::unsupported("SET SEED"));
+            }
+            assignment(name, value, is_local)
+        }
+        SetTarget::FromCurrent(_) => return Err(SqlError::unsupported("SET FROM CURRENT")),
+        // A transaction's modes end with it, whatever is said of their scope.
+        SetTarget::Transaction(modes) => Action::SetTransaction(modes_of(modes)),
+        SetTarget::Characteristics(modes) => Action::SetCharacteristics(modes_of(modes)),
+        SetTarget::TimeZone(zone) => {
+            let value = match zone {
+                None => None,
+                Some(ZoneValue::Value(SetValue::Text(value) | SetValue::Number(value))) => Some(value.to_string()),
+                Some(ZoneValue::Interval(interval)) => Some(binder.zone_interval(interval)?),
+            };
+            Action::Set { name: "timezone".to_owned(), value, is_local }
+        }
+    })
+}
+
+/// Action of a `RESET`.
+pub(super) fn reset(name: &SettingName) -> Action {
+    match name {
+        SettingName::All => Action::ResetAll,
+        SettingName::Named(name) => assignment(name.to_string(), None, false),
+    }
+}
+
+/// `SET SESSION AUTHORIZATION DEFAULT` means the user that logged in, which is the only one that a session ever is, as `SET ROLE
+/// NONE` does.
+fn assignment(name: String, value: Option<String>, is_local: bool) -> Action {
+    let name = if name == "session_authorization" && value.is_none() { "role".to_owned() } else { name };
+    Action::Set { name, value, is_local }
+}
+
+/// Value that a setting gets, as text; `None` for its default.
+///
+/// PostgreSQL keeps a list as one text (`flatten_set_variable_args`). Names are quoted there where they must be: a string
+/// constant is one name, whatever stands in it.
+///
+/// # Errors
+/// `22023`: the setting takes no list.
+pub(crate) fn value_of(name: &str, values: &[SetValue]) -> SqlResult<Option<String>> {
+    let has_names = name.eq_ignore_ascii_case(SEARCH_PATH);
+    if 1 < values.len() && !has_names && !name.eq_ignore_ascii_case("datestyle") {
+        let message = format!("SET {name} takes only one argument");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    let text = |value: &SetValue| match value {
+        SetValue::Text(name) if has_names => quoted_name(name),
+        SetValue::Text(value) | SetValue::Number(value) => value.to_string(),
+    };
+    Ok((!values.is_empty()).then(|| values.iter().map(text).collect::<Vec<_>>().join(", ")))
+}
+
+/// Action of a `SHOW`, and its columns.
+pub(super) fn show(name: &SettingName) -> (Action, Option<Vec<ColumnInfo>>) {
+    let text = |name: &str| column_info(name, Kind::Text.into());
+    match name {
+        SettingName::All => (Action::ShowAll, Some(vec![text("name"), text("setting"), text("description")])),
+        SettingName::Named(name) => {
+            let name = name.to_string();
+            let title = text(settings::title(&name).unwrap_or(&name));
+            (Action::Show(name), Some(vec![title]))
+        }
+    }
+}
+
+/// Modes of a transaction as names and values of settings.
+pub(super) fn modes_of(modes: &[TransactionMode]) -> Modes {
+    let mode = |mode: &TransactionMode| match mode {
+        TransactionMode::ReadUncommitted => ("transaction_isolation", "read uncommitted"),
+        TransactionMode::ReadCommitted => ("transaction_isolation", "read committed"),
+        TransactionMode::RepeatableRead => ("transaction_isolation", "repeatable read"),
+        TransactionMode::Serializable => ("transaction_isolation", "serializable"),
+        TransactionMode::ReadOnly => ("transaction_read_only", "on"),
+        TransactionMode::ReadWrite => ("transaction_read_only", "off"),
+        TransactionMode::Deferrable => ("transaction_deferrable", "on"),
+        TransactionMode::NotDeferrable => ("transaction_deferrable", "off"),
+    };
+    modes.iter().map(mode).collect()
+}
