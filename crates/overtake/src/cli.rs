@@ -1,13 +1,12 @@
 //! The command line. One definition feeds parsing, `--help` and the `args` of a report.
 
-use crate::serve;
-use crate::top;
 use bench::{Bench, calculator, live};
 use clap::{Parser, Subcommand};
+use daemon::{VERSION, import, top};
 
 /// A database in which an urgent transaction starts at once, even when analytics hold every core.
 #[derive(Parser)]
-#[command(name = "overtake", version, propagate_version = true)]
+#[command(name = "overtake", version = VERSION, propagate_version = true)]
 pub struct Overtake {
     /// What to do.
     #[command(subcommand)]
@@ -21,10 +20,12 @@ pub enum Command {
     /// too: it prints how.
     Demo(live::Arguments),
     /// Serve a database over PostgreSQL's wire protocol: psql and drivers connect to it. Data is in memory.
-    Serve(serve::Arguments),
+    Serve(daemon::Arguments),
     /// Show what the gate of a running server does, live in the terminal, like top: the limit and its moves, classes and their times,
     /// the model beside what is seen. As text where standard output is no terminal.
     Top(top::Arguments),
+    /// Print the settings of a `pgbouncer.ini` as a configuration of `overtake serve`.
+    ImportPgbouncer(import::Arguments),
     /// Measure this machine; each benchmark prints a table and can write JSON and an SVG chart.
     #[command(subcommand)]
     Bench(Bench),

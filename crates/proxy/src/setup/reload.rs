@@ -10,10 +10,9 @@ use server::door::DoorOptions;
 use server::reload::{changed, is_changeable};
 use settings::Defaults;
 use settings::sources::OptionError;
-use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::Signal;
 
 /// The options in force.
 pub(crate) struct Live {
@@ -107,17 +106,15 @@ impl Upstream {
     }
 
     /// Reads the settings again at each SIGHUP, for ever, in the runtime of the caller. What is wrong with them is in the log.
-    ///
-    /// # Errors
-    /// The signal cannot be heard.
-    pub async fn reload_on_hangup(&self) -> io::Result<()> {
-        let mut hangups = signal(SignalKind::hangup())?;
+    /// `begun` is called before each time, `done` after it.
+    pub async fn reload_on_hangup(&self, mut hangups: Signal, begun: impl Fn(), done: impl Fn()) {
         while hangups.recv().await.is_some() {
             let upstream = self.clone();
+            begun();
             // Files are read on a thread beside.
             drop(tokio::task::spawn_blocking(move || upstream.reload()).await);
+            done();
         }
-        Ok(())
     }
 }
 

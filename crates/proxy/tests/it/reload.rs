@@ -11,6 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_postgres::{Client, SimpleQueryMessage};
 use wirekit::cluster::Cluster;
 use wirekit::raw::PATIENCE;
@@ -88,19 +89,12 @@ pub fn settings_are_read_again() {
         assert_eq!(value(&late, "show overtake.mpl").await, "7");
         // As PostgreSQL is told.
         let upstream = front.upstream.clone();
-        let listens = tokio::spawn(async move { upstream.reload_on_hangup().await });
+        let hangups = signal(SignalKind::hangup()).unwrap();
+        let listens = tokio::spawn(async move { upstream.reload_on_hangup(hangups, || {}, || {}).await });
         write("overtake.mpl = auto\novertake.mpl_min = 5\n");
         let pid = std::process::id().to_string();
-        // Before it listens, the signal would end the process.
-        tokio::task::yield_now().await;
-        until("the signal is heard", || is_caught(&pid)).await;
-        // One that comes while the first listener is made is nobody's.
-        let hang_up = || assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
-        let is_read = || {
-            hang_up();
-            front.door.mode() == server::Mode::Auto
-        };
-        until("it is read", is_read).await;
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+        until("it is read", || front.door.mode() == server::Mode::Auto).await;
         assert!(5 <= mpl());
         // The gate goes by it before all of it is shown.
         let begun = Instant::now();
@@ -243,11 +237,4 @@ pub fn pools_become_smaller() {
             assert!(front.upstream.connections().0 <= then);
         }
     });
-}
-
-/// Whether a process has a handler for SIGHUP.
-fn is_caught(pid: &str) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
-    u64::from_str_radix(caught.trim(), 16).unwrap() & 1 == 1
 }

@@ -1,6 +1,6 @@
 //! The console's page, beside the server.
 
-use super::announce;
+use crate::process::announce;
 use anyhow::Context;
 use console::{Row, Shutdown, Source};
 use host::refusal::Refusal;

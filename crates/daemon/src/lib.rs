@@ -1,0 +1,23 @@
+//! Process of a server: arguments and settings, limits of its memory, the console, and the commands that need no database of
+//! their own. The binaries `overtake` and `overtake-gate` are made of it.
+//!
+//! # Layers
+//!
+//! - parts of a process: `process`, `arguments`, `purge`, `console`
+//! - commands: `gate`, `top`, `import`
+
+mod arguments;
+mod console;
+pub mod gate;
+pub mod import;
+mod process;
+mod purge;
+pub mod top;
+
+pub use arguments::Arguments;
+pub use console::Console;
+pub use process::{State, announce, notify, run_command, until};
+pub use purge::{Heaps, MemoryLimits, Purging};
+
+/// Version with the commit that was built, where git knew it.
+pub const VERSION: &str = env!("OVERTAKE_VERSION");
