@@ -2,7 +2,9 @@
 //!
 //! What can be an ordinary test is one: see `tidy`.
 
+mod ci;
 mod differential;
+mod dist;
 mod grammar;
 mod isolation;
 mod plants;
@@ -16,6 +18,8 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "xtask", version, propagate_version = true)]
 enum Xtask {
+    /// Run the checks before a merge.
+    Ci(ci::Ci),
     /// Build with each deliberate bug in turn and check that its test turns red.
     Plants,
     /// Run random queries on both paths and on PostgreSQL 15, and report every difference.
@@ -24,16 +28,23 @@ enum Xtask {
     Grammar(grammar::Grammar),
     /// Run PostgreSQL's isolation suite and check which of its specs are equal.
     Isolation(isolation::Isolation),
+    /// Make packages of the binaries, or install packages in empty places and try each.
+    Dist(dist::Dist),
     /// Print figures of the source: sizes, layers, comments, names.
     Tidy,
 }
 
 fn main() -> anyhow::Result<()> {
     match Xtask::parse() {
+        Xtask::Ci(options) => {
+            ci::run(&options);
+            Ok(())
+        }
         Xtask::Plants => plants::run(),
         Xtask::Differential(options) => differential::run(&options),
         Xtask::Grammar(options) => grammar::run(&options),
         Xtask::Isolation(options) => isolation::run(&options),
+        Xtask::Dist(options) => dist::run(&options),
         Xtask::Tidy => {
             tidy::run();
             Ok(())

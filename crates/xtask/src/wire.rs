@@ -31,6 +31,11 @@ impl Address {
         Address { host: "127.0.0.1".to_owned(), port, user: name(), database: name() }
     }
 
+    /// Port of the address.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Reads an address.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Tidiness that no compiler checks: the tests here fail on it, `cargo xtask tidy` prints its figures.
 
+#[cfg(test)]
+mod docs;
 mod layers;
 mod shape;
 mod source;
@@ -8,6 +10,8 @@ mod tests;
 
 use shape::Shape;
 pub(crate) use source::root;
+#[cfg(test)]
+pub(crate) use source::sources;
 use std::collections::BTreeSet;
 
 /// Prints the figures of the repository that the command stands in.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// One file below `crates`.
-pub(super) struct Source {
+pub(crate) struct Source {
     /// Path from the root of the repository.
     pub(super) name: String,
     pub(super) text: String,
@@ -17,13 +17,13 @@ impl Source {
     }
 
     /// True for unit tests in a file of their own, integration tests, examples and benches.
-    pub(super) fn is_test(&self) -> bool {
+    pub(crate) fn is_test(&self) -> bool {
         ["/tests/", "/test/", "/examples/", "/benches/"].iter().any(|part| self.name.contains(part))
             || self.name.ends_with("/tests.rs")
     }
 
     /// The text before unit tests at its end.
-    pub(super) fn product(&self) -> &str {
+    pub(crate) fn product(&self) -> &str {
         self.text.find("#[cfg(test)]\nmod tests {").map_or(&*self.text, |at| &self.text[..at])
     }
 
@@ -44,7 +44,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// All files with this extension below `crates`, by name.
-pub(super) fn sources(extension: &str) -> Vec<Source> {
+pub(crate) fn sources(extension: &str) -> Vec<Source> {
     let root = root();
     let mut found = Vec::new();
     let mut folders = vec![root.join("crates")];

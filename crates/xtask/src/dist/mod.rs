@@ -1,0 +1,151 @@
+//! `cargo xtask dist`: packages of the two binaries, from the inputs in the folder `packaging`; and `--check`, which installs
+//! packages and asks each for `select 1`.
+
+mod archive;
+mod binaries;
+mod check;
+mod container;
+mod debian;
+mod npm;
+mod size;
+mod tools;
+mod wheel;
+
+#[cfg(test)]
+mod monitoring;
+
+use crate::plants::target_directory;
+use crate::tidy::root;
+use anyhow::Context;
+use binaries::Binaries;
+use clap::{Parser, ValueEnum};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use tools::megabytes;
+
+/// Options of `cargo xtask dist`.
+#[derive(Parser)]
+pub struct Dist {
+    /// Binary `overtake` to package; built if it is left out.
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// Binary `overtake-gate` to package; built if it is left out.
+    #[arg(long, value_name = "FILE")]
+    gate: Option<PathBuf>,
+    /// Folder of the packages; `dist` in cargo's target folder if it is left out.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Kinds of packages to make.
+    #[arg(long, value_delimiter = ',', value_enum)]
+    only: Vec<Kind>,
+    /// Install the packages of this folder in empty places and try each, in place of making packages.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["binary", "gate", "out", "only"])]
+    check: Option<PathBuf>,
+}
+
+/// Kind of a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Both binaries with the inputs of monitoring, as tar.xz.
+    Tar,
+    /// Packages of Debian, `overtake` and `overtake-gate`.
+    Deb,
+    /// Python's.
+    Wheel,
+    /// Node's.
+    Npm,
+    /// Folder in which docker or podman builds an image.
+    Container,
+}
+
+/// What packages are made of, and where they go.
+struct Job {
+    binaries: Binaries,
+    /// Version of the workspace.
+    version: String,
+    /// Oldest version of the C library that has what `overtake` calls: `2.35`.
+    glibc: String,
+    /// The folder `packaging` of the repository.
+    inputs: PathBuf,
+    out: PathBuf,
+}
+
+/// Makes the packages, or tries those that are there.
+///
+/// # Errors
+/// A binary that does not build, a program that is not installed, a package that does not work.
+pub fn run(options: &Dist) -> anyhow::Result<()> {
+    if let Some(folder) = &options.check {
+        return check::run(&folder.canonicalize().with_context(|| format!("no folder {}", folder.display()))?);
+    }
+    let out = options.out.clone().unwrap_or_else(|| target_directory().join("dist"));
+    std::fs::create_dir_all(&out).with_context(|| format!("{} cannot be made", out.display()))?;
+    let out = out.canonicalize()?;
+    let is_wanted = |kind: &Kind| options.only.is_empty() || options.only.contains(kind);
+    let kinds: Vec<Kind> = Kind::value_variants().iter().copied().filter(is_wanted).collect();
+    let with_gate = kinds.iter().any(|kind| matches!(kind, Kind::Tar | Kind::Deb));
+    let binaries = Binaries::new(options.binary.as_deref(), options.gate.as_deref(), with_gate, &out)?;
+    for binary in binaries.all() {
+        print!("{}", size::table(binary)?);
+    }
+    let glibc = binaries::glibc(&binaries.overtake.stripped)?;
+    println!("overtake needs glibc {glibc}\n");
+    let job = Job { binaries, version: version()?, glibc, inputs: root().join("packaging"), out };
+    for kind in kinds {
+        let began = Instant::now();
+        let made = match kind {
+            Kind::Tar => archive::make(&job),
+            Kind::Deb => debian::make(&job),
+            Kind::Wheel => wheel::make(&job),
+            Kind::Npm => npm::make(&job),
+            Kind::Container => container::make(&job),
+        };
+        let made = made.with_context(|| format!("package {kind:?}"))?;
+        for path in &made {
+            let size = megabytes(tools::size(path)?);
+            println!("{size:>8} MB  {}", path.display());
+        }
+        println!("{:>8.1} s", began.elapsed().as_secs_f64());
+    }
+    // What packages were put together from.
+    std::fs::remove_dir_all(job.out.join("stage")).context("the staged files cannot be removed")
+}
+
+/// Version that the workspace's manifest has.
+fn version() -> anyhow::Result<String> {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml"))?;
+    let package = manifest.split("[workspace.package]").nth(1).context("Cargo.toml has a [workspace.package]")?;
+    let line = package.lines().find_map(|line| line.strip_prefix("version = ")).context("with a version")?;
+    Ok(line.trim_matches('"').to_owned())
+}
+
+impl Job {
+    /// Empty folder below the one of the packages, in which a package is put together.
+    fn stage(&self, name: &str) -> anyhow::Result<PathBuf> {
+        tools::empty_folder(&self.out.join("stage").join(name))
+    }
+
+    /// Input of the folder `packaging`.
+    fn input(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.inputs.join(path)
+    }
+
+    /// Licences, which each package has.
+    fn copy_licences(&self, folder: &Path) -> anyhow::Result<()> {
+        for name in ["LICENSE", "NOTICE"] {
+            let path = root().join(name);
+            if path.exists() {
+                tools::copy(&path, &folder.join(name), 0o644)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Dashboard and alert rules.
+    fn copy_monitoring(&self, folder: &Path) -> anyhow::Result<()> {
+        for name in ["grafana/overtake.json", "prometheus/overtake.rules.yml"] {
+            tools::copy(&self.input(name), &folder.join(name), 0o644)?;
+        }
+        Ok(())
+    }
+}
