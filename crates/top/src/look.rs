@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// `overtake.mpl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "docs/operation.md describes the view's columns")]
+#[expect(missing_docs, reason = "docs/views.md describes the view's columns")]
 pub struct Mpl {
     pub mode: String,
     pub mpl: Option<u32>,
@@ -30,7 +30,7 @@ pub struct Mpl {
 
 /// A row of `overtake.gate`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "docs/operation.md describes the view's columns")]
+#[expect(missing_docs, reason = "docs/views.md describes the view's columns")]
 pub struct Class {
     pub class: String,
     pub slots: u32,
@@ -55,7 +55,7 @@ pub struct Class {
 
 /// A row of `overtake.mpl_log`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "docs/operation.md describes the view's columns")]
+#[expect(missing_docs, reason = "docs/views.md describes the view's columns")]
 pub struct Move {
     pub seconds_ago: f64,
     pub mpl: u32,
@@ -68,7 +68,7 @@ pub struct Move {
 
 /// A row of `overtake.mpl_history`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "docs/operation.md describes the view's columns")]
+#[expect(missing_docs, reason = "docs/views.md describes the view's columns")]
 pub struct Moment {
     pub seconds_ago: f64,
     pub seconds: f64,
@@ -81,7 +81,7 @@ pub struct Moment {
 
 /// A row of `overtake.mpl_forecast`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "docs/operation.md describes the view's columns")]
+#[expect(missing_docs, reason = "docs/views.md describes the view's columns")]
 pub struct Expected {
     pub mpl: u32,
     pub throughput: f64,
