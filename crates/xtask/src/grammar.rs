@@ -70,6 +70,9 @@ pub struct Grammar {
     /// Differences after which the run stops
     #[arg(long, default_value_t = 20)]
     failures: usize,
+    /// Differences up to which the run succeeds: some are known, in clauses that are refused here
+    #[arg(long, default_value_t = 0)]
+    allowed: usize,
     /// Record what PostgreSQL says to the texts of `crates/syntax/tests/errors.tsv`, and nothing else
     #[arg(long)]
     record: bool,
@@ -129,7 +132,7 @@ pub fn run(options: &Grammar) -> anyhow::Result<()> {
         }
     }
     println!("{} texts, {refused} of them refused by PostgreSQL, {failures} different", options.texts);
-    ensure!(failures == 0, "the grammars differ");
+    ensure!(failures <= options.allowed, "the grammars differ");
     Ok(())
 }
 

@@ -64,7 +64,7 @@ fn table_names(text: &str) -> BTreeSet<String> {
 fn names_in(crates: &[&str], prefix: &str) -> BTreeSet<String> {
     let sources = super::source::sources("rs");
     let own = sources.iter().filter(|file| crates.contains(&file.crate_name()) && !file.is_test());
-    own.flat_map(|file| names(&file.product(), prefix)).collect()
+    own.flat_map(|file| names(file.product(), prefix)).collect()
 }
 
 fn names(text: &str, prefix: &str) -> Vec<String> {
