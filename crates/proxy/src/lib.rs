@@ -1,11 +1,11 @@
-//! Proxy before PostgreSQL servers: clients share connections to them, transaction by transaction.
+//! Proxy in front of PostgreSQL servers: clients share connections to them, transaction by transaction.
 //!
-//! `statements` reads and writes what is said, `servers` has addresses, connections and pools, `clients` has the sessions and the
-//! forwarding of bytes, `setup` the options, `admin` the administration console.
+//! `statements` parses and writes messages, `servers` has addresses, connections and pools, `clients` has the sessions
+//! and the forwarding of bytes, `setup` the options, `admin` the administration console.
 //!
-//! **Invariant:** messages are forwarded as the bytes that they are; a connection belongs to one client from the first
-//! message of a transaction to the answer to its last, and when it leaves a client, nothing of that client stays on it but what
-//! it is known to have: settings and prepared statements.
+//! **Invariant:** messages are forwarded as the bytes that they are. A connection belongs to one client from the first
+//! message of a transaction to the answer to its last. When it leaves a client, nothing of that client stays on it
+//! except what it is known to have: settings and prepared statements.
 
 mod admin;
 mod clients;
@@ -52,11 +52,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::frame;
 use wire::scram::Keys;
 
-/// The servers behind this one.
+/// Servers behind the proxy.
 #[derive(Clone)]
 pub struct Upstream(Arc<Shared>);
 
-/// What all clients share.
+/// State that all clients share.
 pub(crate) struct Shared {
     pub(crate) nodes: Arc<Nodes>,
     live: Live,
@@ -66,7 +66,7 @@ pub(crate) struct Shared {
     pub(crate) internal: Arc<Internal>,
     is_watched: AtomicBool,
     clients: AtomicU64,
-    /// Whether databases that nobody has asked for yet are paused, too. Changes under the lock of `pools`.
+    /// True if databases without a client so far are paused, too. It changes under the lock of `pools`.
     is_paused: AtomicBool,
 }
 
@@ -77,7 +77,8 @@ impl fmt::Debug for Upstream {
 }
 
 impl Upstream {
-    /// Before these servers, the first behind this door, each other one behind one of the same kind: one for all pools together.
+    /// Creates a proxy in front of these servers. The first server gets this admission control, each other one a new
+    /// one of the same kind, shared by all pools.
     ///
     /// # Errors
     /// Certificates cannot be read.
@@ -101,13 +102,13 @@ impl Upstream {
         })))
     }
 
-    /// How many server connections there are, and how many of them are idle.
+    /// Returns the number of server connections, and how many of them are idle.
     pub fn connections(&self) -> (usize, usize) {
         let pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.values().fold((0, 0), |(all, idle), pool| (all + pool.count(), idle + pool.idle_count()))
     }
 
-    /// Of the primary, or of the first server while there is none.
+    /// Admission control of the primary, or of the first server while there is no primary.
     pub fn door(&self) -> Door {
         let nodes = self.0.nodes.all();
         let primary = nodes.iter().find(|node| node.standing() == Standing::Primary);
@@ -121,7 +122,7 @@ impl Upstream {
         if let Some(pool) = pools.get(&key) {
             return Arc::clone(pool);
         }
-        // Users of one database share what is known of it.
+        // Users of one database share its state.
         let known = pools.values().find(|pool| *pool.name == *database).map(|pool| Arc::clone(&pool.database));
         let known = known.unwrap_or_else(|| Arc::new(Database::new(shared.is_paused.load(SeqCst))));
         self.begin_watch();
@@ -131,7 +132,8 @@ impl Upstream {
         pool
     }
 
-    /// In a runtime, with the first pool: before that there is nobody to be looked at.
+    /// Starts watching the servers with the first pool, when there is a runtime: before that there is no transaction to
+    /// observe.
     fn begin_watch(&self) {
         let shared = &self.0;
         if let Some(every) = shared.options().watch
@@ -144,16 +146,16 @@ impl Upstream {
         }
     }
 
-    /// Of clients that have not asked for another.
+    /// Target of clients that have not asked for another.
     fn target(&self) -> Target {
         self.0.nodes.servers.url.target.unwrap_or_else(|| self.0.options().target())
     }
 
-    /// Pools of which nothing has come are not kept: names of users and databases are the clients'.
+    /// Drops a pool without a connection: names of users and databases come from clients.
     fn forget(&self, pool: &Arc<Pool>) {
         let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (pool.user.to_string(), pool.name.to_string());
-        // The table and who asks have it; whoever else does is a client, or will be one.
+        // One reference is in the table, one is the caller's. Any other holder is a client, or becomes one.
         let is_nobodys = Arc::strong_count(pool) == 2 && pool.count() == 0;
         if is_nobodys && pools.get(&key).is_some_and(|own| Arc::ptr_eq(own, pool)) {
             pools.remove(&key);
@@ -162,7 +164,7 @@ impl Upstream {
 }
 
 impl Shared {
-    /// In order of their databases and users.
+    /// Returns the pools, ordered by database and user.
     pub(crate) fn all_pools(&self) -> Vec<Arc<Pool>> {
         let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<Arc<Pool>> = pools.values().cloned().collect();
@@ -171,14 +173,14 @@ impl Shared {
         all
     }
 
-    /// With their names.
+    /// Returns the databases with their names.
     pub(crate) fn all_databases(&self) -> Vec<(Arc<str>, Arc<Database>)> {
         let mut pools = self.all_pools();
         pools.dedup_by(|one, other| one.name == other.name);
         pools.iter().map(|pool| (Arc::clone(&pool.name), Arc::clone(&pool.database))).collect()
     }
 
-    /// The first server's. What is asked of statements is the same at all of them.
+    /// Admission control of the first server. The properties that it needs of statements are the same for all of them.
     pub(crate) fn door(&self) -> &Door {
         &self.nodes.all()[0].door
     }
@@ -191,13 +193,13 @@ impl Shared {
         self.nodes.servers.url.hosts.first()
     }
 
-    /// Their names without ports, as PgBouncer lists them.
+    /// Names of the hosts without ports, as PgBouncer lists them.
     pub(crate) fn host_names(&self) -> String {
         let names: Vec<&str> = self.nodes.all().iter().map(|node| admin::place(&node.host).0).collect();
         names.join(",")
     }
 
-    /// All of them, as the URL has them.
+    /// All hosts, as the URL has them.
     pub(crate) fn hosts(&self) -> String {
         self.nodes.servers.url.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
@@ -208,7 +210,7 @@ impl Front for Upstream {
 
     fn doors(&self) -> Vec<(Arc<str>, Door)> {
         let nodes = self.0.nodes.all();
-        // A single one needs no name.
+        // A single server needs no name.
         let name = |node: &Node| if nodes.len() == 1 { Arc::from("") } else { Arc::clone(&node.name) };
         nodes.iter().map(|node| (name(node), node.door.clone())).collect()
     }
@@ -223,7 +225,7 @@ impl Front for Upstream {
 
     async fn role(&self, roles: &Roles, user: &str, method: Method) -> SqlResult<Option<Role>> {
         let own = roles.get(user);
-        // Who may administer the front is for the front to say.
+        // The proxy's own configuration decides which role may administer it.
         let is_superuser = own.as_ref().is_some_and(|role| role.is_superuser);
         if let Some(own) = own.filter(|role| role.password.is_some()) {
             return Ok(Some(own));
@@ -231,7 +233,7 @@ impl Front for Upstream {
         if method == Method::ScramSha256 {
             return Ok(self.ask_role(user).await?.map(|role| Role { is_superuser, ..role }));
         }
-        // Whether there is such a role, and what else it may, is for the server to say.
+        // The server decides if there is such a role, and what else it may do.
         Ok(Some(Role { may_log_in: true, is_superuser, ..Role::default() }))
     }
 
@@ -275,14 +277,14 @@ impl Front for Upstream {
         };
         let Welcome { mut settings, mut params } = welcome;
         if !application.is_empty() {
-            // As the server does.
+            // The name is cleaned as the server does it.
             let name: String =
                 application.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).take(63).collect();
             Arc::make_mut(&mut settings).set("application_name", &name);
             Params::note(&mut params, "application_name", &name);
         }
         let number = self.0.clients.fetch_add(1, Relaxed) + 1;
-        // What the database or the role has for it counts where the client has not asked.
+        // A default of the database or the role counts where the client has not asked for a target.
         let target = settings.get(crate::servers::target::NAME).and_then(Target::named).unwrap_or(target);
         let of_role = || {
             let value = settings.get(Setting::Priority.name())?;
@@ -300,7 +302,7 @@ impl Front for Upstream {
             None => match of_role() {
                 Some(class) => class.max(max),
                 None => match options.rules.of_session(&pool.user, &pool.name, &application) {
-                    // A rule may give any class, and the session may come back to it.
+                    // A rule may give any class, and the session may return to it.
                     Some(class) => {
                         max = max.min(class);
                         class
@@ -318,7 +320,7 @@ impl Front for Upstream {
     }
 }
 
-/// Text of a client's message that is for the front to understand; bytes that are no text are nothing to it.
+/// Text of a client's message, for the proxy to parse. Bytes that are not UTF-8 count as an empty text.
 pub(crate) fn text_of(bytes: &[u8]) -> &str {
     frame::utf8(bytes).unwrap_or_default()
 }

@@ -1,8 +1,10 @@
-//! Clients by their address: after some wrong passwords the next ones are answered later, and few of a crowd are logged.
+//! Failed logins by client address. After some wrong passwords the next ones are answered later, and few lines are
+//! logged about a crowd.
 //!
 //! Wrong passwords of one role and address are answered one after the other, over however many connections they come.
 //!
-//! **Invariant:** who logs in with the right password never waits, whoever fails beside it; what is remembered is bounded.
+//! **Invariant:** a client that logs in with the right password never waits, no matter how many fail beside it; the
+//! memory used is bounded.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -10,28 +12,29 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many wrong passwords of one address are answered at once.
+/// Number of wrong passwords of one address that are answered at once.
 const FREE: u32 = 3;
-/// The next one waits so long, each further one twice as long as the one before, up to the longest delay.
+/// Delay of the next answer. Each further one waits twice as long as the one before, up to the longest delay.
 const DELAY: Duration = Duration::from_millis(250);
 const DELAY_MAX: Duration = Duration::from_secs(4);
-/// Failures are forgotten after so long without another one; so many lines are logged in that time, of clients that were turned
-/// away, and so many of sessions that have begun.
+/// Time without another failure after which failures are forgotten. In that time, at most this many lines are logged
+/// about clients that were turned away, and about sessions that have begun.
 const PERIOD: Duration = Duration::from_mins(1);
 const LINES: u32 = 10;
 const SESSIONS: u32 = 100;
-/// Of more addresses than this nothing is remembered.
+/// Maximum number of addresses that are remembered.
 const ADDRESSES_MAX: usize = 10_000;
-/// No answer waits longer than this for those before it.
+/// Longest time that an answer waits for those before it.
 const WAIT_MAX: Duration = Duration::from_mins(1);
-/// Of more roles than this it is not remembered when they were answered.
+/// Maximum number of roles whose last answers are remembered.
 const ROLES_MAX: usize = 10_000;
 
 /// Failed logins by client address.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     addresses: Mutex<HashMap<Option<IpAddr>, Attempt>>,
-    /// When the last answer of an address and a role is due. Names are the clients', and may be long: their hashes stand for them.
+    /// Time at which the last answer to an address and a role is due. Names come from clients, and may be long: their
+    /// hashes stand for them.
     answers: Mutex<HashMap<(Option<IpAddr>, u64), Instant>>,
     hashes: RandomState,
 }
@@ -50,7 +53,7 @@ struct Attempt {
 struct Lines {
     count: u32,
     since: Instant,
-    /// Lines that were not logged.
+    /// Number of lines that were not logged.
     left_out: u64,
 }
 
@@ -59,7 +62,7 @@ impl Lines {
         Lines { count: 0, since: now, left_out: 0 }
     }
 
-    /// One more line. Nothing if that is too many; else how many were left out before.
+    /// Counts one more line. Returns `None` if that is too many; otherwise how many were left out before.
     fn one(&mut self, most: u32, now: Instant) -> Option<u64> {
         if PERIOD < now.saturating_duration_since(self.since) {
             (self.count, self.since) = (0, now);
@@ -90,7 +93,7 @@ impl Attempts {
         act(all.entry(from).or_insert_with(new))
     }
 
-    /// A password of this role was wrong. Gives how long the answer is to wait.
+    /// Records a wrong password of this role. Returns how long the answer has to wait.
     pub fn failed(&self, from: Option<IpAddr>, role: &str, now: Instant) -> Duration {
         let delay = self.with(from, now, |attempt| {
             if PERIOD < now.saturating_duration_since(attempt.failed) {
@@ -118,13 +121,14 @@ impl Attempts {
         due.saturating_duration_since(now)
     }
 
-    /// A client of this address was turned away, and that is to be logged. Nothing if it is one line too many; else how many were
-    /// left out before.
+    /// Counts a log line about a client of this address that was turned away. Returns `None` if that is one line too
+    /// many; otherwise how many were left out before.
     pub fn line(&self, from: Option<IpAddr>, now: Instant) -> Option<u64> {
         self.with(from, now, |attempt| attempt.turned_away.one(LINES, now))
     }
 
-    /// The same of a session that has begun. One that is not logged has no line at its end.
+    /// Counts a log line about a session that has begun, like [`Attempts::line`]. A session whose begin is not logged
+    /// has no line at its end.
     pub fn session(&self, from: Option<IpAddr>, now: Instant) -> Option<u64> {
         self.with(from, now, |attempt| attempt.sessions.one(SESSIONS, now))
     }
@@ -156,7 +160,7 @@ mod tests {
         let failed = |role: &str| attempts.failed(None, role, now).as_millis();
         let ms: Vec<u128> = (0..9).map(|_| failed("ann")).collect();
         assert_eq!(ms, [0, 0, 0, 250, 750, 1_750, 3_750, 7_750, 11_750]);
-        // Another role has a line of its own.
+        // Another role has a queue of its own.
         assert_eq!([failed("bob"), failed("bob")], [4_000, 8_000]);
         assert!((0..100).map(|_| failed("ann")).all(|ms| ms <= 60_000));
         assert_eq!(failed("ann"), 60_000);

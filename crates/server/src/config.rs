@@ -1,4 +1,4 @@
-//! What a server is told when it is made.
+//! Configuration that a server is created with.
 //!
 //! **Invariant:** the default is that of a fresh server: one role, trust on its own machine, no encryption.
 
@@ -15,53 +15,55 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::tls::Tls;
 
-/// See [`Server::bind`](crate::Server::bind).
+/// Configuration of a server. [`Server::bind`](crate::Server::bind) takes it.
 #[derive(Clone)]
 pub struct Config {
-    /// TCP addresses; port 0 takes any.
+    /// TCP addresses to listen on; port 0 takes any free port.
     pub listen: Vec<SocketAddr>,
-    /// The directory and the number of the unix socket `.s.PGSQL.NUMBER`; 0 is the port of the first address.
+    /// Directory and number of the unix socket `.s.PGSQL.NUMBER`; 0 stands for the port of the first address.
     pub unix: Option<(PathBuf, u16)>,
-    /// Where metrics, health and readiness are served by HTTP.
+    /// Address at which metrics, health and readiness are served by HTTP.
     pub metrics: Option<SocketAddr>,
-    /// More metrics, in Prometheus' text format.
+    /// Further metrics, in Prometheus' text format.
     pub more_metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    /// Threads that read the network.
+    /// Number of threads that read the network.
     pub network_threads: usize,
-    /// What each of them does first.
+    /// First step of each of these threads.
     pub network_begun: Begun,
-    /// What threads do first to which they lend statements that may be long. They begin in the class of who lends.
+    /// First step of threads to which statements are lent that may be long. They start in the scheduling class of the
+    /// lending thread.
     pub lent_begun: Begun,
-    /// What threads do before each query that is known to take long, and holds nothing that others wait for. Behind it, or when it must
-    /// end, they are put back into the ordinary class.
+    /// Step that threads take before each query that is known to take long and holds nothing that others wait for.
+    /// After the query, or when it must end, they return to the ordinary scheduling class.
     pub below_begun: Begun,
-    /// Where statements run.
+    /// Threads that run statements.
     pub dispatch: Dispatch,
-    /// Threads for those that run elsewhere; none: as many as there are processors.
+    /// Threads for statements that run elsewhere; `None`: as many as there are processors.
     pub workers: Option<Arc<Workers>>,
-    /// Who is let in when.
+    /// Admission control.
     pub door: Door,
-    /// What is known of sessions and statements.
+    /// Statistics of sessions and statements.
     pub stats: Arc<Stats>,
-    /// Whether begins and ends of sessions are logged.
+    /// True if the begin and end of sessions are logged.
     pub log_connections: bool,
-    /// More sessions than this are turned away, `53300`.
+    /// Maximum number of sessions; further ones are refused with `53300`.
     pub connections_max: usize,
-    /// A longer message ends its session, `54000`. In bytes.
+    /// Maximum size of a message in bytes; a longer one ends its session with `54000`.
     pub message_max: usize,
-    /// What prepared statements and portals of one session may take, `53200` beyond. In bytes, about.
+    /// Maximum size in bytes, approximately, of the prepared statements and portals of one session; beyond it they fail
+    /// with `53200`.
     pub session_memory_max: usize,
-    /// Who takes longer to log in is turned away.
+    /// Time within which a client has to log in.
     pub authentication_timeout: Duration,
-    /// A client that takes nothing of what it is sent for so long is disconnected; none: never.
+    /// Time after which a client that takes nothing of what it is sent is disconnected; `None`: never.
     pub send_timeout: Option<Duration>,
-    /// How long a shutdown waits for sessions to end.
+    /// Time for which a shutdown waits for sessions to end.
     pub shutdown_grace: Duration,
-    /// Who may connect from where.
+    /// Rules of `pg_hba.conf`: which clients may connect from where.
     pub rules: Vec<Rule>,
-    /// Who may log in.
+    /// Roles that may log in.
     pub roles: Arc<Roles>,
-    /// Certificate and key; without them, encryption is refused.
+    /// Certificate and key. Without them, encryption is refused.
     pub tls: Option<Arc<Tls>>,
 }
 
@@ -72,7 +74,7 @@ impl Default for Config {
             unix: None,
             metrics: None,
             more_metrics: Arc::new(String::new),
-            // Two at least: one may be held up by a statement that was taken to be short.
+            // At least two threads: one may be held up by a statement that was taken to be short.
             network_threads: crate::workers::processors().max(2),
             network_begun: Arc::new(|| {}),
             lent_begun: Arc::new(|| {}),
@@ -82,7 +84,7 @@ impl Default for Config {
             door: Door::default(),
             stats: Arc::default(),
             log_connections: true,
-            // PostgreSQL's 100 is for processes; ours cost a few kilobytes.
+            // PostgreSQL's default of 100 is made for processes; sessions here cost a few kilobytes.
             connections_max: 1000,
             message_max: 64 << 20,
             session_memory_max: 64 << 20,

@@ -1,11 +1,12 @@
-//! The door: the gate, with sessions before it.
+//! Admission: the gate, with the sessions that wait for it.
 //!
-//! A transaction enters before it runs, or gets a server connection, and leaves when it has ended. Who goes in is for
-//! [`gate::Gate`] to say; here are the clock, the waiting, and the one task that looks after time and the limit.
+//! A transaction is admitted before it runs, or gets a server connection, and leaves when it has ended. [`gate::Gate`]
+//! decides which one is admitted; this module has the clock, the waits, and the one task that handles timeouts and the
+//! limit.
 //!
-//! **Invariant:** whoever has a [`Slot`] is known to the gate, and leaves it by dropping the slot, whatever becomes of the session.
-//! Nobody waits in a thread. What is done under the lock takes less than a microsecond for a transaction and some microseconds for who looks,
-//! and wakes nobody; that is done after.
+//! **Invariant:** the gate knows every holder of a [`Slot`], and the holder leaves the gate by dropping the slot,
+//! whatever becomes of the session. No thread blocks in a wait. The work under the lock takes less than a microsecond
+//! for a transaction and some microseconds for a view. Wakers are called after the lock is released.
 
 mod away;
 mod history;
@@ -56,20 +57,20 @@ use tokio::sync::Notify;
 use waits::{Waiting, Waits};
 use wire::Cancel;
 
-/// What is known of a transaction at the door.
+/// Properties of a transaction that asks for admission.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
-    /// How important it is.
+    /// Priority class.
     pub class: Class,
-    /// Its first statement with the literals left out, as a number; none if that is not known.
+    /// Fingerprint of its first statement, with the literals left out; `None` if it is not known.
     pub fingerprint: Option<u64>,
-    /// What it will meet others at, as a number; none if it will not, or that is not known.
+    /// Hash of the key at which it will conflict with others; `None` if it will not, or if that is not known.
     pub hot_key: Option<u64>,
-    /// Whose it is; who has several at once may wait for itself. 0: nobody's in particular.
+    /// Owner of the transaction. An owner of several transactions may wait for itself. 0: no particular owner.
     pub owner: u64,
 }
 
-/// Lets transactions in. All clones are one door.
+/// Admission control for transactions. All clones share one state.
 #[derive(Clone, Default)]
 pub struct Door(Option<Arc<Shared>>);
 
@@ -77,45 +78,45 @@ struct Shared {
     began: Instant,
     state: Mutex<State>,
     history: Mutex<history::History>,
-    /// Something is due sooner than was thought.
+    /// Signals that something is due sooner than was expected.
     alarm: Notify,
-    /// There may be something for the controller to see.
+    /// Signals that there may be something for the controller to observe.
     looks: Notify,
-    /// Whether there are transactions to which something happens when they run for too long.
+    /// True if some class limits the run time of its transactions.
     bounds_runaways: AtomicBool,
-    /// Whether anything is asked of statements.
+    /// True if the settings need properties of statements.
     asks: AtomicBool,
     asked: RwLock<Asked>,
-    /// How often the settings were read.
+    /// Number of times that the settings were read.
     generation: AtomicU32,
-    /// As they were last read.
+    /// Settings as they were last read.
     options: Mutex<DoorOptions>,
-    /// Whether the number of processors was said.
+    /// True if the number of processors is configured.
     has_processors: bool,
-    /// What transactions spend their time on, if somebody looks.
+    /// Resources that transactions spend their time on, if somebody samples them.
     resources: Mutex<Resources>,
-    /// The clock of stages, before our own engine.
+    /// Clock of stages, in front of our own engine.
     clock: OnceLock<Arc<Stats>>,
-    /// The gate's classes for those of sessions.
+    /// Classes of the gate for the classes of sessions.
     classes: [ClassId; Class::ALL.len()],
-    /// Whether it only grants connections: to all who look at it there is no gate.
+    /// True if the gate only grants connections. Views show no gate then.
     is_hidden: bool,
 }
 
 struct State {
     gate: Gate,
     mode: Mode,
-    /// How many controllers there were: what is computed for an earlier one does not count.
+    /// Number of controllers so far: results that were computed for an earlier one do not count.
     controllers: u64,
-    /// Acts under [`Mode::Auto`] only; else it can be asked.
+    /// Controller of the limit. It acts under [`Mode::Auto`] only; otherwise it can only be asked.
     controller: Controller,
-    /// Where its model comes from.
+    /// Source of its model.
     source: Source,
     waiting: Waits,
-    /// How those are cancelled that may be.
+    /// Handles that cancel the transactions that may be cancelled.
     cancels: HashMap<Ticket, Arc<dyn Cancel>>,
     runaways: Runaways,
-    /// When the task wakes that looks after time.
+    /// Time for which the task that handles timeouts is armed.
     armed: Option<Time>,
 }
 
@@ -126,10 +127,11 @@ impl fmt::Debug for Door {
 }
 
 impl Door {
-    /// A door that does as it is told; one that is always open, if there is to be none.
+    /// Creates the admission control that the options describe; one that admits everybody at once, if they ask for
+    /// none.
     ///
     /// # Errors
-    /// Settings that make no gate.
+    /// The settings describe no valid gate.
     pub fn new(options: &DoorOptions) -> Result<Door, SettingsError> {
         if options.mode == Mode::Off { Ok(Door(None)) } else { Door::made(options) }
     }
@@ -137,6 +139,7 @@ impl Door {
     fn made(options: &DoorOptions) -> Result<Door, SettingsError> {
         let mut gate = Gate::new(options.gate.clone())?;
         let controller = Controller::new(options.control.clone());
+        // A found limit starts where the controller begins its search; the other modes keep the limit of the settings.
         if options.mode == Mode::Auto {
             gate.set_mpl(Time::ZERO, controller.start(options.gate.processors));
         }
@@ -176,15 +179,16 @@ impl Door {
         }))))
     }
 
-    /// One of the same kind that nobody has come to yet, for another server.
+    /// Creates one of the same kind without any transactions, for another server.
     #[must_use]
     pub fn another(&self) -> Door {
         let options = |shared: &Arc<Shared>| shared.options.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // What makes a door once makes it again.
+        // Options that made one gate make another.
         self.0.as_ref().map_or(Door(None), |shared| Door::made(&options(shared)).unwrap_or_default())
     }
 
-    /// This door, which grants connections with slots; if it is always open, one that only grants connections.
+    /// Returns this admission control, which grants connections together with slots. If it admits everybody at once,
+    /// returns one that only grants connections.
     pub fn granting(&self) -> Door {
         let without_limit = || {
             let mut options = DoorOptions::default();
@@ -194,22 +198,22 @@ impl Door {
         if self.0.is_some() { self.clone() } else { without_limit().unwrap_or_default() }
     }
 
-    /// The gate, if it is to be seen.
+    /// Returns the gate, unless it is hidden.
     fn gate(&self) -> Option<&Arc<Shared>> {
         self.0.as_ref().filter(|shared| !shared.is_hidden)
     }
 
-    /// What it does.
+    /// Mode of the gate.
     pub fn mode(&self) -> Mode {
         self.gate().map_or(Mode::Off, |shared| shared.lock().mode)
     }
 
-    /// Whether anybody may have to wait for a slot.
+    /// True if a transaction may have to wait for a slot.
     pub fn is_there(&self) -> bool {
         self.gate().is_some()
     }
 
-    /// What it is to be told of a transaction that begins with this text.
+    /// Returns the properties of a transaction that begins with this text, as far as the settings need them.
     pub fn marks(&self, text: &[u8]) -> Marks {
         let Some(shared) = self.gate() else { return Marks::default() };
         if !shared.asks.load(Relaxed) {
@@ -218,23 +222,23 @@ impl Door {
         shared.asked.read().unwrap_or_else(PoisonError::into_inner).marks(text)
     }
 
-    /// Marks of an earlier number may be others now.
+    /// Number of times that the settings were read. Marks that were made under an earlier number may be outdated.
     pub fn generation(&self) -> u32 {
         self.0.as_ref().map_or(0, |shared| shared.generation.load(Acquire))
     }
 
-    /// Waits to be let in, from now on.
+    /// Waits to be admitted, from now on.
     ///
     /// # Errors
-    /// It is turned away, by bounds that were set.
+    /// The transaction is turned away, by bounds that were set.
     pub async fn enter(&self, about: About, now: Instant) -> Result<Slot, TurnedAway> {
         self.enter_for(about, None, now).await
     }
 
-    /// Waits to be let in with a connection of this room, if it needs one; both are granted together.
+    /// Waits to be admitted with a connection of this room, if it needs one; both are granted together.
     ///
     /// # Errors
-    /// It is turned away, by bounds that were set.
+    /// The transaction is turned away, by bounds that were set.
     pub async fn enter_for(&self, about: About, room: Option<&Arc<Room>>, now: Instant) -> Result<Slot, TurnedAway> {
         let (class, room) = (about.class, room.map(Arc::clone));
         let Some(shared) = &self.0 else { return Ok(Slot { inside: None, room, class, is_idle: false }) };
@@ -252,7 +256,7 @@ impl Door {
             }
             Ok::<_, TurnedAway>((ticket, entrance))
         })?;
-        // From here on whoever gives up leaves.
+        // From here on, dropping the future leaves the gate.
         let inside = Some((Arc::clone(shared), ticket));
         let slot = Slot { inside, room, class, is_idle: false };
         if entrance == Entrance::Waits {
@@ -261,7 +265,7 @@ impl Door {
         Ok(slot)
     }
 
-    /// Looks after time, and controls the limit. For ever.
+    /// Handles timeouts and controls the limit, for ever.
     pub async fn watch(&self) {
         let Some(shared) = self.gate() else { return std::future::pending().await };
         tokio::join!(shared.keep_time(), shared.control(), shared.keep_history());
@@ -281,7 +285,8 @@ impl Shared {
         self.with_at(self.time(Instant::now()), act)
     }
 
-    /// Does something with the gate, and tells those whom it concerns. The gate takes a time that is over for its present.
+    /// Calls `act` with the gate, and notifies the sessions that it concerns. A time in the past counts as the present
+    /// for the gate.
     fn with_at<R>(&self, now: Time, act: impl FnOnce(&mut State, Time) -> R) -> R {
         let mut state = self.lock();
         let result = act(&mut state, now);
@@ -307,7 +312,7 @@ impl Shared {
             if let Waiting::Yet(Some(waker)) = std::mem::replace(waiting, answer)
                 && let Some(before) = woken.replace(waker)
             {
-                // More than one at a time is rare, and waking does not ask for the lock.
+                // More than one at a time is rare, and the waker does not take the lock.
                 before.wake();
             }
         }
@@ -318,10 +323,11 @@ impl Shared {
             (None, Some(_)) => false,
         };
         if is_sooner {
-            // Once is enough, until it has looked.
+            // One alarm suffices until the task has looked.
             state.armed = Some(due.unwrap_or(now));
         }
-        // Under the lock: they are inside. What comes later would hit what their sessions do next.
+        // The lock is held, so these transactions are still inside. A later cancel would hit whatever their sessions do
+        // next.
         runaways.iter().for_each(|cancel| cancel.cancel());
         drop(state);
         if is_sooner {
@@ -334,7 +340,7 @@ impl Shared {
         result
     }
 
-    /// Waits until the gate has answered.
+    /// Waits for the answer of the gate.
     async fn admission(&self, ticket: Ticket) -> Result<(), TurnedAway> {
         poll_fn(|cx| {
             let mut state = self.lock();

@@ -1,9 +1,9 @@
-//! What stands behind the protocol's front: sessions of this process, or another server.
+//! Service behind the protocol: sessions of this process, or another server.
 //!
-//! Listening, encryption, rules, the registry and the network's threads are the same for both; what differs begins where a
-//! client has proved who it is.
+//! Listening, encryption, rules, the registry and the network's threads are the same for both. The difference begins
+//! where a client has proved its identity.
 //!
-//! **Invariant:** a client that has not proved who it is reaches nothing behind this trait but the question for its role.
+//! **Invariant:** before authentication, a client reaches nothing behind this trait but the lookup of its role.
 
 use crate::door::Door;
 use crate::network::Below;
@@ -20,41 +20,43 @@ use wire::conn::Conn;
 use wire::scram::Keys;
 use wire::wake::Waiter;
 
-/// Opens what a client is served by. Cloned for each connection.
+/// Service that opens the objects which serve clients. It is cloned for each connection.
 pub trait Front: Clone + Send + Sync + 'static {
-    /// What it opens.
+    /// Type of these objects.
     type Opened: Opened;
 
-    /// The role of this name, with what this method needs of it: those that the server was given, unless the front knows better.
+    /// Returns the role of this name, with the secrets that this method needs: by default one of the roles that the
+    /// server was given.
     fn role(&self, roles: &Roles, user: &str, _method: Method) -> impl Future<Output = SqlResult<Option<Role>>> + Send {
         let role = roles.get(user);
         async { Ok(role) }
     }
 
-    /// Somebody has failed to prove that it is this role: what was learned of it may be outdated.
+    /// Notes that a client has failed to prove that it is this role: what is cached about the role may be outdated.
     fn mistrust(&self, _user: &str) {}
 
-    /// Tells whether a database is the front's own, which it is administered by.
+    /// True if a database is the service's own administration database.
     fn is_administration(&self, _database: &str) -> bool {
         false
     }
 
-    /// Doors of servers behind the front, with their names; none: there is but the server's own.
+    /// Admission controls of the servers behind this service, with their names; empty if there is only the server's
+    /// own.
     fn doors(&self) -> Vec<(Arc<str>, Door)> {
         Vec::new()
     }
 
-    /// More of Prometheus' text.
+    /// Further metrics in Prometheus' text format.
     fn metrics(&self) -> String {
         String::new()
     }
 
-    /// Whether clients that come now can be served; if not, why, in one line.
+    /// Checks that new clients can be served. The error is the reason in one line.
     fn ready(&self) -> impl Future<Output = Result<(), String>> + Send {
         async { Ok(()) }
     }
 
-    /// Opens one for a client that has this role and has proved it, if it had to, by this.
+    /// Opens an object for a client that has this role and has proved it, if it had to, by these keys.
     fn open(
         &self,
         connect: Connect,
@@ -63,19 +65,19 @@ pub trait Front: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = SqlResult<Self::Opened>> + Send;
 }
 
-/// One client's, until it is served.
+/// Object that serves one client.
 pub trait Opened: Send + 'static {
-    /// Cancels from another thread what the client is doing.
+    /// Returns the handle that cancels from another thread what the client is doing.
     fn canceller(&self) -> Arc<dyn Cancel>;
 
-    /// Settings that the client is told before it may speak.
+    /// Returns the settings that the client is told before it may send requests.
     fn take_reports(&mut self) -> Vec<(Cow<'static, str>, String)>;
 
-    /// Serves the client to its end, in the runtime of the caller, into which it takes the connection.
+    /// Serves the client to its end, in the runtime of the caller, into which it moves the connection.
     fn serve(self, conn: Conn, site: Site) -> impl Future<Output = ()> + Send;
 }
 
-/// What a session has around it.
+/// Environment of a session.
 pub struct Site {
     /// Limits of the session.
     pub limits: Limits,
@@ -87,19 +89,19 @@ pub struct Site {
     pub seen: Arc<Seen>,
 }
 
-/// What one session may ask for.
+/// Limits of one session.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of a message.
+    /// Maximum size of a message, in bytes.
     pub message_max: usize,
-    /// Bytes of prepared statements and portals.
+    /// Maximum size of prepared statements and portals, in bytes.
     pub memory_max: usize,
-    /// Where its statements run.
+    /// Threads that run its statements.
     pub dispatch: Dispatch,
     /// Threads for statements that run elsewhere.
     pub workers: Arc<Workers>,
-    /// Threads below the others, for queries that are known to be long.
+    /// Threads of lower scheduling priority, for queries that are known to be long.
     pub below: Arc<Below>,
-    /// Who is let in when.
+    /// Admission control.
     pub door: Door,
 }

@@ -1,6 +1,6 @@
-//! Server without what it serves: listeners, authentication, admission, threads, statistics.
+//! Server without the service behind it: listeners, authentication, admission, threads, statistics.
 //!
-//! A [`front::Front`] opens what clients are served by: sessions of SQL, or connections to other servers.
+//! A [`front::Front`] opens the objects that serve clients: sessions of SQL, or connections to other servers.
 //!
 //! **Invariant:** no thread blocks on a client.
 //!

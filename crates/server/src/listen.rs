@@ -1,7 +1,8 @@
-//! Listens, accepts, and ends.
+//! Listens, accepts, and shuts down.
 //!
-//! **Invariant:** each connection is a task: in the caller's runtime until it is a session, then on a thread of `Network`. So
-//! whoever connects is heard, to cancel for instance, whatever those threads do. None outlives [`Server::run`].
+//! **Invariant:** each connection is a task: in the caller's runtime until it is a session, then on a thread of
+//! `Network`. So a new connection is served, to cancel for instance, no matter what those threads do. None outlives
+//! [`Server::run`].
 
 use crate::attempts::Attempts;
 use crate::config::Config;
@@ -30,16 +31,17 @@ use wire::conn::{Ending, Io};
 use wire::scram;
 use wire::wake::Bells;
 
-/// Between two attempts to accept when there are no file descriptors left.
+/// Pause between two attempts to accept when no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How many may have connected that were not accepted yet, if the system allows so many (`net.core.somaxconn`). Whoever comes when
-/// that is full tries again after a second, and believes for that long that it is connected: a crowd that comes back at once is to fit.
+/// Maximum number of connections that wait to be accepted, if the system allows so many (`net.core.somaxconn`). A
+/// client that finds the backlog full tries again after a second, and believes for that long that it is connected: a
+/// crowd that reconnects at once has to fit.
 const BACKLOG: i32 = 4096;
 
-/// Time that aborted sessions have to go.
+/// Time that aborted sessions have to end.
 const ABORT_TIME: Duration = Duration::from_millis(500);
 
-/// A server that has its addresses, and is about to accept.
+/// Server that has bound its addresses, and is about to accept.
 pub struct Server<D> {
     shared: Arc<Shared<D>>,
     tcp: Vec<StdTcpListener>,
@@ -48,7 +50,7 @@ pub struct Server<D> {
     metrics: Option<StdTcpListener>,
 }
 
-/// Removed with the server.
+/// Path of the unix socket, which is removed with the server.
 struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
@@ -57,19 +59,19 @@ impl Drop for SocketFile {
     }
 }
 
-/// An error of a listener, with its address and who was to be heard there.
+/// Adds the address and the purpose of a listener to its error.
 fn named(error: &io::Error, address: &dyn std::fmt::Display, what: &str) -> io::Error {
     io::Error::new(error.kind(), format!("on {address} for {what}: {error}"))
 }
 
-/// A connection that has just come.
+/// New connection.
 type Incoming = (Box<dyn Io>, Origin);
 
 impl<D: Front> Server<D> {
-    /// Takes its addresses.
+    /// Binds the addresses.
     ///
     /// # Errors
-    /// An address is in use or not ours; the system gives no random bytes, or no threads.
+    /// An address is in use or does not belong to this machine; the system provides no random bytes, or no threads.
     pub fn bind(config: Config, front: D) -> io::Result<Server<D>> {
         let bind = |address: SocketAddr, what: &str| {
             StdTcpListener::bind(address).map_err(|error| named(&error, &address, what))
@@ -78,7 +80,7 @@ impl<D: Front> Server<D> {
         let metrics = config.metrics.map(|address| bind(address, "metrics")).transpose()?;
         let unix = match &config.unix {
             Some((directory, number)) => {
-                // A port that the system was to choose has its number now.
+                // If the system chose the port, its number is known now.
                 let chosen = tcp.first().map(StdTcpListener::local_addr).transpose()?;
                 let number = if *number == 0 { chosen.map_or(0, |address| address.port()) } else { *number };
                 let path = directory.join(format!(".s.PGSQL.{number}"));
@@ -87,7 +89,7 @@ impl<D: Front> Server<D> {
             None => None,
         };
         config.roles.hash_by(|password| match password.parse::<scram::Verifier>() {
-            // It comes from another server, or from a dump.
+            // The password is a verifier already, from another server or from a dump.
             Ok(verifier) => Some(verifier.to_string()),
             Err(_) => scram::Verifier::new(password).ok().map(|verifier| verifier.to_string()),
         });
@@ -112,33 +114,34 @@ impl<D: Front> Server<D> {
         Ok(Server { shared, tcp, unix, heard, metrics })
     }
 
-    /// Accepts there, too: on addresses that somebody has taken for it before.
+    /// Accepts on these listeners too: addresses that somebody has bound for the server before.
     #[must_use]
     pub fn listening_on(mut self, listeners: impl IntoIterator<Item = StdTcpListener>) -> Server<D> {
         self.tcp.extend(listeners);
         self
     }
 
-    /// Its TCP addresses, with the ports it was given.
+    /// Returns its TCP addresses, with the ports that it was given.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not report them.
     pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         self.tcp.iter().map(StdTcpListener::local_addr).collect()
     }
 
-    /// Where metrics are served.
+    /// Returns the address at which metrics are served.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not report it.
     pub fn metrics_address(&self) -> io::Result<Option<SocketAddr>> {
         self.metrics.as_ref().map(StdTcpListener::local_addr).transpose()
     }
 
-    /// Serves until `shutdown` is ready, in a tokio runtime with I/O and time. Sessions are told then, and waited for a while.
+    /// Serves until `shutdown` is ready, in a tokio runtime with I/O and time. Sessions are notified then, and waited
+    /// for a while.
     ///
     /// # Errors
-    /// The runtime does not take the listeners; nothing has been accepted then.
+    /// The runtime refuses the listeners. Nothing has been accepted then.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let Server { shared, tcp, unix, heard, metrics } = self;
         let (sender, mut incoming) = mpsc::channel(64);
@@ -173,7 +176,7 @@ impl<D: Front> Server<D> {
         let network =
             Network::start(shared.config.network_threads, &shared.config.network_begun, &shared.config.lent_begun)?;
         let (end, ending) = watch::channel(false);
-        // As many may be about to say who they are as may be there.
+        // As many connections may be unauthenticated as there may be sessions, and some more.
         let strangers = Strangers::new(shared.config.connections_max.saturating_add(64));
         let mut tasks = Tasks { network, all: JoinSet::new() };
         let mut shutdown = std::pin::pin!(shutdown);
@@ -196,7 +199,7 @@ impl<D: Front> Server<D> {
                 }
             }
         }
-        // New clients are refused by the system from here on; waits still need their bells.
+        // From here on the system refuses new clients. Waits still need their wake-ups.
         drop(incoming);
         drop(socket_file);
         let _ = end.send(true);
@@ -207,7 +210,7 @@ impl<D: Front> Server<D> {
         };
         if tokio::time::timeout(shared.config.shutdown_grace, drained).await.is_err() {
             tracing::warn!(count = tasks.all.len(), "sessions were ended in the middle");
-            // One that never yields is left behind: the process ends without it.
+            // A task that never yields is left behind: the process exits without it.
             let _ = tokio::time::timeout(ABORT_TIME, tasks.all.shutdown()).await;
         }
         helpers.shutdown().await;
@@ -215,15 +218,15 @@ impl<D: Front> Server<D> {
     }
 }
 
-/// All connections: those that are no session yet come to an end with one, or without.
+/// All connections. A task of a connection that is not a session yet ends with a session, or without one.
 struct Tasks<O: Opened> {
     network: Network,
-    /// Boxed, as each look at a task moves what it may come to.
+    /// Tasks of new connections. Results are boxed, because each poll of a task moves its result.
     all: JoinSet<Option<Box<Begun<O>>>>,
 }
 
 impl<O: Opened> Tasks<O> {
-    /// A task has ended: its session goes on where there are the fewest.
+    /// Handles the end of a task: its session goes on at the thread with the fewest sessions.
     fn go_on(&mut self, ended: Result<Option<Box<Begun<O>>>, JoinError>) {
         match ended {
             Ok(Some(session)) => {
@@ -249,7 +252,7 @@ async fn accept_tcp(listener: TcpListener, to: mpsc::Sender<Incoming>) {
         };
         match accepted {
             Ok((stream, from)) => {
-                // One write is one answer: nothing is to be waited for.
+                // One write is one answer, so nothing is gained by waiting for more.
                 let _ = stream.set_nodelay(true);
                 let origin = Origin { address: Some(from.ip()), is_encrypted: false };
                 if to.send((Box::new(stream), origin)).await.is_err() {
@@ -284,7 +287,7 @@ async fn refused(error: &io::Error) {
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 
-/// Binds, in place of a socket that nobody listens on any more.
+/// Binds, and replaces a socket file on which nobody listens any more.
 fn bind_unix(path: &Path) -> io::Result<(StdUnixListener, SocketFile)> {
     let listener = match StdUnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -297,7 +300,7 @@ fn bind_unix(path: &Path) -> io::Result<(StdUnixListener, SocketFile)> {
         bound => bound?,
     };
     let file = SocketFile(path.to_owned());
-    // Who may connect is for the rules to say.
+    // The rules decide which clients may connect.
     fs::set_permissions(path, fs::Permissions::from_mode(0o777))?;
     Ok((listener, file))
 }

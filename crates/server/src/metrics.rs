@@ -1,7 +1,7 @@
 //! Metrics for Prometheus, health and readiness, by HTTP.
 //!
-//! **Invariant:** who asks costs a small task and a bounded time; of the database nothing but counters is touched;
-//! before an upstream, `/readyz` may ask a server whether it is there, at most once a second.
+//! **Invariant:** a request costs a small task and a bounded time; of the database, only counters are touched. In front
+//! of an upstream, `/readyz` may ask a server whether it is reachable, at most once a second.
 
 use crate::door::{Door, DoorView, Mode};
 use crate::front::Front;
@@ -16,17 +16,17 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A request has to be here by then, and to be no longer than this.
+/// Time within which a request has to arrive, and its maximum size in bytes.
 const PATIENCE: Duration = Duration::from_secs(5);
 const REQUEST_MAX: usize = 8 << 10;
 
-/// Doors with the names of the servers behind them; an empty one is no label.
+/// Admission controls with the names of the servers behind them. An empty name makes no label.
 type Doors = Vec<(Arc<str>, Door)>;
 
-/// More metrics.
+/// Source of further metrics.
 type More = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// Answers for ever.
+/// Answers requests, for ever.
 pub async fn serve(listener: StdTcpListener, stats: Arc<Stats>, doors: Doors, front: impl Front, more: More) {
     let listener = match listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)) {
         Ok(listener) => listener,
@@ -59,7 +59,7 @@ async fn answer(mut stream: TcpStream, text: impl Fn() -> String, front: &impl F
     let mut words = line.split(|&byte| byte == b' ');
     let (status, body) = match (words.next(), words.next()) {
         (Some(b"GET" | b"HEAD"), Some(b"/metrics")) => ("200 OK", text()),
-        // It answers, so it is alive.
+        // The process answers, so it is alive.
         (Some(b"GET" | b"HEAD"), Some(b"/healthz")) => ("200 OK", "ok\n".to_owned()),
         (Some(b"GET" | b"HEAD"), Some(b"/readyz")) => match front.ready().await {
             Ok(()) => ("200 OK", "ok\n".to_owned()),
@@ -79,7 +79,7 @@ async fn answer(mut stream: TcpStream, text: impl Fn() -> String, front: &impl F
     stream.shutdown().await
 }
 
-/// Prometheus' text format.
+/// Metrics in Prometheus' text format.
 fn text(stats: &Stats) -> String {
     let mut out = String::new();
     let mut single = |name: &str, kind: &str, help: &str, value: u64| {
@@ -123,7 +123,7 @@ pub fn family(out: &mut String, (name, kind, help): (&str, &str, &str), values: 
     }
 }
 
-/// What the gates have to say, if there are any.
+/// Metrics of the gates, if there are any.
 fn gate(doors: &Doors) -> String {
     let mut out = String::new();
     let label = |server: &str| if server.is_empty() { String::new() } else { format!("server=\"{server}\"") };
@@ -135,6 +135,7 @@ fn gate(doors: &Doors) -> String {
     let alone = |value: &dyn Fn(&DoorView) -> Option<f64>| -> Vec<(String, f64)> {
         views.iter().filter_map(|(server, view, _)| Some((server.clone(), value(view)?))).collect()
     };
+    // Under observation no limit is in force, so none is reported.
     let mpl = alone(&|view| (view.mode != Mode::Observe).then(|| view.gate.mpl.into()));
     family("overtake_mpl", "gauge", "Transactions that may be active.", &mpl);
     let holding = alone(&|view| view.phase.map(|phase| f64::from(u8::from(phase == gate::control::Phase::Holding))));
@@ -204,6 +205,7 @@ fn gate(doors: &Doors) -> String {
         ("overtake_gate_inside_seconds", "Time active inside.", |class| &class.inside),
         ("overtake_gate_idle_seconds", "Time in which it was the client's turn.", |class| &class.idle),
     ] {
+        // Without a gate, a histogram would have a header and no values.
         if views.is_empty() {
             continue;
         }
@@ -215,7 +217,7 @@ fn gate(doors: &Doors) -> String {
     out
 }
 
-/// Bounds of buckets are these powers of two, in microseconds: 16 us to 67 s.
+/// Exponents of the bounds of buckets, which are powers of two in microseconds: 16 us to 67 s.
 const BOUNDS: std::ops::RangeInclusive<u32> = 4..=26;
 
 fn histogram(out: &mut String, name: &str, labels: &str, times: &Times) {

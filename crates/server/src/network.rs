@@ -1,10 +1,11 @@
-//! The threads that read the network: each has a runtime and sessions of its own.
+//! Threads that read the network. Each has a runtime and sessions of its own.
 //!
-//! A session stays with its thread. A runtime that shares its tasks among threads wakes another one whenever two sessions have
-//! something to do at the same time, and a statement by key takes less time than waking a thread.
+//! A session stays on its thread. A runtime that shares its tasks among threads wakes another one whenever two sessions
+//! have something to do at the same time, and a statement by key takes less time than waking a thread.
 //!
-//! **Invariant:** nothing runs for long on such a thread, so all its sessions are served soon: a statement that is not known
-//! to be short is lent to a thread beside it, or to one [`Below`], and one that is long for once is taken back and lent as well.
+//! **Invariant:** nothing runs for long on such a thread, so all its sessions are served soon. A statement that is not
+//! known to be short is lent to a thread beside it, or to one [`Below`]; one that turns out to be long is taken back
+//! and lent as well.
 
 use preempt::os;
 use std::io;
@@ -16,27 +17,27 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
-/// Of a thread that runs statements: names, types and plans are gone through by recursion, as deep as a statement is nested,
-/// which the parser limits. Pages that nobody touches cost nothing.
+/// Stack size in bytes of a thread that runs statements. Names, types and plans are traversed by recursion, as deep as
+/// a statement is nested, which the parser limits. Untouched pages cost nothing.
 pub(crate) const STACK_BYTES: usize = 8 << 20;
 
-/// Time that a thread has to leave its sessions when the server ends.
+/// Time that a thread has to drop its sessions when the server ends.
 const END_TIME: Duration = Duration::from_secs(1);
 
 /// First step of each thread, in its runtime.
 pub type Begun = Arc<dyn Fn() + Send + Sync>;
 
-/// The threads. They end with it, and with them all sessions that are still there.
+/// Threads that read the network. Dropping this ends them, and with them all remaining sessions.
 pub struct Network(Vec<Reader>);
 
 struct Reader {
     runtime: Handle,
-    /// As many more as there are sessions.
+    /// Counter of sessions: each one holds a reference.
     place: Arc<()>,
-    /// Ends the runtime when it is dropped.
+    /// Sender whose drop ends the runtime.
     over: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Closed when the thread has ended its runtime.
+    /// Channel that is closed when the thread has ended its runtime.
     ended: mpsc::Receiver<()>,
 }
 
@@ -47,7 +48,7 @@ impl Network {
         (0..count.max(1)).map(start).collect::<io::Result<_>>().map(Network)
     }
 
-    /// The thread with the fewest sessions, and a place there.
+    /// Returns the runtime of the thread with the fewest sessions, and a place there.
     pub fn place(&self) -> (&Handle, Arc<()>) {
         let fewest = self.0.iter().min_by_key(|reader| Arc::strong_count(&reader.place));
         let reader = fewest.expect("there is one thread at least");
@@ -57,7 +58,8 @@ impl Network {
 
 impl Reader {
     fn start(at: usize, begun: Begun, lent: Begun) -> io::Result<Reader> {
-        // Threads of its pool, for statements that may be long, inherit this one's class.
+        // Threads of the runtime's blocking pool, for statements that may be long, inherit this thread's scheduling
+        // class.
         let runtime = Builder::new_current_thread()
             .enable_all()
             .thread_stack_size(STACK_BYTES)
@@ -73,7 +75,7 @@ impl Reader {
                 begun();
                 end.await
             });
-            // Statements that were handed over and that nobody waits for any more are not waited for either.
+            // Statements that were handed over and have nobody waiting for them are not waited for either.
             runtime.shutdown_background();
         })?;
         Ok(Reader { runtime: handle, place: Arc::default(), over: Some(over), thread: Some(thread), ended })
@@ -83,21 +85,21 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         drop(self.over.take());
-        // A thread that a statement holds for ever would hold the end of the process, too.
+        // A thread that a statement holds for ever would otherwise hold up the end of the process, too.
         let is_stuck = self.ended.recv_timeout(END_TIME) == Err(RecvTimeoutError::Timeout);
         if let Some(thread) = self.thread.take()
             && !is_stuck
         {
-            // It has nothing to tell: a session that panics ends alone.
+            // The result tells nothing: a session that panics ends alone.
             let _ = thread.join();
         }
     }
 }
 
-/// Threads for queries that are known to take long: as many as it takes, below those that read the network.
+/// Threads for queries that are known to take long: as many as needed, below those that read the network.
 ///
-/// **Invariant:** a thread is below the others only while it has a job, so that the next one begins soon, and only until somebody
-/// [lifts](Lift::lift) that job: what is to end does not wait for a processor that others keep.
+/// **Invariant:** a thread is below the others only while it has a job, so that the next job begins soon, and only
+/// until that job is [lifted](Lift::lift): a job that has to end does not wait for a processor that others keep.
 pub struct Below {
     runtime: Option<Runtime>,
     begun: Begun,
@@ -110,14 +112,14 @@ impl std::fmt::Debug for Below {
 }
 
 impl Below {
-    /// `begun` puts its thread below the others.
+    /// Creates the threads. `begun` puts its thread below the others.
     pub fn start(begun: &Begun) -> io::Result<Below> {
         let mut builder = Builder::new_current_thread();
         builder.thread_name("below").thread_stack_size(STACK_BYTES);
         Ok(Below { runtime: Some(builder.build()?), begun: Arc::clone(begun) })
     }
 
-    /// Runs it there, or as any other work when `lift` says so. Nothing if it panicked.
+    /// Runs a job on such a thread, or as any other work when `lift` says so. Returns `None` if it panicked.
     pub async fn run<R: Send + 'static>(
         &self,
         lift: &Arc<Lift>,
@@ -134,16 +136,16 @@ impl Below {
 
 /// Request to run a job of a thread [`Below`] as any other work from now on.
 ///
-/// **Invariant:** a thread below the others never keeps one above them waiting: [`Lift::lift`] takes the lock only if it is free.
-/// The thread that has it then is either about to look at `is_wanted` or at the end of the job.
+/// **Invariant:** a thread below the others never keeps one above them waiting: [`Lift::lift`] takes the lock only if
+/// it is free. The thread that holds it otherwise is either about to check `is_wanted` or at the end of the job.
 #[derive(Debug, Default)]
 pub struct Lift {
-    /// The thread that is at the job.
+    /// Thread that runs the job.
     thread: Mutex<Option<i32>>,
     is_wanted: AtomicBool,
 }
 
-/// A job's place on its thread.
+/// Entry of a job's thread, for the time that the job runs.
 struct LiftPlace<'l>(&'l Lift);
 
 impl Lift {
@@ -155,9 +157,9 @@ impl Lift {
         *self.thread() = Some(os::thread_id());
         let place = LiftPlace(self);
         if !self.is_wanted.load(Ordering::SeqCst) {
-            // The thread can lose its processor here for long, so it holds nothing.
+            // The thread may lose its processor for long here, so it holds no lock.
             begun();
-            // A request from before has been undone.
+            // An earlier request has been undone by the call above.
             if self.is_wanted.load(Ordering::SeqCst) {
                 ordinary();
             }
@@ -165,7 +167,8 @@ impl Lift {
         place
     }
 
-    /// The job must end: it is not kept from a processor any more. Where the system does not allow that, it goes on as it is.
+    /// Lifts the job, which must end: it is not kept from a processor any more. Where the system does not allow that,
+    /// the job goes on unchanged.
     pub fn lift(&self) {
         self.is_wanted.store(true, Ordering::SeqCst);
         let thread = match self.thread.try_lock() {
@@ -173,14 +176,14 @@ impl Lift {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        // It is at the job, as it gives its number back under the lock.
+        // The thread is still at the job, because it withdraws its number under the lock.
         if let Some(Err(error)) = thread.map(os::set_thread_ordinary) {
             tracing::debug!(%error, "a statement that must end stays below other threads");
         }
     }
 }
 
-/// Puts this thread among the others.
+/// Puts this thread back into the ordinary scheduling class.
 fn ordinary() {
     if let Err(error) = os::set_ordinary() {
         tracing::debug!(%error, "a thread stays below others");
@@ -218,13 +221,13 @@ mod tests {
         let counts =
             |network: &Network| network.0.iter().map(|reader| Arc::strong_count(&reader.place) - 1).collect::<Vec<_>>();
         assert_eq!(counts(&network), [10, 10, 10]);
-        // Those of one thread leave.
+        // All sessions of one thread leave.
         places.retain(|place| !Arc::ptr_eq(place, &network.0[1].place));
         places.extend((0..10).map(|_| network.place().1));
         assert_eq!(counts(&network), [10, 10, 10]);
     }
 
-    /// Scheduling class of this thread, as `/proc` has it: 0 is the ordinary one, 5 SCHED_IDLE.
+    /// Scheduling class of this thread, as `/proc` shows it: 0 is the ordinary one, 5 SCHED_IDLE.
     fn class() -> String {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("it exists");
         let behind_name = stat.rsplit(')').next().expect("a name");
@@ -249,7 +252,7 @@ mod tests {
             (first, class())
         };
         assert_eq!(below.run(&lift, job).await, Some(("5".to_owned(), "0".to_owned())));
-        // It has left.
+        // The job has ended.
         lift.lift();
         assert_eq!(below.run(&Arc::default(), || panic!("on purpose")).await, None::<()>);
         assert_eq!(below.run(&Arc::default(), class).await.as_deref(), Some("5"));

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use wire::tls;
 
-/// `ADDRESS`, `ADDRESS:PORT`, `*`, or a name, which stands for all its addresses, with a port or without.
+/// Resolves `ADDRESS`, `ADDRESS:PORT`, `*`, or a name, which stands for all its addresses, with a port or without.
 fn addresses(text: &str, port: u16) -> Result<Vec<SocketAddr>, OptionError> {
     let mut all = Vec::new();
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -29,7 +29,7 @@ fn addresses(text: &str, port: u16) -> Result<Vec<SocketAddr>, OptionError> {
                         None => (word, port),
                     };
                     if name == "localhost" {
-                        // The other one, ::1, is not there on every machine.
+                        // The other loopback address, ::1, does not exist on every machine.
                         all.push(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
                         continue;
                     }
@@ -42,14 +42,16 @@ fn addresses(text: &str, port: u16) -> Result<Vec<SocketAddr>, OptionError> {
 }
 
 impl Config {
-    /// What the settings say. Reads the files that they name; relative paths begin where the configuration file is.
+    /// Reads the configuration from the settings, and the files that they name. Relative paths start at the folder of
+    /// the configuration file.
     ///
     /// # Errors
-    /// A file that cannot be read or is not what it should be; addresses that are none.
+    /// A file cannot be read or has invalid contents; an address is invalid.
     pub fn from_settings(settings: &Defaults) -> Result<Config, OptionError> {
         let beside = Path::new(settings.get("config_file")).parent().map(Path::to_path_buf).unwrap_or_default();
         let path = |name: &str| -> PathBuf { beside.join(settings.get(name)) };
         let port = u16::try_from(settings.number("port")).unwrap_or(0);
+        // Without a file, a fresh server trusts its own machine.
         let rules = match settings.get("hba_file") {
             "" => Rule::of_a_fresh_server(),
             _ => {
@@ -89,6 +91,7 @@ impl Config {
             unix,
             metrics,
             network_threads,
+            // A number that does not fit falls back to 1, not to "no limit".
             connections_max: usize::try_from(settings.number("max_connections")).unwrap_or(1),
             message_max: settings.bytes("overtake.message_max"),
             session_memory_max: settings.bytes("overtake.session_memory"),

@@ -1,7 +1,7 @@
-//! All sessions: how many there are, and how each is cancelled.
+//! Registry of all sessions, which counts them and finds the one to cancel.
 //!
-//! **Invariant:** a session is here exactly as long as its [`Place`]. Only who has proved who it is has one, and only who knows a session's
-//! secret can cancel it.
+//! **Invariant:** a session is registered exactly as long as its [`Place`] lives. Only an authenticated client has one,
+//! and only a holder of a session's secret can cancel it.
 
 use statement::SqlError;
 use std::collections::HashMap;
@@ -17,19 +17,19 @@ pub(crate) struct Registry {
     places: Mutex<HashMap<i32, Entry>>,
 }
 
-/// Kinds of clients. Later ones have places when there are none left for earlier ones.
+/// Kinds of clients. Later kinds still get places when none are left for earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// Role without the right to reserved places.
     Ordinary,
     /// Superuser, for whom some places are reserved.
     Superuser,
-    /// A superuser in the front's own administration database.
+    /// Superuser in the proxy's own administration database.
     Administrator,
 }
 
-/// Places that each of the higher standings has beyond those of the one below: as many as PostgreSQL's `superuser_reserved_connections`
-/// has by default. They are no part of `max_connections`, unlike there.
+/// Number of places that each of the higher standings has beyond those of the one below: the default of PostgreSQL's
+/// `superuser_reserved_connections`. Unlike there, they are not part of `max_connections`.
 const RESERVED: usize = 3;
 
 struct Entry {
@@ -38,12 +38,12 @@ struct Entry {
     cancel: Option<Arc<dyn Cancel>>,
 }
 
-/// The place of one session.
+/// Place of one session in the registry.
 pub struct Place {
     registry: Arc<Registry>,
-    /// Number by which clients cancel the session.
+    /// Process number by which clients cancel the session.
     pub pid: i32,
-    /// Secret of cancel requests.
+    /// Secret that a cancel request must present.
     pub secret: i32,
 }
 
@@ -56,10 +56,11 @@ impl Registry {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a user, who may have so many; no secret, no place.
+    /// Registers a session of a user, who may have `most` of them. Without random bytes for a secret, there is no
+    /// place.
     ///
     /// # Errors
-    /// `53300`: there is none.
+    /// `53300`: no place is free.
     pub fn enter(self: &Arc<Registry>, user: &str, standing: Standing, most: Option<usize>) -> Result<Place, SqlError> {
         let secret = i32::from_be_bytes(scram::random().map_err(|_| errors::too_many())?);
         let mut places = self.places();
@@ -75,7 +76,7 @@ impl Registry {
         if most.is_some_and(|most| most <= count()) {
             return Err(errors::too_many_of(user));
         }
-        // Numbers come round again after two thousand million sessions; those still there keep theirs.
+        // Numbers wrap around after two thousand million sessions; those in use are skipped.
         let pid = loop {
             let pid = self.next_pid.fetch_add(1, Relaxed) & i32::MAX;
             if pid != 0 && !places.contains_key(&pid) {
@@ -86,7 +87,8 @@ impl Registry {
         Ok(Place { registry: Arc::clone(self), pid, secret })
     }
 
-    /// Cancels what a session is doing, if it exists and that is its secret. Ready when the cancel has come there.
+    /// Cancels what a session is doing, if it exists and this is its secret. Returns when the cancel has been
+    /// delivered.
     pub async fn cancel(&self, pid: i32, secret: i32) {
         let cancel = match self.places().get(&pid) {
             Some(entry) if entry.secret == secret => entry.cancel.clone(),
@@ -100,7 +102,7 @@ impl Registry {
 }
 
 impl Place {
-    /// The session has begun and can be cancelled.
+    /// Sets the session's cancel handle, once it has begun.
     pub(crate) fn set_cancel(&self, cancel: Arc<dyn Cancel>) {
         if let Some(entry) = self.registry.places().get_mut(&self.pid) {
             entry.cancel = Some(cancel);

@@ -4,7 +4,7 @@
 
 use settings::{Defaults, Setting, Source};
 
-/// Whether a setting's new value counts without a new start.
+/// True if a new value of a setting takes effect without a restart.
 pub fn is_changeable(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "overtake.priority_rules",
@@ -21,8 +21,8 @@ pub fn is_changeable(name: &str) -> bool {
     NAMES.contains(&name) || (is_of_gate && name != "overtake.mpl_processors")
 }
 
-/// Names of the settings `before` whose values are others in `now` and may change. The log names those that may not; they get
-/// their values back.
+/// Returns the names of the settings of `before` that have other values in `now` and may change. The log names those
+/// that may not change; they get their old values back.
 pub fn changed<'d>(
     before: impl Iterator<Item = Setting<'d>>,
     now: &mut Defaults,
@@ -38,7 +38,7 @@ pub fn changed<'d>(
             continue;
         }
         tracing::warn!("parameter \"{}\" cannot be changed without restarting the server", setting.name);
-        // The start took it.
+        // The value was accepted at the start.
         if let Err(error) = now.set(setting.name, setting.value, Source::CommandLine) {
             tracing::error!(error = error.message(), "a setting that was good is not any more");
         }

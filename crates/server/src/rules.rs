@@ -1,78 +1,79 @@
-//! Who may connect from where, and how they prove who they are: PostgreSQL's `pg_hba.conf`, as far as it is needed.
+//! Rules of PostgreSQL's `pg_hba.conf`, as far as they are needed: which clients may connect from where, and how they
+//! prove their identity.
 //!
-//! **Invariant:** the first rule that fits decides; without one nobody comes in.
+//! **Invariant:** the first rule that matches decides. A connection without a matching rule is refused.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// How a connection came.
+/// Origin of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Its address; none by the unix socket.
+    /// Address of the client; `None` for the unix socket.
     pub address: Option<IpAddr>,
-    /// Whether it is encrypted.
+    /// True if the connection is encrypted.
     pub is_encrypted: bool,
 }
 
-/// Which connections a rule is about.
+/// Kind of connections that a rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// By the unix socket.
+    /// Connections by the unix socket.
     Local,
-    /// By TCP.
+    /// Connections by TCP.
     Host,
-    /// By TCP with TLS.
+    /// Connections by TCP with TLS.
     HostSsl,
-    /// By TCP without TLS.
+    /// Connections by TCP without TLS.
     HostNoSsl,
 }
 
-/// Which databases or users a rule is about.
+/// Databases or users that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// All.
+    /// Every name.
     All,
-    /// These.
+    /// Listed names.
     These(Vec<Name>),
 }
 
-/// One of the databases or users.
+/// Name of a database or user in a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// The one of this name.
+    /// Database or user of this name.
     Is(String),
-    /// The database named like the user.
+    /// Database named like the user.
     SameUser,
 }
 
-/// What happens to those it fits.
+/// Authentication method of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// They are believed.
+    /// No proof is needed.
     Trust,
-    /// They prove their password by SCRAM-SHA-256.
+    /// The client proves its password by SCRAM-SHA-256.
     ScramSha256,
-    /// They are turned away.
+    /// The connection is refused.
     Reject,
 }
 
-/// One rule.
+/// Rule of `pg_hba.conf`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Of these connections
+    /// Kind of the connections that it matches.
     pub kind: Kind,
-    /// to these databases
+    /// Databases that it matches.
     pub databases: Names,
-    /// by these users
+    /// Users that it matches.
     pub users: Names,
-    /// from these addresses (with so many bits), all if none are named,
+    /// Addresses that it matches, with the length of their prefix in bits; `None`: all.
     pub network: Option<(IpAddr, u8)>,
-    /// this is asked.
+    /// Authentication method.
     pub method: Method,
 }
 
-/// A line that is no rule, and why.
+/// Error of a line that is not a rule, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError(String);
 
@@ -85,22 +86,22 @@ impl fmt::Display for RuleError {
 impl std::error::Error for RuleError {}
 
 impl Rule {
-    /// Those of a fresh server: trust by the unix socket and on the loopback.
+    /// Rules of a fresh server: trust by the unix socket and on the loopback.
     pub fn of_a_fresh_server() -> Vec<Rule> {
         let lines = ["local all all trust", "host all all 127.0.0.0/8 trust", "host all all ::1/128 trust"];
         lines.iter().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// The rules of a text, one in each line; `#` outside of quotes begins a comment.
+    /// Parses the rules of a text, one in each line. `#` outside of quotes begins a comment.
     ///
     /// # Errors
-    /// A line that is none.
+    /// A line is not a rule.
     pub fn parse_all(text: &str) -> Result<Vec<Rule>, RuleError> {
         let lines = text.lines().map(str::trim);
         lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::parse).collect()
     }
 
-    /// Whether it is about this connection.
+    /// True if the rule matches this connection.
     pub fn fits(&self, origin: &Origin, database: &str, user: &str) -> bool {
         let kind = match (self.kind, origin.address) {
             (Kind::Local, None) | (Kind::Host, Some(_)) => true,
@@ -125,7 +126,7 @@ fn names_fit(names: &Names, name: &str, same: Option<&str>) -> bool {
 }
 
 fn is_in((network, bits): (IpAddr, u8), address: IpAddr) -> bool {
-    // An IPv4 client of an IPv6 socket is an IPv4 client.
+    // An IPv4 client of an IPv6 socket counts as an IPv4 client.
     match (network, address.to_canonical()) {
         (IpAddr::V4(network), IpAddr::V4(address)) => {
             let differ = network.to_bits() ^ address.to_bits();
@@ -150,13 +151,13 @@ fn network(text: &str) -> Option<Option<(IpAddr, u8)>> {
     Some(Some((address, bits)))
 }
 
-/// One word of a line. What begins with a quote is no keyword.
+/// Word of a line. A word that begins with a quote is not a keyword.
 struct Token {
     text: String,
     is_quoted: bool,
 }
 
-/// The fields of a line, up to a comment: each is a list that commas separate.
+/// Splits a line, up to a comment, into its fields. Each is a list that commas separate.
 fn fields(line: &str) -> Result<Vec<Vec<Token>>, &'static str> {
     let mut fields: Vec<Vec<Token>> = Vec::new();
     let mut letters = line.chars().peekable();
@@ -168,7 +169,7 @@ fn fields(line: &str) -> Result<Vec<Vec<Token>>, &'static str> {
         let (mut is_within, mut is_part) = (false, false);
         while let Some(letter) = letters.next_if(|&letter| is_within || (letter != '#' && !letter.is_whitespace())) {
             match letter {
-                // Two of them are one that is meant.
+                // Two quotes in a row stand for one literal quote.
                 '"' if is_within && letters.next_if_eq(&'"').is_some() => token.text.push('"'),
                 '"' => is_within = !is_within,
                 ',' if !is_within => {
@@ -189,7 +190,7 @@ fn fields(line: &str) -> Result<Vec<Vec<Token>>, &'static str> {
     }
 }
 
-/// The databases or users that a field names.
+/// Parses the databases or users that a field names.
 fn names(field: Vec<Token>, are_databases: bool) -> Result<Names, String> {
     let (mut all, mut are_all) = (Vec::new(), false);
     for Token { text, is_quoted } in field {

@@ -12,17 +12,17 @@ use wire::wake::Bells;
 pub struct Shared<D> {
     /// Configuration.
     pub config: Config,
-    /// Front that opens sessions.
+    /// Service that opens sessions.
     pub front: D,
     pub(crate) registry: Arc<Registry>,
-    /// Sessions that wait.
+    /// Wake-ups of waiting sessions.
     pub bells: Arc<Bells>,
     /// Threads for statements that run elsewhere.
     pub workers: Arc<Workers>,
-    /// Threads below the others.
+    /// Threads of lower scheduling priority.
     pub below: Arc<Below>,
     /// Failed logins by address.
     pub(crate) attempts: Attempts,
-    /// Makes up salts for users who do not exist.
+    /// Secret from which the salts of users who do not exist are derived.
     pub(crate) mock_secret: [u8; 32],
 }

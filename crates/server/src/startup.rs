@@ -1,7 +1,7 @@
-//! From the first byte of a connection to its session: encryption, cancelling, versions, who it is.
+//! Start-up of a connection, from its first byte to its session: encryption, cancel requests, versions, authentication.
 //!
-//! **Invariant:** before a client has proved who it is, it costs one task, one small buffer and a bounded time, touches
-//! nothing of the database, and takes no place of a session.
+//! **Invariant:** before authentication, a client costs one task, one small buffer and a bounded time, touches nothing
+//! of the database, and takes no place of a session.
 
 use crate::front::Limits;
 use crate::front::{Front, Opened, Site};
@@ -32,28 +32,28 @@ use wire::scram::{self, Binding, Exchange, Failure, Keys, Verifier};
 use wire::tls;
 use wire::wait::Gone;
 
-/// PostgreSQL's bound on packets of clients that nobody knows yet.
+/// PostgreSQL's bound in bytes on packets of unauthenticated clients.
 const PACKET_MAX: usize = 10_000;
-/// The only version spoken.
+/// Only supported version of the protocol.
 const VERSION: i32 = 3 << 16;
 const SSL_REQUEST: i32 = 80_877_103;
-/// First byte of a TLS handshake. As that of a packet's length it would make one that is too long.
+/// First byte of a TLS handshake. As the first byte of a packet's length it would make one that is too long.
 const TLS_HANDSHAKE: u8 = 0x16;
 const GSS_REQUEST: i32 = 80_877_104;
 const CANCEL_REQUEST: i32 = 80_877_102;
 
-/// What the start-up packet says.
+/// Contents of a start-up packet.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wish {
     pub minor: i32,
     pub user: String,
     pub database: String,
     pub settings: Vec<(String, String)>,
-    /// Options of the protocol, none of which is known here.
+    /// Options of the protocol, none of which is supported here.
     pub unknown: Vec<String>,
 }
 
-/// A session that has begun, about to be served where its thread is.
+/// Session that has begun, about to be served on its thread.
 pub struct Begun<O: Opened> {
     conn: Conn,
     opened: O,
@@ -63,7 +63,7 @@ pub struct Begun<O: Opened> {
 }
 
 impl<O: Opened> Begun<O> {
-    /// Serves it to its end, in the runtime of the caller.
+    /// Serves the session to its end, in the runtime of the caller.
     pub async fn serve(self) {
         let Begun { conn, opened, site, place, is_logged } = self;
         let seen = Arc::clone(&site.seen);
@@ -77,7 +77,7 @@ impl<O: Opened> Begun<O> {
     }
 }
 
-/// Brings a connection to its session. Nothing if there is none.
+/// Brings a connection to its session. Returns `None` if there is none.
 pub(crate) async fn begin<D: Front>(
     shared: &Shared<D>,
     io: Box<dyn Io>,
@@ -100,7 +100,7 @@ pub(crate) async fn begin<D: Front>(
     }
 }
 
-/// Finds out who it is; a stranger up to then.
+/// Authenticates the client, which counts as a stranger up to then.
 async fn get_known<D: Front>(
     shared: &Shared<D>,
     io: Box<dyn Io>,
@@ -141,7 +141,8 @@ async fn get_known<D: Front>(
             tracing::info!(%state, from, reason, left_out, "a client was turned away");
         }
         if error.state().0 == "28P01" {
-            // It has no place among the clients. Who goes meanwhile, or must, is not kept.
+            // The connection counts neither as a stranger nor as a client now. If the client or the server goes
+            // meanwhile, nothing keeps it.
             let delay = shared.attempts.failed(origin.address, &user, Instant::now());
             let gone = async {
                 while conn.fill().await.is_ok() {
@@ -151,21 +152,21 @@ async fn get_known<D: Front>(
             let _ = tokio::time::timeout(delay, gone).await;
         }
         conn.replies.error("FATAL", &error);
-        // One who does not read is not waited for.
+        // A client that does not read is not waited for.
         let _ = tokio::time::timeout(shared.config.shutdown_grace, conn.close()).await;
     }
     None
 }
 
-/// Cancels the statement under way, again and again until it has ended: one that has been read may not have begun, on a thread
-/// that has not got the processor yet, and a cancel then is nobody's.
+/// Cancels the statement under way, again and again until it has ended. A statement that has been read may not have
+/// begun, on a thread that has not got the processor yet, and would miss a single cancel.
 struct Until {
     cancel: Arc<dyn Cancel>,
-    /// Not kept: it has this one.
+    /// Weak, because the session's entry owns this handle.
     seen: Weak<Seen>,
 }
 
-/// Between two cancels of the same statement.
+/// Interval between two cancels of the same statement.
 const AGAIN: Duration = Duration::from_millis(50);
 
 impl Cancel for Until {
@@ -198,7 +199,7 @@ impl Cancel for Until {
     }
 }
 
-/// Nothing to serve if the client only came to cancel.
+/// Logs a client in. Returns `None` if it only came to cancel.
 async fn log_in<D: Front>(
     shared: &Shared<D>,
     conn: &mut Conn,
@@ -217,7 +218,7 @@ async fn log_in<D: Front>(
         true => Standing::Superuser,
         false => Standing::Ordinary,
     };
-    // Superusers are not counted, as there.
+    // Superusers are not counted, as in PostgreSQL.
     let most = usize::try_from(role.connections_max).ok().filter(|_| !role.is_superuser);
     let place = shared.registry.enter(&wish.user, standing, most)?;
     *stranger = None;
@@ -255,7 +256,7 @@ async fn log_in<D: Front>(
     Ok(Some((place, opened, seen, left_out.is_some())))
 }
 
-/// One packet of the time before the first typed message.
+/// Reads one packet of the phase before the first typed message.
 async fn packet(conn: &mut Conn) -> Result<Bytes, Stop> {
     loop {
         if let Some(length) = conn.input.first_chunk::<4>() {
@@ -298,7 +299,7 @@ async fn negotiate<D: Front>(shared: &Shared<D>, conn: &mut Conn, origin: &mut O
                             return Err(shared.not_encrypted(origin, error));
                         }
                         origin.is_encrypted = true;
-                        // A refusal of GSSAPI does not count on what is another stream now.
+                        // A refusal of GSSAPI has no meaning in the new stream.
                         gss_asked = false;
                     }
                     _ => one_byte(conn, b'N').await?,
@@ -309,10 +310,10 @@ async fn negotiate<D: Front>(shared: &Shared<D>, conn: &mut Conn, origin: &mut O
                 let (pid, secret) = (fields.i32()?, fields.i32()?);
                 if fields.end().is_ok() {
                     shared.config.stats.cancels.fetch_add(1, Relaxed);
-                    // Drivers take the close for the end of the cancel: what they send after it is not hit.
+                    // Drivers take the close for the end of the cancel, so nothing that they send after it is hit.
                     shared.registry.cancel(pid, secret).await;
                 }
-                // Nothing is said: who guesses learns nothing.
+                // The client gets no answer, so guessing reveals nothing.
                 return Ok(None);
             }
             version if version >> 16 == 3 => return Ok(Some(wish(version & 0xffff, fields)?)),
@@ -350,7 +351,7 @@ impl<D> Shared<D> {
 }
 
 async fn encrypt(conn: &mut Conn, acceptor: TlsAcceptor) -> Result<(), Unencrypted> {
-    // What came unencrypted must not pass for encrypted (CVE-2021-23214).
+    // Bytes that came unencrypted must not pass for encrypted ones (CVE-2021-23214).
     if !conn.input.is_empty() {
         let error = errors::protocol("received unencrypted data after SSL request");
         return Err(Unencrypted::Stop(error.into()));
@@ -362,7 +363,8 @@ async fn encrypt(conn: &mut Conn, acceptor: TlsAcceptor) -> Result<(), Unencrypt
     Ok(())
 }
 
-/// As [`encrypt`], for a client that has begun the handshake without asking (`sslnegotiation=direct`). It has to name the protocol.
+/// Encrypts like [`encrypt`], for a client that has begun the handshake without a request (`sslnegotiation=direct`).
+/// The client has to name the protocol.
 async fn encrypt_directly(conn: &mut Conn, acceptor: TlsAcceptor) -> io::Result<()> {
     let plain = mem::replace(&mut conn.io, Box::new(tokio::io::empty()));
     let plain: Box<dyn Io> = Box::new(Reread { first: conn.input.split().freeze(), rest: plain });
@@ -375,7 +377,7 @@ async fn encrypt_directly(conn: &mut Conn, acceptor: TlsAcceptor) -> io::Result<
     Ok(())
 }
 
-/// Reads the pairs of a start-up packet.
+/// Reads the parameters of a start-up packet.
 pub(crate) fn wish(minor: i32, mut fields: Fields<'_>) -> Result<Wish, SqlError> {
     let layout = || errors::protocol("invalid startup packet layout: expected terminator as last byte");
     let mut wish = Wish { minor, ..Wish::default() };
@@ -405,13 +407,13 @@ pub(crate) fn wish(minor: i32, mut fields: Fields<'_>) -> Result<Wish, SqlError>
     if wish.database.is_empty() {
         wish.database.clone_from(&wish.user);
     }
-    // What the packet names itself counts more.
+    // Parameters of the packet itself take precedence over those of `options`.
     options.append(&mut settings);
     wish.settings = options;
     Ok(wish)
 }
 
-/// Settings of `options`: `-c name=value`, `--name=value`; a backslash makes a blank part of the word.
+/// Parses the settings in `options`: `-c name=value`, `--name=value`. A backslash makes a blank part of the word.
 fn command_line(text: &str) -> Result<Vec<(String, String)>, SqlError> {
     let mut words = vec![];
     let mut word: Option<String> = None;
@@ -464,10 +466,10 @@ async fn authenticate<D: Front>(
             };
             let tls = shared.config.tls.as_ref().filter(|_| origin.is_encrypted);
             let proved = prove(conn, user, verifier, tls.and_then(|tls| tls.end_point.as_deref())).await;
-            // Who only goes, as psql does to ask for a password, has not failed to prove one.
+            // A client that only disconnects, as psql does to ask for a password, has not failed to prove one.
             if matches!(proved, Err(Stop::Error(_))) {
                 shared.front.mistrust(user);
-                // The client is told no more than that its password is wrong.
+                // The client learns only that its password is wrong.
                 if let Some(why) = unusable
                     && shared.attempts.line(origin.address, Instant::now()).is_some()
                 {
@@ -481,7 +483,7 @@ async fn authenticate<D: Front>(
     if role.may_log_in { Ok((role, proof)) } else { Err(errors::may_not_log_in(user).into()) }
 }
 
-/// Verifier of a user's password, or the reason why no password is right, in PostgreSQL's words.
+/// Returns the verifier of a user's password, or the reason why no password is right, in PostgreSQL's words.
 fn verifier_of(user: &str, role: Option<&Role>) -> Result<Verifier, String> {
     let role = role.ok_or_else(|| format!("Role \"{user}\" does not exist."))?;
     let password = role.password.as_ref().ok_or_else(|| format!("User \"{user}\" has no password assigned."))?;
@@ -497,7 +499,7 @@ fn verifier_of(user: &str, role: Option<&Role>) -> Result<Verifier, String> {
     password.parse().map_err(|_| format!("User \"{user}\" does not have a valid SCRAM secret."))
 }
 
-/// The exchange of SCRAM-SHA-256.
+/// Runs the exchange of SCRAM-SHA-256.
 async fn prove(conn: &mut Conn, user: &str, verifier: Verifier, end_point: Option<&[u8]>) -> Result<Keys, Stop> {
     let failed = |failure| match failure {
         Failure::Wrong => errors::wrong_password(user),
@@ -524,7 +526,7 @@ async fn prove(conn: &mut Conn, user: &str, verifier: Verifier, end_point: Optio
     };
     let first = match fields.value()? {
         Some(first) => text(first)?,
-        // It may send it after we have said nothing.
+        // The client may send its first message after an empty challenge.
         None => {
             conn.replies.authentication(&Authentication::SASLContinue(Bytes::new()));
             text(&password_message(conn).await?)?

@@ -1,7 +1,7 @@
-//! What the server knows of its sessions and statements.
+//! Statistics of sessions and statements.
 //!
-//! **Invariant:** a statement costs a few relaxed additions; nobody who looks holds up one who runs. Memory is bounded: past
-//! a number of different statements, the rest count as one.
+//! **Invariant:** a statement costs a few relaxed additions, and a view never holds up a running statement. Memory is
+//! bounded: past a number of different statements, the rest count as one.
 
 use stage::Class;
 use stage::observe::{ActivityRow, Observe, StageRow, StatementRow, Times};
@@ -16,27 +16,27 @@ use syntax::normalised;
 use wire::End;
 use wire::wait::Gone;
 
-/// Different statements that are kept apart.
+/// Maximum number of statements that are counted separately.
 const STATEMENTS_MAX: usize = 2_000;
-/// Of a text so much is kept.
+/// Maximum size in bytes of a text that is kept.
 const TEXT_MAX: usize = 4_000;
-/// The rest of them.
+/// Name under which the remaining statements are counted.
 const OTHERS: &str = "<others>";
 
-/// A part of a statement's time.
+/// Part of a statement's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Waiting at the door.
+    /// Wait for admission.
     Gate,
     /// Parsing and binding.
     Parse,
-    /// Running, its waits left out.
+    /// Execution, without its waits.
     Run,
-    /// Waiting for locks, or for analytics.
+    /// Waits for locks, or for analytics.
     Wait,
-    /// Committing what it was the only statement of.
+    /// Commit of a transaction that consists of this one statement.
     Commit,
-    /// Handing the answer to the system.
+    /// Transfer of the answer to the system.
     Reply,
 }
 
@@ -55,10 +55,10 @@ impl Stage {
     }
 }
 
-/// Buckets in which times are counted: eight for each doubling, so a quantile is at most an eighth too high.
+/// Number of buckets in which times are counted: eight for each doubling, so a quantile is at most an eighth too high.
 const BUCKETS: usize = 40 * 8;
 
-/// A distribution of times.
+/// Distribution of times.
 #[derive(Debug)]
 pub(crate) struct Spread {
     counts: Box<[AtomicU32]>,
@@ -80,7 +80,7 @@ fn bucket(ns: u64) -> usize {
     ((doubling - 3) * 8 + eighth).min(BUCKETS - 1)
 }
 
-/// The upper end of a bucket.
+/// Upper bound of a bucket.
 fn bound(bucket: usize) -> u64 {
     let (doubling, eighth) = (bucket / 8, bucket % 8);
     (9 + eighth as u64) << doubling
@@ -120,12 +120,12 @@ impl Spread {
     }
 }
 
-/// One statement, its literals left out.
+/// Counters of one statement, its literals left out.
 #[derive(Debug, Default)]
 pub struct Totals {
     times: Spread,
     count: AtomicU64,
-    /// Those that ran for long.
+    /// Number of executions that were long.
     long: AtomicU64,
     rows: AtomicU64,
     errors: AtomicU64,
@@ -134,26 +134,27 @@ pub struct Totals {
     wait_ns: AtomicU64,
 }
 
-/// A statement that runs for longer than this delays others too much.
+/// Run time above which a statement delays others too much.
 const LONG: Duration = Duration::from_millis(2);
-/// One that is known to be short may have taken longer once in so many times: a short one does, too, when its thread loses
-/// the processor.
+/// Statements that are known to be short may be long once in this many executions: even a short one is, when its thread
+/// loses the processor.
 const LONG_SELDOM: u64 = 64;
 
 impl Totals {
-    /// Whether it is known to run shortly. One that ended by an error, a cancel for instance, says nothing of that.
+    /// True if the statement is known to be short. Executions that ended by an error, a cancel for instance, tell
+    /// nothing about that.
     pub fn is_short(&self) -> bool {
         let (count, long) = (self.count.load(Relaxed), self.long.load(Relaxed));
         let count = count.saturating_sub(self.errors.load(Relaxed));
         0 < count && long * LONG_SELDOM <= count
     }
 
-    /// Whether nothing is known of it.
+    /// True if the statement was never counted.
     pub fn is_new(&self) -> bool {
         self.count.load(Relaxed) == 0
     }
 
-    /// Whether it is known to take long until its rows are there, whoever computes them.
+    /// True if the statement is known to take long until its rows are there, no matter what computes them.
     pub fn is_long(&self) -> bool {
         let count = self.count.load(Relaxed);
         let all_ns = self.run_ns.load(Relaxed) + self.wait_ns.load(Relaxed);
@@ -161,7 +162,7 @@ impl Totals {
     }
 }
 
-/// One session.
+/// Entry of one session.
 #[derive(Debug)]
 pub struct Seen {
     pid: i32,
@@ -170,16 +171,16 @@ pub struct Seen {
     client: Option<String>,
     session_start: Instant,
     session_start_us: i64,
-    /// How others end it, or its statement.
+    /// Handle by which others end the session, or its statement.
     pub end: Arc<End>,
     query_start_us: AtomicI64,
     state: AtomicU8,
-    /// Statements that have begun.
+    /// Number of statements that have begun.
     begun: AtomicU64,
-    /// The last of them is being prepared.
+    /// True while the last of them is being prepared.
     is_announced: AtomicBool,
     class: AtomicU8,
-    /// See [`Seen::owner`].
+    /// Hash for [`Seen::owner`].
     owner: AtomicU64,
     texts: Mutex<Texts>,
 }
@@ -195,10 +196,10 @@ const STATES: [&str; 7] =
 const ACTIVE: u8 = 1;
 const WAITING: u8 = 2;
 const ANALYTICS: u8 = 5;
-/// State of a statement whose rows analytics compute. The views show it as active, or as starved.
+/// Name of the state of a statement whose rows analytics compute. The views show it as active, or as starved.
 pub const ANALYTICS_STATE: &str = "analytics";
 const BELOW: u8 = 6;
-/// State of a long statement by rows, on a thread below others. The views show it as active, or as starved.
+/// Name of the state of a long statement by rows, on a thread below others. The views show it as active, or as starved.
 pub const BELOW_STATE: &str = "below";
 
 fn now_us() -> i64 {
@@ -243,7 +244,7 @@ impl Seen {
         &self.database
     }
 
-    /// Tells those apart who may have several sessions at once. Never 0.
+    /// Hash that identifies a client which may have several sessions at once. Never 0.
     pub fn owner(&self) -> u64 {
         self.owner.load(Relaxed)
     }
@@ -253,7 +254,7 @@ impl Seen {
         self.client.as_deref()
     }
 
-    /// Number of the session.
+    /// Process number of the session.
     pub fn pid(&self) -> i32 {
         self.pid
     }
@@ -266,7 +267,7 @@ impl Seen {
         self.owner.store(hasher.finish() | 1, Relaxed);
     }
 
-    /// A statement begins, perhaps the one that was prepared just before.
+    /// Records that a statement begins, perhaps the one that was announced before.
     pub fn begin(&self, text: &Arc<str>, class: Class, now: Instant) {
         self.show(text, class, now);
         if !self.is_announced.swap(false, SeqCst) {
@@ -274,7 +275,8 @@ impl Seen {
         }
     }
 
-    /// A statement is prepared that takes a while. A cancel from now on is meant for it, whatever it is at.
+    /// Records that a statement is being prepared, which takes a while. A cancel from now on is meant for it, in
+    /// whichever phase it is.
     pub fn announce(&self, text: &Arc<str>, class: Class, now: Instant) {
         self.show(text, class, now);
         if !self.is_announced.swap(true, SeqCst) {
@@ -282,13 +284,14 @@ impl Seen {
         }
     }
 
-    /// A transaction of this class begins with a statement that runs elsewhere: to cancel it is for who runs it.
+    /// Records that a transaction of this class begins with a statement that runs elsewhere. The server that runs it
+    /// also cancels it.
     pub fn show(&self, text: &Arc<str>, class: Class, now: Instant) {
         self.class.store(class as u8, Relaxed);
         self.show_next(text, now);
     }
 
-    /// Another statement of it begins.
+    /// Records that the next statement of the transaction begins.
     pub fn show_next(&self, text: &Arc<str>, now: Instant) {
         lock(&self.texts).query.clone_from(text);
         let since = now.saturating_duration_since(self.session_start).as_micros();
@@ -296,33 +299,33 @@ impl Seen {
         self.state.store(ACTIVE, Relaxed);
     }
 
-    /// Tells the statement under way here from others; nothing if there is none.
+    /// Number that identifies the statement under way here; `None` if there is none.
     pub fn under_way(&self) -> Option<u64> {
         let begun = self.begun.load(SeqCst);
         (0 < begun && matches!(self.state.load(Relaxed), ACTIVE | WAITING | ANALYTICS | BELOW)).then_some(begun)
     }
 
-    /// The statement waits, or goes on.
+    /// Records that the statement waits, or goes on.
     pub fn set_waiting(&self, waits: bool) {
         self.state.store(if waits { WAITING } else { ACTIVE }, Relaxed);
     }
 
-    /// The statement under way waits for rows that analytics compute.
+    /// Records that the statement under way waits for rows that analytics compute.
     pub fn set_analysed(&self) {
         self.state.store(ANALYTICS, Relaxed);
     }
 
-    /// What the session does goes on on a thread below others. Returns the state to [`Seen::restore`].
+    /// Records that the session goes on on a thread below others. Returns the state for [`Seen::restore`].
     pub fn set_below(&self, is_below: bool) -> u8 {
         if is_below { self.state.swap(BELOW, Relaxed) } else { self.state.load(Relaxed) }
     }
 
-    /// It is as it was before [`Seen::set_below`].
+    /// Restores the state from before [`Seen::set_below`].
     pub fn restore(&self, state: u8) {
         self.state.store(state, Relaxed);
     }
 
-    /// It is the client's turn.
+    /// Records that it is the client's turn.
     pub fn rest(&self, status: TransactionStatus) {
         self.is_announced.store(false, SeqCst);
         self.state.store(
@@ -336,7 +339,7 @@ impl Seen {
     }
 }
 
-/// What one statement has taken, so far.
+/// Time that one statement has taken so far, by stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
     /// Wait for admission.
@@ -347,7 +350,7 @@ pub struct Spent {
     pub run: Duration,
     /// Waits for locks and analytics.
     pub wait: Duration,
-    /// Of a statement that was committed while it was counted; the stage has it already.
+    /// Commit time of a statement that was committed while it was counted; the stage includes it already.
     pub commit: Duration,
 }
 
@@ -358,28 +361,28 @@ impl Spent {
     }
 }
 
-/// All that is known. Shared by the server, the views and the metrics.
+/// Statistics of a server, shared by the server, the views and the metrics.
 #[derive(Debug, Default)]
 pub struct Stats {
     sessions: Mutex<HashMap<i32, Arc<Seen>>>,
     statements: Mutex<HashMap<Arc<str>, Arc<Totals>>>,
     stages: [[Spread; Stage::ALL.len()]; 3],
-    /// Sessions since the start.
+    /// Number of sessions since the start.
     pub connections: AtomicU64,
-    /// Clients that were turned away.
+    /// Number of clients that were turned away.
     pub turned_away: AtomicU64,
-    /// Errors that clients were told.
+    /// Number of errors that were reported to clients.
     pub errors: AtomicU64,
-    /// Cancel requests.
+    /// Number of cancel requests.
     pub cancels: AtomicU64,
-    /// Statements that were run again because a more important transaction had aborted them.
+    /// Number of statements that were run again because a more important transaction had aborted them.
     pub run_again: AtomicU64,
-    /// Clients that were disconnected as they took nothing.
+    /// Number of clients that were disconnected because they took nothing.
     pub unread: AtomicU64,
 }
 
 impl Stats {
-    /// Enters a session.
+    /// Adds a session.
     pub fn enter(&self, seen: Seen) -> Arc<Seen> {
         let seen = Arc::new(seen);
         lock(&self.sessions).insert(seen.pid, Arc::clone(&seen));
@@ -387,7 +390,8 @@ impl Stats {
         seen
     }
 
-    /// A session ends for this reason: one that is the client's, who reads nothing, has nobody to be told but the log.
+    /// Logs and counts the end of a session whose client reads nothing. Other reasons are ignored. The client cannot be
+    /// told, so only the log is.
     pub fn note_unread(&self, seen: &Seen, gone: Gone) {
         if let Gone::Unread(time) = gone {
             self.unread.fetch_add(1, Relaxed);
@@ -401,12 +405,12 @@ impl Stats {
         lock(&self.sessions).remove(&seen.pid);
     }
 
-    /// The role of the session of this number.
+    /// Returns the role of the session of this number.
     pub fn role_of(&self, pid: i32) -> Option<String> {
         lock(&self.sessions).get(&pid).map(|seen| seen.user.clone())
     }
 
-    /// Cancels what a session is doing, or ends it. Says whether there was one.
+    /// Cancels what a session is doing, or ends it. Returns true if there was one.
     pub fn signal(&self, pid: i32, signal: Signal) -> bool {
         let end = lock(&self.sessions).get(&pid).map(|seen| Arc::clone(&seen.end));
         if let Some(end) = &end {
@@ -415,7 +419,7 @@ impl Stats {
         end.is_some()
     }
 
-    /// Where a statement is counted.
+    /// Returns the counters of a statement.
     pub fn statement(&self, text: &str) -> Arc<Totals> {
         let mut text = normalised(text);
         let mut statements = lock(&self.statements);
@@ -436,7 +440,7 @@ impl Stats {
         }
     }
 
-    /// A statement has ended.
+    /// Counts a statement that has ended.
     pub fn count(&self, totals: &Totals, class: Class, spent: &Spent, rows: Option<u64>) {
         totals.times.add(spent.all());
         totals.count.fetch_add(1, Relaxed);
@@ -468,7 +472,7 @@ impl Stats {
         }
     }
 
-    /// How many sessions there are.
+    /// Number of open sessions.
     pub fn sessions(&self) -> usize {
         lock(&self.sessions).len()
     }

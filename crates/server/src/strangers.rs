@@ -1,15 +1,16 @@
-//! Those who have connected and have not proved yet who they are.
+//! Connections that are not authenticated yet.
 //!
-//! **Invariant:** there are so many at most, and they take no place of a session. Where there are as many, the oldest gives way to
-//! whoever comes, once it has had some time to say who it is: so connections that say nothing keep nobody out, an administrator for
-//! instance.
+//! **Invariant:** their number is bounded, and they take no place of a session. At the bound, the oldest connection
+//! gives way to a new one, once it has had some time to log in. So connections that send nothing keep nobody out, an
+//! administrator for instance.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Who has connected since keeps its place before newcomers: in a crowd that comes back at once, the first would be the ones to go.
+/// Time for which a connection keeps its place before newcomers. Without it, in a crowd that reconnects at once, the
+/// first would be dropped.
 const TIME: Duration = Duration::from_secs(1);
 
 pub(crate) struct Strangers {
@@ -20,7 +21,7 @@ pub(crate) struct Strangers {
 #[derive(Default)]
 struct All {
     last: u64,
-    /// In order of their numbers.
+    /// Entries, ordered by their numbers.
     entries: VecDeque<Entry>,
 }
 
@@ -30,7 +31,7 @@ struct Entry {
     way: Arc<Notify>,
 }
 
-/// One of them, until it has proved who it is, or has gone.
+/// Unauthenticated connection, until it has logged in, or has gone.
 pub(crate) struct Stranger {
     of: Arc<Strangers>,
     number: u64,
@@ -46,7 +47,7 @@ impl Strangers {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more comes. None, if there are too many, and all have come just now.
+    /// Adds a connection. Returns `None` if there are too many, and all are recent.
     pub fn enter(self: &Arc<Strangers>, now: Instant) -> Option<Stranger> {
         let mut all = self.all();
         if self.most <= all.entries.len() {
@@ -63,7 +64,7 @@ impl Strangers {
 }
 
 impl Stranger {
-    /// Notified when it is to give way to others.
+    /// Signal that the connection has to give way to others.
     pub fn way(&self) -> Arc<Notify> {
         Arc::clone(&self.way)
     }

@@ -1,8 +1,8 @@
-//! Threads to which statements are handed, the more important first: those that would hold up the sessions of the thread
-//! that has read them.
+//! Threads to which statements are handed, by priority: those that would hold up the sessions of the thread that has
+//! read them.
 //!
-//! **Invariant:** no thread waits for a statement; whoever gave one is told when it is done. Those that nobody waits for
-//! any more still run to their end.
+//! **Invariant:** no thread waits for a statement; the session that handed it over is notified when it is done.
+//! Statements that nobody waits for any more still run to their end.
 
 use stage::Class;
 use std::cmp::Reverse;
@@ -12,24 +12,24 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use tokio::sync::oneshot;
 
-/// Where statements run.
+/// Choice of the thread that runs a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dispatch {
-    /// On the thread that has read them, if they are known to be short.
+    /// The thread that has read it, if it is known to be short.
     #[default]
     Spot,
-    /// On [`Workers`], all of them.
+    /// A thread of [`Workers`], for every statement.
     Worker,
 }
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// How many processors there are for this process.
+/// Number of processors available to this process.
 pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// One that waits: the more important first, then the older.
+/// Waiting job. Higher classes come first, then older jobs.
 struct Waiting {
     order: Reverse<(Class, u64)>,
     job: Job,
@@ -68,7 +68,7 @@ struct Shared {
     more: Condvar,
 }
 
-/// The threads. They end with it.
+/// Pool of threads. Dropping it ends them.
 pub struct Workers(Arc<Shared>);
 
 impl std::fmt::Debug for Workers {
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Workers {
 }
 
 impl Workers {
-    /// Starts so many; each calls `begun` first.
+    /// Starts `count` threads; each calls `begun` first.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -96,7 +96,7 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Runs it on one of the threads. Nothing if it panicked.
+    /// Runs a job on one of the threads. Returns `None` if it panicked.
     pub async fn run<R: Send + 'static>(&self, class: Class, job: impl FnOnce() -> R + Send + 'static) -> Option<R> {
         let (done, result) = oneshot::channel();
         {
@@ -124,7 +124,7 @@ impl Shared {
         loop {
             if let Some(next) = queue.waiting.pop() {
                 drop(queue);
-                // Its session is told by the end of its channel.
+                // The session of a job that panics notices it by the end of its channel.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(next.job));
                 queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             } else if queue.is_over {
@@ -162,7 +162,7 @@ mod tests {
         let rest = [Class::Low, Class::Normal, Class::High, Class::Normal].map(|class| {
             let order = order.clone();
             let mut run = Box::pin(workers.run(class, move || order.send(class)));
-            // Polled once, it stands in the queue.
+            // After its first poll, the job is in the queue.
             let waker = std::task::Waker::noop();
             assert!(run.as_mut().poll(&mut std::task::Context::from_waker(waker)).is_pending());
         });

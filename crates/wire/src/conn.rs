@@ -1,7 +1,7 @@
 //! One connection: bytes in, bytes out.
 //!
-//! **Invariant:** one read asks for as much as there is, one write sends all that was answered. Of input no more is kept
-//! than one message may have and one read brings.
+//! **Invariant:** one read asks for as much as there is, one write sends all pending answers. The input buffer holds no
+//! more than one message may have plus what one read brings.
 
 use crate::Cancel;
 use crate::End;
@@ -28,42 +28,43 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 
-/// Who is at the other end of a stream, as the system knows it.
+/// Peer of a stream, as the operating system reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// The system does not say.
+    /// The system does not report the peer.
     Unknown,
     /// Addresses of a TCP connection.
     Tcp {
-        /// Own address.
+        /// Local address.
         ours: SocketAddr,
-        /// Address of the peer.
+        /// Remote address.
         theirs: SocketAddr,
     },
-    /// The process that listens on the unix socket, if it can be seen from here.
+    /// Process that listens on the unix socket, if it is visible from here.
     Unix(Option<i32>),
 }
 
-/// A stream of any kind.
+/// Byte stream of any kind.
 pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {
-    /// Who is at its other end.
+    /// Returns the peer of the stream.
     fn peer(&self) -> Peer {
         Peer::Unknown
     }
 
-    /// Tells whether the connection ends when the other end says nothing of what it was sent for this long, or has no room for more.
+    /// Limits the time in which the peer acknowledges nothing of what it was sent, or has no room for more. The
+    /// connection ends after that time.
     fn limit_silence(&self, _limit: Option<Duration>) {}
 
-    /// The same stream in the runtime of the caller, from whichever it was in.
+    /// Moves the stream into the caller's runtime, from whichever runtime it belonged to.
     ///
     /// # Errors
-    /// The system does not take it.
+    /// The system refuses the registration.
     fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>>;
 }
 
 impl Io for TcpStream {
     fn limit_silence(&self, limit: Option<Duration>) {
-        // A system that does not know it has its own limit.
+        // A system without this option has its own limit.
         let _ = SockRef::from(self).set_tcp_user_timeout(limit);
     }
 
@@ -114,14 +115,14 @@ impl Io for tokio_rustls::client::TlsStream<Box<dyn Io>> {
     }
 }
 
-/// In place of a stream that is elsewhere for the moment.
+/// Placeholder for a stream that is elsewhere at the moment.
 impl Io for Empty {
     fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
         Ok(self)
     }
 }
 
-/// A stream of which some was read already, which comes first.
+/// Stream of which some bytes were read already; they are read again first.
 pub struct Reread {
     /// Bytes that were read already.
     pub first: Bytes,
@@ -166,19 +167,19 @@ impl Io for Reread {
     }
 }
 
-/// Ready when the server ends.
+/// Future that is ready when the server ends.
 ///
-/// **Invariant:** the task that has it is woken then: it was registered the first time, and is until it is settled elsewhere.
-/// So whoever is woken has only to look.
+/// **Invariant:** the task that owns it is woken then. It is registered at the first poll, and stays registered until
+/// the connection is settled elsewhere. So a woken task only has to look.
 pub struct Ending {
     seen: watch::Receiver<bool>,
-    /// How others end the session.
+    /// Handle by which others end the session.
     end: Option<Arc<End>>,
     told: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Ending {
-    /// Ready when the value changes.
+    /// Creates a future that is ready when the value changes.
     pub fn new(seen: watch::Receiver<bool>) -> Ending {
         Ending { seen, end: None, told: None }
     }
@@ -211,11 +212,11 @@ impl Future for Ending {
     }
 }
 
-/// Why a message was not answered in full.
+/// Reason why a message was not answered in full.
 pub enum Stop {
-    /// The client is told.
+    /// Error that is reported to the client.
     Error(SqlError),
-    /// There is no one to tell.
+    /// Nobody is left to report it to.
     Gone(Gone),
 }
 
@@ -237,66 +238,67 @@ impl From<Malformed> for Stop {
     }
 }
 
-/// How long a session that has more to do keeps the others of its thread waiting, beside the statement that it is at.
+/// Time for which a session that has more to do may keep the others of its thread waiting, beside the statement that it
+/// is running.
 const TURN: Duration = Duration::from_micros(250);
-/// A read that takes longer has given the others their turn.
+/// Duration from which a read counts as having given the other sessions their turn.
 const WAIT: Duration = Duration::from_micros(100);
-/// Room for one read.
+/// Capacity that one read asks for, in bytes.
 const READ: usize = 8 << 10;
-/// Terminate, the last message of a client.
+/// `Terminate`, the last message of a client.
 pub(crate) const TERMINATE: &[u8] = b"X\0\0\0\x04";
-/// An empty buffer larger than this is given back: most sessions are idle.
+/// Capacity in bytes above which an empty buffer is released, because most sessions are idle.
 const KEEP: usize = 16 << 10;
-/// While a statement waits, this much is read ahead.
+/// Number of bytes that are read ahead while a statement waits.
 const AHEAD: usize = 64 << 10;
-/// After the last words so much is read, and for so long.
+/// Number of bytes that are read after the last words at most, and the time that this may take.
 const DRAIN: usize = 128 << 20;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
-/// Between two cancels of a statement that nobody waits for any more.
+/// Interval between two cancels of a statement that nobody waits for any more.
 const AGAIN: Duration = Duration::from_millis(50);
-/// A client that has taken nothing of its answers for so long keeps no place inside.
+/// Time after which a client that has taken nothing of its answers loses its slot in admission.
 const STALL: Duration = Duration::from_millis(100);
-/// Answers that are written though the input is not exhausted.
+/// Number of bytes of answers that are written although the input is not exhausted.
 const WRITE: usize = 64 << 10;
 
-/// The connection, with what was read and not understood yet, and what was answered and not written yet.
+/// Connection with its input, read but not parsed yet, and its answers, not written yet.
 pub struct Conn {
     /// Stream to the peer.
     pub io: Box<dyn Io>,
-    /// Bytes that were read and not understood yet.
+    /// Bytes that were read and not parsed yet.
     pub input: BytesMut,
     /// Answers that were not written yet.
     pub replies: Replies,
-    /// Whether the client expects to see what was answered.
+    /// True if the client expects to see the answers now.
     pub is_due: bool,
-    /// How long the client may say nothing.
+    /// Longest time for which the client may be silent.
     pub idle_limit: Option<Duration>,
-    /// What is still to come of a `CopyData` that is read piece by piece.
+    /// Remaining bytes of a `CopyData` that is read piece by piece.
     pub(crate) copy_left: usize,
-    /// What writing has taken.
+    /// Time that writing has taken.
     pub flushing: Duration,
-    /// When the clock was last read.
+    /// Time at which the clock was last read.
     pub now: Instant,
-    /// Since when its thread has been at this session alone.
+    /// Time since which the thread has run this session alone.
     turn: Instant,
     ending: Ending,
     unfinished: Unfinished,
-    /// Time in which the client may take nothing of what it is sent; none: any.
+    /// Longest time in which the client may take nothing of what it is sent; `None` for no limit.
     pub send_limit: Option<Duration>,
-    /// True if something was written that may still have to be sent.
+    /// True if something was written that may still have to be flushed.
     pub flushes: bool,
     stall: Option<Stall>,
 }
 
-/// A client that takes nothing of what it is sent.
+/// Client that takes nothing of what it is sent.
 struct Stall {
     since: Instant,
-    /// Until it is long, then to the limit, if there is one.
+    /// Timer that runs to the point where the stall counts as long, then to the limit, if there is one.
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
     is_long: bool,
 }
 
-/// Bytes of a long input as they are counted for all.
+/// Bytes of a long input, as they are counted for the whole process.
 #[derive(Debug, Default)]
 pub struct Unfinished(usize);
 
@@ -308,9 +310,10 @@ impl Unfinished {
         }
     }
 
-    /// Makes room for one read of so many bytes. A message that is not whole yet counts as memory of the process like any other.
+    /// Makes room for one read of this many bytes. An incomplete message counts as memory of the process like any
+    /// other.
     pub fn make_room(&mut self, input: &mut BytesMut, bytes: usize) -> Result<(), Gone> {
-        // To make room copies what is there into a block of twice its size. Small messages never ask.
+        // Growing copies the contents into a block of twice the size. Small messages never get here.
         let more = input.capacity().max(input.len() + bytes);
         if AHEAD < input.len() && input.capacity() < input.len() + bytes && !has_room(more * 2) {
             return Err(Gone::NoRoom);
@@ -327,7 +330,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// A message, with what stands behind it.
+/// Message that was lifted out of the input, with the bytes behind it.
 pub struct Lifted {
     input: BytesMut,
     length: usize,
@@ -341,7 +344,7 @@ impl Lifted {
 }
 
 impl Conn {
-    /// Connection over a stream.
+    /// Creates a connection over a stream.
     pub fn new(io: Box<dyn Io>, ending: Ending) -> Conn {
         let (input, replies) = (BytesMut::new(), Replies::default());
         let (flushing, now, unfinished) = (Duration::ZERO, Instant::now(), Unfinished::default());
@@ -363,21 +366,22 @@ impl Conn {
         }
     }
 
-    /// Ready when the server ends.
+    /// Returns the future that is ready when the server ends.
     pub fn ending(&mut self) -> &mut Ending {
         &mut self.ending
     }
 
-    /// Goes on in the runtime of the caller.
+    /// Moves the connection into the caller's runtime.
     pub fn settle(&mut self) -> io::Result<()> {
         self.io = mem::replace(&mut self.io, Box::new(tokio::io::empty())).settled()?;
         self.ending.told = None;
-        // Its timer is of the other runtime.
+        // The timer belongs to the other runtime.
         self.stall = None;
         Ok(())
     }
 
-    /// Writes what was answered, as far as the client takes it. What it has not taken for too long is dropped, and the client is gone.
+    /// Writes pending answers as far as the client takes them. Answers that it has not taken for too long are dropped,
+    /// and the client counts as gone.
     pub fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
         let before = self.replies.out.len();
         let sent = write(&mut self.io, &mut self.replies.out, &mut self.flushes, cx);
@@ -400,7 +404,7 @@ impl Conn {
             let stalled = stall.since.elapsed();
             if let Some(limit) = self.send_limit.filter(|&limit| limit <= stalled) {
                 self.replies.out.clear();
-                // What an encrypted stream still holds is not waited for.
+                // Bytes that an encrypted stream still holds are not waited for.
                 (self.flushes, self.stall, self.send_limit) = (false, None, Some(DRAIN_TIME));
                 return Poll::Ready(Err(Gone::Unread(limit)));
             }
@@ -410,28 +414,28 @@ impl Conn {
         Poll::Pending
     }
 
-    /// Tells whether the client has taken nothing of its answers for a while.
+    /// True if the client has taken nothing of its answers for a while.
     pub fn is_stalled(&self) -> bool {
         self.stall.as_ref().is_some_and(|stall| stall.is_long)
     }
 
-    /// Somebody may end this session, beside the server.
+    /// Registers a handle by which others, beside the server, end this session.
     pub fn end_by(&mut self, end: Arc<End>) {
         self.ending.end = Some(end);
         self.ending.told = None;
     }
 
-    /// Tells whether the server or an administrator ends the session.
+    /// True if the server or an administrator ends the session.
     pub fn is_ending(&self) -> bool {
         self.ending.is_due()
     }
 
-    /// Makes room for one read, which is refused where a message would not fit into what the process may hold.
+    /// Makes room for one read. The read is refused where a message would exceed the memory that the process may use.
     pub fn make_room(&mut self, bytes: usize) -> Result<(), Gone> {
         self.unfinished.make_room(&mut self.input, bytes)
     }
 
-    /// Reads more.
+    /// Reads more input.
     pub async fn fill(&mut self) -> Result<(), Gone> {
         if self.input.is_empty() && KEEP < self.input.capacity() {
             self.input = BytesMut::new();
@@ -457,7 +461,7 @@ impl Conn {
         read
     }
 
-    /// Lets the other sessions of this thread have their turn, if this one has had a long one.
+    /// Yields to the other sessions of this thread, if this one has had a long turn.
     pub async fn take_turns(&mut self) -> Result<(), Gone> {
         if self.now.saturating_duration_since(self.turn) < TURN {
             return Ok(());
@@ -468,14 +472,14 @@ impl Conn {
         if self.ending.is_due() { Err(Gone::Server) } else { Ok(()) }
     }
 
-    /// What has passed since the clock was last read.
+    /// Returns the time that has passed since the clock was last read.
     pub fn lap(&mut self) -> Duration {
         let before = mem::replace(&mut self.now, Instant::now());
         self.now.saturating_duration_since(before)
     }
 
-    /// Waits for the next message and returns its kind and how long it is; it stands first in the input. What was answered is
-    /// written before it is waited for.
+    /// Waits for the next message and returns its kind and its length; the message stands first in the input. Pending
+    /// answers are written before the wait.
     pub async fn next(&mut self, message_max: usize) -> Result<Result<(u8, usize), Broken>, Gone> {
         loop {
             // The rest of a message whose COPY has failed.
@@ -486,7 +490,7 @@ impl Conn {
                 if let Ok(Some((b'd', length))) = frame::head(&self.input)
                     && length <= message_max
                 {
-                    // Data of a COPY that has failed are nobody's, and need not be here as a whole.
+                    // Data of a failed COPY belong to nobody, and need not be in memory as a whole.
                     self.input.advance(HEAD);
                     self.copy_left = length;
                     continue;
@@ -504,37 +508,38 @@ impl Conn {
         }
     }
 
-    /// Takes the first message, of this length, out of the input, and passes its body on. Whoever has it cannot read more.
+    /// Takes the first message, of this length, out of the input, and hands out its body. The connection cannot read
+    /// more until the message is put down or back.
     pub fn lift(&mut self, length: usize) -> Lifted {
         Lifted { input: mem::take(&mut self.input), length }
     }
 
-    /// The input goes on behind the message.
+    /// Continues the input behind the message.
     pub fn put_down(&mut self, Lifted { mut input, length }: Lifted) {
         input.advance(length);
         self.input = input;
     }
 
-    /// The input is what it was.
+    /// Restores the input as it was.
     pub fn put_back(&mut self, lifted: Lifted) {
         self.input = lifted.input;
     }
 
-    /// The body of the first message, of this length, to be kept.
+    /// Splits the body of the first message, of this length, off the input, so that it can be kept.
     pub fn split(&mut self, length: usize) -> Bytes {
         let mut body = self.input.split_to(length).freeze();
         body.advance(HEAD);
         body
     }
 
-    /// Writes what was answered.
+    /// Writes pending answers.
     pub async fn flush(&mut self) -> Result<(), Gone> {
         self.flush_or(|| {}).await
     }
 
-    /// Writes what was answered, and calls `stalls` while the client takes nothing of it.
+    /// Writes pending answers, and calls `stalls` while the client takes none of them.
     ///
-    /// Dropped before its end, it has lost nothing: the rest is due.
+    /// If the future is dropped before its end, nothing is lost: the rest stays pending.
     pub async fn flush_or(&mut self, mut stalls: impl FnMut()) -> Result<(), Gone> {
         if self.replies.out.is_empty() && !self.flushes {
             self.is_due = false;
@@ -561,12 +566,12 @@ impl Conn {
         Ok(())
     }
 
-    /// Tells whether so much was answered that it is written now: no large result is held as a whole.
+    /// True if so many answers are pending that they are written now, because no large result is held as a whole.
     pub fn has_much(&self) -> bool {
         WRITE <= self.replies.out.len()
     }
 
-    /// Waits until a parked statement can go on, or nobody wants it any more; it is cancelled then.
+    /// Waits until a parked statement can go on. If nobody wants the statement any more, it is cancelled.
     pub async fn wait(
         &mut self,
         parked: Box<dyn Parked>,
@@ -587,9 +592,9 @@ impl Conn {
         }
     }
 
-    /// Attends to the client during a wait, until the client or the server is gone: answers to earlier queries of a pipeline do not wait
-    /// with it, nor does what is waited for wait for a client that takes none of them; then a little is read ahead. Nothing is lost if it is
-    /// given up.
+    /// Serves the client during a wait, until the client or the server is gone. Answers to earlier queries of a
+    /// pipeline do not wait for the end of the wait, and the wait does not depend on a client that takes none of them.
+    /// A little is read ahead then. If the future is dropped, nothing is lost.
     pub async fn attend(&mut self) -> Gone {
         if self.is_due
             && let Err(gone) = self.flush().await
@@ -598,7 +603,7 @@ impl Conn {
         }
         let mut is_there = true;
         loop {
-            // Past this much, the client's end is not noticed until the wait is over.
+            // Beyond this size, the client's end goes unnoticed until the wait is over.
             let listens = is_there && self.input.len() < AHEAD;
             if listens {
                 self.input.reserve(READ);
@@ -615,8 +620,8 @@ impl Conn {
         }
     }
 
-    /// Waits to be let in, or to go on. Given up when the client has gone, the server ends, somebody cancels, or it takes longer than
-    /// this `statement_timeout`.
+    /// Waits for admission, or to go on. The wait ends early when the client has gone, the server ends, somebody
+    /// cancels, or it takes longer than this `statement_timeout`.
     pub async fn before_door<R>(
         &mut self,
         job: impl Future<Output = R>,
@@ -624,7 +629,7 @@ impl Conn {
         timeout: Option<Duration>,
     ) -> Result<R, Stop> {
         let mut job = std::pin::pin!(job);
-        // Most are let in at once.
+        // Most jobs are admitted at once.
         if let Poll::Ready(done) = poll_fn(|cx| Poll::Ready(job.as_mut().poll(cx))).await {
             return Ok(done);
         }
@@ -640,15 +645,15 @@ impl Conn {
         }
     }
 
-    /// True for a client that has sent Terminate behind all that it has asked: that is done to its end, as PostgreSQL does it,
-    /// though the client closes its connection at once.
+    /// True if the client has sent `Terminate` behind all its requests. They are completed then, as PostgreSQL does it,
+    /// although the client closes its connection at once.
     fn has_said_goodbye(&self) -> bool {
         self.input.ends_with(TERMINATE)
     }
 
-    /// Result of a job that runs elsewhere. When the client has gone or the session is to end, the job is cancelled, again and
-    /// again until it has ended. Then, or when somebody cancels it, or when it has taken as long as it may, it is lifted: it must end
-    /// whatever else there is to do.
+    /// Returns the result of a job that runs elsewhere. When the client has gone or the session is to end, the job is
+    /// cancelled again and again until it ends. Then, or when somebody cancels it, or when it has used up its time, its
+    /// priority is lifted: it must end, whatever else there is to do.
     pub async fn beside<R>(
         &mut self,
         job: impl Future<Output = R>,
@@ -674,7 +679,7 @@ impl Conn {
         let mut must_end = std::pin::pin!(must_end);
         let (mut is_open, mut is_ending, mut is_lifted) = (true, false, false);
         loop {
-            // As in a wait: past this much, the client's end is not noticed.
+            // As in a wait, the client's end goes unnoticed beyond this size.
             let listens = is_open && self.input.len() < AHEAD;
             let is_unwanted = is_ending || (!is_open && !self.has_said_goodbye());
             if is_unwanted {
@@ -689,7 +694,7 @@ impl Conn {
                 done = &mut job => return done,
                 () = &mut self.ending, if !is_ending => is_ending = true,
                 read = self.io.read_buf(&mut self.input), if listens => is_open = matches!(read, Ok(count) if 0 < count),
-                // One that comes before the statement has begun is nobody's.
+                // A cancel that arrives before the statement has begun hits nothing, so it is repeated.
                 () = tokio::time::sleep(AGAIN), if is_unwanted => {}
                 () = &mut must_end, if !is_lifted => {
                     is_lifted = true;
@@ -699,12 +704,13 @@ impl Conn {
         }
     }
 
-    /// The last words: written as far as the client takes them, then the connection is closed. What the client has sent
-    /// meanwhile is read for a while: a system that closes with bytes unread makes the client's lose what was written.
+    /// Sends the last words and closes the connection. Answers are written as far as the client takes them. Input that
+    /// arrives meanwhile is read for a while, because a system that closes a socket with unread bytes makes the
+    /// client's system lose what was written.
     pub async fn close(mut self) {
         let mut is_hurried = false;
         let sent = poll_fn(|cx| {
-            // Nobody's end waits for a client that takes nothing.
+            // The server's end does not wait for a client that takes nothing.
             if !is_hurried && Pin::new(&mut self.ending).poll(cx).is_ready() {
                 is_hurried = true;
                 (self.send_limit, self.stall) = (Some(DRAIN_TIME), None);
@@ -728,7 +734,7 @@ impl Conn {
     }
 }
 
-/// Writes what there is, as far as it is taken; then has it sent.
+/// Writes what is pending, as far as the peer takes it, then flushes the stream.
 pub fn write(
     io: &mut (impl AsyncWrite + Unpin),
     out: &mut BytesMut,
@@ -742,13 +748,13 @@ pub fn write(
         }
         *flushes = true;
     }
-    // Encrypted streams keep the last record back until then; to others it is nothing.
+    // Encrypted streams hold the last record back until a flush; for others a flush does nothing.
     ready!(Pin::new(&mut *io).poll_flush(cx))?;
     *flushes = false;
     Poll::Ready(Ok(()))
 }
 
-/// Waits until then; for ever, if that is never.
+/// Waits until this time; for ever, if there is none.
 async fn over(until: Option<tokio::time::Instant>) {
     match until {
         Some(until) => tokio::time::sleep_until(until).await,

@@ -1,6 +1,6 @@
-//! COPY's messages: data that come in, piece by piece, and rows that go out.
+//! Messages of COPY: incoming data, piece by piece, and outgoing rows.
 //!
-//! **Invariant:** of a message that comes in, no more is held than has been read at once.
+//! **Invariant:** of an incoming message, no more is held than was read at once.
 
 use crate::conn::Conn;
 use crate::frame::{self, Broken};
@@ -8,54 +8,54 @@ use crate::wait::Gone;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::time::Duration;
 
-/// A client that has sent data, and then nothing for so long, may wait for an answer.
+/// Time of silence after which a client that has sent data may be waiting for an answer.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a client may say while its data come in.
+/// Message of a client while its data come in.
 pub enum Piece {
-    /// Some of its data.
+    /// Part of the data.
     Data(Bytes),
-    /// That was all.
+    /// End of the data.
     Done,
-    /// It gives up, and says why.
+    /// Failure of the client, with its reason.
     Fail(Bytes),
-    /// Nothing more for now: the client may wait to be told what is wrong with what it has sent.
+    /// Nothing more for now. The client may wait for an error about the data that it has sent.
     Pause,
     /// `Flush` and `Sync`, from clients that do not know that this is a COPY.
     Nothing,
-    /// Anything else.
+    /// Any other message, by its kind.
     Other(u8),
 }
 
-/// Takes messages to a client, one for each row.
+/// Writer of messages to a client, one for each row.
 pub struct CopyRows<'a>(pub &'a mut BytesMut);
 
 impl CopyRows<'_> {
-    /// Appends one message: a row with its end, as clients expect it.
+    /// Appends one message: a row with its line end, as clients expect it.
     pub fn row(&mut self, bytes: &[u8]) {
-        // Longer than a message can be: values are bounded far below that.
+        // A row longer than a message can be does not occur: values are bounded far below that.
         let Ok(length) = i32::try_from(bytes.len() + 4) else { return };
         self.0.put_u8(b'd');
         self.0.put_i32(length);
         self.0.put_slice(bytes);
     }
 
-    /// How many bytes wait to be written: about this much more than a buffer's worth is a part.
+    /// Number of bytes that wait to be written. A part is about this much more than a buffer's worth.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing waits.
+    /// True if nothing waits to be written.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Pieces that are handed to another thread are about this long, if so much has come.
+/// Approximate size in bytes of the pieces that are handed to another thread, if so much has come.
 const HANDED: usize = 64 << 10;
 
 impl Conn {
-    /// Data that have come already and belong to the next piece.
+    /// Returns data that have come already and belong to the next piece.
     fn data_here(&mut self) -> Option<Bytes> {
         if self.copy_left == 0
             && let Ok(Some((b'd', length @ 1..))) = frame::head(&self.input)
@@ -68,7 +68,7 @@ impl Conn {
         (0 < here).then(|| self.input.split_to(here).freeze())
     }
 
-    /// Adds what has come already.
+    /// Adds data that have come already.
     pub fn gather(&mut self, first: Bytes) -> Bytes {
         let mut all = BytesMut::from(first);
         while all.len() < HANDED
@@ -79,7 +79,7 @@ impl Conn {
         all.freeze()
     }
 
-    /// The next piece of what comes in. `fed` says that data have come since the last pause.
+    /// Returns the next piece of the incoming data. `fed` tells that data have come since the last pause.
     pub async fn piece(&mut self, fed: bool) -> Result<Piece, Gone> {
         loop {
             if let Some(data) = self.data_here() {
@@ -92,7 +92,7 @@ impl Conn {
                         self.input.advance(frame::HEAD);
                         return Ok(Piece::Nothing);
                     }
-                    // An error comes before the `Sync` that ends the messages which are skipped behind it.
+                    // An error has to come before the `Sync` that ends the messages skipped behind it.
                     Ok(Some((b'H' | b'S', _))) if fed => return Ok(Piece::Pause),
                     Ok(Some((kind @ (b'c' | b'f' | b'H' | b'S'), _))) => {
                         match frame::whole(&self.input, frame::SMALL_MAX) {

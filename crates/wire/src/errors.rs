@@ -1,6 +1,6 @@
 //! Errors of the protocol itself.
 //!
-//! **Invariant:** codes and texts are PostgreSQL 15's, where it has them.
+//! **Invariant:** codes and texts are those of PostgreSQL 15, where it has them.
 
 use crate::frame::{Broken, Malformed};
 use crate::wait::Gone;
@@ -12,12 +12,12 @@ fn error(state: &'static str, message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState(state), message)
 }
 
-/// A violation of the protocol.
+/// Violation of the protocol.
 pub fn protocol(message: impl Into<String>) -> SqlError {
     error("08P01", message)
 }
 
-/// `08P01` or `22021`: the body of a message is not what its kind says.
+/// `08P01` or `22021`: the body of a message does not match its kind.
 pub fn malformed(malformed: Malformed) -> SqlError {
     match malformed {
         Malformed::Short | Malformed::Negative => protocol("insufficient data left in message"),
@@ -30,7 +30,7 @@ pub fn malformed(malformed: Malformed) -> SqlError {
     }
 }
 
-/// `08P01` or `54000`: the next message cannot be told from the bytes.
+/// `08P01` or `54000`: the boundary of the next message cannot be determined.
 pub fn broken(broken: Broken) -> SqlError {
     match broken {
         Broken::Kind(kind) => unexpected(kind),
@@ -41,12 +41,12 @@ pub fn broken(broken: Broken) -> SqlError {
     }
 }
 
-/// `08P01`: a message that does not belong here.
+/// `08P01`: a message that is not allowed here.
 pub fn unexpected(kind: u8) -> SqlError {
     protocol(format!("invalid frontend message type {kind}"))
 }
 
-/// What is left to say to a client, if there is one.
+/// Error to report to the client before the connection closes, if there is one.
 pub fn gone(gone: Gone) -> Option<SqlError> {
     match gone {
         Gone::Client | Gone::Unread(_) => None,
@@ -59,14 +59,14 @@ pub fn gone(gone: Gone) -> Option<SqlError> {
     }
 }
 
-/// A client that has waited for so long before the servers. The words are PgBouncer's.
+/// Error for a client that has waited this long for a server. The text is PgBouncer's.
 fn waited(time: Duration) -> SqlError {
     protocol("query_wait_timeout")
         .detail(format!("The transaction waited for {} ms to be let in and for a connection.", time.as_millis()))
         .hint("Try again later, or raise overtake.query_wait_timeout.")
 }
 
-/// A client that has said nothing for too long.
+/// Error for a client that has been silent for too long.
 pub fn idle(in_transaction: bool) -> SqlError {
     match in_transaction {
         true => error("25P03", "terminating connection due to idle-in-transaction timeout"),
@@ -80,29 +80,29 @@ pub fn out_of_memory(most: usize) -> SqlError {
     error("53200", "out of memory").detail(detail).hint("Close some, or raise overtake.session_memory.")
 }
 
-/// `57014`: the client gives up its COPY.
+/// `57014`: the client has given up its COPY.
 pub fn copy_failed(why: &str) -> SqlError {
     error("57014", format!("COPY from stdin failed: {why}"))
 }
 
-/// Somebody has cancelled a statement that had not begun.
+/// Error for a statement that was cancelled before it began.
 pub fn cancelled() -> SqlError {
     SqlError::cancelled(Cancellation::UserRequest)
 }
 
-/// A statement that has not begun, and has no time left.
+/// Error for a statement whose `statement_timeout` expired before it began.
 pub fn late_at_the_door() -> SqlError {
     SqlError::cancelled(Cancellation::StatementTimeout)
         .detail("Its time was over while it waited at the gate, or for a connection.")
         .hint("Raise statement_timeout, or the transaction's class by overtake.priority.")
 }
 
-/// `08P01`: a message that does not belong into a COPY.
+/// `08P01`: a message that is not allowed in a COPY.
 pub fn unexpected_in_copy(kind: u8) -> SqlError {
     protocol(format!("unexpected message type 0x{kind:02X} during COPY from stdin"))
 }
 
-/// `26000`
+/// `26000`: no such prepared statement.
 pub fn no_statement(name: &str) -> SqlError {
     error(
         "26000",
@@ -113,37 +113,37 @@ pub fn no_statement(name: &str) -> SqlError {
     )
 }
 
-/// `42P05`
+/// `42P05`: the prepared statement exists already.
 pub fn statement_exists(name: &str) -> SqlError {
     error("42P05", format!("prepared statement \"{name}\" already exists"))
 }
 
-/// `34000`
+/// `34000`: no such portal.
 pub fn no_portal(name: &str) -> SqlError {
     error("34000", format!("portal \"{name}\" does not exist"))
 }
 
-/// `42P03`
+/// `42P03`: the portal exists already.
 pub fn portal_exists(name: &str) -> SqlError {
     error("42P03", format!("cursor \"{name}\" already exists"))
 }
 
-/// `55000`
+/// `55000`: the portal cannot be run.
 pub fn cannot_be_run(name: &str) -> SqlError {
     error("55000", format!("portal \"{name}\" cannot be run"))
 }
 
-/// `25P02`
+/// `25P02`: the transaction is aborted.
 pub fn aborted() -> SqlError {
     error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
 }
 
-/// A warning: outside of a block it does nothing.
+/// Warning that SET LOCAL does nothing outside of a transaction block.
 pub fn local_alone() -> SqlError {
     error("25P01", "SET LOCAL can only be used in transaction blocks")
 }
 
-/// `22023`
+/// `22023`: unknown format code.
 pub fn format_code(code: i16) -> SqlError {
     error("22023", format!("unsupported format code: {code}"))
 }
@@ -170,22 +170,22 @@ pub fn target(message: &str, kind: u8) -> SqlError {
     protocol(format!("invalid {message} message subtype {kind}"))
 }
 
-/// `53300`: all places are taken.
+/// `53300`: all connections are in use.
 pub fn too_many() -> SqlError {
     error("53300", "sorry, too many clients already")
 }
 
-/// `53300`: the places that are left are reserved.
+/// `53300`: the remaining connections are reserved.
 pub fn reserved() -> SqlError {
     error("53300", "remaining connection slots are reserved for non-replication superuser connections")
 }
 
-/// `53300`: the role has all the sessions that it may have.
+/// `53300`: the role has reached its limit of sessions.
 pub fn too_many_of(role: &str) -> SqlError {
     error("53300", format!("too many connections for role \"{role}\""))
 }
 
-/// `28000`: no rule of `pg_hba.conf` fits the client.
+/// `28000`: no rule of `pg_hba.conf` matches the client.
 pub fn no_entry(from: &str, user: &str, database: &str, encryption: &str) -> SqlError {
     error(
         "28000",
@@ -209,12 +209,12 @@ pub fn may_not_log_in(name: &str) -> SqlError {
     error("28000", format!("role \"{name}\" is not permitted to log in"))
 }
 
-/// `28P01`
+/// `28P01`: the password is wrong.
 pub fn wrong_password(user: &str) -> SqlError {
     error("28P01", format!("password authentication failed for user \"{user}\""))
 }
 
-/// `28000`: the client believes that the server has no channel binding.
+/// `28000`: the client believes that the server does not support channel binding.
 pub fn downgraded() -> SqlError {
     let detail = "The client supports SCRAM channel binding but thinks the server does not.  \
                   However, this server does support channel binding.";

@@ -1,46 +1,46 @@
-//! Cuts what a client sends into messages, and messages into fields.
+//! Splits the input of clients into messages, and messages into fields.
 //!
 //! `pgwire` decodes messages too, but reads past a message's end and panics when one is shorter than it claims (0.42,
-//! `Bind`, `Parse`), and mends text that is not UTF-8 without a word. So reading is done here; a test holds it against
-//! what `pgwire` encodes.
+//! `Bind`, `Parse`), and silently mends text that is not UTF-8. So reading is done here; a test compares it with what
+//! `pgwire` encodes.
 //!
 //! **Invariant:** nothing is allocated on the word of a length or count that the client sent, and no input panics: what
 //! does not fit is a [`Malformed`].
 
-/// Why the bytes of a message are none.
+/// Reason why the bytes of a message are malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// Fewer bytes than its fields need.
     Short,
     /// More bytes than its fields need.
     Long,
-    /// A string without its end.
+    /// A string without a terminating zero byte.
     Unterminated,
-    /// A string that is not UTF-8; the first bytes that are not.
+    /// A string that is not UTF-8; the first invalid bytes and their number.
     NotUtf8([u8; 4], usize),
-    /// A length below zero that does not mean "none".
+    /// A negative length other than -1, which stands for NULL.
     Negative,
 }
 
-/// A message that the stream cannot go on after: where the next one begins is not known, or not worth waiting for.
+/// Message after which the stream cannot go on: the start of the next message is unknown, or not worth waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// The first byte means nothing.
+    /// The first byte is no kind of message.
     Kind(u8),
-    /// The length is below what it counts itself.
+    /// The length is smaller than its own size.
     Length(i32),
-    /// Longer than this server takes.
+    /// The message is longer than this server accepts.
     TooLong(usize),
 }
 
 /// Kinds that a client may send.
 const KINDS: &[u8] = b"QPBDECHSXdcfFp";
-/// The longest of those that carry names at most, PostgreSQL's bound.
+/// Longest message of a kind that carries names at most. The bound is PostgreSQL's.
 pub(crate) const SMALL_MAX: usize = 10_000;
-/// Kind and length.
+/// Size of kind and length, in bytes.
 pub const HEAD: usize = 5;
 
-/// The longest body of a message of this kind.
+/// Longest body of a message of this kind.
 fn longest(kind: u8, message_max: usize) -> usize {
     match kind {
         b'Q' | b'P' | b'B' | b'd' | b'F' => message_max,
@@ -48,10 +48,10 @@ fn longest(kind: u8, message_max: usize) -> usize {
     }
 }
 
-/// Kind and length of the body of the next message, if they are there.
+/// Returns the kind and the length of the body of the next message, if they have arrived.
 pub fn head(input: &[u8]) -> Result<Option<(u8, usize)>, Broken> {
     let Some((&kind, rest)) = input.split_first() else { return Ok(None) };
-    // The kind is judged before the length has come: a stray client is not waited for.
+    // The kind is checked before the length has arrived, so that a stray client is not waited for.
     if !KINDS.contains(&kind) {
         return Err(Broken::Kind(kind));
     }
@@ -61,7 +61,7 @@ pub fn head(input: &[u8]) -> Result<Option<(u8, usize)>, Broken> {
     Ok(Some((kind, body.ok_or(Broken::Length(length))?)))
 }
 
-/// Kind and length, head included, of the next message if it is there as a whole.
+/// Returns the kind and the length, head included, of the next message, if it has arrived as a whole.
 pub fn whole(input: &[u8], message_max: usize) -> Result<Option<(u8, usize)>, Broken> {
     let Some((kind, length)) = head(input)? else { return Ok(None) };
     if longest(kind, message_max) < length {
@@ -70,16 +70,16 @@ pub fn whole(input: &[u8], message_max: usize) -> Result<Option<(u8, usize)>, Br
     Ok((HEAD + length <= input.len()).then_some((kind, HEAD + length)))
 }
 
-/// Tells whether `Sync` comes next, and has come.
+/// True if `Sync` comes next, and has arrived.
 pub fn is_sync(input: &[u8]) -> bool {
     matches!(head(input), Ok(Some((b'S', 0))))
 }
 
-/// Reads the fields of one body, in order.
+/// Reader of the fields of one body, in order.
 pub struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// Fields of a body.
+    /// Starts at the first field of a body.
     pub fn of(body: &'a [u8]) -> Fields<'a> {
         Fields(body)
     }
@@ -90,27 +90,27 @@ impl<'a> Fields<'a> {
         Ok(*field)
     }
 
-    /// Byte.
+    /// Reads a byte.
     pub fn u8(&mut self) -> Result<u8, Malformed> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// A count: PostgreSQL's drivers send more than [`i16::MAX`] parameters, so it has no sign.
+    /// Reads a count. It is unsigned, because PostgreSQL's drivers send more than [`i16::MAX`] parameters.
     pub fn count(&mut self) -> Result<usize, Malformed> {
         self.array().map(|bytes| usize::from(u16::from_be_bytes(bytes)))
     }
 
-    /// Signed number of four bytes.
+    /// Reads a signed number of four bytes.
     pub fn i32(&mut self) -> Result<i32, Malformed> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// Number of four bytes.
+    /// Reads an unsigned number of four bytes.
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Text up to its zero byte.
+    /// Reads a text up to its zero byte.
     pub fn text(&mut self) -> Result<&'a str, Malformed> {
         let end = self.0.iter().position(|&byte| byte == 0).ok_or(Malformed::Unterminated)?;
         let (text, rest) = self.0.split_at(end);
@@ -118,7 +118,7 @@ impl<'a> Fields<'a> {
         utf8(text)
     }
 
-    /// A value with its length before it; -1: there is none.
+    /// Reads a value behind its length; -1 stands for NULL.
     pub fn value(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
         let length = self.i32()?;
         if length == -1 {
@@ -130,7 +130,7 @@ impl<'a> Fields<'a> {
         Ok(Some(value))
     }
 
-    /// `count` numbers of two bytes.
+    /// Reads `count` numbers of two bytes.
     pub fn formats(&mut self) -> Result<Codes<'a>, Malformed> {
         let count = self.count()?;
         let (codes, rest) = self.0.split_at_checked(2 * count).ok_or(Malformed::Short)?;
@@ -138,22 +138,22 @@ impl<'a> Fields<'a> {
         Ok(Codes(codes))
     }
 
-    /// How many bytes are left.
+    /// Number of bytes that are left.
     pub fn left(&self) -> usize {
         self.0.len()
     }
 
-    /// There must be nothing left.
+    /// Checks that no bytes are left.
     pub fn end(self) -> Result<(), Malformed> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed::Long) }
     }
 }
 
-/// Text of a client.
+/// Text that a client sent.
 pub fn utf8(bytes: &[u8]) -> Result<&str, Malformed> {
     std::str::from_utf8(bytes).map_err(|error| {
         let bad = &bytes[error.valid_up_to()..];
-        // As many as PostgreSQL names: what the first byte promises, as far as it is there.
+        // As many bytes as PostgreSQL's message shows: as many as the first byte announces, as far as they are there.
         let promised = match bad.first() {
             Some(0xc2..=0xdf) => 2,
             Some(0xe0..=0xef) => 3,
@@ -167,14 +167,14 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, Malformed> {
     })
 }
 
-/// What `Parse` asks.
+/// Body of a `Parse`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Parse<'a> {
     /// Name of the statement.
     pub name: &'a str,
     /// Text of the statement.
     pub text: &'a str,
-    /// OIDs of parameter types, as far as they are given.
+    /// OIDs of the parameter types, as far as they are given.
     pub types: Vec<u32>,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Parse<'a> {
     }
 }
 
-/// Codes of formats.
+/// Format codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Codes<'a>(&'a [u8]);
 
@@ -203,13 +203,13 @@ impl<'a> Codes<'a> {
         self.0.len() / 2
     }
 
-    /// Codes in order.
+    /// Returns the codes in order.
     pub fn iter(self) -> impl Iterator<Item = i16> + use<'a> {
         self.0.as_chunks::<2>().0.iter().map(|code| i16::from_be_bytes(*code))
     }
 }
 
-/// Values with their lengths before them, all of them whole.
+/// Values with their lengths before them, all of them complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values<'a> {
     count: usize,
@@ -222,15 +222,15 @@ impl<'a> Values<'a> {
         self.count
     }
 
-    /// Values in order; `None` for NULL.
+    /// Returns the values in order; `None` for NULL.
     pub fn iter(self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
         let mut fields = Fields(self.bytes);
-        // They were read before.
+        // They were read without an error before.
         (0..self.count).map_while(move |_| fields.value().ok())
     }
 }
 
-/// What `Bind` asks.
+/// Body of a `Bind`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bind<'a> {
     /// Name of the portal.
@@ -262,7 +262,7 @@ impl<'a> Bind<'a> {
     }
 }
 
-/// What `Describe` and `Close` are about: `S` or `P` (or nonsense), and a name.
+/// Reads the target of `Describe` or `Close`: `S` or `P` (unchecked), and a name.
 pub fn target(body: &[u8]) -> Result<(u8, &str), Malformed> {
     let mut fields = Fields::of(body);
     let target = (fields.u8()?, fields.text()?);
@@ -270,7 +270,7 @@ pub fn target(body: &[u8]) -> Result<(u8, &str), Malformed> {
     Ok(target)
 }
 
-/// What `Execute` asks: a portal and the most rows, 0 for all.
+/// Reads an `Execute`: a portal and the maximum number of rows, 0 for all.
 pub fn execute(body: &[u8]) -> Result<(&str, i32), Malformed> {
     let mut fields = Fields::of(body);
     let execute = (fields.text()?, fields.i32()?);
@@ -278,7 +278,7 @@ pub fn execute(body: &[u8]) -> Result<(&str, i32), Malformed> {
     Ok(execute)
 }
 
-/// The text of `Query`.
+/// Reads the text of a `Query`.
 pub fn query(body: &[u8]) -> Result<&str, Malformed> {
     let mut fields = Fields::of(body);
     let text = fields.text()?;

@@ -1,9 +1,10 @@
 //! PostgreSQL's wire protocol, version 3: frames, replies, SCRAM, TLS, connections.
 //!
-//! `pgwire` gives the messages of the server. Its handlers are not used: they flush after every message, and a prepared
-//! execution has five.
+//! `pgwire` provides the messages of the server. Its handlers are not used: they flush after every message, and a
+//! prepared execution has five.
 //!
-//! **Invariant:** no thread blocks on a peer, and no peer can make this process panic or allocate beyond a message's limit.
+//! **Invariant:** no thread blocks on a peer, and no peer can make this process panic or allocate beyond a message's
+//! limit.
 //!
 //! # Layers
 //!

@@ -1,7 +1,7 @@
-//! What the server says, appended to one buffer that is written when there is nothing left to answer. What every execution
-//! says is written here; a test holds it against what `pgwire` encodes, which writes the rest.
+//! Messages of the server, appended to one buffer that is written when no request is left to answer. The messages of
+//! every execution are encoded here, and a test compares them with what `pgwire` encodes; `pgwire` encodes the rest.
 //!
-//! **Invariant:** what is in the buffer is whole messages. One that turns out not to be possible is taken back.
+//! **Invariant:** the buffer holds complete messages. A message that turns out to be impossible is taken back.
 
 use bytes::{BufMut, BytesMut};
 use engine::memory::{SMALL_BYTES, has_room};
@@ -16,43 +16,43 @@ use statement::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use types::Datum;
 
-/// How a value is written.
+/// Format of a value on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// As text.
+    /// Text format.
     Text,
-    /// As PostgreSQL's `typsend` writes it.
+    /// Binary format, as PostgreSQL's `typsend` functions write it.
     Binary,
 }
 
-/// One column as `RowDescription` has it.
+/// Column of a `RowDescription`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column<'s> {
-    /// Its name.
+    /// Name of the column.
     pub name: &'s str,
-    /// The number of its table, 0 if it is no table's column.
+    /// OID of its table, 0 if it is not the column of a table.
     pub table: u32,
-    /// Its number in its table, from 1; 0 likewise.
+    /// Number in its table, counted from 1; 0 if it is not the column of a table.
     pub number: i16,
-    /// Its type's number.
+    /// OID of its type.
     pub oid: u32,
-    /// Its type's length; -1: it varies.
+    /// Length of its type; -1 for types of variable length.
     pub length: i16,
-    /// Its type's modifier; -1: none.
+    /// Modifier of its type; -1 for none.
     pub typmod: i32,
 }
 
 /// Formats of a result's columns: one for all, or one for each.
 #[derive(Clone, Debug)]
 pub enum Formats {
-    /// One format for all columns.
+    /// Single format for all columns.
     All(Format),
     /// Format of each column.
     Each(Arc<[Format]>),
 }
 
 impl Formats {
-    /// Format of a column; text if none was given.
+    /// Returns the format of a column; text if none was given.
     pub fn of(&self, column: usize) -> Format {
         match self {
             Formats::All(format) => *format,
@@ -61,10 +61,10 @@ impl Formats {
     }
 }
 
-/// What stands to be written.
+/// Buffer of messages that wait to be written.
 #[derive(Default)]
 pub struct Replies {
-    /// Messages that are whole.
+    /// Complete messages.
     pub out: BytesMut,
 }
 
@@ -77,42 +77,42 @@ impl Replies {
         }
     }
 
-    /// `ErrorResponse`
+    /// Appends an `ErrorResponse`.
     pub fn error(&mut self, severity: &str, error: &SqlError) {
         self.put(&ErrorResponse::new(fields(severity, error)));
     }
 
-    /// `NoticeResponse`
+    /// Appends a `NoticeResponse`.
     pub fn notice(&mut self, severity: &str, error: &SqlError) {
         self.put(&NoticeResponse::new(fields(severity, error)));
     }
 
-    /// `Authentication…`
+    /// Appends an `Authentication…`.
     pub fn authentication(&mut self, message: &Authentication) {
         self.put(message);
     }
 
-    /// `NegotiateProtocolVersion`
+    /// Appends a `NegotiateProtocolVersion`.
     pub fn negotiate(&mut self, newest: i32, unknown: Vec<String>) {
         self.put(&NegotiateProtocolVersion::new(newest, unknown));
     }
 
-    /// `ParameterStatus`
+    /// Appends a `ParameterStatus`.
     pub fn parameter_status(&mut self, name: &str, value: String) {
         self.put(&ParameterStatus::new(name.to_owned(), value));
     }
 
-    /// `BackendKeyData`
+    /// Appends a `BackendKeyData`.
     pub fn key(&mut self, pid: i32, secret: i32) {
         self.put(&BackendKeyData::new(pid, SecretKey::I32(secret)));
     }
 
-    /// A message without a body.
+    /// Appends a message without a body.
     fn word(&mut self, kind: u8) {
         self.out.extend_from_slice(&[kind, 0, 0, 0, 4]);
     }
 
-    /// `ReadyForQuery`
+    /// Appends a `ReadyForQuery`.
     pub fn ready(&mut self, status: TransactionStatus) {
         let letter = match status {
             TransactionStatus::Idle => b'I',
@@ -122,46 +122,46 @@ impl Replies {
         self.out.extend_from_slice(&[b'Z', 0, 0, 0, 5, letter]);
     }
 
-    /// `ParseComplete`
+    /// Appends a `ParseComplete`.
     pub fn parse_complete(&mut self) {
         self.word(b'1');
     }
 
-    /// `BindComplete`
+    /// Appends a `BindComplete`.
     pub fn bind_complete(&mut self) {
         self.word(b'2');
     }
 
-    /// `CloseComplete`
+    /// Appends a `CloseComplete`.
     pub fn close_complete(&mut self) {
         self.word(b'3');
     }
 
-    /// `PortalSuspended`
+    /// Appends a `PortalSuspended`.
     pub fn suspended(&mut self) {
         self.word(b's');
     }
 
-    /// `EmptyQueryResponse`
+    /// Appends an `EmptyQueryResponse`.
     pub fn empty(&mut self) {
         self.word(b'I');
     }
 
-    /// `NoData`
+    /// Appends a `NoData`.
     pub fn no_data(&mut self) {
         self.word(b'n');
     }
 
-    /// `ParameterDescription`
+    /// Appends a `ParameterDescription`.
     pub fn parameters(&mut self, types: Vec<u32>) {
         self.put(&ParameterDescription::new(types));
     }
 
-    /// `RowDescription`, or `NoData` for a statement without rows.
+    /// Appends a `RowDescription`, or `NoData` for a statement without rows.
     pub fn columns(&mut self, columns: Option<Vec<Column<'_>>>, formats: &Formats) {
         let Some(columns) = columns else { return self.no_data() };
         let begin = self.begin(b'T');
-        // Statements have no more columns than this holds.
+        // Statements have fewer columns than this can hold.
         self.out.put_u16(columns.len() as u16);
         for (at, Column { name, table, number, oid, length, typmod }) in columns.into_iter().enumerate() {
             let mut rest = [0; 19];
@@ -183,35 +183,35 @@ impl Replies {
         self.out.len() - 4
     }
 
-    /// Ends it. Such messages are far shorter than a length can say.
+    /// Ends the message. Such messages are far shorter than the limit of a length.
     fn end(&mut self, begin: usize) {
         let length = (self.out.len() - begin) as u32;
         self.out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// `CopyInResponse`
+    /// Appends a `CopyInResponse`.
     pub fn copy_in(&mut self, shape: CopyShape) {
         let (format, columns, formats) = copy_formats(shape);
         self.put(&CopyInResponse::new(format, columns, formats));
     }
 
-    /// `CopyOutResponse`
+    /// Appends a `CopyOutResponse`.
     pub fn copy_out(&mut self, shape: CopyShape) {
         let (format, columns, formats) = copy_formats(shape);
         self.put(&CopyOutResponse::new(format, columns, formats));
     }
 
-    /// `CommandComplete` of a command that counts nothing.
+    /// Appends the `CommandComplete` of a command without a count of rows.
     pub fn command(&mut self, words: &'static str) {
         self.complete(&Tag { words, rows: None }, None);
     }
 
-    /// `CopyDone`
+    /// Appends a `CopyDone`.
     pub fn copy_done(&mut self) {
         self.word(b'c');
     }
 
-    /// `CommandComplete`, with the count of rows where the command has one.
+    /// Appends a `CommandComplete`, with the count of rows where the command has one.
     pub fn complete(&mut self, tag: &Tag, rows: Option<u64>) {
         let begin = self.begin(b'C');
         self.out.extend_from_slice(tag.words.as_bytes());
@@ -229,7 +229,7 @@ impl Replies {
         self.end(begin);
     }
 
-    /// One row. It is written in place: this is where most bytes go.
+    /// Appends a `DataRow`, encoded in place, because most of the bytes are written here.
     ///
     /// `write` appends the value of a column in a format, without its length.
     pub fn row(
@@ -246,10 +246,10 @@ impl Replies {
         written
     }
 
-    /// A row of texts, of a table of this process.
+    /// Appends a `DataRow` of texts, for a table of this process.
     pub fn text_row<'v>(&mut self, values: impl ExactSizeIterator<Item = Option<&'v str>>) {
         let begin = self.begin(b'D');
-        // Such tables have no more columns than this holds, and texts no more bytes.
+        // Such tables have fewer columns than this can hold, and their texts fewer bytes.
         self.out.put_u16(values.len() as u16);
         for value in values {
             self.out.put_i32(value.map_or(-1, |text| text.len() as i32));
@@ -274,7 +274,7 @@ impl Replies {
                 out.put_i32(-1);
                 continue;
             }
-            // What grows makes a copy of itself, twice as large.
+            // A buffer that grows copies itself into one of twice the size.
             let bytes = value.text_bytes();
             if SMALL_BYTES < bytes && !has_room((out.len() + bytes) * 2) {
                 return Err(SqlError::no_room());
@@ -288,16 +288,16 @@ impl Replies {
     }
 }
 
-/// Writes at `at` how many bytes there are after `from`.
+/// Writes at `at` the number of bytes after `from`.
 fn set_length(out: &mut BytesMut, at: usize, from: usize) -> SqlResult<()> {
     let length = i32::try_from(out.len() - from).map_err(|_| too_big("a row"))?;
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
     Ok(())
 }
 
-/// Of a COPY all columns have one format.
+/// Formats of a COPY: all columns have the same one.
 fn copy_formats(shape: CopyShape) -> (i8, i16, Vec<i16>) {
-    // Tables have no more columns than this holds.
+    // Tables have fewer columns than this can hold.
     let columns = i16::try_from(shape.columns).unwrap_or(i16::MAX);
     (i8::from(shape.is_binary), columns, vec![i16::from(shape.is_binary); columns.unsigned_abs().into()])
 }
@@ -306,7 +306,7 @@ fn too_big(what: &str) -> SqlError {
     SqlError::new(SqlState("54000"), format!("{what} exceeds what a message can carry"))
 }
 
-/// Fields in PostgreSQL's order.
+/// Fields of an error, in PostgreSQL's order.
 fn fields(severity: &str, error: &SqlError) -> Vec<(u8, String)> {
     let mut fields = vec![
         (b'S', severity.to_owned()),

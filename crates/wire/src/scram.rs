@@ -1,9 +1,10 @@
 //! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side, over `ring`'s primitives.
 //!
-//! `pgwire` has one, but only with its whole server and a parser of certificates; what is left without them is this file.
+//! `pgwire` has an implementation, but only together with its whole server and a parser of certificates; this file does
+//! without them.
 //!
-//! **Invariant:** no password is kept, only what PostgreSQL keeps (`pg_authid.rolpassword`); a user who does not exist, or
-//! has no password, looks just like a wrong password.
+//! **Invariant:** no password is kept, only the verifier that PostgreSQL keeps (`pg_authid.rolpassword`). A user who
+//! does not exist or has no password cannot be told from one with a wrong password.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,18 +14,18 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-/// The name of the mechanism.
+/// Name of the mechanism.
 pub const MECHANISM: &str = "SCRAM-SHA-256";
-/// The one that binds the proof to the encrypted connection.
+/// Name of the mechanism with channel binding, which binds the proof to the encrypted connection.
 pub const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
-/// PostgreSQL 15's.
+/// Number of iterations of PostgreSQL 15.
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).expect("it is not zero");
 const SALT_BYTES: usize = 16;
 const NONCE_BYTES: usize = 18;
-/// Bytes of a key.
+/// Size of a key, in bytes.
 pub const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
-/// What is kept instead of a password. Written as PostgreSQL writes it.
+/// SCRAM secret that is kept instead of a password. The text form is PostgreSQL's.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verifier {
     iterations: NonZeroU32,
@@ -33,8 +34,8 @@ pub struct Verifier {
     server_key: [u8; KEY_BYTES],
 }
 
-/// What the owner of a password has once its salt is known: enough to prove it to whoever has the same verifier, not enough to
-/// learn it.
+/// Keys that the owner of a password can compute once its salt is known. They suffice to prove the password to a server
+/// with the same verifier, but not to learn it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Keys {
     /// `ClientKey` of RFC 5802.
@@ -49,12 +50,12 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// Why there is no verifier.
+/// Reason why there is no verifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifierError {
-    /// The text is none.
+    /// The text is not a verifier.
     Text,
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     Random,
 }
 
@@ -69,7 +70,7 @@ impl fmt::Display for VerifierError {
 
 impl std::error::Error for VerifierError {}
 
-/// HMAC of a text by a key.
+/// HMAC-SHA-256 of a text under a key.
 pub fn sign(key: &[u8], text: &[u8]) -> [u8; KEY_BYTES] {
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text);
     let mut bytes = [0; KEY_BYTES];
@@ -85,7 +86,7 @@ pub fn hash(bytes: &[u8]) -> [u8; KEY_BYTES] {
     bytes
 }
 
-/// Random bytes, of the kind that cannot be guessed.
+/// Returns cryptographically secure random bytes.
 pub fn random<const N: usize>() -> Result<[u8; N], VerifierError> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| VerifierError::Random)?;
@@ -93,16 +94,16 @@ pub fn random<const N: usize>() -> Result<[u8; N], VerifierError> {
 }
 
 impl Verifier {
-    /// For this password, with a random salt.
+    /// Creates a verifier of this password, with a random salt.
     ///
     /// # Errors
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     pub fn new(password: &str) -> Result<Verifier, VerifierError> {
         Ok(Verifier::with_salt(password, &random::<SALT_BYTES>()?, ITERATIONS))
     }
 
     fn with_salt(password: &str, salt: &[u8], iterations: NonZeroU32) -> Verifier {
-        // A password that cannot be prepared is used as it is, like PostgreSQL's and its clients'.
+        // A password that SASLprep rejects is used as it is, as PostgreSQL and its clients do it.
         let prepared = stringprep::saslprep(password).unwrap_or(password.into());
         let mut salted = [0; KEY_BYTES];
         pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, prepared.as_bytes(), &mut salted);
@@ -110,7 +111,7 @@ impl Verifier {
         Verifier { iterations, salt: salt.to_vec(), stored_key, server_key: sign(&salted, b"Server Key") }
     }
 
-    /// For a user who has none: fits no password, but always looks the same.
+    /// Verifier for a user who has none. It matches no password, and is always the same for a user.
     pub fn mock(user: &str, secret: &[u8]) -> Verifier {
         let salt = sign(secret, user.as_bytes());
         let stored_key = sign(secret, &salt);
@@ -151,53 +152,53 @@ impl FromStr for Verifier {
     }
 }
 
-/// Why an exchange failed.
+/// Reason why an exchange failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Not the protocol; what of it.
+    /// The message violates the protocol; the part that does.
     Malformed(&'static str),
-    /// Asks for what is not offered.
+    /// The client asks for something that is not offered.
     Unsupported(&'static str),
-    /// Not the password.
+    /// The password is wrong.
     Wrong,
-    /// The client believes that there is no channel binding here: somebody between us may have told it so.
+    /// The client believes that channel binding is not offered: somebody in the middle may have told it so.
     Downgraded,
-    /// The channel is another one.
+    /// The proof is bound to another channel.
     Unbound,
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     Random,
 }
 
-/// An exchange that awaits the client's proof.
+/// Exchange that awaits the client's proof.
 pub struct Exchange {
     verifier: Verifier,
     client_first_bare: String,
     server_first: String,
-    /// The client's nonce and ours.
+    /// Nonces of the client and the server.
     nonce: String,
-    /// What the client must repeat: its header, and what binds the channel.
+    /// Data that the client must repeat: its header, and the data that bind the channel.
     binding: Vec<u8>,
 }
 
-/// Whether channels can be bound here, and whether the client wants that.
+/// Support for channel binding on this connection, and the client's choice.
 #[derive(Clone, Copy, Debug)]
 pub enum Binding<'a> {
-    /// This connection has nothing to be bound to.
+    /// The connection has nothing to bind to.
     Impossible,
-    /// It has; the client does without.
+    /// Channel binding is offered; the client does without.
     Offered,
-    /// The client wants it bound to this.
+    /// The client wants the exchange bound to these data.
     Wanted(&'a [u8]),
 }
 
-/// The value of the next attribute, which must have this name.
+/// Returns the value of the next attribute, which must have this name, and the rest.
 fn attribute<'a>(text: &'a str, name: &str, what: &'static str) -> Result<(&'a str, &'a str), Failure> {
     let value = text.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')).ok_or(Failure::Malformed(what))?;
     Ok(value.split_once(',').unwrap_or((value, "")))
 }
 
 impl Exchange {
-    /// Takes the client's first message and gives the answer to it.
+    /// Takes the client's first message and returns the server's first message.
     pub fn begin(verifier: Verifier, client_first: &str, channel: Binding<'_>) -> Result<(Exchange, String), Failure> {
         let nonce = BASE64.encode(random::<NONCE_BYTES>().map_err(|_| Failure::Random)?);
         Exchange::begin_with(verifier, client_first, channel, &nonce)
@@ -216,7 +217,7 @@ impl Exchange {
             (binding, Binding::Wanted(_)) if binding.starts_with("p=") => {
                 return Err(Failure::Malformed("the kind of channel binding"));
             }
-            // `y`: the client could, and believes that we cannot.
+            // `y`: the client supports it, and believes that the server does not.
             ("y", Binding::Offered) => return Err(Failure::Downgraded),
             ("n" | "y", Binding::Impossible) | ("n", Binding::Offered) => &[],
             _ => return Err(malformed),
@@ -228,7 +229,7 @@ impl Exchange {
         if bare.starts_with("m=") {
             return Err(Failure::Unsupported("a mandatory SCRAM extension"));
         }
-        // The name in here is ignored, as PostgreSQL does: that of the start-up packet counts.
+        // The name in this attribute is ignored, as PostgreSQL does it: the name of the start-up packet counts.
         let (_, rest) = attribute(bare, "n", "the user's attribute")?;
         let (client_nonce, _) = attribute(rest, "r", "the nonce's attribute")?;
         if client_nonce.is_empty() || !client_nonce.bytes().all(|byte| matches!(byte, 0x21..=0x7e)) {
@@ -246,7 +247,7 @@ impl Exchange {
         Ok((exchange, server_first))
     }
 
-    /// Takes the client's proof and gives ours, and what the client has proved it by.
+    /// Takes the client's proof and returns the server's, with the keys that the client has proved.
     pub fn finish(self, client_final: &str) -> Result<(String, Keys), Failure> {
         let malformed = Failure::Malformed("the client's final message");
         let (without_proof, proof) = client_final.rsplit_once(",p=").ok_or(malformed)?;
@@ -263,7 +264,7 @@ impl Exchange {
         let all = format!("{},{},{without_proof}", self.client_first_bare, self.server_first);
         let signature = sign(&self.verifier.stored_key, all.as_bytes());
         let client_key: [u8; KEY_BYTES] = std::array::from_fn(|at| proof[at] ^ signature[at]);
-        // All bytes are looked at, so that the time tells nothing of where they differ.
+        // All bytes are compared, so that the time does not reveal where they differ.
         let differ = hash(&client_key).iter().zip(&self.verifier.stored_key).fold(0, |all, (a, b)| all | (a ^ b));
         if differ != 0 {
             return Err(Failure::Wrong);
@@ -277,7 +278,7 @@ impl Exchange {
 mod tests {
     use super::*;
 
-    /// The example of RFC 7677, section 3.
+    /// Example of RFC 7677, section 3.
     #[test]
     fn the_example_of_the_rfc() {
         let salt = BASE64.decode("W22ZaJ0SNY7soEsUEjb6gQ==").expect("base64");
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!(hash(&keys.client), stored_key);
     }
 
-    /// What PostgreSQL 15 itself made of the password `pencil` can be read, and is written alike.
+    /// A verifier that PostgreSQL 15 itself made of the password `pencil` can be parsed, and is written the same.
     #[test]
     fn verifiers_are_text() {
         let verifier = Verifier::new("pencil").expect("random bytes");

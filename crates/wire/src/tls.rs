@@ -1,6 +1,6 @@
-//! TLS: the server's side; the client's, towards servers behind the front, is `client`.
+//! TLS of the server's side. The client's side, towards servers behind the proxy, is in `client`.
 //!
-//! **Invariant:** `ring` does the cryptography: the other choice wants more than a C compiler to be built.
+//! **Invariant:** `ring` does the cryptography, because the alternative needs more than a C compiler to be built.
 
 mod certificate;
 pub mod client;
@@ -22,20 +22,20 @@ fn invalid(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// PostgreSQL's protocol, as clients name it in a handshake (ALPN).
+/// Name of PostgreSQL's protocol in a handshake (ALPN).
 pub const PROTOCOL: &[u8] = b"postgresql";
 
-/// What a server needs for encryption.
+/// Encryption of a server.
 #[derive(Debug)]
 pub struct Tls {
     /// Configuration of rustls.
     pub config: Arc<ServerConfig>,
-    /// The certificate's hash, which binds a password's proof to this connection (RFC 5929, `tls-server-end-point`). None
-    /// for signatures that this is not defined for.
+    /// Hash of the certificate, which binds a password's proof to this connection (RFC 5929, `tls-server-end-point`).
+    /// `None` for signatures for which it is not defined.
     pub end_point: Option<Vec<u8>>,
 }
 
-/// From the server's certificate, with those that vouch for it, and its key, both as PEM.
+/// Loads the server's certificate, with the chain that vouches for it, and its key, both as PEM.
 ///
 /// # Errors
 /// A file cannot be read, the two do not belong together, or others may have read the key.
@@ -50,7 +50,8 @@ pub fn load(certificate: &Path, key: &Path) -> io::Result<Arc<Tls>> {
     from_pem(&std::fs::read(certificate)?, &std::fs::read(key)?)
 }
 
-/// Tells whether a key may be used by a process of this user, by the owner and the permissions of its file, as PostgreSQL has it.
+/// Checks that a process of this user may use a key, by the owner and the permissions of its file, as PostgreSQL does
+/// it.
 fn may_be_used(owner: u32, mode: u32, user: u32) -> Result<(), &'static str> {
     if owner != user && owner != 0 {
         return Err("must be owned by the database user or root");
@@ -65,10 +66,10 @@ fn may_be_used(owner: u32, mode: u32, user: u32) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// As [`load`].
+/// Reads a certificate and its key like [`load`], from bytes.
 ///
 /// # Errors
-/// As there.
+/// The same as those of [`load`].
 pub fn from_pem(certificate: &[u8], key: &[u8]) -> io::Result<Arc<Tls>> {
     let certificates = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
     let certificates = certificates.map_err(|error| invalid(format!("the certificate: {error}")))?;
@@ -81,7 +82,7 @@ pub fn from_pem(certificate: &[u8], key: &[u8]) -> io::Result<Arc<Tls>> {
     if key.public_key().is_some_and(|public| *public != *own.key) {
         return Err(invalid("the key is not that of the certificate".to_owned()));
     }
-    // Of any version of X.509: it is for clients to say what they can verify.
+    // Certificates of any version of X.509 are accepted: clients decide what they can verify.
     let own = Arc::new(SingleCertAndKey::from(CertifiedKey::new(certificates, key)));
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -91,7 +92,7 @@ pub fn from_pem(certificate: &[u8], key: &[u8]) -> io::Result<Arc<Tls>> {
     Ok(Arc::new(Tls { config: Arc::new(config), end_point }))
 }
 
-/// The hash of a certificate by the function of its signature; SHA-256 for the two that are too weak.
+/// Hash of a certificate by the function of its signature; SHA-256 in place of the two that are too weak.
 pub fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let name = Certificate::read(certificate)?.signature_algorithm;
     let by = match name {

@@ -1,4 +1,4 @@
-//! Waits of a session, and how they are ended from elsewhere.
+//! Waits of a session, and ways to end them from elsewhere.
 
 use engine::Wake;
 use statement::outcome::Signal;
@@ -9,53 +9,55 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// A wait.
+/// Wait of a session.
 pub trait Parked: Send {
-    /// Has `wake` called when it is over: at once if it is.
+    /// Calls `wake` when the wait is over; at once if it is over already.
     fn on_ready(&self, wake: Arc<dyn Wake>);
 
-    /// Whether it is a lock that is waited for, and not somebody who computes.
+    /// True if the wait is for a lock, and not for a computation.
     fn is_lock(&self) -> bool {
         true
     }
 
-    /// True if analytics compute what is waited for.
+    /// True if the wait is for a computation of analytics.
     fn is_analysis(&self) -> bool {
         false
     }
 
-    /// True if nothing is waited for: the portal is to be run again where it delays no other session.
+    /// True if there is nothing to wait for: the portal is to be run again where it delays no other session.
     fn is_elsewhere(&self) -> bool {
         false
     }
 
-    /// When it is over without anybody's doing.
+    /// Time at which the wait ends by itself.
     fn until(&self) -> Option<Instant> {
         None
     }
 }
 
-/// Ends from another thread what a session is doing.
+/// Handle that ends from another thread what a session is doing.
 pub trait Cancel: Send + Sync {
     /// Makes the statement under way, if any, end with `57014`.
     fn cancel(&self);
 
-    /// Its transaction is of class `low` from here on, as it runs for too long: what runs it may give way. By itself it does not.
+    /// Lowers the transaction to class `low`, as it runs for too long, so that whatever runs it may give way. The
+    /// default does nothing.
     fn demote(&self) {}
 
-    /// Ready when cancels that were asked for have come to where the session is, and hit nothing that it begins after this.
+    /// Returns a future that is ready when all requested cancels have reached the session, and hit nothing that it
+    /// begins after this.
     fn delivered(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// How a session is ended from elsewhere.
+/// Handle that ends a session from elsewhere.
 #[derive(Default)]
 pub struct End {
     cancel: OnceLock<Arc<dyn Cancel>>,
     is_ended: AtomicBool,
     told: Notify,
-    /// Those who wait for something that the session's own cancel does not reach.
+    /// Tasks that wait for something that the session's own cancel does not reach.
     cancelled: Notify,
 }
 
@@ -66,9 +68,9 @@ impl std::fmt::Debug for End {
 }
 
 impl End {
-    /// The session has begun.
+    /// Sets the session's cancel handle, once it has begun.
     pub fn set_cancel(&self, cancel: Arc<dyn Cancel>) {
-        // A session has one.
+        // A session sets it once.
         let _ = self.cancel.set(cancel);
     }
 
@@ -77,19 +79,19 @@ impl End {
         self.is_ended.load(SeqCst)
     }
 
-    /// Ready when somebody ends it.
+    /// Waits until somebody ends the session.
     pub async fn ended(&self) {
         while !self.is_ended() {
             self.told.notified().await;
         }
     }
 
-    /// Ready at the next cancel.
+    /// Future that is ready at the next cancel.
     pub fn cancelled(&self) -> Notified<'_> {
         self.cancelled.notified()
     }
 
-    /// Somebody cancels what the session is doing.
+    /// Notifies the waits that somebody cancels what the session is doing.
     pub fn tell_cancelled(&self) {
         self.cancelled.notify_waiters();
     }
@@ -106,23 +108,23 @@ impl End {
     }
 }
 
-/// Why there is nobody to answer any more.
+/// Reason why nobody is left to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
-    /// The client closed the connection, or it broke.
+    /// The client has closed the connection, or it broke.
     Client,
     /// The server ends.
     Server,
-    /// The client said nothing for too long; whether in a transaction is for the session to know.
+    /// The client was silent for too long. The session knows whether it was in a transaction.
     Idle,
-    /// A statement ended by a fault of this program, and the session with it.
+    /// A fault of this program has ended a statement, and the session with it.
     Fault,
-    /// It is not known where the client's next message begins.
+    /// The start of the client's next message is unknown.
     Confused,
-    /// The client has waited before the servers for so long.
+    /// The client has waited this long for a server.
     Waited(Duration),
-    /// The client has taken nothing of what it was sent for so long.
+    /// The client has taken nothing of what it was sent for this long.
     Unread(Duration),
-    /// A message, of the client or of a server for it, does not fit into what the process may hold.
+    /// A message, of the client or of a server for it, exceeds the memory that the process may use.
     NoRoom,
 }

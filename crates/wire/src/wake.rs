@@ -1,11 +1,13 @@
-//! From a transaction's end to the session that waits for it.
+//! Wake-ups from a transaction's end to the session that waits for it.
 //!
-//! A wait may end in any context, urgent ones that interrupted a runtime of workers included, where tokio must not be touched.
-//! There a wake-up stores a flag and writes one byte to a socket pair; a task reads it and tells the sessions. On any other
-//! thread nothing can be interrupted, and the session is told at once: if it is of the same thread, without a system call.
+//! A wait may end in any context, including urgent ones that have interrupted a worker's runtime, where tokio must not
+//! be touched. There a wake-up stores a flag and writes one byte to a socket pair; a task reads it and notifies the
+//! sessions. On any other thread nothing can be interrupted, and the session is notified at once: without a system
+//! call, if it belongs to the same thread.
 //!
-//! **Invariant:** on a worker, [`Waiter::wake`](engine::Wake::wake) takes no lock, allocates nothing and never blocks. A flag
-//! that is set is seen: it is set before the byte is asked for, and the task takes the byte before it looks at the flags.
+//! **Invariant:** on a worker, [`Waiter::wake`](engine::Wake::wake) takes no lock, allocates nothing and never blocks.
+//! A flag that is set is seen: it is set before the byte is written, and the task takes the byte before it looks at the
+//! flags.
 
 use preempt::Worker;
 use std::collections::HashMap;
@@ -17,17 +19,18 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
-/// All that wait, and the socket on which wake-ups arrive.
+/// Registry of all waiters, with the socket on which wake-ups arrive.
 pub struct Bells {
     ring: StdStream,
-    /// Whether there is a byte on its way.
+    /// True if a byte is on its way.
     is_rung: AtomicBool,
-    /// By their numbers.
+    /// Waiters by their numbers.
     waiting: Mutex<HashMap<u64, Arc<Waiter>>>,
     next: AtomicU64,
 }
 
-/// A session's, for one wait after the other. A wake-up of an earlier one is harmless: the statement looks again.
+/// Waiter of a session, for one wait after the other. A wake-up of an earlier wait is harmless, because the statement
+/// checks again.
 pub struct Waiter {
     bells: Arc<Bells>,
     number: u64,
@@ -35,11 +38,11 @@ pub struct Waiter {
     told: Notify,
 }
 
-/// A wait, as long as it lasts.
+/// Wait in progress.
 pub struct Waiting<'w>(&'w Waiter);
 
 impl Bells {
-    /// Also returns where the bytes arrive, for [`Bells::listen`].
+    /// Creates the registry. The stream is the end where the bytes arrive, for [`Bells::listen`].
     pub fn new() -> io::Result<(Arc<Bells>, StdStream)> {
         let (ring, heard) = StdStream::pair()?;
         ring.set_nonblocking(true)?;
@@ -48,18 +51,18 @@ impl Bells {
         Ok((Arc::new(bells), heard))
     }
 
-    /// For a session.
+    /// Creates a waiter for a session.
     pub fn waiter(self: &Arc<Bells>) -> Arc<Waiter> {
         let number = self.next.fetch_add(1, Relaxed);
         Arc::new(Waiter { bells: Arc::clone(self), number, is_ready: AtomicBool::new(false), told: Notify::new() })
     }
 
-    /// Only tasks come here: no wake-up can find the lock taken below it.
+    /// Locks the waiters. Only tasks get here, so no wake-up can find the lock held below it.
     fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Arc<Waiter>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells sessions, for ever.
+    /// Notifies sessions, for ever.
     pub async fn listen(self: Arc<Bells>, mut heard: UnixStream) {
         let mut bytes = [0; 64];
         while heard.read(&mut bytes).await.is_ok_and(|count| 0 < count) {
@@ -73,7 +76,7 @@ impl Bells {
 }
 
 impl Waiter {
-    /// A wait begins; from now on it may be ended.
+    /// Begins a wait, which may be ended from now on.
     pub fn begin(self: &Arc<Waiter>) -> Waiting<'_> {
         self.bells.waiting().insert(self.number, Arc::clone(self));
         Waiting(self)
@@ -104,7 +107,7 @@ impl engine::Wake for Waiter {
         }
         self.is_ready.store(true, SeqCst);
         if !self.bells.is_rung.swap(true, SeqCst) {
-            // One byte at most is on its way, so there is room.
+            // At most one byte is on its way, so there is room.
             let _ = (&self.bells.ring).write(&[0]);
         }
     }

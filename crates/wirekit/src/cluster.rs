@@ -1,4 +1,4 @@
-//! A PostgreSQL 15 of the test's own, in a folder of its own.
+//! PostgreSQL 15 server of a test, in a folder of its own.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,10 +11,10 @@ use std::time::Duration;
 use testkit::TempDir;
 use tokio_postgres::NoTls;
 
-/// Where Debian puts it; elsewhere it is on the path.
+/// Folder of the programs on Debian; elsewhere they are on the path.
 pub const DEBIAN: &str = "/usr/lib/postgresql/15/bin";
 
-/// What the server has said, as it says it.
+/// Lines that the server has logged, as they arrive.
 #[derive(Default)]
 struct Log {
     text: Mutex<String>,
@@ -22,7 +22,7 @@ struct Log {
 }
 
 impl Log {
-    /// Takes down what comes, to its end.
+    /// Records the log to its end.
     fn follow(self: Arc<Log>, said: ChildStderr) {
         for line in BufReader::new(said).lines().map_while(Result::ok) {
             let mut text = self.text.lock().unwrap();
@@ -32,12 +32,12 @@ impl Log {
         }
     }
 
-    /// Waits until it has said so.
+    /// Waits until the log contains this text.
     fn until(&self, said: &str) {
         assert!(self.until_either(said, said));
     }
 
-    /// Waits until it has said one of these, and says whether it was the first.
+    /// Waits until the log contains one of these texts, and returns true if it was the first.
     fn until_either(&self, one: &str, other: &str) -> bool {
         let text = self.text.lock().unwrap();
         let patience = Duration::from_secs(60);
@@ -53,7 +53,7 @@ pub struct Cluster {
     postmaster: Child,
     log: Arc<Log>,
     folder: PathBuf,
-    /// Holds `folder`, and is removed with what is in it.
+    /// Scratch folder, which contains `folder` and is removed with its contents.
     _scratch: TempDir,
     /// Port on the loopback address.
     pub port: u16,
@@ -64,7 +64,7 @@ fn program(name: &str) -> PathBuf {
     if debian.is_file() { debian } else { PathBuf::from(name) }
 }
 
-/// PostgreSQL refuses root: the user postgres, then.
+/// Returns the user `postgres` when this process runs as root, because PostgreSQL refuses to run as root.
 pub fn owner() -> Option<(u32, u32)> {
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -73,7 +73,7 @@ pub fn owner() -> Option<(u32, u32)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
-/// Program of PostgreSQL, run as the owner of its files.
+/// Command for a program of PostgreSQL, run as the owner of its files.
 pub fn as_owner(name: &str) -> Command {
     let mut command = Command::new(program(name));
     if let Some((user, group)) = owner() {
@@ -83,7 +83,7 @@ pub fn as_owner(name: &str) -> Command {
     command
 }
 
-/// A cluster that was never started, made once a machine: `initdb` takes longer than most tests.
+/// Cluster that was never started. It is made once per machine, because `initdb` takes longer than most tests.
 fn template() -> PathBuf {
     let template = std::env::temp_dir().join("overtake-cluster-15");
     if !template.is_dir() {
@@ -100,7 +100,7 @@ fn template() -> PathBuf {
     template
 }
 
-/// Whether a program is installed and says this of its version. Where all is to be tested, it has to be.
+/// True if a program is installed and reports this version. Where everything is to be tested, it has to be installed.
 pub fn is_there(name: &str, version: &str, title: &str) -> bool {
     let output = Command::new(program(name)).arg("--version").output();
     let is_there = output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(version));
@@ -112,7 +112,7 @@ pub fn is_there(name: &str, version: &str, title: &str) -> bool {
 }
 
 impl Cluster {
-    /// None, with a word, where there is no PostgreSQL 15.
+    /// Starts a server. Returns `None`, with a message, where PostgreSQL 15 is not installed.
     pub fn start(hba: &str) -> Option<Cluster> {
         if !is_there("initdb", "(PostgreSQL) 15.", "PostgreSQL 15") {
             return None;
@@ -131,7 +131,7 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// A standby with the data of one that is stopped. It follows nobody.
+    /// Creates a standby with the data of a stopped server. It follows no primary yet.
     pub fn copy(of: &Cluster) -> Cluster {
         let scratch = testkit::folder("upstream");
         let folder = scratch.path().join("data");
@@ -142,7 +142,7 @@ impl Cluster {
         Cluster { postmaster, log, folder, _scratch: scratch, port }
     }
 
-    /// Becomes a standby with the data of one that is stopped, as it is itself.
+    /// Becomes a standby with the data of a stopped server. This server has to be stopped as well.
     pub fn copy_again(&mut self, of: &Cluster) {
         fs::remove_dir_all(&self.folder).unwrap();
         of.copy_to(&self.folder);
@@ -160,12 +160,12 @@ impl Cluster {
         }
     }
 
-    /// It is a standby no more, on a timeline of its own.
+    /// Promotes the standby to a primary, on a timeline of its own.
     pub fn promote(&self) {
         self.ask("select pg_promote()");
     }
 
-    /// Kills the postmaster, in the hardest way or by a shutdown, and starts another on the same data.
+    /// Kills the postmaster, by SIGKILL or by a shutdown, and starts another on the same data.
     pub fn restart(&mut self, signal: &str) {
         self.stop(signal);
         self.start_again();
@@ -182,7 +182,7 @@ impl Cluster {
         loop {
             let (postmaster, log) = launch(&self.folder, self.port);
             (self.postmaster, self.log) = (postmaster, log);
-            // Until the last of its processes has noticed, its memory is in use.
+            // The shared memory stays in use until the last process of the old server has exited.
             if self.log.until_either("ready to accept connections", "pre-existing shared memory block") {
                 return;
             }
@@ -191,7 +191,7 @@ impl Cluster {
     }
 }
 
-/// Starts a postmaster, and follows what it says.
+/// Starts a postmaster and records its log.
 fn launch(folder: &Path, port: u16) -> (Child, Arc<Log>) {
     let mut postgres = as_owner("postgres");
     postgres.arg("-D").arg(folder).args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"]).arg(folder);
@@ -206,7 +206,7 @@ fn launch(folder: &Path, port: u16) -> (Child, Arc<Log>) {
 }
 
 impl Cluster {
-    /// Has psql run this by the unix socket.
+    /// Runs a text through psql over the unix socket.
     pub fn ask(&self, text: &str) {
         let mut psql = as_owner("psql");
         psql.arg("-h").arg(&self.folder).args(["-p", &self.port.to_string(), "-U", "postgres", "-qc", text]);
@@ -214,7 +214,7 @@ impl Cluster {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Has the server offer encryption, with the certificate of the tests.
+    /// Makes the server offer encryption, with the certificate of the tests.
     pub fn encrypt(&self) {
         self.encrypt_with(
             "tests",
@@ -223,7 +223,7 @@ impl Cluster {
         );
     }
 
-    /// With this certificate and its key, which it did not have before under this name.
+    /// Makes the server offer encryption with this certificate and its key, under a name that it has not had before.
     pub fn encrypt_with(&self, name: &str, certificate: &[u8], key: &[u8]) {
         for (ending, content) in [("crt", certificate), ("key", key)] {
             let path = self.folder.join(format!("{name}.{ending}"));
@@ -237,27 +237,27 @@ impl Cluster {
         self.ask(&format!("alter system set ssl_key_file = '{name}.key'"));
         self.ask("alter system set ssl = on");
         self.ask("select pg_reload_conf()");
-        // It is read in before anybody else is let in.
+        // The server reads the new files before it accepts the next client.
         self.log.until(&format!("\"ssl_key_file\" changed to \"{name}.key\""));
     }
 
-    /// Of its unix socket.
+    /// URL of the server's unix socket.
     pub fn socket_url(&self) -> String {
         format!("postgres://postgres@/postgres?host={}&port={}", self.folder.display(), self.port)
     }
 
-    /// Has all processes that begin from now on use one processor only.
+    /// Restricts all processes that begin from now on to one processor.
     pub fn pin(&self) {
         let pinned = Command::new("taskset").args(["-cp", "0", &self.postmaster.id().to_string()]).output().unwrap();
         assert!(pinned.status.success(), "{}", String::from_utf8_lossy(&pinned.stderr));
     }
 
-    /// A client of the server itself.
+    /// Connects a client directly to the server.
     pub async fn client(&self) -> tokio_postgres::Client {
         self.try_client().await.unwrap()
     }
 
-    /// Client of the server, if it takes one.
+    /// Connects a client directly to the server, if it accepts one.
     pub async fn try_client(&self) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
         let config = format!("host=127.0.0.1 port={} user=postgres", self.port);
         let (client, connection) = tokio_postgres::connect(&config, NoTls).await?;
@@ -265,7 +265,7 @@ impl Cluster {
         Ok(client)
     }
 
-    /// Kills one of its processes in the hardest way; the others follow.
+    /// Kills one of the server's processes by SIGKILL; the others follow.
     pub fn kill(pid: i32) {
         assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
     }
@@ -273,7 +273,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Immediate shutdown: nothing of the data is kept.
+        // Immediate shutdown: none of the data is kept.
         let _ = Command::new("kill").args(["-QUIT", &self.postmaster.id().to_string()]).status();
         let _ = self.postmaster.wait();
     }

@@ -17,13 +17,13 @@ pub struct Raw<S> {
     pub secret: i32,
 }
 
-/// A message with its length.
+/// Message of this kind, with its length.
 pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = i32::try_from(body.len() + 4).unwrap();
     [&[kind], &length.to_be_bytes()[..], body].concat()
 }
 
-/// Start-up packet.
+/// Start-up packet with these parameters.
 pub fn startup(version: i32, pairs: &[(&str, &str)]) -> Vec<u8> {
     let mut body = version.to_be_bytes().to_vec();
     for (name, value) in pairs {
@@ -33,17 +33,17 @@ pub fn startup(version: i32, pairs: &[(&str, &str)]) -> Vec<u8> {
     untyped(&body)
 }
 
-/// Message without a kind.
+/// Message without a kind byte.
 pub fn untyped(body: &[u8]) -> Vec<u8> {
     message(0, body)[1..].to_vec()
 }
 
-/// `Query`
+/// Message `Query`.
 pub fn query(text: &str) -> Vec<u8> {
     message(b'Q', &[text.as_bytes(), b"\0"].concat())
 }
 
-/// `Parse`
+/// Message `Parse`.
 pub fn parse(name: &str, text: &str, types: &[u32]) -> Vec<u8> {
     let mut body = [name.as_bytes(), b"\0", text.as_bytes(), b"\0"].concat();
     body.extend(u16::try_from(types.len()).unwrap().to_be_bytes());
@@ -51,7 +51,7 @@ pub fn parse(name: &str, text: &str, types: &[u32]) -> Vec<u8> {
     message(b'P', &body)
 }
 
-/// Bind; values as they are.
+/// Message `Bind`, with the values as they are given.
 pub fn bind(portal: &str, statement: &str, formats: &[i16], values: &[Option<&[u8]>], results: &[i16]) -> Vec<u8> {
     let mut body = [portal.as_bytes(), b"\0", statement.as_bytes(), b"\0"].concat();
     let codes = |body: &mut Vec<u8>, codes: &[i16]| {
@@ -68,23 +68,23 @@ pub fn bind(portal: &str, statement: &str, formats: &[i16], values: &[Option<&[u
     message(b'B', &body)
 }
 
-/// `Describe` or `Close`.
+/// Message `Describe` or `Close`.
 pub fn named(kind: u8, target: u8, name: &str) -> Vec<u8> {
     message(kind, &[&[target], name.as_bytes(), b"\0"].concat())
 }
 
-/// `Execute`
+/// Message `Execute`.
 pub fn execute(portal: &str, rows: i32) -> Vec<u8> {
     message(b'E', &[portal.as_bytes(), b"\0", &rows.to_be_bytes()].concat())
 }
 
-/// `Sync`
+/// Message `Sync`.
 pub fn sync() -> Vec<u8> {
     message(b'S', b"")
 }
 
 impl Raw<TcpStream> {
-    /// Connects, and says nothing. Whoever waits for an answer does so for [`PATIENCE`] at most.
+    /// Connects without sending anything. Reads of the answer wait for [`PATIENCE`] at most.
     pub fn connect(address: SocketAddr) -> Raw<TcpStream> {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -105,7 +105,7 @@ impl<S: Read + Write> Raw<S> {
         bytes
     }
 
-    /// Messages up to `ReadyForQuery`, or to the end.
+    /// Reads messages up to `ReadyForQuery`, or to the end, and writes them down.
     pub fn answer(&mut self) -> String {
         let mut all = vec![];
         for one in self.by_ref() {
@@ -138,11 +138,11 @@ impl<S: Read + Write> Iterator for Raw<S> {
     fn next(&mut self) -> Option<String> {
         let (mut kind, begun) = ([0], Instant::now());
         loop {
-            // The end may be hard when the server has left bytes of ours unread.
+            // The connection may end with a reset when the server has left some of our bytes unread.
             match self.stream.read(&mut kind) {
                 Ok(0) => return None,
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
-                // The storm, with which a limit of the socket never comes.
+                // Under the storm of interrupts, the timeout of the socket never expires.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {
                     assert!(begun.elapsed() < PATIENCE, "no answer");
                 }
@@ -170,7 +170,7 @@ fn written_down(kind: u8, body: &[u8]) -> String {
     let inner = match kind {
         b'E' | b'N' => strings(body)
             .iter()
-            // `V` repeats `S`; each field begins with its letter.
+            // `V` repeats `S`. Each field begins with its letter.
             .filter(|field| !field.starts_with('V'))
             .map(|field| if "SCM".contains(&field[..1]) { field[1..].to_owned() } else { field.clone() })
             .collect::<Vec<_>>()

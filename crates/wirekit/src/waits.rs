@@ -1,4 +1,4 @@
-//! Waits of tests, and what they wait for.
+//! Waits of tests, and the conditions that they wait for.
 
 use crate::raw::Raw;
 use gate::Settings;
@@ -7,18 +7,18 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Lends no slots.
+/// Turns the lending of slots off.
 pub fn keep_slots(gate: &mut Settings) {
     gate.lend_after = None;
     gate.stall_patience = None;
 }
 
-/// Number of transactions that wait, of all classes.
+/// Number of waiting transactions, of all classes.
 pub fn waiting(door: &Door) -> usize {
     door.view().unwrap().gate.classes.iter().map(|class| class.waiting).sum()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -32,7 +32,7 @@ pub fn state(error: &tokio_postgres::Error) -> String {
     error.as_db_error().unwrap().code().code().to_owned()
 }
 
-/// Answer of an HTTP server.
+/// Sends a request to an HTTP server and returns the answer.
 pub fn http(address: std::net::SocketAddr, request: &str) -> String {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -41,15 +41,15 @@ pub fn http(address: std::net::SocketAddr, request: &str) -> String {
     answer
 }
 
-/// Rows of [`large`]: more than the system holds on its way.
+/// Number of rows of [`large`]: more than the system's socket buffers hold.
 pub const ROWS: usize = 40_000;
 
-/// A result of so many rows, which are numbered.
+/// Query whose result has [`ROWS`] numbered rows.
 pub fn large() -> String {
     format!("select lpad(n::text, 1000, '0') from generate_series(1, {ROWS}) n")
 }
 
-/// Reads one, whose columns were not told yet, and calls `between` after each thousandth row.
+/// Reads a result of [`large`] whose columns were not described yet, and calls `between` after each thousandth row.
 pub fn reads_all(raw: &mut Raw<TcpStream>, mut between: impl FnMut()) {
     let columns = raw.next().unwrap();
     assert!(columns.starts_with("T("), "{columns}");

@@ -7,7 +7,7 @@ use stage::observe::{ActivityRow, Observe};
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How long somebody has waited at the door or for a connection, in microseconds; 0 for who does not.
+/// Time in microseconds for which a client has waited for admission or a connection; 0 if it does not wait.
 pub(super) fn waited_us(row: &ActivityRow) -> usize {
     if row.state != "waiting" {
         return 0;

@@ -1,23 +1,23 @@
-//! What is said to the administration database.
+//! Commands of the administration database.
 //!
-//! **Invariant:** a text is one command in whole, or none.
+//! **Invariant:** a text is one whole command, or none.
 
 use statement::{SqlError, SqlState};
 
-/// One command.
+/// Command of the administration database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Show(Show),
-    /// Of a database, or of all.
+    /// PAUSE of one database, or of all.
     Pause(Option<String>),
     Resume(Option<String>),
     Reconnect(Option<String>),
     Reload,
-    /// This server is the primary.
+    /// ACCEPT: the named server becomes the primary.
     Accept(String),
 }
 
-/// What can be shown.
+/// Object of a SHOW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Show {
     Pools,
@@ -34,14 +34,14 @@ pub(super) enum Show {
     Upstream,
     Version,
     Help,
-    /// A table of the schema `overtake`.
+    /// Table of the schema `overtake`.
     Gate(&'static str),
-    /// What the gate did in the last so many seconds, or ever.
+    /// History of the gates over the last seconds, or all of it.
     History(Option<u32>),
 }
 
 impl Command {
-    /// The command of a text; nothing if the text is empty.
+    /// Parses the command of a text; `None` if the text is empty.
     ///
     /// # Errors
     /// `42601`: there is no such command.
@@ -110,7 +110,7 @@ impl Show {
     }
 }
 
-/// The value of a text that is a string literal and nothing else.
+/// Value of a text that consists of one string literal.
 fn literal(text: &str) -> Option<String> {
     let inside = text.trim().strip_prefix('\'')?.strip_suffix('\'')?;
     let is_whole = !inside.is_empty() && !inside.replace("''", "").contains('\'');

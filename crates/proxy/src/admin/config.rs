@@ -1,4 +1,4 @@
-//! `SHOW CONFIG`: the settings of the server by their own names, and where the servers are.
+//! `SHOW CONFIG`: the settings of the server by their own names, and the addresses of the servers.
 
 use super::table::{Table, text};
 use crate::Shared;
@@ -10,7 +10,7 @@ const COLUMNS: [(&str, types::Kind); 4] = [("key", Text), ("value", Text), ("def
 
 pub(super) fn table(shared: &Shared) -> Table {
     let line = |name: &str, value: &str, default: &str| {
-        // The others are read at the start.
+        // The other settings are read at the start only.
         let changeable = text(if is_changeable(name) { "yes" } else { "no" });
         vec![("key", text(name)), ("value", text(value)), ("default", text(default)), ("changeable", changeable)]
     };

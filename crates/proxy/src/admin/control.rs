@@ -1,6 +1,6 @@
 //! PAUSE, RESUME, RECONNECT, RELOAD.
 //!
-//! **Invariant:** a PAUSE that is not awaited to its end (the client goes, or cancels) is undone.
+//! **Invariant:** a PAUSE that does not complete, because the client disconnects or cancels, is undone.
 
 use super::Session;
 use crate::clients::database::Database;
@@ -14,7 +14,7 @@ fn wrong_state(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState("55000"), message)
 }
 
-/// What a PAUSE has changed; dropping it undoes that.
+/// Changes of a PAUSE. Dropping this undoes them.
 struct Pausing<'s> {
     shared: &'s Shared,
     databases: Vec<Arc<Database>>,
@@ -37,7 +37,7 @@ impl Drop for Pausing<'_> {
 }
 
 impl Session {
-    /// Waits until no transaction is under way; none begins meanwhile.
+    /// Pauses: waits until no transaction is under way, while none begins.
     pub(super) async fn pause(&mut self, name: Option<&str>) -> Result<(), Stop> {
         let shared = Arc::clone(&self.shared);
         let mut pausing = shared.begin_pause(name)?;
@@ -57,14 +57,14 @@ impl Session {
             return Err(wrong_state("RESUME came before all transactions had ended").into());
         }
         pausing.is_done = true;
-        // The servers may be restarted.
+        // The servers may be restarted now.
         shared.pools_of(name)?.iter().for_each(|pool| pool.close_all_idle());
         Ok(())
     }
 }
 
 impl Shared {
-    /// Pools of this database, or all.
+    /// Returns the pools of this database, or all.
     fn pools_of(&self, name: Option<&str>) -> Result<Vec<Arc<Pool>>, SqlError> {
         let mut pools = self.all_pools();
         if let Some(name) = name {
@@ -80,7 +80,7 @@ impl Shared {
         if name.is_none() && self.is_paused.swap(true, SeqCst) {
             return Err(wrong_state("already suspended/paused"));
         }
-        // A pool that comes later sees the word that was given before.
+        // A pool that is created later sees the flag that was set before.
         let pools = self.pools_of(name)?;
         let paused = pools.iter().filter(|pool| pool.database.set_paused(true));
         let databases: Vec<Arc<Database>> = paused.map(|pool| Arc::clone(&pool.database)).collect();
@@ -100,13 +100,13 @@ impl Shared {
         }
     }
 
-    /// Connections that there are serve no further transaction.
+    /// Marks the current connections, so that they serve no further transaction.
     pub(super) fn reconnect(&self, name: Option<&str>) -> Result<(), SqlError> {
         self.pools_of(name)?.iter().for_each(|pool| pool.reconnect());
         Ok(())
     }
 
-    /// What the servers have said of logins is forgotten.
+    /// Forgets the answers of servers about logins.
     pub(crate) fn forget_logins(&self) {
         self.roles.forget();
         for pool in self.all_pools() {

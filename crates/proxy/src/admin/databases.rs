@@ -1,4 +1,4 @@
-//! `SHOW DATABASES`: those that somebody has asked for.
+//! `SHOW DATABASES`: the databases that a client has asked for.
 
 use super::servers::place;
 use super::table::{Table, ZERO, count, text};

@@ -1,5 +1,5 @@
-//! `SHOW GATE`, `GATE HISTOGRAM`, `MPL`, `MPL LOG`, `MPL HISTORY`, `FORECAST`, `VERDICT`, `RESOURCES`: the views of the schema `overtake`, for
-//! each server.
+//! `SHOW GATE`, `GATE HISTOGRAM`, `MPL`, `MPL LOG`, `MPL HISTORY`, `FORECAST`, `VERDICT`, `RESOURCES`: the views of the
+//! schema `overtake`, for each server.
 
 use super::table::{Table, text};
 use crate::servers::nodes::Nodes;
@@ -8,17 +8,17 @@ use server::door::lines as gate;
 use types::Kind;
 use types::table::{Lines, ProvidedTable};
 
-/// The view of this name; the forecast takes a while.
+/// Returns the view of this name. The forecast takes a while.
 pub(super) fn table(nodes: &Nodes, name: &'static str) -> Table {
     each(nodes, name, |door| gate::lines(door, name))
 }
 
-/// What the gates did in the last so many seconds, or ever.
+/// Returns the history of the gates over the last seconds, or all of it.
 pub(super) fn history(nodes: &Nodes, seconds: Option<u32>) -> Table {
     each(nodes, "mpl_history", |door| gate::history(door, seconds.map_or(f64::INFINITY, f64::from)))
 }
 
-/// The view of this name with the lines that each server's door has for it.
+/// Returns the view of this name, with the lines of each server's admission control.
 fn each(nodes: &Nodes, name: &str, lines_of: impl Fn(&Door) -> Lines) -> Table {
     let none = || ProvidedTable { name: name.to_owned(), columns: Vec::new() };
     let mut view = gate::tables().into_iter().find(|table| table.name == name).unwrap_or_else(none);

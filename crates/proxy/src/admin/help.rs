@@ -1,4 +1,4 @@
-//! `SHOW HELP`, `SHOW VERSION`, and what RELOAD has done.
+//! `SHOW HELP`, `SHOW VERSION`, and the notices of RELOAD and ACCEPT.
 
 use super::table::{Table, text};
 use settings::sources::OptionError;
@@ -29,7 +29,8 @@ pub(super) fn version() -> Table {
     Table::new(&[("version", Text)], vec![vec![("version", text(version))]])
 }
 
-/// `changed` are the settings that have other values now; none: they come from nowhere that could be read again.
+/// Notice of a RELOAD. `changed` lists the settings with new values; `None` if there is no source to read them from
+/// again.
 pub(super) fn reloaded(changed: Option<Vec<&'static str>>) -> SqlError {
     let detail = match changed.as_deref() {
         None => "The settings were not read: they come from no file.".to_owned(),
@@ -41,7 +42,7 @@ pub(super) fn reloaded(changed: Option<Vec<&'static str>>) -> SqlError {
         .hint("Rules of hba_file and certificates are read at the start only. RECONNECT replaces server connections.")
 }
 
-/// `latest` is the latest timeline that was seen.
+/// Notice of an ACCEPT. `latest` is the latest timeline that was seen.
 pub(super) fn accepted(server: &str, timeline: u32, latest: u32) -> SqlError {
     let said = notice(&format!("{server} is the primary now, on timeline {timeline}"));
     if latest <= timeline {

@@ -1,6 +1,6 @@
-//! `SHOW LISTS` and `SHOW USERS`: how many there are of everything, and who.
+//! `SHOW LISTS` and `SHOW USERS`: numbers of objects, and the users.
 //!
-//! PgBouncer's pools of free objects and its cache of names have no like here: those counts are 0.
+//! PgBouncer's pools of free objects and its cache of names have no counterpart here: those counts are 0.
 
 use super::pools;
 use super::table::{Table, ZERO, count, text};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use types::Datum;
 use types::Kind::{Int4, Text};
 
-/// Those who have a pool or a session, with the administration's.
+/// Users with a pool or a session, including sessions of the administration database.
 fn users(shared: &Shared, stats: &Stats) -> BTreeSet<String> {
     let of_pools = shared.all_pools().into_iter().map(|pool| pool.user.to_string());
     of_pools.chain(stats.activity().into_iter().map(|row| row.user)).collect()
@@ -37,7 +37,7 @@ pub(super) fn lists(shared: &Shared, stats: &Stats) -> Table {
     Table::new(&[("list", Text), ("items", Int4)], lines.into_iter().map(line).collect())
 }
 
-/// No user has a pool mode of its own: that is empty.
+/// Table of the users. No user has a pool mode of its own, so that column is empty.
 pub(super) fn of_users(shared: &Shared, stats: &Stats) -> Table {
     let line = |name: String| vec![("name", text(&name)), ("pool_mode", Datum::Null)];
     Table::new(&[("name", Text), ("pool_mode", Text)], users(shared, stats).into_iter().map(line).collect())

@@ -1,9 +1,10 @@
-//! The administration database: `overtake`, or `pgbouncer` for programs that know that one.
+//! Administration database: `overtake`, or `pgbouncer` for programs that expect PgBouncer's.
 //!
-//! Its tables are PgBouncer's 1.18, with the same names and columns, and ours beside them. What is not known is 0 or empty.
+//! Its tables are those of PgBouncer 1.18, with the same names and columns, plus tables of our own. Unknown values are
+//! 0 or empty.
 //!
-//! **Invariant:** it needs no server and no place at the door, so it answers when nobody else gets in. Only superusers of the
-//! front's own roles are let in. It takes simple queries of one command each.
+//! **Invariant:** it needs no server and no admission, so it answers when nobody else gets in. Only superusers among
+//! the proxy's own roles are let in. It takes simple queries of one command each.
 
 mod clients;
 mod command;
@@ -39,34 +40,34 @@ use wire::errors;
 use wire::frame::HEAD;
 use wire::wait::Gone;
 
-/// Names of it.
+/// Names of the administration database.
 const NAMES: [&str; 2] = ["overtake", "pgbouncer"];
 
-/// One client of it.
+/// Client of the administration database.
 pub(crate) struct Admin {
     shared: Arc<Shared>,
     application: Box<str>,
 }
 
-/// The same, served.
+/// Session of such a client while it is served.
 struct Session {
     shared: Arc<Shared>,
     conn: Conn,
     site: Site,
-    /// Whether messages are ignored until `Sync`.
+    /// True if messages are ignored until `Sync`.
     skips: bool,
 }
 
-/// Whether this is the name of the administration database.
+/// True if this is a name of the administration database.
 pub(crate) fn is_name(database: &str) -> bool {
     NAMES.contains(&database)
 }
 
 impl Admin {
-    /// For this role.
+    /// Opens a session for this role.
     ///
     /// # Errors
-    /// `42501`: it is no superuser.
+    /// `42501`: the role is no superuser.
     pub(crate) fn open(shared: Arc<Shared>, role: &Role, database: &str, application: &str) -> Result<Admin, SqlError> {
         if role.is_superuser {
             return Ok(Admin { shared, application: application.into() });
@@ -77,7 +78,7 @@ impl Admin {
             .hint("Connect as postgres."))
     }
 
-    /// What it is told before it may speak.
+    /// Returns the settings that the client is told before it may send requests.
     pub(crate) fn reports(&self) -> Vec<(Cow<'static, str>, String)> {
         let version = Defaults::default().get("server_version").to_owned();
         let fixed = [
@@ -137,6 +138,7 @@ impl Session {
                     self.skips = false;
                     self.ready();
                 }
+                // There is no COPY for these messages, and nothing to flush.
                 b'd' | b'c' | b'f' | b'H' => {}
                 _ if self.skips => {}
                 b'Q' => {
@@ -176,7 +178,7 @@ impl Session {
         Ok(())
     }
 
-    /// Does it and gives its tag.
+    /// Runs a command and returns its tag.
     async fn run(&mut self, command: Command) -> Result<&'static str, Stop> {
         let tag = command.tag();
         match command {
@@ -192,7 +194,7 @@ impl Session {
                 self.conn.replies.notice("NOTICE", &help::accepted(&server, timeline, latest));
             }
             Command::Reload => {
-                // The files are read on a thread beside.
+                // The files are read on a blocking thread.
                 let shared = Arc::clone(&self.shared);
                 let read = tokio::task::spawn_blocking(move || shared.reload()).await;
                 let read = read.map_err(|_| SqlError::new(SqlState("XX000"), "the settings could not be read"))?;
@@ -220,7 +222,7 @@ async fn table_of(shared: &Shared, stats: &Stats, what: Show) -> Result<Table, S
         Show::Help | Show::Version => help::version(),
         Show::History(seconds) => gate::history(&shared.nodes, seconds),
         Show::Gate(table) => {
-            // What other limits would do takes long to find out.
+            // The forecast of other limits takes long to compute.
             let nodes = Arc::clone(&shared.nodes);
             let found = tokio::task::spawn_blocking(move || gate::table(&nodes, table)).await;
             found.map_err(|_| SqlError::new(SqlState("XX000"), "the table could not be computed"))?

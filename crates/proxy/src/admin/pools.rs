@@ -1,4 +1,4 @@
-//! `SHOW POOLS`: those of servers, and the administration database's own clients.
+//! `SHOW POOLS`: the pools of server connections, and the administration database's own clients.
 
 use super::clients::waited_us;
 use super::is_name;
@@ -30,7 +30,7 @@ const COLUMNS: [(&str, types::Kind); 16] = [
     ("pool_mode", Text),
 ];
 
-/// Of one user and database.
+/// Sums of one user and database.
 #[derive(Default)]
 struct Sums {
     active: usize,
@@ -40,7 +40,7 @@ struct Sums {
     waited_us: usize,
 }
 
-/// Of all, by database and user.
+/// Sums of all pools, by database and user.
 fn all(shared: &Shared, stats: &Stats) -> BTreeMap<(String, String), Sums> {
     let mut all: BTreeMap<(String, String), Sums> = BTreeMap::new();
     for pool in shared.all_pools() {
@@ -58,7 +58,7 @@ fn all(shared: &Shared, stats: &Stats) -> BTreeMap<(String, String), Sums> {
     all
 }
 
-/// How many lines the table has.
+/// Number of rows of the table.
 pub(super) fn how_many(shared: &Shared, stats: &Stats) -> usize {
     all(shared, stats).len()
 }
@@ -98,7 +98,8 @@ const BY_SERVER: [(&str, types::Kind); 8] = [
     ("pool_size", Int4),
 ];
 
-/// The connections of each pool at each server, and who waits for one there. Clients belong to no server between transactions.
+/// Connections of each pool at each server, and clients that wait for one there. Clients belong to no server between
+/// transactions.
 pub(super) fn by_server(shared: &Shared) -> Table {
     let size = shared.pool_size();
     let line = |pool: &Pool, node: &Node| {

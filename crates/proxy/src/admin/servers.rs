@@ -6,7 +6,7 @@ use crate::{Pool, Shared, Sight};
 use std::sync::Arc;
 use types::Datum;
 
-/// Where a server is, as PgBouncer names it.
+/// Address of a server, as PgBouncer shows it.
 pub(crate) fn place(host: &Host) -> (&str, Datum) {
     match host {
         Host::Tcp(name, port) => (name, Datum::Int4((*port).into())),

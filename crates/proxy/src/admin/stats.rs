@@ -1,7 +1,7 @@
-//! `SHOW STATS`, `STATS_TOTALS` and `TOTALS`: what has become of the transactions of each database, or of all, times in
+//! `SHOW STATS`, `STATS_TOTALS` and `TOTALS`: totals over the transactions of each database, or of all, with times in
 //! microseconds.
 //!
-//! Bytes and the time of single queries are not counted here, averages over a period neither: they are 0.
+//! Bytes and the time of single queries are not counted here, nor averages over a period: they are 0.
 
 use super::table::{Table, text};
 use crate::Shared;
@@ -43,7 +43,7 @@ fn count(value: u64) -> Datum {
     Datum::Numeric(numeric::Numeric::from(i64::try_from(value).unwrap_or(i64::MAX)))
 }
 
-/// Of PgBouncer's name for it, what is known.
+/// Value of a column of PgBouncer's, if it is known here.
 fn known(sums: &Sums, column: &str) -> Option<u64> {
     Some(match column {
         "xact_count" => sums.transactions,
@@ -58,7 +58,7 @@ pub(super) fn table(shared: &Shared) -> Table {
     per_database(shared, &COLUMNS, |column| column.strip_prefix("total_"))
 }
 
-/// The same without averages.
+/// Totals by database: the table without averages.
 pub(super) fn totals_by_database(shared: &Shared) -> Table {
     per_database(shared, &TOTALS, Some)
 }
@@ -78,7 +78,7 @@ fn per_database(
     Table::new(columns, lines.collect())
 }
 
-/// Of all databases, line by line; what is not known is not there.
+/// Totals of all databases, one row for each. Unknown values have no row.
 pub(super) fn totals(shared: &Shared) -> Table {
     let nothing = Sums { transactions: 0, statements: 0, run_us: 0, wait_us: 0 };
     let all = shared.all_databases().iter().map(|(_, database)| database.sums()).fold(nothing, |one, other| Sums {

@@ -1,6 +1,6 @@
 //! Answers of the admin console that are tables.
 //!
-//! **Invariant:** a line has what its columns name; what it does not have is NULL, as in the views.
+//! **Invariant:** a line has values for the columns that it names; the others are NULL, as in the views.
 
 use types::forms::Forms;
 use types::table::{Lines, ProvidedTable};
@@ -21,12 +21,12 @@ impl Table {
         Table { columns, lines }
     }
 
-    /// One of the views.
+    /// Table of one of the views.
     pub(super) fn of_view(view: ProvidedTable, lines: Lines) -> Table {
         Table { columns: view.columns, lines }
     }
 
-    /// `RowDescription` and the rows.
+    /// Writes `RowDescription` and the rows.
     pub(super) fn write(&self, replies: &mut Replies) {
         let column = |(name, kind): &'_ (String, Kind)| {
             let kind = SqlType::from(*kind);
@@ -57,15 +57,15 @@ pub(super) fn text(value: &str) -> Datum {
     Datum::text(value)
 }
 
-/// PgBouncer counts in four bytes.
+/// Count as a value of four bytes, which PgBouncer uses.
 pub(super) fn count(value: usize) -> Datum {
     Datum::Int4(i32::try_from(value).unwrap_or(i32::MAX))
 }
 
-/// What is not known here.
+/// Value for everything that is not known here.
 pub(super) const ZERO: Datum = Datum::Int4(0);
 
-/// A moment in microseconds since 1970, as PgBouncer writes it; empty if it has not been.
+/// Time in microseconds since 1970, as PgBouncer writes it; empty for 0.
 pub(super) fn moment(us: i64) -> Datum {
     if us == 0 {
         return text("");
@@ -96,7 +96,7 @@ pub(super) const SOCKET: [(&str, Kind); 18] = [
     ("application_name", Kind::Text),
 ];
 
-/// How a client, or a server connection, is named where another one refers to it.
+/// Name of a client or a server connection where another one refers to it.
 pub(super) fn pointer(kind: char, number: i32) -> String {
     format!("{kind}{number}")
 }

@@ -1,4 +1,4 @@
-//! The servers, what they are, and who is there: `SHOW UPSTREAM`, and the same for Prometheus.
+//! The servers with their state and their transactions: `SHOW UPSTREAM`, and the same for Prometheus.
 
 use super::servers::place;
 use super::table::{Table, count, text};
@@ -44,7 +44,7 @@ pub(super) fn table(shared: &Shared) -> Table {
             ("connections", count(here.len())),
             ("connections_idle", count(here.iter().filter(|sight| sight.client().is_none()).count())),
         ];
-        // What is not known is NULL: nobody has asked, a standby writes no timeline, there is no gate.
+        // Unknown values are NULL: nobody has asked, a standby writes no timeline, there is no gate.
         let timeline = word.said.timeline;
         line.extend((timeline != 0).then(|| ("timeline", Datum::Int8(timeline.into()))));
         let asked = word.asked.map(|asked| asked.elapsed().as_secs_f64() * 1e3);
@@ -61,7 +61,7 @@ pub(super) fn table(shared: &Shared) -> Table {
     Table::new(&COLUMNS, shared.nodes.all().iter().map(|node| line(node)).collect())
 }
 
-/// The servers, as Prometheus' text.
+/// Metrics of the servers, in Prometheus' text format.
 pub(crate) fn metrics(nodes: &Nodes) -> String {
     let mut out = String::new();
     let mut each = |name: &str, help: &str, value: &dyn Fn(&Node) -> Option<f64>| {

@@ -1,7 +1,7 @@
-//! From the server to the client.
+//! Messages from the server to the client.
 //!
-//! **Invariant:** what passes, passes unchanged and in order. Answers to what the front has asked itself do not pass; nor do
-//! reports of settings that are no news to the client.
+//! **Invariant:** forwarded messages pass unchanged and in order. Answers to the proxy's own questions do not pass, nor
+//! do reports of settings that are no news to the client.
 
 use crate::clients::cancelled::in_place_of;
 use crate::clients::expect::{Expect, Means, Own, Reply};
@@ -19,20 +19,20 @@ use std::sync::Arc;
 use wire::frame::HEAD;
 
 impl Link {
-    /// Takes what is in the inbox.
+    /// Takes the messages in the inbox.
     pub(crate) fn backward(&mut self, talk: &mut Talk) -> Result<(), Event> {
         let mut inbox = mem::take(&mut self.taken.server.inbox);
         let mut done = 0;
         let result = self.messages(talk, &inbox, &mut done);
-        // What follows is still to be read, whatever becomes of the client.
+        // The rest of the inbox is still to be read, whatever becomes of the client.
         inbox.advance(done);
         self.taken.server.inbox = inbox;
         result
     }
 
-    /// Goes through the messages; `done` is how many bytes of them are.
+    /// Handles the messages; `done` returns how many bytes of them were handled.
     fn messages(&mut self, talk: &mut Talk, inbox: &BytesMut, done: &mut usize) -> Result<(), Event> {
-        // What stands between `from` and `at` passes.
+        // The bytes between `from` and `at` are to be forwarded.
         let (mut from, mut at) = (0, 0);
         loop {
             if 0 < self.server_rest {
@@ -46,8 +46,8 @@ impl Link {
             let Some((kind, length)) = message::head(&inbox[at..]).ok_or(Event::ServerGone)? else { break };
             let reply = Reply::of(kind);
             let is_there = length <= inbox.len() - at;
-            // Rows pass as they come, unless they are for the front; and so do notices and all else that nobody here looks at, where
-            // the front cannot say anything of its own meanwhile.
+            // Rows pass as they come, unless they are for the proxy. So do notices and all other messages that nobody
+            // here inspects, where the proxy cannot insert a message of its own meanwhile.
             let is_bulk = (matches!(reply, Reply::Row | Reply::CopyData)
                 || reply == Reply::Other && !self.expects.is_empty())
                 && !matches!(self.expects.front(), Some(Expect::Check { .. } | Expect::Prelude))
@@ -62,7 +62,8 @@ impl Link {
             let body = &inbox[at + HEAD..at + length];
             let whole = &inbox[at..at + length];
             if reply == Reply::Error && self.concerns_nobody() {
-                // The server ends, and the client has nothing there: it gets another connection, as if this had come in the pool.
+                // The server ends, and the client has nothing there. The client gets another connection, as if this had
+                // happened in the pool.
                 self.taken.server.ends();
                 talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
                 at += length;
@@ -74,7 +75,7 @@ impl Link {
             if reply == Reply::Error && message::field(body, b'C') == Some("08P01") {
                 unexpected = self.unexpected(talk, body);
             }
-            // Whatever comes of it, the server has looked at it.
+            // Whatever the result, the server has processed the message.
             match (reply, self.expects.front()) {
                 (Reply::Ready, Some(&Expect::Query(message))) | (Reply::Closed, Some(&Expect::Close { message })) => {
                     talk.client.names.confirm(message);
@@ -82,7 +83,7 @@ impl Link {
                 _ => {}
             }
             let is_refusal = matches!(self.expects.front(), Some(Expect::Refusal));
-            // Which ends what was executed before it without a `Sync`.
+            // A query ends whatever was executed before it without a `Sync`.
             let is_query = matches!(self.expects.front(), Some(Expect::Query(_) | Expect::Function));
             let mut dropped = Vec::new();
             let means = self.expects.answered(reply, &mut |expect| dropped.push(expect));
@@ -97,14 +98,16 @@ impl Link {
                     Reply::Row => fate = self.shown(talk),
                     Reply::CopyIn => {
                         self.is_open_batch |= self.expects.owes_sync();
-                        // It runs: all before it has been looked at, and it does not wait for what the client says next.
+                        // The message is being executed, so all before it were processed, and it does not wait for the
+                        // client's next message.
                         if let Some(&(Expect::Query(message) | Expect::Execute(message))) = self.expects.front() {
                             talk.client.names.confirm(message);
                         }
                     }
                     Reply::Error => {
                         *done = at + length;
-                        // A statement has come or gone without a word, by a function for instance: all are looked for anew.
+                        // A statement was created or removed unnoticed, by a function for instance. All are checked
+                        // anew.
                         if !is_refusal && is_about_one(body) {
                             self.taken.server.prepared.doubt_all();
                         }
@@ -186,8 +189,8 @@ impl Link {
         Ok(())
     }
 
-    /// An error may say that a COPY has met a message that it has not expected. Where that was the front's, in place of the client's
-    /// that waits in the input, it is to name the client's.
+    /// Corrects an error by which a COPY reports an unexpected message. Where that was the proxy's message, sent in
+    /// place of the client's that waits in the input, the error has to name the client's.
     fn unexpected(&mut self, talk: &mut Talk, body: &[u8]) -> Option<Box<[u8]>> {
         const OF_PROBE: &[u8] = b"0x51";
         let kind = talk.conn.input.first().copied().filter(|_| self.expects.has_probed())?;
@@ -204,14 +207,15 @@ impl Link {
         Some(named.to_vec().into())
     }
 
-    /// What the front has sent for the client is done: a cancel would not hit it any more.
+    /// Lets cancels reach the server connection from now on: the messages that the proxy sent for the client are done,
+    /// and a cancel no longer hits them.
     fn can_be_cancelled(&self, talk: &Talk) {
         if !self.expects.has_begin() {
             talk.client.reach.works(&self.taken.server.line);
         }
     }
 
-    /// Whether nothing is under way, and nothing of the session is on the connection.
+    /// True if nothing is under way, and nothing of the session is on the connection.
     fn concerns_nobody(&self) -> bool {
         let is_idle = self.status == b'I' && self.expects.is_empty() && !self.is_open_batch;
         is_idle && self.hold == Hold::Free && !self.is_touched && !self.has_failed_check
@@ -226,16 +230,17 @@ impl Link {
         self.has_failed = true;
         self.has_batch_failed = true;
         self.outcome.has_failed();
-        // A transaction that only reads says so, too: the server is asked.
+        // A read-only transaction fails like this as well, so the server is asked.
         if message::field(body, b'C') == Some("25006") {
             talk.client.pool.nodes.suspect(&self.taken.node);
         }
-        // A table is another than when a statement was prepared, and the client may not know that it was.
+        // A table has changed since a statement was prepared, and the client may not know that the statement was
+        // prepared.
         if message::field(body, b'R') == Some("RevalidateCachedQuery") {
             self.taken.server.prepared.doubt_all();
             talk.client.shared.statements.renew();
         }
-        // The connection's last words are the server's own.
+        // The server's own message is the last that the client gets on this connection.
         self.is_told |= matches!(message::field(body, b'V'), Some("FATAL" | "PANIC"));
         if let Some(told) = self.turn.as_ref().and_then(|turn| turn.runaway(body)) {
             return Ok(Fate::Becomes(told));
@@ -243,7 +248,7 @@ impl Link {
         if let Some(refused) = talk.client.said_of_unknown(body) {
             return Ok(Fate::Becomes(in_place_of(body, &refused)));
         }
-        // A statement has the name that the client gave it.
+        // In messages to the client, a statement has the name that the client gave it.
         Ok(talk.client.names.named_in(body).map_or(Fate::Passes, |body| {
             let mut out = BytesMut::new();
             message::put(&mut out, b'E', |out| out.extend_from_slice(&body));
@@ -268,7 +273,7 @@ impl Link {
         if is_news { Fate::Passes } else { Fate::Stays }
     }
 
-    /// The setting whose value the server has nothing to say about, if the next row has it.
+    /// Setting of which only the proxy knows the value, if the next row has it.
     fn showing(&self) -> Option<&Arc<str>> {
         let Some(Expect::Execute(number)) = self.expects.front() else { return None };
         let at = self.sets.binary_search_by_key(number, |&(own, _)| own).ok()?;
@@ -278,43 +283,43 @@ impl Link {
         }
     }
 
-    /// A row of the front's, in place of the server's.
+    /// Row of the proxy's, in place of the server's.
     fn shown(&self, talk: &Talk) -> Fate {
         let Some(name) = self.showing() else { return Fate::Passes };
         let value = talk.client.shown(name);
         let mut out = BytesMut::new();
         message::put(&mut out, b'D', |out| {
             out.extend_from_slice(&[0, 1]);
-            // No setting is as long as that.
+            // No setting is as long as this limit.
             out.extend_from_slice(&(value.len() as u32).to_be_bytes());
             out.extend_from_slice(value.as_bytes());
         });
         Fate::Becomes(out.to_vec().into())
     }
 
-    /// What a command's tag says beyond the command.
+    /// Handles the effects of a command that its tag reports.
     fn executed(&mut self, talk: &mut Talk, number: u64, message: &[u8]) -> Fate {
         if message.first() != Some(&b'C') {
             return Fate::Passes;
         }
         if self.takes_statements != Takes::Nothing {
-            // Whatever its tag is.
+            // The tag does not matter here.
             self.taken.server.prepared.doubt_all();
         }
-        // Those before it are not executed any more.
+        // Statements before this one are not executed any more.
         self.sets.drain(..self.sets.partition_point(|&(own, _)| own < number));
         if self.sets.front().is_some_and(|&(own, _)| own == number)
             && let Some((_, served)) = self.sets.pop_front()
         {
             match served {
-                // Its value is one, or it would not stand there; the batch may still fail.
+                // The value is valid, or it would not be here. The batch may still fail.
                 Served::Set(set) => drop(talk.client.set(set, true)),
                 Served::Show(_) => return Fate::Becomes(Box::from(&b"C\0\0\0\x09SHOW\0"[..])),
             }
         }
         match &message[HEAD..] {
             b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => talk.client.names.clear_before(number),
-            // Of a savepoint or of all: how the transaction stands then says it.
+            // The tag is that of a rollback to a savepoint or of the whole transaction; its status tells which.
             b"ROLLBACK\0" => self.has_rolled_back = true,
             _ => {}
         }
@@ -331,7 +336,7 @@ impl Link {
         }
         let is_undone = mem::take(&mut self.has_batch_failed) | mem::take(&mut self.has_rolled_back);
         if self.status == b'I' {
-            // What was bound since then is there, or will be.
+            // The statements bound since then exist, or will.
             if self.expects.is_empty() && !self.is_open_batch {
                 self.portals.forget();
             }
@@ -346,7 +351,7 @@ impl Link {
                 self.settings_are_known();
             }
         }
-        // What was asked meanwhile is under way.
+        // A request that came meanwhile is under way.
         if self.expects.is_empty() {
             talk.seen.rest(self.transaction());
         }
@@ -381,12 +386,12 @@ impl Link {
 
     fn drop_all(&mut self, talk: &mut Talk, dropped: Vec<Expect>) {
         let names = &mut talk.client.names;
-        // What came last is undone first. The first has failed, the server ignores the others.
+        // Effects are undone in reverse order. The first message has failed, and the server ignores the others.
         for (at, expect) in dropped.into_iter().enumerate().rev() {
             let message = match expect {
                 Expect::Parse { statement, message } => {
                     if statement == 0 {
-                        // Nobody can say which unnamed statement there is now.
+                        // The current unnamed statement of the server is unknown.
                         self.taken.server.unnamed = (0, 0);
                     } else {
                         self.taken.server.prepared.has_failed(statement);
@@ -423,7 +428,7 @@ impl Link {
         }
     }
 
-    /// Gives answers of the front's own whose turn it is.
+    /// Sends the proxy's own answers whose turn has come.
     pub(crate) fn answer_own(&mut self, talk: &mut Talk) {
         let replies = &mut talk.conn.replies;
         while let Some(own) = self.expects.take_own() {
@@ -450,18 +455,18 @@ impl Link {
     }
 }
 
-/// Whether an error says that a statement was cancelled, or took too long.
+/// True if an error reports that a statement was cancelled, or took too long.
 fn is_cancelled(body: &[u8]) -> bool {
     message::field(body, b'C') == Some("57014")
 }
 
-/// Whether an error says of one of the front's statements that there is none, or one already.
+/// True if an error reports that one of the proxy's prepared statements is missing, or exists already.
 fn is_about_one(body: &[u8]) -> bool {
     matches!(message::field(body, b'C'), Some("26000" | "42P05"))
         && message::field(body, b'M').is_some_and(|text| names_one(text.as_bytes()))
 }
 
-/// What becomes of a message.
+/// Treatment of a message of the server.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Passes,

@@ -1,7 +1,7 @@
-//! What a transaction is, by the message that begins it: its class, and what the door is told besides.
+//! Properties of a transaction, from the message that begins it: its class, and the rest that admission needs.
 //!
-//! **Invariant:** what a named statement says is found out once for each client and kept until the client's application or the
-//! settings are others.
+//! **Invariant:** the properties of a named statement are determined once for each client. They are kept until the
+//! client's application or the settings change.
 
 use crate::clients::block::{self, Bare};
 use crate::clients::client::Client;
@@ -12,20 +12,21 @@ use stage::Class;
 use statement::SqlError;
 use wire::frame::{Bind, HEAD};
 
-/// What is known of a statement.
+/// Properties of a statement, as far as they are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known {
-    /// By a hint or a rule.
+    /// Class that a hint or a rule gives.
     class: Option<Class>,
-    /// By a hint that asks for more than its client may have.
+    /// True if a hint asks for more than its client may have.
     is_denied: bool,
     marks: Marks,
-    /// How often what it hangs on has changed before.
+    /// Version of the settings and the application on which these depend.
     by: u64,
 }
 
 impl Known {
-    /// With the first statement behind a BEGIN: what that BEGIN says itself goes first.
+    /// Combines the properties of a BEGIN with those of the first statement behind it; those of the BEGIN take
+    /// precedence.
     fn and(self, first: Known) -> Known {
         let hot = if matches!(self.marks.hot, Hot::Unknown) { first.marks.hot } else { self.marks.hot };
         let is_denied = if self.class.is_some() { self.is_denied } else { first.is_denied };
@@ -33,7 +34,7 @@ impl Known {
     }
 }
 
-/// The text behind the name in the body of a `Parse`.
+/// Text behind the name in the body of a `Parse`.
 fn text_of(body: &[u8]) -> &[u8] {
     message::text(body).map_or(body, |(text, _)| text)
 }
@@ -43,10 +44,11 @@ fn is_begin(text: &[u8]) -> bool {
 }
 
 impl Client {
-    /// A transaction that begins with the first message of this input, or has begun with a BEGIN of which this is known.
+    /// Properties of a transaction that begins with the first message of this input, or has begun with a BEGIN with
+    /// these properties.
     ///
     /// # Errors
-    /// `42501`: it asks for a class that its client may not have.
+    /// `42501`: the transaction asks for a class that its client may not have.
     pub(crate) fn about(&mut self, begun: Known, input: &[u8], owner: u64) -> Result<About, SqlError> {
         let (known, bind) = self.first_known(begun, input);
         if let Some(class) = known.class.filter(|_| known.is_denied) {
@@ -54,15 +56,15 @@ impl Client {
         }
         let Marks { fingerprint, mut hot } = known.marks;
         if matches!(hot, Hot::Parameter { .. }) {
-            // Whose values have not come yet meets nobody.
+            // A key whose value has not arrived yet counts as unknown.
             hot = bind.and_then(|body| Bind::read(body).ok()).map_or(Hot::Unknown, |bind| hot.bound(&bind));
         }
         let class = known.class.unwrap_or_else(|| self.priority.class());
         Ok(About { class, fingerprint, hot_key: hot.key(self.priority.hot_key()), owner })
     }
 
-    /// What is known of a transaction by the first statement in the input that does something, as far as it has come, and that
-    /// one's `Bind`.
+    /// Returns the properties of the first effective statement in the input, as far as it has arrived, and the `Bind`
+    /// of that statement.
     fn first_known<'a>(&mut self, mut begun: Known, mut input: &'a [u8]) -> (Known, Option<&'a [u8]>) {
         let mut has_begun = false;
         while let Some(Some((kind, length))) = message::head(input)
@@ -92,7 +94,7 @@ impl Client {
         (begun, None)
     }
 
-    /// What a BEGIN says by its comments.
+    /// Returns the properties that a BEGIN gives by its comments.
     pub(crate) fn known_of_begin(&self, text: &[u8]) -> Known {
         if text.contains(&b'/') { self.known(text) } else { Known::default() }
     }
@@ -123,7 +125,7 @@ impl Client {
     }
 }
 
-/// The body of the `Bind` that follows, perhaps behind a `Describe`, if it has come.
+/// Returns the body of the `Bind` that follows, perhaps behind a `Describe`, if it has arrived.
 fn bind_in(mut input: &[u8]) -> Option<&[u8]> {
     loop {
         let (kind, length) = message::head(input)??;

@@ -1,11 +1,11 @@
-//! A transaction block that has begun for its client and not for a server yet.
+//! Transaction block that has begun for its client and not for a server yet.
 //!
-//! A BEGIN says nothing about what will be done, and needs nobody: it is answered here and sent with the first statement behind
-//! it, in the same write. So that statement is what the gate knows the transaction by, a client that is slow to send it keeps no
-//! slot, and the server is asked once instead of twice.
+//! A BEGIN tells nothing about the work to come, and needs no server: it is answered here and sent with the first
+//! statement behind it, in the same write. So the gate judges the transaction by that statement, a client that is slow
+//! to send it occupies no slot, and the server is asked once instead of twice.
 //!
-//! **Invariant:** what is held back cannot fail at a server, on a standby either; and a block that was opened here ends here or
-//! is opened there before anything else: no statement of it ever runs by itself.
+//! **Invariant:** a command that is held back cannot fail at a server, not even at a standby. A block that was opened
+//! here either ends here or is opened there before anything else: no statement of it ever runs by itself.
 
 use crate::clients::begin::Known;
 use crate::statements::message;
@@ -15,14 +15,14 @@ use statement::outcome::TransactionStatus;
 use wire::frame::HEAD;
 use wire::reply::Replies;
 
-/// A client's block, as long as no server has it.
+/// Block of a client, as long as no server has it.
 #[derive(Debug, Default)]
 pub(crate) enum Block {
     #[default]
     Closed,
-    /// By this text, of which this is known. A mark says that it came as a query, which leaves no portal.
+    /// Begun by this text. A query leaves no portal.
     Begun { text: Box<[u8]>, known: Known, is_query: bool },
-    /// Its first statement was refused here. It had begun by this text.
+    /// Failed, because its first statement was refused here. It had begun by this text.
     Failed { text: Box<[u8]> },
 }
 
@@ -39,7 +39,7 @@ impl Block {
         !matches!(self, Block::Closed)
     }
 
-    /// What is asked for in it was refused.
+    /// Marks the block as failed after a refusal.
     pub(crate) fn fail(&mut self) {
         *self = match std::mem::take(self) {
             Block::Closed => Block::Closed,
@@ -47,7 +47,7 @@ impl Block {
         };
     }
 
-    /// What is known of it by its BEGIN.
+    /// Properties that its BEGIN gives.
     pub(crate) fn known(&self) -> Known {
         match self {
             Block::Begun { known, .. } => *known,
@@ -55,13 +55,13 @@ impl Block {
         }
     }
 
-    /// Whether this is answered without a server. What the server would warn of is not.
+    /// True if this command is answered without a server. Commands that cause a warning go to the server.
     pub(crate) fn takes(&self, bare: Bare) -> bool {
         (bare == Bare::Begin) != self.is_open()
     }
 }
 
-/// A command that does nothing but open or close a block.
+/// Command that only opens or closes a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bare {
     Begin,
@@ -69,8 +69,8 @@ pub(crate) enum Bare {
     Rollback,
 }
 
-/// The command that a text is, if it is one and nothing else. What sets the server's mind to something that it may refuse is not:
-/// `SERIALIZABLE` and `READ WRITE`, which a standby does not know.
+/// Returns the command that a text consists of, if it is one of these. Modes that a server may refuse are excluded:
+/// `SERIALIZABLE` and `READ WRITE`, which a standby does not support.
 pub(crate) fn bare(text: &[u8]) -> Option<Bare> {
     let begin = end_of_blanks(text, 0)?;
     let next = text.get(begin + 1).map(u8::to_ascii_lowercase);
@@ -92,13 +92,13 @@ pub(crate) fn bare(text: &[u8]) -> Option<Bare> {
     are_modes(modes).then_some(Bare::Begin)
 }
 
-/// Whether a text that opens a block is a `START TRANSACTION`, which its tag says.
+/// True if a text that opens a block is a `START TRANSACTION`, which has a tag of its own.
 pub(crate) fn is_start(text: &[u8]) -> bool {
     let begin = end_of_blanks(text, 0).unwrap_or(text.len());
     text.get(begin).is_some_and(|byte| byte.eq_ignore_ascii_case(&b's'))
 }
 
-/// Whether a text begins with a statement that a server runs in a failed block: what may lead out of it.
+/// True if a text begins with a statement that a server runs in a failed block, because it may end the block.
 pub(crate) fn leads_out(text: &[u8]) -> bool {
     let mut at = 0;
     let mut next = || {
@@ -117,10 +117,10 @@ pub(crate) fn leads_out(text: &[u8]) -> bool {
     }
 }
 
-/// Longer than any of these.
+/// Length in bytes that none of these words reaches.
 const WORDS_MAX: usize = 16;
 
-/// Words and commas up to the end, or to a semicolon with nothing behind it.
+/// Splits a text into words and commas, up to the end, or to a semicolon with nothing behind it.
 fn words(text: &[u8]) -> Option<Vec<String>> {
     let (mut all, mut at) = (Vec::new(), 0);
     loop {
@@ -158,12 +158,12 @@ fn are_modes(mut words: &[&str]) -> bool {
     true
 }
 
-/// What stands first in a client's input.
+/// First request in a client's input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// One of these commands, and all that asks for it, to where its `ReadyForQuery` is due.
+    /// Whole request for one of these commands, up to the point where its `ReadyForQuery` is due.
     Alone(Alone),
-    /// As far as it has come. What is missing comes without an answer.
+    /// Incomplete request for one of these commands. The client sends the rest without waiting for an answer.
     Partly,
     Other,
 }
@@ -172,7 +172,7 @@ pub(crate) enum Found {
 pub(crate) struct Alone {
     pub(crate) bare: Bare,
     pub(crate) text: Box<[u8]>,
-    /// Of all of its messages.
+    /// Length in bytes of all of its messages.
     pub(crate) length: usize,
     by: By,
 }
@@ -183,10 +183,10 @@ enum By {
     Execute { is_parsed: bool, is_described: bool },
 }
 
-/// `Bind` of no parameters and `Execute` are not longer.
+/// Size in bytes that a `Bind` of no parameters and an `Execute` do not exceed.
 const MESSAGE_MAX: usize = 256;
 
-/// Looks at the input, whose first message is of this kind and length.
+/// Classifies the input, whose first message has this kind and length.
 pub(crate) fn found(kind: u8, length: usize, input: &[u8], names: &Names) -> Found {
     if kind == b'Q' {
         let Some((text, _)) = message::text(&input[HEAD..length]) else { return Found::Other };
@@ -196,7 +196,7 @@ pub(crate) fn found(kind: u8, length: usize, input: &[u8], names: &Names) -> Fou
     if !matches!(kind, b'P' | b'B') {
         return Found::Other;
     }
-    // What it is, once the first message has said it, and the kind of the last message.
+    // The first message tells the command; the last kind tells how far the request has come.
     let (mut said, mut last, mut at) = (None, 0, 0);
     let (mut is_parsed, mut is_described) = (false, false);
     loop {
@@ -217,7 +217,7 @@ pub(crate) fn found(kind: u8, length: usize, input: &[u8], names: &Names) -> Fou
             }
             (0 | b'P', b'B') => {
                 let Some((b"", rest)) = message::text(body) else { return Found::Other };
-                // No formats and no values of parameters; what is returned may have any.
+                // No formats and no values of parameters are allowed; the result may have any format.
                 let Some((name, [0, 0, 0, 0, high, low, formats @ ..])) = message::text(rest) else {
                     return Found::Other;
                 };
@@ -251,7 +251,8 @@ impl Alone {
         self.by == By::Query
     }
 
-    /// The unnamed statement that it leaves, if it leaves another than there was: as `Parse` has it behind the name.
+    /// Unnamed statement that the request leaves, if it differs from the one before, in the form that `Parse` has
+    /// behind the name.
     pub(crate) fn unnamed(&self) -> Option<Vec<u8>> {
         match self.by {
             By::Query => Some(Vec::new()),
@@ -260,7 +261,7 @@ impl Alone {
         }
     }
 
-    /// Answers it, but for `ReadyForQuery`.
+    /// Writes the answer, except `ReadyForQuery`.
     pub(crate) fn answer(&self, tag: &'static str, replies: &mut Replies) {
         if let By::Execute { is_parsed, is_described } = self.by {
             if is_parsed {
@@ -286,10 +287,10 @@ pub(crate) fn open(out: &mut bytes::BytesMut, text: &[u8]) {
     message::put(out, b'E', |out| out.extend_from_slice(&[0; 5]));
 }
 
-/// Opens a block at a server and has it fail, in one query.
+/// Opens a block at a server and makes it fail, in one query.
 pub(crate) fn open_failed(out: &mut bytes::BytesMut, text: &[u8]) {
     message::put(out, b'Q', |out| {
-        // The text may end with a comment. Nobody has a savepoint there.
+        // The text may end with a comment. No savepoint of this name exists.
         for part in [text, b"\n; ROLLBACK TO SAVEPOINT \"", PREFIX.as_bytes(), b"\"\0"] {
             out.extend_from_slice(part);
         }
@@ -378,7 +379,7 @@ mod tests {
         let Found::Alone(alone) = found_in(sync) else { panic!("it stands alone") };
         assert_eq!((alone.bare, &*alone.text, alone.length), (Bare::Begin, &b"begin"[..], all.len() + sync.len()));
         assert_eq!(alone.unnamed().as_deref(), Some(&b"begin\0\0\0"[..]));
-        // A client that wants an answer in between, or goes on before there is one.
+        // The client wants an answer in between, or goes on before there is one.
         assert_eq!(found_in(b"H\0\0\0\x04"), Found::Other);
         assert_eq!(found_in(&all), Found::Other);
     }

@@ -1,15 +1,15 @@
-//! A server's word that a statement was cancelled, where it was the gate that has done it.
+//! Errors of a server about a cancelled statement, where the gate has cancelled it.
 
 use crate::clients::turn::Turn;
 use crate::statements::message;
 use bytes::BytesMut;
 use statement::SqlError;
 
-/// What PostgreSQL says of a statement that has had its own time, which no cancel has ended.
+/// PostgreSQL's message for a statement whose time is over. No cancel has ended it.
 const TIMEOUT: &str = "canceling statement due to statement timeout";
 
 impl Turn {
-    /// What stands for an `ErrorResponse` with this body, if it comes of the gate's cancel.
+    /// Returns the replacement for an `ErrorResponse` with this body, if it results from the gate's cancel.
     pub(crate) fn runaway(&self, body: &[u8]) -> Option<Box<[u8]>> {
         let is_cancel = message::field(body, b'C') == Some("57014") && message::field(body, b'M') != Some(TIMEOUT);
         let error = is_cancel.then(|| self.told_runaway()).flatten()?;
@@ -17,8 +17,8 @@ impl Turn {
     }
 }
 
-/// An `ErrorResponse` with this error, in place of one of the server with this body: where in the text it was, and the rest, is still
-/// true.
+/// Builds an `ErrorResponse` with this error, in place of the server's with this body. The position in the text and the
+/// other fields are kept, as they are still true.
 pub(crate) fn in_place_of(body: &[u8], error: &SqlError) -> Box<[u8]> {
     let mut out = BytesMut::new();
     message::put(&mut out, b'E', |out| put(out, body, error));

@@ -1,7 +1,7 @@
-//! What a client has left behind on a connection: the server is asked.
+//! Question to the server about the state that a client has left on a connection.
 //!
-//! **Invariant:** whatever of a session can outlive its transaction is either a setting, which can be made elsewhere, or a reason
-//! to stay. A question without an answer is a reason to stay.
+//! **Invariant:** any state of a session that can outlive its transaction is either a setting, which can be made
+//! elsewhere, or a reason to stay. A question without an answer is a reason to stay.
 
 use crate::clients::priority::Setting;
 use crate::servers::server_conn::{Failed, ServerConn};
@@ -9,31 +9,31 @@ use crate::servers::target;
 use crate::statements::session_settings::{Settings, literal};
 use std::fmt::Write;
 
-/// Settings of two parts that are the front's: asked for always, as a role may have a default for them, and `set_config` need not
-/// name them.
+/// Settings of two parts that belong to the proxy. They are always asked for, as a role may have a default for them,
+/// and `set_config` need not name them in a text.
 pub(crate) const OWN: [&str; 3] = [target::NAME, Setting::Priority.name(), Setting::HotKey.name()];
 
-/// What was found.
+/// Result of the question.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) settings: Settings,
-    /// Something is there that cannot be made elsewhere.
+    /// True if there is state that cannot be made elsewhere.
     pub(crate) holds: bool,
-    /// Temporary objects are among that: names may mean these.
+    /// True if that includes temporary objects: names may refer to them.
     pub(crate) has_temporary: bool,
-    /// The server has not answered.
+    /// True if the server has not answered.
     pub(crate) failed: bool,
-    /// As it was cancelled, or took too long.
+    /// True if the question was cancelled, or took too long.
     pub(crate) is_cancelled: bool,
 }
 
-/// A question that is cancelled is asked again so often: nobody has meant it. The session's `statement_timeout` and a cancel of the
-/// client may be in its way.
+/// Number of attempts for a question that is cancelled: the cancel was not meant for it. The session's
+/// `statement_timeout` or a cancel of the client may hit it.
 pub(crate) const TRIES: u8 = 20;
 
-/// All names are those of `pg_catalog`, whatever the search path says. All that is in the schema of temporary objects depends on it: by
-/// that the server finds what to remove when the session ends. Once the settings are known, the session's `statement_timeout`
-/// does not count.
+/// SQL of the question. All names are qualified with `pg_catalog`, independent of the search path. Everything in the
+/// schema of temporary objects depends on that schema, so the server finds there what to remove when the session ends.
+/// Once the settings are known, the session's `statement_timeout` does not count.
 const QUESTION: &str = "\
 SELECT 's', name, setting FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session'; \
 SET LOCAL statement_timeout = 0; \
@@ -50,7 +50,7 @@ WHERE temporary AND active_pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid(
 UNION ALL SELECT 'h', 'cursor', NULL FROM pg_catalog.pg_cursors WHERE is_holdable \
 UNION ALL SELECT 'h', 'statement', NULL FROM pg_catalog.pg_prepared_statements WHERE from_sql";
 
-/// The question, and these settings, which the server does not list.
+/// Returns the question, with these settings, which the server does not list.
 pub(crate) fn question<'n>(customs: impl Iterator<Item = &'n str>) -> String {
     let mut text = QUESTION.to_owned();
     for name in customs {
@@ -63,7 +63,7 @@ pub(crate) fn question<'n>(customs: impl Iterator<Item = &'n str>) -> String {
 }
 
 impl Found {
-    /// Takes one row in. `is_set` says whether an empty value of a setting of two parts is one that the client has given it.
+    /// Adds one row. `is_set` tells if an empty value of a setting of two parts was set by the client.
     pub(crate) fn row(
         &mut self,
         row: Vec<Option<String>>,
@@ -79,14 +79,15 @@ impl Found {
         let is_as_ever = match &*name {
             "role" => value == "none",
             "session_authorization" => value == user,
-            // Of the last transaction. The server goes on calling them settings of the session once one has set them.
+            // The value belongs to the last transaction. The server keeps listing it as a setting of the session once a
+            // session has set it.
             "transaction_isolation" | "transaction_read_only" | "transaction_deferrable" => true,
-            // One of two parts that was reset is empty for ever after, as is one that was set to that.
+            // A setting of two parts is empty for ever after a reset, like one that was set to an empty value.
             name => value.is_empty() && name.contains('.') && !(is_there && is_set(name)),
         };
         match &*kind {
             "s" if is_as_ever => {}
-            // It may be in another encoding than the one that it will be sent in.
+            // The value may be in another encoding than the one in which it will be sent.
             "s" if !value.is_ascii() => {
                 self.holds |= !is_utf8;
                 self.settings.set(&name, &value);
@@ -100,7 +101,7 @@ impl Found {
     }
 }
 
-/// Asks at once, on a connection that nothing else is asked on.
+/// Asks the question at once, on a connection that runs nothing else.
 pub(crate) async fn ask(server: &mut ServerConn, asked: &Settings, user: &str) -> Result<Found, Failed> {
     let customs = asked.iter().map(|(name, _)| name).filter(|&name| name.contains('.') && !OWN.contains(&name));
     let customs = customs.chain(OWN);

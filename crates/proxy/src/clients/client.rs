@@ -1,6 +1,7 @@
-//! One client's session: without a server connection most of the time.
+//! Session of one client, without a server connection most of the time.
 //!
-//! **Invariant:** what a client is, has named and has set is here, so that any connection can be made to serve it.
+//! **Invariant:** the identity of a client, its names and its settings are kept here, so that any connection can be
+//! made to serve it.
 
 use crate::Shared;
 use crate::clients::check;
@@ -21,21 +22,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::Cancel;
 
-/// What a client is, wherever it is served.
+/// State of a client that does not depend on a connection.
 pub(crate) struct Client {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pool: Arc<Pool>,
-    /// Its number among all.
+    /// Number of the client, unique in this process.
     pub(crate) number: u64,
     pub(crate) names: Names,
-    /// The number of its last message.
+    /// Number of its last message.
     pub(crate) message: u64,
     pub(crate) settings: Arc<Settings>,
-    /// The same at its login.
+    /// Settings at its login.
     login: Arc<Settings>,
-    /// What statements are parsed under, by these settings.
+    /// Text of the settings under which statements are parsed, with the settings that it was made from.
     context: (Arc<Settings>, Arc<str>),
-    /// What it was told of settings.
+    /// Settings that the client was told.
     pub(crate) told: Arc<Params>,
     /// Settings of two parts that its statements have named.
     pub(crate) customs: BTreeSet<String>,
@@ -43,7 +44,8 @@ pub(crate) struct Client {
     pub(crate) priority: Priority,
     pub(crate) rules: Arc<Rules>,
     pub(crate) reset: Reset,
-    /// Changes with whatever the class of a statement hangs on: the front's settings, in the upper half, and the application.
+    /// Version of everything that the class of a statement depends on: the proxy's settings, in the upper half, and the
+    /// application.
     pub(crate) knowledge: u64,
     pub(crate) targets: Targets,
     pub(crate) reach: Arc<Reach>,
@@ -59,7 +61,7 @@ impl Client {
         told: Arc<Params>,
     ) -> Client {
         let application = told.get("application_name").unwrap_or_default().into();
-        // In this order: rules that are read again meanwhile are read once more.
+        // The order matters: rules that are reloaded meanwhile are read once more.
         let knowledge = u64::from(shared.generation()) << 32;
         let (rules, reset) = (Arc::clone(&shared.options().rules), shared.options().resets.of(&pool.user, &pool.name));
         Client {
@@ -83,28 +85,28 @@ impl Client {
         }
     }
 
-    /// The settings that its statements are parsed under, as one text.
+    /// Returns the settings under which its statements are parsed, as one text.
     pub(crate) fn context(&mut self) -> Arc<str> {
-        // Who keeps them keeps others from being made of them in place.
+        // The kept reference prevents changes of the settings in place.
         if !Arc::ptr_eq(&self.context.0, &self.settings) {
             self.context = (Arc::clone(&self.settings), self.settings.context());
         }
         Arc::clone(&self.context.1)
     }
 
-    /// How others cancel what it is doing.
+    /// Returns the handle by which others cancel what the client is doing.
     pub(crate) fn canceller(&self) -> Arc<dyn Cancel> {
         Arc::clone(&self.reach) as Arc<dyn Cancel>
     }
 
-    /// A command about the target of the next transactions.
+    /// Runs a command about the target of the next transactions.
     pub(crate) fn aim(&mut self, command: &target::Command) -> Result<Answer, SqlError> {
         let target::Command::Set { is_local, tag, value } = command else {
             return Ok(Answer::Shows(target::NAME.into(), self.targets.current().name().into()));
         };
         let target = self.targets.set(*is_local, value.as_deref())?;
         if !is_local {
-            // It goes with the client to whatever server it gets.
+            // The setting goes with the client to any server that it gets.
             let settings = Arc::make_mut(&mut self.settings);
             match value {
                 Some(_) => settings.set(target::NAME, target.name()),
@@ -114,7 +116,7 @@ impl Client {
         Ok(Answer::Tag(tag))
     }
 
-    /// A command that the front answers itself, and what it says.
+    /// Runs a command that the proxy answers itself, and returns the answer.
     pub(crate) fn command(&mut self, text: &[u8], is_open: bool) -> Option<Result<Answer, SqlError>> {
         match priority::command(text)? {
             priority::Command::Deallocate(name) => self.names.remove(&name).then_some(Ok(Answer::Tag("DEALLOCATE"))),
@@ -127,7 +129,7 @@ impl Client {
         }
     }
 
-    /// Whether a text is one that [`Client::command`] answers.
+    /// True if [`Client::command`] answers this text.
     pub(crate) fn is_command(&self, text: &[u8]) -> bool {
         match priority::command(text) {
             Some(priority::Command::Deallocate(name)) => self.names.get(&name).is_some(),
@@ -137,11 +139,11 @@ impl Client {
         }
     }
 
-    /// A SET or RESET that the front answers; gives its tag.
+    /// Runs a SET or RESET that the proxy answers; returns its tag.
     pub(crate) fn set(&mut self, set: Set, is_open: bool) -> Result<&'static str, SqlError> {
         let of_session = set.of_session();
         let tag = self.priority.set(set, is_open)?;
-        // What the server was told by `set_config` does not count any more.
+        // A value that the server was told by `set_config` is replaced.
         if let Some(name) = of_session.map(Setting::name)
             && self.settings.get(name) != self.login.get(name)
         {
@@ -150,14 +152,14 @@ impl Client {
         Ok(tag)
     }
 
-    /// The server says that the session has these settings now; before, it had others.
+    /// Adopts the settings that the server reports for the session; `had` are those that it had before.
     pub(crate) fn follow(&mut self, had: &Settings, has: &Arc<Settings>) {
         let mut settings = Arc::clone(has);
         for setting in Setting::ALL {
             let name = setting.name();
             let value = has.get(name);
             if value == had.get(name) {
-                // Nobody has set it there: what was set here stays.
+                // Nobody has set it at the server, so the value that was set here stays.
                 if value != self.settings.get(name) {
                     keep(&mut settings, name, self.settings.get(name));
                 }
@@ -167,7 +169,7 @@ impl Client {
             self.priority.follow(setting, value.filter(|_| !is_as_at_login));
         }
         for (name, value) in self.login.iter() {
-            // RESET goes back to what the login has said, which this connection was not told by its own.
+            // RESET goes back to the value of the login, which this connection was not told by its own login.
             if has.get(name).is_none() && had.get(name).is_some() && !name.starts_with("overtake.") {
                 keep(&mut settings, name, Some(value));
             }
@@ -181,14 +183,14 @@ impl Client {
         self.settings = settings;
     }
 
-    /// Tells whether this setting is empty for it where the server says so: one that its statements have named. Where the login has another
-    /// value for it, it was reset to that.
+    /// True if the server's empty value of this setting holds for the client: its statements have named the setting. If
+    /// the login has another value for it, it was reset to that.
     pub(crate) fn may_be_empty(&self, name: &str) -> bool {
         let is_named = self.customs.contains(name);
         is_named && self.login.get(name).is_none_or(str::is_empty) && !check::OWN.contains(&name)
     }
 
-    /// The front's own statement that a text is.
+    /// Returns the proxy's own statement that this text is.
     pub(crate) fn served(&self, text: &[u8]) -> Option<Served> {
         priority::served(text, |name| self.has_setting(name))
     }
@@ -197,7 +199,7 @@ impl Client {
         self.shared.options().settings.has(name)
     }
 
-    /// A setting of the front's, as it is shown.
+    /// Returns the value of a setting of the proxy's for SHOW.
     pub(crate) fn shown(&self, name: &str) -> Arc<str> {
         if name == target::NAME {
             return self.targets.current().name().into();
@@ -206,13 +208,13 @@ impl Client {
         self.priority.shown(name).unwrap_or_else(|| effective(name, settings.get(name)).into())
     }
 
-    /// It calls itself something else.
+    /// Sets the application name.
     pub(crate) fn rename(&mut self, application: &str) {
         self.application = application.into();
         self.knowledge += 1;
     }
 
-    /// Settings that were read again since count from now on.
+    /// Adopts settings that were reloaded since.
     pub(crate) fn learn(&mut self) {
         let generation = self.shared.generation();
         if self.knowledge >> 32 != u64::from(generation) {
@@ -222,19 +224,19 @@ impl Client {
         }
     }
 
-    /// How long it may wait for slot and connection.
+    /// Longest time that the client may wait for slot and connection.
     pub(crate) fn query_wait(&self) -> Option<Duration> {
         self.shared.options().query_wait
     }
 
-    /// How long a statement may take, as the client has set it.
+    /// Time limit of a statement that the client has set.
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {
         let ms = self.settings.get("statement_timeout")?.parse().ok()?;
         Some(Duration::from_millis(ms)).filter(|timeout| !timeout.is_zero())
     }
 }
 
-/// One setting has this value; nothing: it has none.
+/// Sets one setting to this value; `None` removes it.
 fn keep(settings: &mut Arc<Settings>, name: &str, value: Option<&str>) {
     let settings = Arc::make_mut(settings);
     match value {

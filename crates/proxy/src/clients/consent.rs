@@ -1,8 +1,8 @@
 //! Check at login that the server still accepts a pool's user, and its credentials.
 //!
-//! **Invariant:** what was learned is believed for a few seconds ([`FRESH`]), and one asks at a time. Whoever the catalog would
-//! turn away is turned away by the server itself, in its own words. Where the defaults of the role or of the database are
-//! others, connections that were made before serve nobody any more.
+//! **Invariant:** an answer is trusted for a few seconds ([`FRESH`]), and one client asks at a time. A user whom the
+//! catalog would refuse is refused by the server itself, in its own words. Where the defaults of the role or of the
+//! database have changed, connections that were made before serve nobody any more.
 
 use crate::Upstream;
 use crate::clients::check;
@@ -18,23 +18,24 @@ use statement::{SqlError, SqlState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Who can be believed still is after so long: a pool whose connections are all at work is no reason to let nobody in.
+/// Time for which a login waits for an answer before the last one is trusted on: a pool whose connections are all busy
+/// is no reason to refuse logins.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Condition on the defaults `s`: those of all roles and of role `r`, in all databases and in database `d`.
 const OF_BOTH: &str = "s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid]) \
      AND s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid])";
 
-/// The last column of the question.
+/// Index of the last column of the question.
 const DEADLINE: usize = 5;
 
-/// What the server has said.
+/// Rows of the server's answer.
 type Words = Vec<Vec<Option<String>>>;
 
 /// Servers' acceptance of the users of pools.
 #[derive(Debug, Default)]
 pub(crate) struct Consent {
-    /// Whoever has it asks.
+    /// Lock whose holder asks the server.
     asking: tokio::sync::Mutex<()>,
     last: Mutex<Last>,
 }
@@ -56,22 +57,22 @@ impl Consent {
         self.last().asked.is_some_and(|asked| asked.elapsed() < FRESH)
     }
 
-    /// The next one asks, however short the time.
+    /// Forgets the time of the last answer, so that the next login asks.
     pub(crate) fn forget(&self) {
         self.last().asked = None;
     }
 
-    /// Whether the server says that its user is a superuser.
+    /// True if the server says that its user is a superuser.
     pub(crate) fn is_superuser(&self) -> bool {
         self.word(3).as_deref() == Some("t")
     }
 
-    /// Tells whether sessions of its user may begin with a `statement_timeout`: one that its server, its role or its database has.
+    /// True if sessions of its user may begin with a `statement_timeout`, from the server, the role or the database.
     pub(crate) fn has_deadline(&self) -> bool {
         self.last().has_deadline
     }
 
-    /// The highest class that the server has for its user.
+    /// Highest class that the server has for its user.
     pub(crate) fn class_max(&self, pool: &Pool) -> Option<Class> {
         let value = self.word(4)?;
         let class = priority::class_of(&value);
@@ -85,11 +86,11 @@ impl Consent {
         self.last().words.as_ref()?.first()?.get(column)?.clone()
     }
 
-    /// The server has said this; says whether it had said something else.
+    /// Notes an answer of the server; returns true if it differs from the one before.
     fn heard(&self, mut words: Words) -> bool {
         let mut last = self.last();
         last.asked = Some(Instant::now());
-        // What a session has begun with says nothing of those to come.
+        // The settings of an existing session say nothing about those of later ones.
         let deadline = words.first_mut().filter(|row| DEADLINE < row.len()).map(|row| row.swap_remove(DEADLINE));
         last.has_deadline = deadline.flatten().as_deref() == Some("t");
         let before = last.words.replace(words);
@@ -97,9 +98,10 @@ impl Consent {
     }
 }
 
-/// The role; whether it may log in to this database with a password; the defaults that both have; whether it is a superuser, and its
-/// highest class, if it has one: only a superuser may give it that, as no server knows the setting; and whether this session, or one
-/// by these defaults, begins with a `statement_timeout`. All names are those of `pg_catalog`.
+/// Question for the role, with these columns: if it may log in to this database with a password; the defaults of both;
+/// if it is a superuser; its highest class, if it has one, which only a superuser may set, as no server knows the
+/// setting; and if this session, or one by these defaults, begins with a `statement_timeout`. All names are qualified
+/// with `pg_catalog`.
 fn question(user: &str) -> String {
     let (mut name, mut max) = (String::new(), String::new());
     literal(&mut name, user);
@@ -125,7 +127,8 @@ fn question(user: &str) -> String {
 }
 
 impl Upstream {
-    /// What a client is told that asks for these settings. The server is asked when that is not known.
+    /// Returns the parameters that a client is told at its login with these settings. The server is asked if they are
+    /// not known.
     pub(crate) async fn welcome(&self, pool: &Arc<Pool>, asked: Settings, target: Target) -> Result<Welcome, SqlError> {
         confirm(pool, target).await?;
         if let Some(welcome) = pool.welcome(&asked) {
@@ -133,7 +136,7 @@ impl Upstream {
         }
         let (mut taken, _passage) = pool.take_open(target).await?;
         let server = &mut taken.server;
-        // What the client has asked for goes last: its `statement_timeout` is not for what is said for it.
+        // The client's settings come last: its `statement_timeout` does not apply to the proxy's statements for it.
         let begin = sessions::begin(&self.0.options().sessions, &asked);
         let (change, _) = asked.change_from(&server.settings);
         server.ask_again(&format!("{WITHOUT_DEADLINE}{begin}{change}")).await?;
@@ -146,7 +149,7 @@ impl Upstream {
     }
 }
 
-/// Asks, if it is time.
+/// Asks, if the last answer is too old.
 async fn confirm(pool: &Arc<Pool>, target: Target) -> Result<(), SqlError> {
     let consent = &pool.consent;
     if consent.is_fresh() {
@@ -166,7 +169,7 @@ async fn confirm(pool: &Arc<Pool>, target: Target) -> Result<(), SqlError> {
     match tokio::time::timeout(PATIENCE, ask(pool, target)).await {
         Ok(asked) => asked,
         Err(_) => {
-            // Nobody else is to wait as long.
+            // Other logins need not wait as long.
             consent.last().asked = Some(Instant::now());
             Ok(())
         }
@@ -178,7 +181,7 @@ async fn ask(pool: &Arc<Pool>, target: Target) -> Result<(), SqlError> {
     let (mut taken, _passage) = pool.take_open(target).await?;
     let words = match taken.server.ask_again(&format!("{WITHOUT_DEADLINE}{}", question(&pool.user))).await {
         Ok(words) => words,
-        // It is no PostgreSQL, then, and lets in whom it lets in.
+        // The server is not PostgreSQL then, and decides on its own which users it lets in.
         Err(Failed::Said(error)) if is_foreign(error.state()) => Vec::new(),
         Err(failed) => return Err(failed.into()),
     };
@@ -196,7 +199,7 @@ async fn ask(pool: &Arc<Pool>, target: Target) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Whether a server that says this has another catalog than PostgreSQL.
+/// True if a server that reports this error has another catalog than PostgreSQL.
 fn is_foreign(state: SqlState) -> bool {
     matches!(state.0, "0A000" | "3F000" | "42601" | "42703" | "42704" | "42883" | "42P01")
 }
@@ -214,7 +217,7 @@ mod tests {
         assert!(consent.heard(words("b")) && consent.heard(Vec::new()));
         consent.forget();
         assert!(!consent.is_fresh() && !consent.heard(Vec::new()));
-        // A connection that is older than its role's time limit, and one that is younger.
+        // One connection is older than its role's time limit, and one is younger.
         let words = |deadline: &str| vec![["1", "t", "", "f", "", deadline].map(|word| Some(word.to_owned())).to_vec()];
         assert!(consent.heard(words("f")) && !consent.has_deadline());
         assert!(!consent.heard(words("t")) && consent.has_deadline());

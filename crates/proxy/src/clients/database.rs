@@ -1,7 +1,8 @@
 //! Database behind the proxy: its state, and if transactions may begin there.
 //!
-//! **Invariant:** once a pause has settled, no transaction is under way there, and none begins before it goes on. Who begins
-//! counts itself first and looks then; who pauses says so first and counts then: one of them sees the other.
+//! **Invariant:** once a pause has settled, no transaction is under way there, and none begins before it is resumed. A
+//! transaction that begins counts itself first and looks for a pause then; a pause sets its flag first and counts then.
+//! So one of them sees the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -17,7 +18,7 @@ pub(crate) struct Database {
     totals: Totals,
 }
 
-/// What its transactions have come to.
+/// Totals over its transactions.
 #[derive(Debug, Default)]
 struct Totals {
     transactions: AtomicU64,
@@ -26,18 +27,18 @@ struct Totals {
     wait_us: AtomicU64,
 }
 
-/// The same at one moment.
+/// Values of the totals at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) transactions: u64,
     pub(crate) statements: u64,
-    /// At the server, in microseconds.
+    /// Time at the server, in microseconds.
     pub(crate) run_us: u64,
-    /// Before the door and for a connection.
+    /// Time of waits for admission and a connection, in microseconds.
     pub(crate) wait_us: u64,
 }
 
-/// A transaction that is under way. Dropping it is its end.
+/// Transaction that is under way. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Passage(Arc<Database>);
 
@@ -54,14 +55,14 @@ impl Database {
         self.is_paused.load(SeqCst)
     }
 
-    /// Says whether that is new.
+    /// Sets the pause flag; returns true if that is a change.
     pub(crate) fn set_paused(&self, is_paused: bool) -> bool {
         let was = self.is_paused.swap(is_paused, SeqCst);
         self.changed.notify_waiters();
         was != is_paused
     }
 
-    /// Ready when transactions may begin.
+    /// Waits until transactions may begin.
     pub(crate) async fn opened(&self) {
         while self.is_paused() {
             let changed = self.changed.notified();
@@ -71,7 +72,7 @@ impl Database {
         }
     }
 
-    /// Ready when no transaction is under way in a pause, or there is no pause any more: says whether there is.
+    /// Waits until no transaction is under way in a pause, or the pause is over. Returns true if the pause goes on.
     pub(crate) async fn settled(&self) -> bool {
         loop {
             let changed = self.changed.notified();
@@ -83,7 +84,7 @@ impl Database {
         }
     }
 
-    /// A transaction begins, unless there is a pause.
+    /// Begins a transaction, unless there is a pause.
     pub(crate) fn begin(self: &Arc<Database>) -> Option<Passage> {
         self.under_way.fetch_add(1, SeqCst);
         let passage = Passage(Arc::clone(self));
@@ -99,12 +100,12 @@ impl Database {
 }
 
 impl Passage {
-    /// What the transaction has waited before it began.
+    /// Adds the time that the transaction has waited before it began.
     pub(crate) fn waited(&self, time: Duration) {
         self.0.totals.wait_us.fetch_add(us(time), Relaxed);
     }
 
-    /// It ends after so many statements and so much time.
+    /// Counts the end of a transaction with this number of statements and this time.
     pub(crate) fn count(&self, statements: u64, run: Duration) {
         let totals = &self.0.totals;
         totals.transactions.fetch_add(1, Relaxed);

@@ -1,22 +1,25 @@
-//! What a server still has to answer: one entry for each message that was sent, in order.
+//! Queue of the answers that a server owes: one entry for each message that was sent, in order.
 //!
-//! **Invariant:** the queue knows for each message of the server which message of ours it answers, through errors, too: after
-//! one in the extended protocol the server ignores everything up to `Sync`, and so does the queue, sent before or after. What
-//! does not fit is [`Confused`], and ends the connection.
+//! **Invariant:** for each message of the server the queue knows which message of the proxy it answers, through errors,
+//! too: after one in the extended protocol the server ignores everything up to `Sync`, and so does the queue, sent
+//! before or after. A message that does not fit is [`Confused`], and ends the connection.
 //!
 //! # COPY FROM STDIN
 //!
-//! While a server reads data of a COPY, it ignores `Flush` and `Sync`, and any other message ends the COPY. When the COPY fails,
-//! the server ends an extended query at the next `Sync`. Which `Sync` that is depends on the moment of the failure, which only
-//! the server knows: of those that were sent since the COPY began, any number may have been ignored ([`Expects::ignorable`]).
+//! While a server reads data of a COPY, it ignores `Flush` and `Sync`, and any other message ends the COPY. When the
+//! COPY fails, the server ends an extended query at the next `Sync`. Which `Sync` that is depends on the moment of the
+//! failure, which only the server knows: of those that were sent since the COPY began, any number may have been ignored
+//! ([`Expects::ignorable`]).
 //!
-//! So the queue asks. Behind the error of such a COPY it wants a *barrier* sent: `Sync`, `Close` of a statement that does not
-//! exist, `Sync`. The first `Sync` ends whatever the server still skips, so exactly one `ReadyForQuery` before `CloseComplete` is
-//! the barrier's, and all others are the client's. Nothing of the client is sent while the barrier is under way.
+//! So the queue asks. Behind the error of such a COPY it wants a *barrier* sent: `Sync`, `Close` of a statement that
+//! does not exist, `Sync`. The first `Sync` ends whatever the server still skips, so exactly one `ReadyForQuery` before
+//! `CloseComplete` is the barrier's, and all others are the client's. Nothing of the client is sent while the barrier
+//! is under way.
 //!
-//! For this to work, only `Sync`s may be in doubt. So a message that is neither data nor `Sync` nor `Flush` waits until the server
-//! has said that an `Execute` or a query is not, or no longer, a COPY ([`Expects::admits`]). If the COPY waits for data, such a
-//! message would end it; in its place the server is sent an empty query, which ends it as well and does nothing else.
+//! For this to work, only `Sync`s may be in doubt. So a message that is neither data nor `Sync` nor `Flush` waits until
+//! the server has said that an `Execute` or a query is not, or no longer, a COPY ([`Expects::admits`]). If the COPY
+//! waits for data, such a message would end it; in its place the server is sent an empty query, which ends it as well
+//! and does nothing else.
 
 mod queue;
 
@@ -26,7 +29,7 @@ use crate::statements::message;
 use crate::statements::shared::PREFIX;
 use bytes::BytesMut;
 
-/// One kind of a server's messages, as far as it matters here.
+/// Kind of a server's message, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Row,
@@ -43,7 +46,7 @@ pub(crate) enum Reply {
     Error,
     Parameter,
     Ready,
-    /// Whatever else passes.
+    /// Any other message, which is forwarded.
     Other,
 }
 
@@ -68,73 +71,75 @@ impl Reply {
     }
 }
 
-/// An answer that the front gives itself, when its turn comes.
+/// Answer that the proxy gives itself, when its turn comes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Own {
-    /// `ParseComplete` for a statement that the server has already; the client's message of this number.
+    /// `ParseComplete` for a statement that the server has already, with the number of the client's message.
     Parsed(u64),
-    /// `CloseComplete` for one that it may keep; the client's message of this number.
+    /// `CloseComplete` for a statement that the server may keep, with the number of the client's message.
     Closed(u64),
-    /// A command of the front, with this answer; then `ReadyForQuery`.
+    /// Result of a command of the proxy's, followed by `ReadyForQuery`.
     Done(Answer),
 }
 
-/// What is to come.
+/// Answer that is expected.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Expect {
-    /// `ParseComplete`. The statement, 0 for those that are not shared; the client's message, 0 if the front has asked.
+    /// `ParseComplete`. `statement` is 0 for those that are not shared; `message` is the client's, 0 if the proxy has
+    /// asked.
     Parse {
         statement: u64,
         message: u64,
     },
     Bind,
-    /// Types of parameters, then as `Columns`.
+    /// `ParameterDescription`, then as for `Columns`.
     Parameters,
     /// `RowDescription` or `NoData`.
     Columns,
-    /// The end of an `Execute`, of the client's message of this number.
+    /// End of an `Execute`, with the number of the client's message.
     Execute(u64),
-    /// `CloseComplete`. The client's message, 0 if the front has asked.
+    /// `CloseComplete`. `message` is the client's, 0 if the proxy has asked.
     Close {
         message: u64,
     },
-    /// `CloseComplete`. The front makes room by closing the shared statement of this number.
+    /// `CloseComplete`. The proxy makes room by closing the shared statement of this number.
     Evicted(u64),
-    /// Nothing; here the client has ended the data of a COPY, if there is one.
+    /// No answer; here the client has ended the data of a COPY, if there is one.
     CopyEnd,
     Sync,
     Query(u64),
     Function,
-    /// The front's own empty query, which ends a batch of the client as any query does.
+    /// End of the proxy's own empty query, which ends a batch of the client as any query does.
     Settle,
     Own(Own),
-    /// An error: the server cannot but refuse this.
+    /// Error: the server has to refuse this.
     Refusal,
-    /// The front's own query that makes the client's settings.
+    /// End of the proxy's own query that makes the client's settings.
     Prelude,
-    /// A BEGIN that was held back, to the end of its `Execute`.
+    /// End of the `Execute` of a BEGIN that was held back.
     Begin,
-    /// The front's own query that begins a block which has failed already.
+    /// End of the proxy's own query that begins a block which has failed already.
     BeginFailed,
-    /// The front's own query that asks what the client has left behind; whether its answer has begun.
+    /// End of the proxy's own query that asks what the client has left behind. `has_begun` tells that its answer has
+    /// begun.
     Check {
         has_begun: bool,
     },
-    /// The barrier behind a COPY that has failed, up to its `CloseComplete`.
+    /// Barrier behind a failed COPY, up to its `CloseComplete`.
     Barrier {
         /// Number of the next `ReadyForQuery` messages that the client must not see.
         own: usize,
-        /// The client has seen one, or need not: a simple query has its own.
+        /// True if the client has seen one, or need not: a simple query has its own.
         is_ready: bool,
     },
-    /// The last `Sync` of the barrier. `skips`: the client still owes one.
+    /// Last `Sync` of the barrier. `skips`: the client still owes one.
     BarrierSync {
         skips: bool,
     },
 }
 
 impl Expect {
-    /// Whether the server ignores it after an error.
+    /// True if the server ignores the message after an error.
     fn is_extended(&self) -> bool {
         !matches!(self, Expect::Sync | Expect::Query(_) | Expect::Function | Expect::Settle | Expect::Prelude)
             && !matches!(self, Expect::Own(Own::Done(_)) | Expect::BeginFailed | Expect::Check { .. })
@@ -145,34 +150,34 @@ impl Expect {
 /// Treatment of a message of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admits {
-    /// It is sent.
+    /// The message is sent.
     Now,
-    /// It waits for an answer that comes by itself.
+    /// The message waits for an answer that comes by itself.
     Later,
-    /// As `Later`, once a `Flush` was sent.
+    /// The message waits like `Later`, once a `Flush` was sent.
     AfterFlush,
-    /// As `Later`, once an empty query was sent, which ends the COPY.
+    /// The message waits like `Later`, once an empty query was sent, which ends the COPY.
     AfterProbe,
 }
 
-/// A message that answers nothing.
+/// Error: a message that answers nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Confused;
 
-/// What a message means.
+/// Meaning of a message of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Means {
-    /// It is the client's.
+    /// The message is the client's.
     Pass,
-    /// It is the front's: the client does not see it.
+    /// The message is the proxy's: the client does not see it.
     Swallow,
-    /// A statement is there now, by the client's message of this number, 0 if the front has asked.
+    /// A statement exists now, by the client's message of this number, 0 if the proxy has asked.
     Parsed { statement: u64, message: u64 },
-    /// A statement is not there any more: the front has closed it to make room.
+    /// A statement is gone: the proxy has closed it to make room.
     Evicted(u64),
     /// A command of the client's message of this number has ended.
     Executed(u64),
-    /// The client's turn; so does the server's transaction stand.
+    /// The server is ready, in this state of its transaction, and it is the client's turn.
     Ready,
     /// The client's settings are made.
     PreludeDone,
@@ -185,27 +190,28 @@ pub(crate) enum Means {
 #[derive(Debug, Default)]
 pub(crate) struct Expects {
     queue: Queue,
-    /// Whether the server ignores what comes, up to a `Sync` that was not sent yet.
+    /// True if the server ignores messages up to a `Sync` that was not sent yet.
     skips: bool,
-    /// The server reads data of a COPY, and the client has not ended them.
+    /// True if the server reads data of a COPY, and the client has not ended them.
     pub(crate) copies_in: bool,
-    /// A COPY has begun, and is not answered.
+    /// True if a COPY has begun, and is not answered.
     is_copy: bool,
-    /// The last `Execute` or query of the queue may begin a COPY; it stands behind one that is a COPY.
+    /// True if the last `Execute` or query of the queue may begin a COPY; the next field is for one that stands behind
+    /// a COPY.
     may_copy: bool,
     may_copy_next: bool,
     /// Number of `Sync`s that the COPY has ignored, unless it had failed before.
     ignorable: usize,
-    /// A `Flush` was sent for whoever waits, and nothing since then.
+    /// True if a `Flush` was sent for a message that waits, and nothing since then.
     has_flushed: bool,
-    /// An empty query was sent in place of a message that ends the COPY.
+    /// True if an empty query was sent in place of a message that ends the COPY.
     has_probed: bool,
-    /// The barrier is still to be sent.
+    /// True if the barrier is still to be sent.
     wants_barrier: bool,
 }
 
 impl Expects {
-    /// One that expects nothing, in the same memory.
+    /// Returns a queue that expects nothing, in the same memory.
     pub(crate) fn anew(self) -> Expects {
         let mut queue = self.queue;
         queue.clear();
@@ -216,27 +222,27 @@ impl Expects {
         self.queue.is_empty()
     }
 
-    /// Whether the server ignores what comes, up to `Sync`.
+    /// True if the server ignores messages up to `Sync`.
     pub(crate) fn skips(&self) -> bool {
         self.skips
     }
 
-    /// Whether a BEGIN that was held back is still to be answered.
+    /// True if a BEGIN that was held back is still to be answered.
     pub(crate) fn has_begin(&self) -> bool {
         self.queue.iter().any(|expect| matches!(expect, Expect::Begin | Expect::BeginFailed))
     }
 
-    /// Whether nothing is to come of a batch before this one: then it is known how the server's transaction stands.
+    /// True if no answer of an earlier batch is outstanding: then the state of the server's transaction is known.
     pub(crate) fn is_one_batch(&self) -> bool {
         !self.queue.has_end()
     }
 
-    /// Whether what was sent last ends a batch in place of a command of the front's.
+    /// True if the last message ends a batch in place of a command of the proxy's.
     pub(crate) fn is_settling(&self) -> bool {
         matches!(self.queue.back(), Some(Expect::Settle))
     }
 
-    /// What will be answered next.
+    /// Returns the answer that is expected next.
     pub(crate) fn front(&self) -> Option<&Expect> {
         self.queue.front()
     }
@@ -257,7 +263,8 @@ impl Expects {
                 Admits::AfterProbe
             }
             (true, false) if !is_in_doubt && !self.may_copy_next => Admits::Now,
-            // The server keeps the answer to an extended query until then, that of a COPY whose data have ended as well.
+            // Until a flush, the server keeps the answer to an extended query, even that of a COPY whose data have
+            // ended.
             (false, _) | (true, false) if !self.has_flushed => {
                 self.has_flushed = true;
                 Admits::AfterFlush
@@ -266,27 +273,27 @@ impl Expects {
         }
     }
 
-    /// Tells whether the barrier behind a COPY is under way, or is to be.
+    /// True if the barrier behind a COPY is under way, or is to be sent.
     pub(crate) fn is_resolving(&self) -> bool {
         matches!(self.queue.back(), Some(Expect::Barrier { .. } | Expect::BarrierSync { .. }))
     }
 
-    /// Tells whether the client has to send another `Sync` than those that the COPY of an `Execute` has ignored.
+    /// True if the client has to send another `Sync` than those that the COPY of an `Execute` has ignored.
     pub(crate) fn owes_sync(&self) -> bool {
         matches!(self.queue.front(), Some(Expect::Execute(_))) && !self.queue.has_sync()
     }
 
-    /// Tells whether what is under way may be a COPY. Nothing but `Sync` and the end of data stands behind it.
+    /// True if the command under way may be a COPY. Only `Sync` and the end of data stand behind it.
     fn awaits_copy(&self) -> bool {
         self.may_copy && self.queue.iter().rev().any(|expect| matches!(expect, Expect::Execute(_) | Expect::Query(_)))
     }
 
-    /// Tells whether an empty query was sent that ends a COPY.
+    /// True if an empty query was sent that ends a COPY.
     pub(crate) fn has_probed(&self) -> bool {
         self.has_probed
     }
 
-    /// Writes the barrier, if it is to be sent. At the end of a message of the client.
+    /// Writes the barrier, if it is to be sent, at the end of a message of the client.
     pub(crate) fn put_barrier(&mut self, out: &mut BytesMut) {
         if std::mem::take(&mut self.wants_barrier) {
             message::put(out, b'S', |_| {});
@@ -295,14 +302,14 @@ impl Expects {
         }
     }
 
-    /// An `Execute` or a query was sent that may begin a COPY.
+    /// Adds an `Execute` or a query that was sent and may begin a COPY.
     pub(crate) fn push_copy(&mut self, expect: Expect) {
         self.may_copy_next = self.is_copy;
         self.may_copy = true;
         self.push(expect);
     }
 
-    /// The client has ended the data of a COPY, if there is one.
+    /// Notes that the client has ended the data of a COPY, if there is one.
     pub(crate) fn end_copy(&mut self) {
         // A `Flush` that was read as part of the COPY was ignored.
         self.has_flushed = false;
@@ -313,7 +320,7 @@ impl Expects {
         }
     }
 
-    /// A message was sent. Says whether the server will look at it.
+    /// Adds the answer to a message that was sent. Returns true if the server will process the message.
     pub(crate) fn push(&mut self, expect: Expect) -> bool {
         self.has_flushed = false;
         if matches!(expect, Expect::Sync) {
@@ -329,7 +336,7 @@ impl Expects {
         true
     }
 
-    /// The next answer is the front's own.
+    /// Takes the next answer, if it is the proxy's own.
     pub(crate) fn take_own(&mut self) -> Option<Own> {
         if !matches!(self.queue.front(), Some(Expect::Own(_))) {
             return None;
@@ -342,7 +349,8 @@ impl Expects {
         }
     }
 
-    /// What a message means. `dropped` is told of what will not be answered any more.
+    /// Returns the meaning of a message of the server. `dropped` receives the entries that will not be answered any
+    /// more.
     pub(crate) fn answered(&mut self, reply: Reply, dropped: &mut impl FnMut(Expect)) -> Result<Means, Confused> {
         match (reply, self.queue.front_mut()) {
             (Reply::Parameter | Reply::Other, _) => Ok(Means::Pass),
@@ -353,7 +361,7 @@ impl Expects {
             }
             (Reply::Row | Reply::Executed, Some(Expect::Check { .. })) => Ok(Means::OfCheck),
             (Reply::Ready, Some(Expect::Prelude)) => self.pop(Means::PreludeDone),
-            // One that fails is seen by who asked.
+            // An error of the prelude is handled by the caller.
             (Reply::Error, Some(Expect::Prelude)) => Ok(Means::Pass),
             (_, Some(Expect::Prelude)) => Ok(Means::Swallow),
             (Reply::Ready, Some(Expect::BeginFailed)) => self.pop(Means::Swallow),
@@ -372,7 +380,7 @@ impl Expects {
                 *is_ready = true;
                 Ok(Means::Ready)
             }
-            // Of the empty query: its own `ReadyForQuery` follows.
+            // The reply belongs to the empty query: its own `ReadyForQuery` follows.
             (Reply::Executed, Some(Expect::Barrier { own, .. })) => {
                 *own += 1;
                 Ok(Means::Swallow)
@@ -403,12 +411,12 @@ impl Expects {
             (Reply::Columns, Some(Expect::Query(_))) => Ok(Means::Pass),
             (Reply::CopyIn, Some(Expect::Query(_) | Expect::Execute(_))) => {
                 (self.copies_in, self.is_copy, self.has_flushed) = (true, true, false);
-                // Those that were sent on the way are read as part of the COPY, and ignored.
+                // `Sync`s that were sent on the way are read as part of the COPY, and ignored.
                 while matches!(self.queue.second(), Some(Expect::Sync)) {
                     self.queue.remove_second();
                     self.ignorable += 1;
                 }
-                // Its data have all been sent before it had begun.
+                // All of its data were sent before the COPY had begun.
                 if matches!(self.queue.second(), Some(Expect::CopyEnd)) {
                     self.queue.remove_second();
                     self.copies_in = false;
@@ -431,14 +439,14 @@ impl Expects {
         }
     }
 
-    /// The COPY has ended, or there was none.
+    /// Forgets the COPY, which has ended, or never was.
     fn forget_copy(&mut self) {
         (self.copies_in, self.is_copy, self.ignorable) = (false, false, 0);
         (self.has_probed, self.may_copy_next) = (false, false);
     }
 
-    /// The empty query has ended a COPY, at a server that goes on after that (before PostgreSQL 14): the COPY has ignored every `Sync`
-    /// before.
+    /// Notes that the empty query has ended a COPY, at a server that goes on after that (before PostgreSQL 14): the
+    /// COPY has ignored every `Sync` before.
     pub(crate) fn was_unexpected(&mut self) {
         (self.ignorable, self.has_probed) = (0, false);
     }
@@ -450,7 +458,7 @@ impl Expects {
         Ok(means)
     }
 
-    /// What comes next has got on.
+    /// Replaces the expected answer after a part of it has come.
     fn replace_front(&mut self, expect: Expect) {
         if let Some(front) = self.queue.front_mut() {
             *front = expect;
@@ -474,7 +482,7 @@ impl Expects {
             self.wants_barrier = true;
             return Means::Pass;
         }
-        // Without any, it is what the server says on its own account, before it ends the connection.
+        // Without an expected answer, the error is an announcement of the server, before it ends the connection.
         if !self.queue.front().is_some_and(Expect::is_extended) {
             return Means::Pass;
         }

@@ -1,7 +1,8 @@
-//! From the client to the server.
+//! Messages from the client to the server.
 //!
-//! **Invariant:** each message that the server is sent has its entry in the queue of answers, in the same order. Of a message only
-//! names of prepared statements are ever changed. Data of a COPY pass as they come; all else is looked at when it is whole.
+//! **Invariant:** each message that is sent to the server has its entry in the queue of answers, in the same order.
+//! Only names of prepared statements are ever changed in a message. Data of a COPY pass as they come; all other
+//! messages are inspected when they are complete.
 
 use crate::clients::expect::{Admits, Expect, Own};
 use crate::clients::link::{Event, Hold, Link, Takes};
@@ -21,15 +22,17 @@ use wire::conn::Conn;
 use wire::errors;
 use wire::frame::{self, HEAD};
 
-/// More is not forwarded before the server has taken some; nor with so many answers, among them the front's own, that the client has
-/// not taken.
+/// Number of bytes above which no more is forwarded: bytes that the server has not taken, or answers, including the
+/// proxy's own, that the client has not taken.
 const ENOUGH: usize = 64 << 10;
 
 impl Link {
-    /// Takes messages from the client's input, as many as are there.
+    /// Forwards messages from the client's input, as many as are there.
     pub(crate) fn forward(&mut self, talk: &mut Talk) -> Result<(), Event> {
         talk.needs = 0;
         while self.taken.server.out.len() < ENOUGH && talk.conn.replies.out.len() < ENOUGH && !self.is_leaving {
+            // The rest of a long message passes as it arrives. The barrier may follow only once the message is
+            // complete.
             if 0 < self.client_rest {
                 let count = self.client_rest.min(talk.conn.input.len());
                 if count == 0 {
@@ -44,9 +47,11 @@ impl Link {
             }
             let refused = |broken| Event::Refused(errors::broken(broken));
             let Some((kind, length)) = frame::head(&talk.conn.input).map_err(refused)? else { break };
+            // While the barrier is under way, nothing of the client is sent.
             if self.expects.is_resolving() {
                 break;
             }
+            // Data of a COPY need not be complete.
             if kind == b'd' {
                 if talk.message_max < length {
                     return Err(refused(frame::Broken::TooLong(length)));
@@ -68,14 +73,14 @@ impl Link {
         Ok(())
     }
 
-    /// Whether what a message means hangs on answers that are still to come: what its name stands for, or whether there are
-    /// any names left. What is waited for comes without anything more from the client.
+    /// True if the meaning of a message depends on outstanding answers: they decide what its name stands for, or if any
+    /// names are left. These answers come without anything more from the client.
     fn must_wait(&mut self, talk: &Talk, kind: u8, length: usize) -> bool {
         if self.takes_statements == Takes::Sent {
             if self.expects.is_empty() {
                 self.takes_statements = Takes::Nothing;
             } else if matches!(kind, b'P' | b'B' | b'D' | b'C' | b'E' | b'Q' | b'F') && !self.expects.copies_in {
-                // All else has no names, and a COPY waits for it.
+                // All other messages have no names, or a COPY waits for them.
                 return true;
             }
         }
@@ -97,11 +102,11 @@ impl Link {
         }
     }
 
-    /// Whether a message is a command of the front's that waits until it is known how the transaction stands. A query ends what was
-    /// executed before it without a `Sync`, so the server is sent one in its place.
+    /// True if a message is a command of the proxy's that waits until the state of the transaction is known. A query
+    /// ends whatever was executed before it without a `Sync`, so the server is sent one in its place.
     fn must_settle(&mut self, talk: &Talk, kind: u8, length: usize) -> bool {
         let is_known = self.expects.is_empty() && !self.is_open_batch;
-        // What the server would ignore is none.
+        // A message that the server would ignore is no command.
         if kind != b'Q' || is_known || self.expects.skips() {
             return false;
         }
@@ -118,7 +123,8 @@ impl Link {
         true
     }
 
-    /// Tells whether a message may be sent while a COPY may be under way. What it waits for is brought about here.
+    /// True if a message may be sent while a COPY may be under way. If not, this sends whatever brings about the answer
+    /// that the message waits for.
     fn admits(&mut self, kind: u8) -> bool {
         let out = &mut self.taken.server.out;
         match self.expects.admits(kind) {
@@ -130,13 +136,13 @@ impl Link {
         false
     }
 
-    /// The first bytes of the input, as they are.
+    /// Forwards the first bytes of the input, unchanged.
     fn pass(&mut self, conn: &mut Conn, count: usize) {
         self.taken.server.out.extend_from_slice(&conn.input[..count]);
         conn.input.advance(count);
     }
 
-    /// One whole message.
+    /// Forwards one complete message.
     fn message(&mut self, talk: &mut Talk, kind: u8, length: usize) -> Result<(), Event> {
         if self.expects.skips() && !matches!(kind, b'S' | b'X' | b'p') {
             // The server would ignore it.
@@ -161,7 +167,7 @@ impl Link {
             b'F' => {
                 self.outcome.sent(Act::States);
                 self.expects.push(Expect::Function);
-                // A function may set anything, and there is no text to say so.
+                // A function may set anything, and there is no text to tell.
                 (self.is_touched, self.is_skewed) = (true, true);
                 match message::set_by_call(&talk.conn.input[HEAD..length]) {
                     Some(Some(name)) if name.contains('.') => {
@@ -182,7 +188,7 @@ impl Link {
                 self.is_leaving = true;
                 return Ok(());
             }
-            // `Flush` wants no `Sync`.
+            // `Flush` needs no `Sync`.
             b'H' => {
                 self.pass(&mut talk.conn, length);
                 return Ok(());
@@ -221,7 +227,7 @@ impl Link {
         self.pass(&mut talk.conn, length);
     }
 
-    /// What a text may do is noted.
+    /// Notes the possible effects of a text.
     pub(crate) fn note(&mut self, talk: &mut Talk, scan: &Scan) {
         self.is_skewed |= scan.changes_settings();
         self.is_touched |= scan.touches || (scan.lets_go && self.hold == Hold::Held);
@@ -232,7 +238,7 @@ impl Link {
             self.takes_statements = self.takes_statements.max(Takes::InBatch);
         }
         if scan.resets_all {
-            // The server does not know of what the front has set.
+            // The server does not know the values that the proxy has set.
             talk.client.priority.reset(self.status == b'T');
         }
         for name in &scan.customs {
@@ -242,12 +248,12 @@ impl Link {
         }
     }
 
-    /// Whether a text shows the target while only the server knows what it is: something was set of which it was not asked yet.
+    /// True if a text shows the target while only the server knows it: a setting was changed since the last check.
     fn may_have_set_target(&self, text: &[u8]) -> bool {
         self.is_touched && target::is_named_in(text)
     }
 
-    /// One more statement.
+    /// Counts one more statement.
     fn count(&mut self) {
         self.turn.iter_mut().for_each(|turn| turn.statements += 1);
     }
@@ -256,10 +262,10 @@ impl Link {
         let number = talk.client.message;
         let body = &talk.conn.input[HEAD..length];
         let text = body.strip_suffix(b"\0").unwrap_or(body);
-        // In a failed transaction the server says so.
+        // In a failed transaction the server has to answer.
         if self.status != b'E'
             && !self.may_have_set_target(text)
-            // One with a wrong value is a setting like any other to the server.
+            // A command with a wrong value is an ordinary setting, for the server.
             && let Some(Ok(answer)) = talk.client.command(text, self.status == b'T')
         {
             talk.conn.input.advance(length);
@@ -273,7 +279,7 @@ impl Link {
         if scan.takes_statements {
             self.takes_statements = Takes::Sent;
         }
-        // The server forgets its unnamed statement, too.
+        // The server forgets its unnamed statement as well.
         talk.client.names.forget_unnamed(number, self.taken.server.prepared.batch);
         self.taken.server.unnamed = (0, 0);
         if scan.copies_in {
@@ -336,12 +342,12 @@ impl Link {
         self.share(talk, &statement, number);
     }
 
-    /// Whether the front may say that a statement is parsed: in a failed transaction the server has to say that it is not.
+    /// True if the proxy may answer that a statement is parsed. In a failed transaction the server has to refuse it.
     fn may_be_parsed(&self) -> bool {
         self.status != b'E' && self.expects.is_one_batch()
     }
 
-    /// The client's message of this number has parsed a shared statement.
+    /// Registers a shared statement that the client's message of this number has parsed.
     fn share(&mut self, talk: &mut Talk, statement: &Statement, number: u64) {
         match self.taken.server.prepared.want(statement.number) {
             Missing::Nothing if self.may_be_parsed() => {
@@ -366,14 +372,14 @@ impl Link {
             out.extend_from_slice(&statement.body);
         });
         self.expects.push(Expect::Parse { statement: statement.number, message });
-        // There are many too many where the server has ignored what was to close them.
+        // There may be many too many, if the server has ignored the messages that were to close them.
         for oldest in iter::from_fn(|| server.prepared.evict()).take(2) {
             message::about_statement(&mut server.out, b'C', name_of(oldest).as_bytes());
             self.expects.push(Expect::Evicted(oldest));
         }
     }
 
-    /// The client's statement of this name is on the connection when what follows arrives.
+    /// Makes sure that the client's statement of this name is on the connection when the next message arrives.
     fn need(&mut self, talk: &mut Talk, name: &[u8]) -> Option<Arc<Statement>> {
         let names = &talk.client.names;
         let shared = if name.is_empty() { names.unnamed.shared.as_ref() } else { names.get(name) };
@@ -385,7 +391,7 @@ impl Link {
                 let server = &mut self.taken.server;
                 server.unnamed = own;
                 if client.names.unnamed.body.is_empty() {
-                    // Another client's may be there.
+                    // Another client's unnamed statement may be there.
                     message::about_statement(&mut server.out, b'C', b"");
                     self.expects.push(Expect::Close { message: 0 });
                 } else {
@@ -398,7 +404,7 @@ impl Link {
             }
             return None;
         }
-        // One that the client has not named by the protocol is for the server to find.
+        // The server has to find a statement that the client has not named by the protocol.
         let statement = shared?;
         match self.taken.server.prepared.want(statement.number) {
             Missing::Nothing => {}
@@ -429,7 +435,7 @@ impl Link {
                 self.expects.push(Expect::Bind);
             }
             None => {
-                // What only the server knows may be anything.
+                // A statement that only the server knows may be anything.
                 let (mut act, mut copies_in) = (Act::Mixes, false);
                 if name.is_empty() {
                     let scan = mem::take(&mut talk.client.names.unnamed.scan);
@@ -446,7 +452,7 @@ impl Link {
         }
     }
 
-    /// `Describe` and `Close`.
+    /// Handles `Describe` and `Close`.
     fn about(&mut self, talk: &mut Talk, kind: u8, message: &[u8]) {
         let is_close = kind == b'C';
         let (target, rest) = message[HEAD..].split_first().unwrap_or((&0, &[]));
@@ -467,7 +473,7 @@ impl Link {
                 talk.client.names.forget_unnamed(talk.client.message, self.taken.server.prepared.batch);
                 self.taken.server.unnamed = (0, 0);
             } else if talk.client.names.close(name, talk.client.message, self.taken.server.prepared.batch) {
-                // The connection keeps it for others.
+                // The connection keeps the statement for others.
                 self.expects.push(Expect::Own(Own::Closed(talk.client.message)));
                 return self.answer_own(talk);
             } else if is_reserved(name) {
@@ -485,8 +491,8 @@ impl Link {
         }
     }
 
-    /// Sends a message about a statement that there is not, with a name like the front's own: under another one, which there is not
-    /// either.
+    /// Sends a message about a missing statement whose name looks like the proxy's own, under another name, which is
+    /// missing as well.
     fn send_of(&mut self, kind: u8, before: &[&[u8]], name: &[u8], rest: &[u8], expect: Expect) {
         message::put(&mut self.taken.server.out, kind, |out| {
             for part in before.iter().copied().chain([PREFIX.as_bytes(), name, b"\0", rest]) {
@@ -501,9 +507,9 @@ impl Link {
         self.expects.push(expect);
     }
 
-    /// Makes the server fail, so that its transaction does.
+    /// Makes the server report an error, so that its transaction fails.
     pub(crate) fn provoke(&mut self) {
-        // Numbers begin with 1, so nobody has this one.
+        // Numbers begin with 1, so no statement has this name.
         message::about_statement(&mut self.taken.server.out, b'D', PREFIX.as_bytes());
         self.expects.push(Expect::Refusal);
     }

@@ -1,7 +1,8 @@
-//! A connection leaves its client.
+//! Return of a connection from its client.
 //!
-//! **Invariant:** what goes back to the pool is idle: no transaction, nothing outstanding, nothing of the session but what the
-//! connection is known to have, and no cancel on its way to it. What cannot be made so in a bounded time is closed.
+//! **Invariant:** a connection that goes back to the pool is idle: no transaction, nothing outstanding, nothing of the
+//! session except what the connection is known to have, and no cancel on its way to it. A connection that cannot be
+//! brought to this state in a bounded time is closed.
 
 use crate::clients::expect::{Expect, Means, Reply};
 use crate::clients::link::{Hold, Link};
@@ -14,14 +15,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a client that has gone has asked is run to its end for so long, and cancelled then.
+/// Time for which the requests of a client that has gone may run before they are cancelled.
 const LAST_TIME: Duration = Duration::from_millis(500);
-/// A connection has so long to come to rest after that.
+/// Time after that in which a connection has to become idle.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
-/// And so many bytes of answers are read.
+/// Number of bytes of answers that are read meanwhile, at most.
 const DRAIN_MAX: usize = 64 << 20;
 
-/// Gives back a connection that is settled.
+/// Returns a settled connection to the pool.
 pub(crate) fn put_back(link: Box<Link>, pool: &Arc<Pool>) {
     let Link { mut taken, turn, has_failed, expects, .. } = *link;
     taken.server.expects = expects;
@@ -29,13 +30,13 @@ pub(crate) fn put_back(link: Box<Link>, pool: &Arc<Pool>) {
         Some(turn) if !has_failed => turn.done(now),
         turn => drop(turn),
     };
-    // Whoever is let in next finds it there.
+    // The next transaction that is admitted finds it there.
     if taken.server.line.is_clear() {
         let now = Instant::now();
         pool.put(taken, now);
         return leave(now);
     }
-    // A cancel is on its way to it: until it has been delivered, the connection is nobody's.
+    // A cancel is on its way to the connection: until it has been delivered, the connection serves nobody.
     let pool = Arc::clone(pool);
     tokio::spawn(async move {
         taken.server.line.cleared().await;
@@ -45,7 +46,7 @@ pub(crate) fn put_back(link: Box<Link>, pool: &Arc<Pool>) {
     });
 }
 
-/// Brings a connection to rest whose client has gone, and gives it back, or closes it.
+/// Brings a connection whose client has gone to rest, and returns it to the pool, or closes it.
 pub(crate) async fn clean(mut link: Box<Link>, pool: &Arc<Pool>) {
     let line = Arc::clone(&link.taken.server.line);
     let rested = {
@@ -53,7 +54,7 @@ pub(crate) async fn clean(mut link: Box<Link>, pool: &Arc<Pool>) {
         match tokio::time::timeout(LAST_TIME, rest.as_mut()).await {
             Ok(rested) => Ok(rested),
             Err(_) => {
-                // What it runs is nobody's any more, and keeps others from running.
+                // Nobody needs its statement any more, and it delays others.
                 line.cancel().deliver().await;
                 tracing::info!(pid = line.pid(), "a statement of a client that has gone was cancelled");
                 tokio::time::timeout(DRAIN_TIME, rest).await
@@ -62,7 +63,7 @@ pub(crate) async fn clean(mut link: Box<Link>, pool: &Arc<Pool>) {
     };
     match rested {
         Ok(Ok(())) => {
-            // Its transaction is not what it was to be.
+            // Its transaction did not end as intended.
             link.has_failed = true;
             put_back(link, pool);
         }
@@ -85,7 +86,7 @@ impl Link {
             self.is_open_batch |= matches!(self.expects.front(), Some(Expect::Execute(_)));
         }
         if self.is_open_batch || self.expects.has_begin() {
-            // `Sync` alone would commit what the client has not.
+            // A lone `Sync` would commit what the client has not committed.
             self.provoke();
             message::put(&mut self.taken.server.out, b'S', |_| {});
             self.expects.push(Expect::Sync);
@@ -107,7 +108,7 @@ impl Link {
         Ok(())
     }
 
-    /// Reads to the last answer.
+    /// Reads up to the last answer.
     async fn drain(&mut self) -> Result<(), Failed> {
         let mut left = DRAIN_MAX;
         while 0 < self.server_rest {
@@ -121,7 +122,7 @@ impl Link {
             }
         }
         while !self.expects.is_empty() {
-            // Answers of the front's own have nobody to go to.
+            // Answers of the proxy's own have no recipient any more.
             if self.expects.take_own().is_some() {
                 continue;
             }
@@ -153,23 +154,23 @@ impl Link {
                 server.flush().await?;
             }
             if reply == Reply::CopyIn {
-                // It came after all: nobody has data for it.
+                // A COPY has begun after all, and there are no data for it.
                 message::put(&mut server.out, b'f', |out| out.extend_from_slice(b"the client has gone\0"));
                 self.expects.copies_in = false;
                 if matches!(self.expects.front(), Some(Expect::Execute(_))) {
-                    // The one that was sent was read as part of the COPY.
+                    // The `Sync` that was sent was read as part of the COPY.
                     message::put(&mut server.out, b'S', |_| {});
                     self.expects.push(Expect::Sync);
                 }
                 server.flush().await?;
             }
         }
-        // Whose unnamed statement it has is not known any more.
+        // The owner of its unnamed statement is not known any more.
         self.taken.server.unnamed = (0, 0);
         Ok(())
     }
 
-    /// What the client is told when the server has gone.
+    /// Returns the error that the client gets when the server has gone.
     pub(crate) fn last_words(&self) -> Option<SqlError> {
         if self.is_told {
             return None;

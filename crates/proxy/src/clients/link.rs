@@ -1,8 +1,8 @@
-//! A client with a server connection: bytes go both ways until the transaction has ended.
+//! Link of a client with a server connection: bytes go both ways until the transaction has ended.
 //!
-//! **Invariant:** nobody waits for the one side with the other unheard: what one does not take holds up what the other sends,
-//! and no more. At most one read's worth of a result is held here. The link ends when all that was sent is answered, no
-//! transaction is open, and nothing holds the client to the connection.
+//! **Invariant:** a link never waits for one side without listening to the other. Data that one side does not take hold
+//! up only what the other sends. At most one read's worth of a result is held here. The link ends when everything that
+//! was sent is answered, no transaction is open, and nothing ties the client to the connection.
 
 use crate::clients::block::{self, Block};
 use crate::clients::check::{self, Found};
@@ -27,125 +27,130 @@ use tokio::io::AsyncReadExt;
 use wire::conn::write;
 use wire::wait::Gone;
 
-/// Answers that a client has not taken yet: with more, the server is not read.
+/// Bytes of answers that a client has not taken, above which the server is not read.
 const ANSWERS: usize = 16 << 10;
-/// Questions that a server has not taken yet: with more, the client is not read.
+/// Bytes of requests that a server has not taken, above which the client is not read.
 const QUESTIONS: usize = 64 << 10;
-/// So often a link that does not come to rest goes round before others of its thread have their turn.
+/// Number of rounds of a busy link before other tasks of its thread have their turn.
 const ROUNDS: usize = 8;
-/// Room for one read of a client.
+/// Capacity for one read from a client, in bytes.
 const CLIENT_READ: usize = 8 << 10;
 
-/// What holds a client to its connection.
+/// Strength of a client's tie to its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hold {
-    /// Nothing.
+    /// The client is free to leave.
     Free,
-    /// Something that the server has named.
+    /// The server has named state that ties the client.
     Held,
-    /// Something that the server cannot be asked for.
+    /// State that cannot be asked for ties the client.
     Bound,
 }
 
-/// Why a link does not go on by itself.
+/// Reason why a link does not go on by itself.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// It has ended: the connection is as in the pool.
+    /// The link has ended: the connection is as in the pool.
     Done,
-    /// The transaction has waited for its client, who speaks again.
+    /// The transaction has waited for its client, which has sent something.
     Speaks,
     /// The client has taken nothing of its answers for a while, and takes them again.
     Reads,
-    /// The client has said good-bye.
+    /// The client has sent `Terminate`.
     Left,
-    /// There is no client any more, or there must not be.
+    /// The client is gone, or has to go.
     Gone(Gone),
     /// The client has broken the protocol, or its settings cannot be made.
     Refused(SqlError),
-    /// Settings that another client has left have kept those of this one from being made. Nothing of it was sent.
+    /// Settings that another client has left have prevented those of this one. Nothing of this client was sent.
     Again,
     /// The server has closed the connection, or does not speak the protocol.
     ServerGone,
 }
 
-/// Whether something was sent that may take prepared statements away.
+/// State of a sent message that may remove prepared statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Takes {
     Nothing,
-    /// In a batch whose `Sync` is still to come.
+    /// The message is in a batch whose `Sync` is still to come.
     InBatch,
-    /// It will be answered.
+    /// The message will be answered.
     Sent,
 }
 
 pub(crate) struct Link {
     pub(crate) taken: Taken,
-    /// None while nothing but what it holds keeps a client to its connection.
+    /// Turn of the transaction; `None` while only its hold ties a client to its connection.
     pub(crate) turn: Option<Turn>,
     pub(crate) expects: Expects,
-    /// The server's transaction: `I`, `T` or `E`.
+    /// Status of the server's transaction: `I`, `T` or `E`.
     pub(crate) status: u8,
-    /// Whether something was sent that wants a `Sync`.
+    /// True if something was sent that requires a `Sync`.
     pub(crate) is_open_batch: bool,
-    /// True if a message of the client was taken: one stands in its input when the link begins, and may have to wait for the prelude.
+    /// True if a message of the client was taken. When the link begins, one stands in its input, and may have to wait
+    /// for the prelude.
     pub(crate) has_taken: bool,
-    /// What is still to come of a message of the client; of one of the server.
+    /// Remaining bytes of a message of the client, and of one of the server.
     pub(crate) client_rest: usize,
     pub(crate) server_rest: usize,
-    /// Whether the session may have been left different.
+    /// True if the session may have been changed.
     pub(crate) is_touched: bool,
-    /// Whether the connection has the settings that it is said to have: not before the prelude was answered, and not if it failed.
+    /// True if the connection has the settings that are recorded for it: not before the prelude was answered, and not
+    /// if it failed.
     pub(crate) has_settings: bool,
-    /// Rule when the server is asked for state that no text has named, and a mark that it was since the transaction began.
+    /// Rule when the server is asked for state that no text has named, and a mark that it was asked since the
+    /// transaction began.
     reset: Reset,
     is_checked: bool,
     /// Parameters that the server had reported when the session's settings were known.
     pub(crate) params: Arc<Params>,
-    /// Whether texts may be parsed under other settings than the client is known to have; and whether a statement that others may have
-    /// was brought here under such, or beside temporary objects.
+    /// True if texts may be parsed under other settings than the client is known to have. The next field is true if a
+    /// shared statement was parsed here under such settings, or beside temporary objects.
     pub(crate) is_skewed: bool,
     pub(crate) brings_skewed: bool,
     pub(crate) hold: Hold,
-    /// True if the session may have temporary objects since its last transactions: what a text means hangs on them.
+    /// True if the session may have temporary objects from its last transactions: the meaning of a text depends on
+    /// them.
     pub(crate) has_temporary: bool,
-    /// What is known of the transaction if the connection is lost now.
+    /// Outcome of the transaction if the connection is lost now.
     pub(crate) outcome: Outcome,
     pub(crate) portals: Portals,
-    /// Statements of the front's own that are to be executed, by the client's messages, in their order.
+    /// Statements of the proxy's own that are to be executed, by the client's messages, in their order.
     pub(crate) sets: VecDeque<(u64, Served)>,
-    /// The check under way.
+    /// Check under way.
     pub(crate) check: Option<Found>,
-    /// Whether the last check was not answered.
+    /// True if the last check was not answered.
     pub(crate) has_failed_check: bool,
-    /// Checks in a row that were cancelled.
+    /// Number of checks in a row that were cancelled.
     cancelled_checks: u8,
     pub(crate) takes_statements: Takes,
-    /// Whether nothing may follow the prelude before it is answered.
+    /// True if nothing may follow the prelude before it is answered.
     pub(crate) is_careful: bool,
     /// True if the connection came with a `statement_timeout`: of another client, or of its role.
     pub(crate) has_deadline: bool,
-    /// Whether the slot was told that the transaction waits.
+    /// True if the slot was told that the transaction is idle.
     pub(crate) is_idle: bool,
-    /// True if the slot was told that the client takes nothing of its answers. Nothing more is sent to the server before it does.
+    /// True if the slot was told that the client takes nothing of its answers. Nothing more is sent to the server
+    /// before the client takes them.
     pub(crate) is_unread: bool,
-    /// Whether the client has said good-bye, and is still to be answered.
+    /// True if the client has sent `Terminate`, and is still to be answered.
     pub(crate) is_leaving: bool,
-    /// Whether something of the transaction has failed.
+    /// True if a statement of the transaction has failed.
     pub(crate) has_failed: bool,
-    /// Whether something has since the server was last ready.
+    /// True if a statement has failed since the server was last ready.
     pub(crate) has_batch_failed: bool,
-    /// Whether something was rolled back since then.
+    /// True if there was a rollback since then.
     pub(crate) has_rolled_back: bool,
-    /// Whether the server has said its last words.
+    /// True if the server has sent its last message.
     pub(crate) is_told: bool,
-    /// Whether all that the client is to be sent are answers of the front's own that the server's follow: they go together, as a
-    /// server sends what it has at the end of a batch.
+    /// True if the pending answers to the client are the proxy's own, and answers of the server follow them. They are
+    /// sent together, as a server sends everything at the end of a batch.
     pub(crate) holds_answers: bool,
     server_flushes: bool,
 }
 
 impl Link {
-    /// The transaction has ended, and its client keeps the connection.
+    /// Leaves the gate, because the transaction has ended and its client keeps the connection.
     pub(crate) fn leave_door(&mut self) {
         if let Some(place) = self.turn.as_mut().and_then(Turn::keep) {
             self.taken.place = Some(place);
@@ -157,11 +162,11 @@ impl Link {
         }
     }
 
-    /// Begins. What the connection has of others' settings is changed in front of the client's first message.
+    /// Creates a link. Settings of other clients on the connection are changed in front of the client's first message.
     pub(crate) fn new(mut taken: Taken, turn: Turn, talk: &mut Talk) -> Link {
         let expects = std::mem::take(&mut taken.server.expects).anew();
         let params = Arc::clone(&taken.server.params);
-        // A connection that was made since rules were read again is used by these.
+        // Rules that were reloaded since the connection was made apply from here on.
         talk.client.learn();
         let reset = talk.client.reset;
         let mut link = Link {
@@ -232,14 +237,14 @@ impl Link {
         if !link.is_careful {
             link.open_block(talk);
         }
-        // Until what was sent for it is answered, a cancel would hit that.
+        // Until the messages sent for the client are answered, a cancel would hit those.
         if link.expects.is_empty() {
             talk.client.reach.works(&link.taken.server.line);
         }
         link
     }
 
-    /// The client's BEGIN goes before its first message, and so does what has failed in its block.
+    /// Sends the client's BEGIN before its first message, and a failure in its block as well.
     pub(crate) fn open_block(&mut self, talk: &mut Talk) {
         let server = &mut self.taken.server;
         let (text, is_query) = match std::mem::take(&mut talk.block) {
@@ -257,7 +262,7 @@ impl Link {
         block::open(&mut server.out, &text);
         server.unnamed = (0, 0);
         self.expects.push(Expect::Begin);
-        // A query takes the portal away by itself.
+        // A query removes the portal by itself.
         if is_query && talk.conn.input.first() != Some(&b'Q') {
             message::put(&mut server.out, b'C', |out| out.extend_from_slice(b"P\0"));
             self.expects.push(Expect::Close { message: 0 });
@@ -267,7 +272,7 @@ impl Link {
         self.turn.iter_mut().for_each(|turn| turn.statements += 1);
     }
 
-    /// A transaction begins there.
+    /// Begins a transaction on the link.
     pub(crate) fn begin(&mut self, turn: Turn, talk: &mut Talk) {
         let (client, server) = (&mut talk.client, &mut self.taken.server);
         turn.cancel_by(|| Arc::new(client.reach.once()));
@@ -278,9 +283,9 @@ impl Link {
         self.turn = Some(turn);
     }
 
-    /// Goes on as far as both sides let it.
+    /// Goes on as far as both sides allow.
     pub(crate) fn poll(&mut self, talk: &mut Talk, cx: &mut Context<'_>) -> Poll<Event> {
-        // Whoever has nothing to say is not asked again: its stream wakes the task.
+        // A side with nothing to do is not polled again: its stream wakes the task.
         let (mut server_rests, mut client_rests) = (false, false);
         for round in 1.. {
             let mut has_moved = false;
@@ -301,7 +306,7 @@ impl Link {
                 server.is_sent(there - server.out.len());
                 match written {
                     Poll::Ready(Ok(())) => has_moved = true,
-                    // What it has said before is still to be read.
+                    // Data that the server has sent before are still to be read.
                     Poll::Ready(Err(_)) => server.out.clear(),
                     Poll::Pending => {}
                 }
@@ -323,7 +328,7 @@ impl Link {
                     Poll::Pending => server_rests = true,
                 }
             }
-            // What it would have to say first does not come any more.
+            // The messages that it would have to send first do not come any more.
             if self.is_leaving && (self.expects.is_empty() || self.expects.copies_in || self.is_open_batch) {
                 return Poll::Ready(Event::Left);
             }
@@ -335,7 +340,7 @@ impl Link {
                 } else if self.check.is_none() && self.hold == Hold::Free {
                     return Poll::Ready(Event::Done);
                 } else if self.check.is_none() {
-                    // The connection is the client's, but nobody at the door has to wait for that.
+                    // The connection stays with the client, but the slot is free for other transactions.
                     self.leave_door();
                     self.is_idle = true;
                 }
@@ -384,7 +389,7 @@ impl Link {
         Poll::Pending
     }
 
-    /// Whether all is answered, and nothing is open. What the client is still to be sent does not count.
+    /// True if all requests are answered, and nothing is open. Answers that the client has not taken yet do not count.
     pub(crate) fn is_settled(&self) -> bool {
         self.status == b'I'
             && self.has_taken
@@ -397,22 +402,22 @@ impl Link {
             && !self.server_flushes
     }
 
-    /// Tells whether the server can do nothing before the client says more.
+    /// True if the server can do nothing before the client sends more.
     fn waits_for_client(&self) -> bool {
         let is_sent = self.taken.server.out.is_empty() && !self.server_flushes;
         let is_asked = self.expects.copies_in || (self.is_open_batch && self.expects.is_empty());
         is_asked && is_sent && self.check.is_none() && !self.is_leaving
     }
 
-    /// The transaction waits for its client: others may have its slot.
+    /// Marks the transaction as waiting for its client: others may have its slot.
     pub(crate) fn rest(&mut self) {
         if !std::mem::replace(&mut self.is_idle, true) {
             self.turn.iter_mut().for_each(Turn::idle);
         }
     }
 
-    /// The client takes nothing of its answers, so that the server is not read, and waits in its turn: others may have the slot. A
-    /// server that has room left for what it says may go on meanwhile, which is bounded by that.
+    /// Lends the slot while the client takes nothing of its answers. The server is not read then, and waits in its
+    /// turn. A server with room in its buffers may go on meanwhile, bounded by that room.
     fn lend(&mut self) {
         if !self.is_idle
             && !self.is_unread
@@ -423,7 +428,7 @@ impl Link {
         }
     }
 
-    /// Tells whether something may be there that no text has said.
+    /// True if there may be state that no text has named.
     pub(crate) fn is_unexplained(&self) -> bool {
         let params = &self.taken.server.params;
         let are_others = || !Arc::ptr_eq(&self.params, params) && self.params != *params;
@@ -447,12 +452,12 @@ impl Link {
         self.check = Some(Found::default());
     }
 
-    /// Whether what is parsed now may mean something else to other clients under the same settings.
+    /// True if a text parsed now may mean something else to other clients under the same settings.
     pub(crate) fn is_apart(&self) -> bool {
         self.is_skewed || self.has_temporary
     }
 
-    /// The session has the settings that its client is known to have.
+    /// Notes that the session has the settings that its client is known to have.
     pub(crate) fn settings_are_known(&mut self) {
         self.is_skewed = false;
         if std::mem::take(&mut self.brings_skewed) {
@@ -460,7 +465,7 @@ impl Link {
         }
     }
 
-    /// The check has ended.
+    /// Ends the check.
     pub(crate) fn end_check(&mut self, talk: &mut Talk) {
         let Some(Found { settings, holds, has_temporary, failed, is_cancelled }) = self.check.take() else { return };
         self.params = Arc::clone(&self.taken.server.params);
@@ -470,7 +475,7 @@ impl Link {
         }
         self.cancelled_checks = 0;
         if failed {
-            // It is asked again after the next transaction.
+            // The check is repeated after the next transaction.
             self.has_failed_check = true;
             self.hold = self.hold.max(Hold::Held);
             self.has_temporary = true;

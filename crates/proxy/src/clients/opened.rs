@@ -1,6 +1,6 @@
 //! Destination of an authenticated client: servers, or the proxy's admin console.
 //!
-//! **Invariant:** the administration database needs no server, and no place at the door.
+//! **Invariant:** the administration database needs no server, and no admission.
 
 use crate::admin::Admin;
 use crate::clients::client::Client;
@@ -19,7 +19,7 @@ pub(crate) enum Whom {
     Admin(Admin),
 }
 
-/// There is nothing to cancel but waits, which hear of it elsewhere.
+/// Cancel handle where only waits can be cancelled, which are notified elsewhere.
 struct Nothing;
 
 impl Cancel for Nothing {

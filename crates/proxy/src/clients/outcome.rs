@@ -1,31 +1,31 @@
 //! Outcome of a transaction whose connection was lost before its answer was complete.
 //!
-//! **Invariant:** a client is told that its transaction was rolled back only if nothing was sent that could have committed it: a
-//! COMMIT, or any statement outside of a block that may write, which commits by itself. In doubt the outcome is not known: whoever tries again
-//! what may have been done does it twice.
+//! **Invariant:** a client is told that its transaction was rolled back only if nothing was sent that could have
+//! committed it: a COMMIT, or any statement outside of a block that may write, which commits by itself. In doubt the
+//! outcome is unknown: a client that repeats what may have been done does it twice.
 
 use crate::statements::scan::{Scan, contains, skip_blanks};
 use statement::{SqlError, SqlState};
 
-/// What a text does to the block of a transaction.
+/// Effect of a text on the transaction block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// It begins one, and does nothing else.
+    /// Begins a block, and does nothing else.
     Begins,
-    /// It ends one without committing it, and does nothing else.
+    /// Ends a block without a commit, and does nothing else.
     RollsBack,
     Commits,
-    /// One statement or several that change nothing.
+    /// One or more statements that change nothing.
     Reads,
-    /// A statement.
+    /// Statement.
     #[default]
     States,
-    /// Several, some of which may end blocks.
+    /// Several statements, some of which may end blocks.
     Mixes,
 }
 
 impl Act {
-    /// Of a simple query, which may have several statements.
+    /// Effect of a simple query, which may have several statements.
     pub(crate) fn of_query(text: &[u8], scan: &Scan) -> Act {
         let several = text.iter().position(|&byte| byte == b';').is_some_and(|at| {
             let rest = skip_blanks(text, at + 1);
@@ -39,7 +39,7 @@ impl Act {
         }
     }
 
-    /// Of a statement that was prepared: there is but one in it.
+    /// Effect of a prepared statement, which is a single one.
     pub(crate) fn of_statement(text: &[u8], scan: &Scan) -> Act {
         if scan.commits {
             return Act::Commits;
@@ -57,7 +57,7 @@ impl Act {
         }
     }
 
-    /// Of a ROLLBACK, whose first word ends there.
+    /// Effect of a ROLLBACK, whose first word ends there.
     fn of_rollback(text: &[u8], mut at: usize) -> Act {
         loop {
             at = skip_blanks(text, at);
@@ -69,7 +69,7 @@ impl Act {
                     at += length;
                     continue;
                 }
-                // ROLLBACK TO stays inside, ROLLBACK PREPARED is about another one.
+                // ROLLBACK TO stays inside the block, and ROLLBACK PREPARED concerns another transaction.
                 _ if is(b"to") || is(b"prepared") => Act::States,
                 // AND CHAIN, for instance.
                 _ => Act::Mixes,
@@ -81,21 +81,21 @@ impl Act {
 /// Known outcome of a transaction whose connection was lost.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Whether what is sent next is inside a block, as far as is known.
+    /// True if the next statement is inside a block, as far as is known.
     is_in_block: bool,
-    /// What may have been committed.
+    /// Statement that may have been committed.
     doubt: Option<Doubt>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Doubt {
-    /// A statement outside of a block.
+    /// Statement outside of a block.
     Statement,
     Commit,
 }
 
 impl Outcome {
-    /// This is sent to be run.
+    /// Notes that a text with this effect is sent to be run.
     pub(crate) fn sent(&mut self, act: Act) {
         match act {
             Act::Begins => self.is_in_block = true,
@@ -114,19 +114,19 @@ impl Outcome {
         }
     }
 
-    /// Something has failed: what was sent behind it may have been ignored, a BEGIN for instance.
+    /// Notes an error: later messages may have been ignored, a BEGIN for instance.
     pub(crate) fn has_failed(&mut self) {
         if self.is_in_block {
             self.sent(Act::Mixes);
         }
     }
 
-    /// All that was sent is answered.
+    /// Notes that everything sent is answered.
     pub(crate) fn settled(&mut self, is_in_block: bool) {
         *self = Outcome { is_in_block, doubt: None };
     }
 
-    /// What the client is told if nobody can say whether its transaction has been committed.
+    /// Returns the error for the client if the outcome of its transaction is unknown.
     pub(crate) fn unknown(&self) -> Option<SqlError> {
         let (message, detail) = match self.doubt? {
             Doubt::Commit => (

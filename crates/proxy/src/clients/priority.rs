@@ -1,9 +1,10 @@
-//! What is the front's of a client's settings, and the few commands that it answers itself: the class of the client's transactions,
-//! what they meet others at, and what the front was told.
+//! Settings of a client that belong to the proxy, and the few commands that it answers itself: the class of the
+//! client's transactions, their hot key, and the values that the proxy was told.
 //!
-//! **Invariant:** only a query that is one such command and nothing else is answered here; everything else is the server's, which
-//! takes `overtake.priority` for a setting of two parts like any other. By the extended protocol the server is sent a statement
-//! in place of such a command that is described alike and does nothing; what it answers is put right on its way back.
+//! **Invariant:** only a query that is one such command and nothing else is answered here. Everything else goes to the
+//! server, which takes `overtake.priority` for a setting of two parts like any other. By the extended protocol, the
+//! server is sent a statement in place of such a command that is described alike and does nothing; its answer is
+//! corrected on its way back.
 
 use stage::Class;
 use statement::{SqlError, SqlState};
@@ -17,7 +18,7 @@ use wire::reply::{Formats, Replies};
 mod command;
 pub(crate) use command::{Command, command};
 
-/// One of the front's settings of a client.
+/// Setting of a client that belongs to the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
     Priority,
@@ -39,15 +40,15 @@ impl Setting {
     }
 }
 
-/// A value that follows transactions as settings do.
+/// Value that follows transactions as settings do.
 #[derive(Clone, Debug)]
 struct Follows<T> {
-    /// Of its login.
+    /// Value at login.
     default: T,
     session: T,
-    /// Until the transaction ends.
+    /// Value until the transaction ends.
     local: Option<T>,
-    /// What it was before the open transaction.
+    /// Value before the open transaction.
     before: Option<T>,
 }
 
@@ -84,10 +85,10 @@ impl<T: Clone> Follows<T> {
     }
 }
 
-/// The setting of the highest class that a role may have.
+/// Name of the setting of the highest class that a role may have.
 pub(crate) const MAX: &str = "overtake.priority_max";
 
-/// A client's class, the highest that it may have, and its hot key.
+/// Class of a client, its highest allowed class, and its hot key.
 #[derive(Clone, Debug)]
 pub(crate) struct Priority {
     class: Follows<Class>,
@@ -95,11 +96,11 @@ pub(crate) struct Priority {
     hot_key: Follows<Arc<str>>,
 }
 
-/// What the front answers, before it is ready again.
+/// Answer of the proxy, before `ReadyForQuery`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Tag(&'static str),
-    /// A row with the value of this setting.
+    /// Row with the value of this setting.
     Shows(Arc<str>, Arc<str>),
 }
 
@@ -108,28 +109,28 @@ pub(crate) enum Answer {
 pub(crate) struct Set {
     setting: Setting,
     is_local: bool,
-    /// `SET … TO DEFAULT`.
+    /// True for `SET … TO DEFAULT`.
     is_default: bool,
-    /// None: the default.
+    /// New value; `None` for the default.
     value: Option<String>,
 }
 
-/// A prepared statement that is the front's.
+/// Prepared statement that the proxy serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Served {
     Set(Set),
-    /// The setting of this name.
+    /// SHOW of the setting of this name.
     Show(Arc<str>),
 }
 
 impl Set {
-    /// Which one, if it is to stay so.
+    /// Returns the setting, if the value is to outlast the transaction.
     pub(crate) fn of_session(&self) -> Option<Setting> {
         (!self.is_local).then_some(self.setting)
     }
 }
 
-/// `text`'s number as a type.
+/// OID of the type `text`.
 const TEXT: u32 = 25;
 
 impl Answer {
@@ -147,7 +148,7 @@ impl Answer {
 }
 
 impl Served {
-    /// What the server is sent in its place: it is described alike.
+    /// Returns the statement that is sent to the server in its place: it is described alike.
     pub(crate) fn for_server(&self) -> Cow<'static, [u8]> {
         match self {
             Served::Set(set) if set.value.is_some() || set.is_default => SET_NOTHING.into(),
@@ -160,12 +161,13 @@ impl Served {
 const SET_NOTHING: &[u8] = b"SET overtake.priority TO DEFAULT";
 const RESET_NOTHING: &[u8] = b"RESET overtake.priority";
 
-/// Whether a text is one of those that stand for others and would be taken to leave something behind.
+/// True if a text is one of these replacements, which would be taken to leave state behind.
 pub(crate) fn is_for_server(text: &[u8]) -> bool {
     text == SET_NOTHING || text == RESET_NOTHING
 }
 
-/// The front's statement that a text is, with a value that there is, and nothing else; `has` says which settings can be shown.
+/// Parses a text that is one of the proxy's statements, with a valid value, and nothing else; `has` tells which
+/// settings can be shown.
 pub(crate) fn served(text: &[u8], has: impl Fn(&str) -> bool) -> Option<Served> {
     match command(text)? {
         Command::Set(Set { setting: Setting::Priority, value: Some(value), .. }) if class_of(&value).is_err() => None,
@@ -175,10 +177,10 @@ pub(crate) fn served(text: &[u8], has: impl Fn(&str) -> bool) -> Option<Served> 
     }
 }
 
-/// The class of this name.
+/// Returns the class of this name.
 ///
 /// # Errors
-/// `22023`: there is none.
+/// `22023`: there is no such class.
 pub(crate) fn class_of(value: &str) -> Result<Class, SqlError> {
     Class::ALL.into_iter().find(|class| class.name().eq_ignore_ascii_case(value)).ok_or_else(|| {
         let message = format!("invalid value for parameter \"overtake.priority\": \"{value}\"");
@@ -186,14 +188,14 @@ pub(crate) fn class_of(value: &str) -> Result<Class, SqlError> {
     })
 }
 
-/// Why a client may not have a class above its highest.
+/// Error for a client that may not have a class above its highest.
 pub(crate) fn denied(max: Class) -> SqlError {
     SqlError::new(SqlState("42501"), "permission denied to set parameter \"overtake.priority\"")
         .detail(format!("The highest class of this role is {}.", max.name()))
         .hint("A superuser of the server raises it by ALTER ROLE ... SET overtake.priority_max.")
 }
 
-/// Why a statement may not have this class by a hint.
+/// Error for a statement that may not have this class by a hint.
 pub(crate) fn denied_hint(class: Class, max: Class) -> SqlError {
     let message = format!("permission denied to give a statement the class \"{}\"", class.name());
     SqlError::new(SqlState("42501"), message).detail(format!("The highest class of this role is {}.", max.name()))
@@ -204,17 +206,19 @@ impl Priority {
         Priority { class: Follows::new(class), max, hot_key: Follows::new(hot_key.into()) }
     }
 
-    /// The highest class that the client may have.
+    /// Highest class that the client may have.
     pub(crate) fn max(&self) -> Class {
         self.max
     }
 
-    /// Whether a SET is of a class that the client may not have.
+    /// True if a SET asks for a class that the client may not have.
     pub(crate) fn denies(&self, set: &Set) -> bool {
         let class = set.value.as_deref().filter(|_| set.setting == Setting::Priority).map(class_of);
         class.is_some_and(|class| class.is_ok_and(|class| class.outranks(self.max)))
     }
 
+    /// Sets a value and returns the command's tag.
+    ///
     /// # Errors
     /// `22023`: there is no such class; `42501`: it is above the client's highest.
     pub(crate) fn set(&mut self, set: Set, is_open: bool) -> Result<&'static str, SqlError> {
@@ -232,23 +236,23 @@ impl Priority {
         Ok(tag)
     }
 
-    /// All is what it was at login.
+    /// Resets all values to those of the login.
     pub(crate) fn reset(&mut self, is_open: bool) {
         self.class.set(None, false, is_open);
         self.hot_key.set(None, false, is_open);
     }
 
-    /// The class of the next transaction, if it says nothing itself.
+    /// Class of the next transaction, unless it names one itself.
     pub(crate) fn class(&self) -> Class {
         *self.class.current()
     }
 
-    /// What the next transaction meets others at, if it says nothing itself.
+    /// Hot key of the next transaction, unless it names one itself.
     pub(crate) fn hot_key(&self) -> Option<u64> {
         fingerprint::of_key(self.hot_key.current())
     }
 
-    /// How this setting is shown, if it is one of these.
+    /// Returns the value of this setting for SHOW, if it is one of these.
     pub(crate) fn shown(&self, name: &str) -> Option<Arc<str>> {
         if name.eq_ignore_ascii_case(MAX) {
             return Some(self.max.name().into());
@@ -259,12 +263,12 @@ impl Priority {
         })
     }
 
-    /// The server says that it has this now; nothing: what it has by itself.
+    /// Adopts the value that the server reports; `None` stands for the server's default.
     pub(crate) fn follow(&mut self, setting: Setting, value: Option<&str>) {
         match setting {
             Setting::Priority => {
                 let class = value.map_or(Ok(self.class.default), class_of);
-                // The server takes any: what is too high becomes the highest.
+                // The server accepts any value: a class that is too high becomes the highest allowed one.
                 self.class.session = class.map_or(self.class.session, |class| class.max(self.max));
             }
             Setting::HotKey => {
@@ -273,20 +277,20 @@ impl Priority {
         }
     }
 
-    /// The transaction was rolled back.
+    /// Undoes changes of a transaction that was rolled back.
     pub(crate) fn undo(&mut self) {
         self.class.undo();
         self.hot_key.undo();
     }
 
-    /// It has ended.
+    /// Ends the transaction.
     pub(crate) fn settle(&mut self) {
         self.class.settle();
         self.hot_key.settle();
     }
 }
 
-/// `/*+ priority=high */` before a text.
+/// Returns the class in a hint `/*+ priority=high */` before a text.
 pub(crate) fn hint(text: &[u8]) -> Option<Class> {
     let text = text.trim_ascii_start().strip_prefix(b"/*+")?;
     let end = text.windows(2).position(|window| window == b"*/")?;

@@ -1,15 +1,16 @@
-//! Cancelling what a client does, wherever it is: at the door, or on a server connection.
+//! Cancels a client's statement, wherever it is: waiting for admission, or on a server connection.
 //!
-//! **Invariant:** a cancel reaches the statement of the client that asked for it and no other. While one is [under way](UnderWay) to a
-//! server connection, that connection belongs to the client; it goes back to the pool when the server has closed the connection that
-//! brought the cancel. One whose end was not seen may still come at any time: its connection goes to nobody ([`Line::is_in_doubt`]).
-//! It goes to the address of the connection, encrypted as that is.
-//! A cancel of one transaction ([`Once`]) does nothing when that has ended, however late it comes; where the client keeps its
-//! connection, the next transaction waits for its end.
+//! **Invariant:** a cancel reaches the statement of the client that asked for it and no other. While one is [under
+//! way](UnderWay) to a server connection, that connection belongs to the client; it goes back to the pool when the
+//! server has closed the connection that brought the cancel. A cancel whose end was not seen may still come at any
+//! time: its connection goes to nobody ([`Line::is_in_doubt`]). A cancel goes to the address of the connection,
+//! encrypted as that is.
+//! A cancel of one transaction ([`Once`]) does nothing when that has ended, however late it comes; where the client
+//! keeps its connection, the next transaction waits for its end.
 //!
-//! The close is enough, without a question to the server afterwards. PostgreSQL closes after `kill()` has returned, so the signal is
-//! pending. The server process takes it at the latest on return from the system call that reads the next message, and ignores
-//! cancels until it has read that message whole.
+//! The close is enough, without a question to the server afterwards. PostgreSQL closes after `kill()` has returned, so
+//! the signal is pending. The server process takes it at the latest on return from the system call that reads the next
+//! message, and ignores cancels until it has read that message whole.
 
 use crate::servers::dial::Way;
 use crate::servers::internal::Lever;
@@ -24,25 +25,25 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use wire::Cancel;
 
-/// A cancel that is not delivered by then is not delivered.
+/// Time after which a cancel that was not delivered is given up.
 const DELIVERY_TIME: Duration = Duration::from_secs(10);
 const CANCEL_REQUEST: i32 = 80_877_102;
 
-/// How a server connection is cancelled.
+/// Handle that cancels the work of a server connection.
 #[derive(Debug)]
 pub(crate) struct Line {
     way: Way,
     key: Option<(i32, i32)>,
-    /// How the server's process gets less of the processors.
+    /// Handle that lowers the processor priority of the server's process.
     lever: Mutex<Lever>,
-    /// Cancels on their way.
+    /// Number of cancels on their way.
     under_way: AtomicUsize,
     delivered: Notify,
-    /// Cancels that were sent, and whose end was not seen.
+    /// Number of cancels that were sent, and whose end was not seen.
     sent: AtomicUsize,
 }
 
-/// A cancel on its way to a connection. Dropping it gives it up.
+/// Cancel on its way to a connection. Dropping it gives it up.
 #[derive(Debug)]
 pub(crate) struct UnderWay(Arc<Line>);
 
@@ -70,12 +71,12 @@ impl Line {
         self.lever.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The server's number of this connection.
+    /// Process number of the connection at the server.
     pub(crate) fn pid(&self) -> i32 {
         self.key.map_or(0, |(pid, _)| pid)
     }
 
-    /// Whether no cancel is on its way.
+    /// True if no cancel is on its way.
     pub(crate) fn is_clear(&self) -> bool {
         self.under_way.load(SeqCst) == 0
     }
@@ -91,12 +92,12 @@ impl Line {
         }
     }
 
-    /// Whether a cancel may still come that was given up: whatever the connection runs may be hit.
+    /// True if a cancel that was given up may still come: it may hit anything that the connection runs.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.is_clear() && 0 < self.sent.load(SeqCst)
     }
 
-    /// A cancel of what the connection runs; from here on it is under way.
+    /// Begins a cancel of the connection's work; from here on it is under way.
     pub(crate) fn cancel(self: &Arc<Line>) -> UnderWay {
         self.under_way.fetch_add(1, SeqCst);
         UnderWay(Arc::clone(self))
@@ -104,7 +105,7 @@ impl Line {
 }
 
 impl UnderWay {
-    /// Ready when the server has signalled, or nobody can tell.
+    /// Delivers the cancel. Returns when the server has signalled, or the result is unknown.
     pub(crate) async fn deliver(self) {
         let delivered = tokio::time::timeout(DELIVERY_TIME, self.send()).await;
         if !matches!(delivered, Ok(Ok(()))) {
@@ -119,7 +120,8 @@ impl UnderWay {
         let words = [16, CANCEL_REQUEST, pid, secret].map(i32::to_be_bytes);
         io.write_all(words.as_flattened()).await?;
         io.flush().await?;
-        // It says nothing, and closes when it has signalled; where that is encrypted, perhaps without a word about that.
+        // The server sends nothing, and closes when it has signalled; on an encrypted connection perhaps without a
+        // notice of the close.
         match io.read_to_end(&mut Vec::new()).await {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
             Ok(_) | Err(_) => {}
@@ -136,11 +138,11 @@ impl Drop for UnderWay {
     }
 }
 
-/// Where a client is, for whoever wants to cancel what it does.
+/// Location of a client's work, for those that cancel it.
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
     at: Mutex<At>,
-    /// Of the transactions of this client, the number of the one under way. Changes under the lock.
+    /// Number of the client's transaction under way. It changes under the lock.
     number: AtomicU64,
     is_cancelled: AtomicBool,
     told: Notify,
@@ -154,7 +156,7 @@ enum At {
     Server(Arc<Line>),
 }
 
-/// How one transaction of a client is cancelled, and no later one.
+/// Handle that cancels one transaction of a client, and no later one.
 #[derive(Debug)]
 pub(crate) struct Once {
     reach: Arc<Reach>,
@@ -162,7 +164,7 @@ pub(crate) struct Once {
 }
 
 impl Once {
-    /// Does something with the place of the client, while it is in that transaction.
+    /// Calls `act` with the location of the client, while it is in that transaction.
     fn act(&self, act: impl FnOnce(&Reach, &At)) {
         let at = self.reach.lock();
         if self.reach.number.load(SeqCst) == self.number {
@@ -180,18 +182,19 @@ impl Reach {
         *self.lock() = at;
     }
 
-    /// A transaction begins: how it is cancelled.
+    /// Begins a transaction and returns its cancel handle.
     pub(crate) fn once(self: &Arc<Reach>) -> Once {
         let _at = self.lock();
         Once { reach: Arc::clone(self), number: self.number.fetch_add(1, SeqCst) + 1 }
     }
 
-    /// The client waits for a connection.
+    /// Notes that the client waits for a connection.
     pub(crate) fn waits(&self) {
         self.set(At::Door);
     }
 
-    /// It has one, and what it has asked is all that is under way there. A cancel that came before goes on.
+    /// Notes that the client has a connection, on which only its request is under way. A cancel that came before goes
+    /// on.
     pub(crate) fn works(&self, line: &Arc<Line>) {
         self.set(At::Server(Arc::clone(line)));
         if self.is_cancelled.swap(false, SeqCst) {
@@ -199,24 +202,24 @@ impl Reach {
         }
     }
 
-    /// It has none. No cancel begins its way to the connection it had after this.
+    /// Notes that the client has no connection. No cancel starts towards its former connection after this.
     pub(crate) fn rests(&self) {
         let mut at = self.lock();
         *at = At::Nowhere;
         self.number.fetch_add(1, SeqCst);
         drop(at);
-        // Nor does one that came too late for a wait.
+        // A cancel that came too late for a wait is dropped as well.
         self.is_cancelled.store(false, SeqCst);
     }
 
-    /// Ready when somebody cancels a client that waits.
+    /// Waits until somebody cancels a client that waits.
     pub(crate) async fn cancelled(&self) {
         while !self.is_cancelled.load(SeqCst) {
             self.told.notified().await;
         }
     }
 
-    /// Under the lock.
+    /// Cancels the work at this location. The caller holds the lock.
     fn cancel_at(&self, at: &At) {
         match at {
             At::Nowhere => {}
@@ -226,13 +229,14 @@ impl Reach {
             }
             At::Server(line) => {
                 let Ok(runtime) = Handle::try_current() else { return };
-                // Under the lock: the client has not left the connection yet, and sees this when it does.
+                // The lock is held, so the client has not left the connection yet, and sees the cancel when it does.
                 runtime.spawn(line.cancel().deliver());
             }
         }
     }
 
-    /// Under the lock: whoever has the connection next begins with what its class has.
+    /// Lowers the priority of the work at this location. The caller holds the lock, so the next user of the connection
+    /// begins with the priority of its own class.
     fn demote_at(&self, at: &At) {
         if let At::Server(line) = at {
             line.lever().lower();
@@ -281,7 +285,7 @@ mod tests {
         let reach = Arc::new(Reach::default());
         let is_cancelled = || reach.is_cancelled.load(SeqCst);
         let first = reach.once();
-        // The client has asked for the next one meanwhile, which waits.
+        // The client has sent the next transaction meanwhile, which waits.
         reach.rests();
         reach.waits();
         first.cancel();
@@ -293,7 +297,7 @@ mod tests {
         assert!(is_cancelled());
         reach.rests();
         reach.waits();
-        // Who cancels what the client does means what it does now.
+        // A cancel of the client's work means its current work.
         reach.cancel();
         assert!(is_cancelled());
     }

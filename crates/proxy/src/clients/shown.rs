@@ -1,4 +1,4 @@
-//! What is shown of a client's statement, as `pg_stat_activity` shows it.
+//! Text of a client's statement, as `pg_stat_activity` shows it.
 //!
 //! **Invariant:** a text is copied once, however often it is run in a row, and no more of it than PostgreSQL keeps.
 
@@ -6,26 +6,26 @@ use crate::statements::message;
 use crate::statements::shared::Names;
 use std::sync::Arc;
 
-/// PostgreSQL's `track_activity_query_size` leaves room for so many bytes.
+/// Number of bytes for which PostgreSQL's `track_activity_query_size` leaves room.
 const TEXT_MAX: usize = 1_023;
 
-/// The last text that was shown.
+/// Last text that was shown.
 #[derive(Debug, Default)]
 pub(crate) struct Shown(Arc<str>);
 
-/// As much of a text as is shown.
+/// Returns as much of a text as is shown.
 pub(crate) fn shortened(text: &[u8]) -> Arc<str> {
     let short = &text[..text.len().min(TEXT_MAX)];
     let written = String::from_utf8_lossy(short);
     if short.len() < text.len() {
-        // Its last letter may have been cut.
+        // The last character may have been cut.
         return written.trim_end_matches(char::REPLACEMENT_CHARACTER).into();
     }
     written.into()
 }
 
 impl Shown {
-    /// This text.
+    /// Returns this text, shortened.
     pub(crate) fn text(&mut self, text: &[u8]) -> &Arc<str> {
         if text != self.0.as_bytes() {
             self.0 = shortened(text);
@@ -33,7 +33,7 @@ impl Shown {
         &self.0
     }
 
-    /// That of a statement of this name.
+    /// Returns the text of the statement of this name.
     pub(crate) fn statement(&mut self, names: &Names, name: &[u8]) -> &Arc<str> {
         if name.is_empty() {
             return self.text(message::text(&names.unnamed.body).map_or(&[], |(text, _)| text));
@@ -44,7 +44,7 @@ impl Shown {
         &self.0
     }
 
-    /// That of what a message of this kind is about.
+    /// Returns the text that a message of this kind is about.
     pub(crate) fn message(&mut self, names: &Names, kind: u8, body: &[u8]) -> &Arc<str> {
         let text = |rest| message::text(rest).map(|(text, _)| text);
         match (kind, message::text(body)) {

@@ -1,6 +1,7 @@
-//! A client that is served: what it says, and what it waits for.
+//! Client that is being served: its requests and its waits.
 //!
-//! **Invariant:** it waits for a connection only with a whole message in hand, and what was answered goes out before that.
+//! **Invariant:** a client waits for a connection only with a complete message in hand, and pending answers are sent
+//! before that.
 
 use crate::clients::block::{self, Bare, Block, Found};
 use crate::clients::client::Client;
@@ -30,27 +31,27 @@ use wire::frame::{self, Broken, HEAD};
 use wire::wait::Gone;
 
 const READ: usize = 8 << 10;
-/// An empty buffer larger than this is given back.
+/// Capacity in bytes above which an empty buffer is released.
 const KEEP: usize = 16 << 10;
 
 /// Kind and length of the next message, which stands first in the input.
 type Next = Result<(u8, usize), Broken>;
 
-/// A client with its connection to us.
+/// Client with its connection to the proxy.
 pub(crate) struct Talk {
     pub(crate) client: Client,
     pub(crate) conn: Conn,
     pub(crate) seen: Arc<Seen>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) shown: Shown,
-    /// Whether the first statement of the transaction is shown already.
+    /// True if the first statement of the transaction is shown already.
     is_shown: bool,
     pub(crate) message_max: usize,
-    /// How long the message is that has not come in whole.
+    /// Length of the message that has not arrived completely.
     pub(crate) needs: usize,
-    /// The transaction block of which no server knows.
+    /// Transaction block of which no server knows.
     pub(crate) block: Block,
-    /// Whether messages are ignored until `Sync`.
+    /// True if messages are ignored until `Sync`.
     skips: bool,
 }
 
@@ -85,7 +86,7 @@ impl Talk {
         self.conn.replies.ready(status);
     }
 
-    /// Serves until the client leaves, or must; then there may be something left to say.
+    /// Serves until the client leaves, or has to. Returns the error that is left to report, if any.
     async fn serve(&mut self) -> Option<SqlError> {
         loop {
             let mut link = match self.seek().await {
@@ -112,9 +113,9 @@ impl Talk {
                     event => break event,
                 }
             };
-            // No cancel begins its way from here on; one that is under way is waited for.
+            // No cancel starts from here on; one that is under way is waited for.
             self.client.reach.rests();
-            // What is said within a message of the server would be read as the rest of it.
+            // Anything sent within a message of the server would be read as the rest of it.
             let is_whole = link.server_rest == 0;
             match event {
                 Event::Done => leave::put_back(link, &self.client.pool),
@@ -128,12 +129,13 @@ impl Talk {
                     leave::clean(link, &self.client.pool).await;
                     return None;
                 }
-                // The server undoes what is open when its connection closes, unless it has just committed it.
+                // The server rolls an open transaction back when its connection closes, unless it has just committed
+                // it.
                 Event::Gone(gone) => {
                     return link.outcome.unknown().or_else(|| errors::gone(gone)).filter(|_| is_whole);
                 }
                 Event::Refused(error) => {
-                    // Its client is told at once.
+                    // The client is told at once.
                     let pool = Arc::clone(&self.client.pool);
                     tokio::spawn(async move { leave::clean(link, &pool).await });
                     return Some(error).filter(|_| is_whole);
@@ -142,13 +144,13 @@ impl Talk {
                     self.client.pool.nodes.suspect(&link.taken.node);
                     return link.last_words().filter(|_| is_whole);
                 }
-                // Its first message is still here: another connection is to have it.
+                // The first message is still here: another connection is to have it.
                 Event::Again | Event::Speaks | Event::Reads => {}
             }
         }
     }
 
-    /// Gets a connection for the first message that needs one. Nothing if the client leaves.
+    /// Gets a connection for the first message that needs one. Returns `None` if the client leaves.
     async fn seek(&mut self) -> Result<Option<Box<Link>>, Stop> {
         while let Some((kind, length)) = self.first(true).await? {
             let wanted = match self.wanted(kind, length) {
@@ -167,13 +169,13 @@ impl Talk {
         Ok(None)
     }
 
-    /// The client of a link speaks again. Says whether it stays.
+    /// Handles a request of a client that has kept its link. Returns true if the client stays.
     async fn come_back(&mut self, link: &mut Link) -> Result<bool, Stop> {
         self.go_on(link).await?;
         if link.turn.is_some() {
             return Ok(true);
         }
-        // What the server says meanwhile is not heard here, so no BEGIN is held back.
+        // Messages of the server are not read here meanwhile, so no BEGIN is held back.
         while let Some((kind, length)) = self.first(false).await? {
             let wanted = match self.wanted(kind, length) {
                 Ok(wanted) => wanted,
@@ -184,7 +186,7 @@ impl Talk {
             };
             let (line, turned) = (Arc::clone(&link.taken.server.line), wanted.turned(link.taken.node.enter()));
             let turned = async {
-                // What was to cancel the last transaction is not to hit this one.
+                // A cancel of the last transaction must not hit this one.
                 line.cleared().await;
                 turned.await
             };
@@ -204,13 +206,13 @@ impl Talk {
         Ok(false)
     }
 
-    /// The transaction of a link goes on, if it has one, with the slot that it may have lent.
+    /// Continues the transaction of a link, if it has one, with the slot that it may have lent.
     async fn go_on(&mut self, link: &mut Link) -> Result<(), SqlError> {
         let left_behind = |link: &Link| link.taken.node.left_behind().map_or(Ok(()), Err);
         left_behind(link)?;
         if let Some(turn) = &mut link.turn {
             self.seen.set_waiting(true);
-            // Who comes back waits for no longer than the gate's patience.
+            // A transaction that comes back waits no longer than the gate's patience.
             turn.active().await;
             self.seen.set_waiting(false);
         }
@@ -218,8 +220,8 @@ impl Talk {
         left_behind(link)
     }
 
-    /// Whether there is a whole message of a client that was idle, or one that cannot be any. Data of a COPY that there is not, and a
-    /// part of a message, are no reason to take a place inside.
+    /// True if an idle client has sent a complete message, or an invalid one. Data of a COPY that does not exist, and a
+    /// part of a message, are no reason to take a slot.
     pub(crate) fn has_spoken(&mut self) -> bool {
         self.needs = 0;
         while let Ok(Some((kind, length))) = frame::head(&self.conn.input) {
@@ -235,7 +237,7 @@ impl Talk {
         frame::head(&self.conn.input).is_err()
     }
 
-    /// Answers what needs no server, up to the first message that does. Nothing if the client leaves.
+    /// Answers messages that need no server, up to the first one that does. Returns `None` if the client leaves.
     async fn first(&mut self, holds_begin: bool) -> Result<Option<(u8, usize)>, Stop> {
         loop {
             let (kind, length) = match poll_fn(|cx| self.poll_next(cx)).await? {
@@ -252,7 +254,7 @@ impl Talk {
                     self.skips = false;
                     self.ready();
                 }
-                // A COPY that there is not; what there would be to flush is flushed.
+                // There is no COPY, and there is nothing to flush.
                 b'd' | b'c' | b'f' | b'H' => {}
                 _ if self.skips => {}
                 _ => match block::found(kind, length, &self.conn.input, &self.client.names) {
@@ -283,7 +285,7 @@ impl Talk {
         }
     }
 
-    /// Closes a statement that the client has prepared, if that is what the message asks: it is for nobody else to know.
+    /// Closes a statement that the client has prepared, if that is what the message asks: nobody else needs to know.
     fn closed(&mut self, length: usize) -> bool {
         let names = &mut self.client.names;
         let is_there = match &self.conn.input[HEAD..length] {
@@ -300,7 +302,7 @@ impl Talk {
         is_there
     }
 
-    /// Whether a message of a block that has failed here is about a statement that a server would run in it.
+    /// True if a message of a block that has failed here is about a statement that a server would run in it.
     fn leads_out(&self, kind: u8, length: usize) -> bool {
         let body = &self.conn.input[HEAD..length];
         let names = &self.client.names;
@@ -315,13 +317,14 @@ impl Talk {
         text.is_some_and(block::leads_out)
     }
 
-    /// What is done in a failed transaction, too: what there is not is closed, an end of it is parsed and described, and nothing is
-    /// nothing. Says whether this message of a block that has failed here is one of these.
+    /// Answers a message that works in a failed transaction, too: a missing object is closed, the end of the
+    /// transaction is parsed and described, and an empty query is empty. Returns true if this message of a block that
+    /// has failed here is one of these.
     fn in_failed(&mut self, kind: u8, length: usize) -> bool {
         let body = &self.conn.input[HEAD..length];
         let (names, replies) = (&mut self.client.names, &mut self.conn.replies);
         match (kind, body) {
-            // There is none.
+            // There is no such object.
             (b'C', [b'S' | b'P', .., 0]) => replies.close_complete(),
             (b'P', _) => {
                 let Some((name, rest)) = message::text(body) else { return false };
@@ -351,7 +354,7 @@ impl Talk {
         true
     }
 
-    /// A command that opens or closes a block of which no server knows.
+    /// Answers a command that opens or closes a block of which no server knows.
     fn answer(&mut self, alone: &block::Alone) {
         let client = &mut self.client;
         match alone.unnamed() {
@@ -382,7 +385,7 @@ impl Talk {
         self.conn.input.advance(alone.length);
     }
 
-    /// The next message.
+    /// Polls for the next message.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Gone>> {
         loop {
             match frame::whole(&self.conn.input, self.message_max) {
@@ -393,7 +396,7 @@ impl Talk {
         }
     }
 
-    /// More of the input. What was answered is written before it is waited for.
+    /// Polls for more input. Pending answers are written before the wait.
     fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
         let conn = &mut self.conn;
         let gone = |conn: &mut Conn, cx: &mut Context<'_>| {
@@ -422,7 +425,7 @@ impl Talk {
         }
     }
 
-    /// The first message is not answered but by this.
+    /// Answers the first message with this error only.
     fn refuse(&mut self, kind: u8, length: usize, error: &SqlError) {
         self.block.fail();
         self.conn.replies.error("ERROR", error);
@@ -433,7 +436,7 @@ impl Talk {
         self.conn.input.advance(length);
     }
 
-    /// A transaction that begins with the first message, if it may.
+    /// Describes the transaction that begins with the first message, if it is allowed.
     fn wanted(&mut self, kind: u8, length: usize) -> Result<Wanted, SqlError> {
         self.client.learn();
         let about = self.client.about(self.block.known(), &self.conn.input, self.seen.owner())?;
@@ -441,7 +444,7 @@ impl Talk {
         let body = &self.conn.input[HEAD..length];
         let arrived = Instant::now();
         let text = self.shown.message(names, kind, body);
-        // Other messages are about what was sent before.
+        // Other messages are about statements that were sent before.
         let target = if matches!(kind, b'Q' | b'P' | b'B') { targets.for_text(text) } else { targets.current() };
         self.seen.show(text, about.class, arrived);
         self.is_shown = true;
@@ -449,7 +452,7 @@ impl Talk {
         Ok(Wanted { pool, stats, about, target, arrived })
     }
 
-    /// The first message, a query of this length, is sent to the server.
+    /// Shows the first message, a query of this length, which is sent to the server.
     pub(crate) fn show_query(&mut self, length: usize) {
         if !mem::take(&mut self.is_shown) {
             let text = self.conn.input[HEAD..length].strip_suffix(b"\0").unwrap_or_default();
@@ -457,27 +460,27 @@ impl Talk {
         }
     }
 
-    /// A statement of this name is.
+    /// Shows the statement of this name, which is sent to the server.
     pub(crate) fn show_statement(&mut self, name: &[u8]) {
         if !mem::take(&mut self.is_shown) {
             self.seen.show_next(self.shown.statement(&self.client.names, name), Instant::now());
         }
     }
 
-    /// A query that is the front's, answered.
+    /// Answers a query that is a command of the proxy's. Returns true if it is one.
     fn command(&mut self, length: usize) -> bool {
         let text = &self.conn.input[HEAD..length];
         let text = text.strip_suffix(b"\0").unwrap_or(text);
         let is_open = self.block.is_open();
         let answer = match target::command(text) {
-            // What a rollback would undo is the server's.
+            // A rollback would have to undo the change, so it is the server's.
             Some(target::Command::Set { is_local: false, .. }) if is_open => None,
             Some(command) => Some(self.client.aim(&command)),
             None => self.client.command(text, is_open),
         };
         match answer {
             Some(Ok(answer)) => {
-                // A target is the next transaction's.
+                // A local target is for the next transaction.
                 if !is_open && is_local(text) && !target::is_named_in(text) {
                     self.conn.replies.notice("WARNING", &errors::local_alone());
                 }
@@ -504,10 +507,10 @@ impl Talk {
         away.error.into()
     }
 
-    /// Waits for a place or a connection, unless the client gives up. What was answered goes to the client first.
+    /// Waits for a slot or a connection, unless the client gives up. Pending answers are sent to the client first.
     async fn wait<T>(&mut self, wanted: impl Future<Output = Result<T, TurnedAway>>) -> Result<T, Stop> {
         let mut wanted = pin!(wanted);
-        // Most are served at once.
+        // Most requests are served at once.
         if let Poll::Ready(got) = poll_fn(|cx| Poll::Ready(wanted.as_mut().poll(cx))).await {
             return got.map_err(|away| self.turned_away(away));
         }
@@ -517,7 +520,7 @@ impl Talk {
         let mut cancelled = pin!(reach.cancelled());
         let mut late = pin!(over(self.client.statement_timeout()));
         let mut has_waited = pin!(over(self.client.query_wait()));
-        // Whoever yields to the runtime yields to it, and is not asked again at once.
+        // A future that yields to the runtime is not polled again at once.
         let mut was_just_asked = true;
         let asked = poll_fn(|cx| match mem::take(&mut was_just_asked) {
             true => Poll::Pending,
@@ -547,14 +550,14 @@ impl Talk {
     }
 }
 
-/// Whether a command of the front's is a `SET LOCAL`.
+/// True if a command of the proxy's is a `SET LOCAL`.
 fn is_local(text: &[u8]) -> bool {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     words.next().is_some_and(|word| word.eq_ignore_ascii_case(b"set"))
         && words.next().is_some_and(|word| word.eq_ignore_ascii_case(b"local"))
 }
 
-/// Ready when a statement has taken all of its time, and says how long that is.
+/// Waits until a statement has used up its time, and returns that time.
 async fn over(timeout: Option<Duration>) -> Duration {
     match timeout {
         Some(timeout) => {

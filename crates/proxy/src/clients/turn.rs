@@ -1,7 +1,8 @@
 //! Turn of a transaction: its slot, its way to its database, and its record in the statistics.
 //!
-//! **Invariant:** whoever waits at the door, for a connection or for the end of a pause is not under way; a turn ends by being
-//! dropped, whatever becomes of its client, and is counted then. Counting takes a few additions and reads of the clock.
+//! **Invariant:** a transaction that waits for admission, for a connection or for the end of a pause is not under way.
+//! A turn ends by being dropped, whatever becomes of its client, and is counted then. Counting takes a few additions
+//! and reads of the clock.
 
 use crate::clients::database::Passage;
 use crate::servers::node::Presence;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::Cancel;
 
-/// What a client has in hand that wants to begin.
+/// Transaction that is about to begin.
 pub(crate) struct Wanted {
     pub(crate) pool: Arc<Pool>,
     pub(crate) stats: Arc<Stats>,
@@ -37,9 +38,9 @@ pub(crate) struct Turn {
     stats: Arc<Stats>,
     class: Class,
     begun: Instant,
-    /// None: it has not done what it was for.
+    /// Time of its completion; `None` if it has not completed.
     ended: Option<Instant>,
-    /// What its client has asked the server to run.
+    /// Number of statements that its client has asked the server to run.
     pub(crate) statements: u64,
 }
 
@@ -49,7 +50,8 @@ impl fmt::Debug for Turn {
     }
 }
 
-/// Since when somebody has waited, since when at the door, and for how long; none: not at all.
+/// Waiting times of a transaction: since when it has waited, since when for admission, and for how long; `None` if it
+/// did not wait.
 struct Waits {
     since: Instant,
     came: Instant,
@@ -57,7 +59,7 @@ struct Waits {
     has_waited: bool,
 }
 
-/// Also says whether it was not there at once: only then the clock is read.
+/// Awaits a future, and also returns true if it was not ready at once: only then the clock is read.
 async fn waited<T>(job: impl Future<Output = T>) -> (T, bool) {
     let mut job = pin!(job);
     let mut has_waited = false;
@@ -80,28 +82,28 @@ impl Wanted {
             let presence = presence?;
             let node = &presence.0;
             let is_late = has_chosen_late || was_elsewhere;
-            // Futures stay where they are: they are large to be moved.
+            // Futures stay in place: they are large to move.
             let got = {
                 let getting = pin!(self.got(&presence, is_late));
                 nodes.while_suited(node, self.target, getting).await
             };
             let Some(got) = got else {
-                // The server has ceased to be what it was: there may be another one.
+                // The server has ceased to be what it was. Another one may serve.
                 was_elsewhere = true;
                 continue;
             };
             let (slot, waits, taken) = got?;
             match taken {
-                // It may have ceased to be what it was in the same moment.
+                // The server may have ceased to be what it was in the same moment.
                 Ok(_) if !nodes.suits(node, self.target) => was_elsewhere = true,
                 Ok(taken) => {
                     if let Some(passage) = self.pool.database.begin() {
                         return Ok((taken, self.begun(slot, passage, presence, &waits)));
                     }
-                    // A pause has come in between: the connection is closed, the place inside is for others.
+                    // A pause has begun in between: the connection is closed, and the slot is free for others.
                 }
                 Err(not) => {
-                    // Others may go in meanwhile.
+                    // Other transactions may enter meanwhile.
                     drop(slot);
                     if not.why != Why::Away || !Box::pin(nodes.may_retry(node, &mut patience)).await {
                         return Err(not.error.into());
@@ -141,7 +143,8 @@ impl Wanted {
         }
     }
 
-    /// Who has waited for the server before comes to its door now, for a connection of this room, or with one.
+    /// Asks for admission, for a connection of this room, or with one. A transaction that has waited for the server
+    /// before arrives at its gate only now.
     async fn admitted(
         &self,
         Presence(node): &Presence,
@@ -199,46 +202,46 @@ impl Turn {
         self.class
     }
 
-    /// Its number at the gate.
+    /// Ticket of the transaction at the gate.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         self.slot.as_ref().and_then(Slot::ticket)
     }
 
-    /// The transaction waits for its client.
+    /// Marks the transaction as waiting for its client.
     pub(crate) fn idle(&mut self) {
         self.slot.iter_mut().for_each(Slot::idle);
     }
 
-    /// Its client takes nothing of the answer to a statement that goes on.
+    /// Marks its client as taking nothing of the answer of a running statement.
     pub(crate) fn unread(&mut self) {
         self.slot.iter_mut().for_each(Slot::unread);
     }
 
-    /// Its client has spoken again, or reads again.
+    /// Marks its client as active again, because it has sent something, or reads again.
     pub(crate) async fn active(&mut self) {
         if let Some(slot) = &mut self.slot {
             slot.active().await;
         }
     }
 
-    /// Its connection outlives it, with the place that it has, if it has one.
+    /// Takes the place of its connection, if it has one, for a connection that outlives the turn.
     pub(crate) fn keep(&mut self) -> Option<Place> {
         self.slot.as_mut()?.keep()
     }
 
-    /// How it is cancelled if it runs for too long.
+    /// Sets the handle that cancels it if it runs for too long.
     pub(crate) fn cancel_by(&self, cancel: impl FnOnce() -> Arc<dyn Cancel>) {
         if let Some(slot) = &self.slot {
             slot.cancel_by(cancel);
         }
     }
 
-    /// Why its statement was cancelled, if the gate has done that.
+    /// Returns the reason why its statement was cancelled, if the gate has done that.
     pub(crate) fn told_runaway(&self) -> Option<SqlError> {
         self.slot.as_ref()?.runaway()
     }
 
-    /// It has done what it was for.
+    /// Records that the transaction has completed.
     pub(crate) fn done(mut self, now: Instant) {
         self.slot.take().into_iter().for_each(|slot| slot.done(now));
         self.ended = Some(now);

@@ -1,7 +1,7 @@
-//! Reaching a server: TCP or unix socket, encrypted or not.
+//! Connections to a server: TCP or unix socket, encrypted or not.
 //!
-//! **Invariant:** with `verify-ca` and `verify-full` nothing is said to a server whose certificate is not of an issuer that was named;
-//! with these and `require` nothing is said unencrypted.
+//! **Invariant:** with `verify-ca` and `verify-full` nothing is sent to a server whose certificate is not of a
+//! configured issuer; with these and `require` nothing is sent unencrypted.
 
 use crate::servers::url::{Host, SslMode, Url};
 use socket2::{SockRef, TcpKeepalive};
@@ -21,24 +21,25 @@ use wire::tls::client::{self, Issuers, Trust};
 /// `SSLRequest`.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// A stream to a server, how others come to the same one, and what binds a proof to it if it is encrypted.
+/// Stream to a server, the way on which others reach the same server, and the data that bind a proof to the stream if
+/// it is encrypted.
 pub(crate) struct Dialled {
     pub(crate) io: Box<dyn Io>,
     pub(crate) way: Way,
     pub(crate) end_point: Option<Vec<u8>>,
 }
 
-/// The way to a server that a connection has gone: its host's name may mean another one by now.
+/// Way to a server that a connection has taken: its host's name may mean another server by now.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
     host: Host,
     address: Option<SocketAddr>,
-    /// Encryption of all that is said on it.
+    /// Encryption of everything that is sent on it.
     encryption: Option<Arc<ClientConfig>>,
 }
 
 impl Way {
-    /// One that nobody has gone yet.
+    /// Way that no connection has taken yet.
     pub(crate) fn to(host: Host) -> Way {
         Way { host, address: None, encryption: None }
     }
@@ -51,7 +52,7 @@ impl Way {
         self.encryption.is_some()
     }
 
-    /// Reaches the host without a word about encryption.
+    /// Connects to the host, without encryption so far.
     async fn reach(&mut self) -> io::Result<Box<dyn Io>> {
         let stream = match (&self.host, self.address) {
             (Host::Unix(path), _) => return Ok(Box::new(UnixStream::connect(path).await?)),
@@ -59,14 +60,14 @@ impl Way {
             (Host::Tcp(name, port), None) => TcpStream::connect((&**name, *port)).await?,
         };
         self.address = Some(stream.peer_addr()?);
-        // One write is one question: nothing is to be waited for.
+        // One write is one request, so nothing is gained by waiting for more.
         stream.set_nodelay(true)?;
         SockRef::from(&stream).set_tcp_keepalive(&keepalive())?;
         stream.limit_silence(Some(SILENCE));
         Ok(Box::new(stream))
     }
 
-    /// Goes it again: to the same address, encrypted as before.
+    /// Connects on it again: to the same address, encrypted as before.
     pub(crate) async fn again(&self) -> io::Result<Box<dyn Io>> {
         let mut way = self.clone();
         let mut io = way.reach().await?;
@@ -78,7 +79,7 @@ impl Way {
     }
 }
 
-/// How encryption is done, if it may be.
+/// Returns the configuration of encryption, if it may be used.
 ///
 /// # Errors
 /// The file of trusted certificates cannot be used.
@@ -96,11 +97,12 @@ pub(crate) fn encryption(url: &Url) -> io::Result<Option<Arc<ClientConfig>>> {
     client::config(trust).map(Some)
 }
 
-/// A server that acknowledges nothing of what it is sent for so long has gone. While anything is on its way there, no connection is
-/// asked whether it is still alive.
+/// Time after which a server that acknowledges nothing of what it is sent counts as gone. While data are on their way
+/// there, the connection is not probed for life.
 pub(crate) const SILENCE: Duration = Duration::from_mins(2);
 
-/// A server that has gone without a word, with its host or the way to it, is noticed within two minutes.
+/// Keepalive by which a server that has gone without a notice, with its host or the way to it, is noticed within two
+/// minutes.
 fn keepalive() -> TcpKeepalive {
     TcpKeepalive::new().with_time(Duration::from_mins(1)).with_interval(Duration::from_secs(10)).with_retries(6)
 }
@@ -109,7 +111,7 @@ fn unsupported() -> io::Error {
     io::Error::other("the server does not support SSL, but SSL was required")
 }
 
-/// Asks a server whether it encrypts what follows.
+/// Asks a server if it encrypts the rest.
 async fn has_encryption(io: &mut Box<dyn Io>) -> io::Result<bool> {
     io.write_all(&SSL_REQUEST).await?;
     match io.read_u8().await? {
@@ -127,7 +129,7 @@ async fn encrypt(io: Box<dyn Io>, host: &Host, config: &Arc<ClientConfig>) -> io
     TlsConnector::from(Arc::clone(config)).connect(name, io).await.map_err(client::explained)
 }
 
-/// Reaches a host, encrypted as the URL asks. As with libpq, encryption means nothing on a unix socket.
+/// Connects to a host, encrypted as the URL demands. As with libpq, encryption means nothing on a unix socket.
 pub(crate) async fn dial(host: &Host, mode: SslMode, config: Option<&Arc<ClientConfig>>) -> io::Result<Dialled> {
     let mut way = Way::to(host.clone());
     let mut io = way.reach().await?;

@@ -1,10 +1,10 @@
 //! Pools without a spare connection: the clients that wait for one, and their waiting times.
 //!
-//! A pool is full when all of its places are taken. A server may have no room for as many as that (53300): then the gate is told how
-//! many there are, and every while one more is let in to try again.
+//! A pool is full when all of its places are taken. A server may have no room for that many (53300): then the gate is
+//! told how many there are, and periodically one more client is admitted to try again.
 //!
-//! **Invariant:** whoever waits for a connection holds no slot and no place. It waits for as long as connections change hands; when
-//! none has for `overtake.upstream_wait`, nobody can tell when one will.
+//! **Invariant:** a client that waits for a connection holds no slot and no place. It waits for as long as connections
+//! change hands; when none has for `overtake.upstream_wait`, nobody can tell when one will.
 
 use crate::servers::node::Node;
 use crate::servers::pool::{NotTaken, Pool, Shelf, Why};
@@ -17,22 +17,22 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// After so long the server may have room that others have left.
+/// Time after which the server may have room that others have left.
 const AGAIN: Duration = Duration::from_millis(300);
-/// Without any connection that could come back, so long.
+/// Patience while there is no connection that could come back.
 const ALONE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Pools without a spare connection.
 pub(crate) struct Full {
     begun: Instant,
-    /// When somebody last got a connection: milliseconds from then.
+    /// Time at which a client last got a connection, in milliseconds since `begun`.
     moved_ms: AtomicU64,
-    /// Since when the server has let none of this pool in, though there is none, and what it said.
+    /// Time since when the server has refused this pool, which has no connection there, and the server's error.
     alone: Mutex<Option<(Instant, SqlError)>>,
-    /// That is new.
+    /// Signals a change of `alone`.
     is_alone: Notify,
     is_bounded: AtomicBool,
-    /// Somebody will try again.
+    /// True if a client will try again.
     is_tried: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ impl Full {
         }
     }
 
-    /// Somebody has got a connection.
+    /// Notes that a client has got a connection.
     pub(crate) fn moves(&self) {
         self.moved_ms.store(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX), Relaxed);
     }
@@ -63,7 +63,7 @@ impl Full {
 }
 
 impl Pool {
-    /// A server has let somebody in: if it had no room before, there may be room for one more.
+    /// Notes that a server has accepted a connection: if it had no room before, there may be room for one more.
     pub(crate) fn rises(&self, node: &Node) {
         let shelf = self.shelf(node);
         lock(&shelf.full.alone).take();
@@ -72,7 +72,7 @@ impl Pool {
         }
     }
 
-    /// A server has no room for another connection of this pool.
+    /// Notes that a server has no room for another connection of this pool.
     pub(crate) fn full(self: &Arc<Pool>, node: &Node, error: SqlError) -> NotTaken {
         let shelf = self.shelf(node);
         let (count, full) = (shelf.count.load(SeqCst), &shelf.full);
@@ -95,10 +95,10 @@ impl Pool {
         NotTaken { error, why: Why::Full(count) }
     }
 
-    /// Waits for a place at this node, where one has waited since then, for as long as there is hope.
+    /// Waits for a place at this node for a client that has waited since then, for as long as there is hope.
     ///
     /// # Errors
-    /// `53300`: nobody has got a connection for long, or the server lets none of this pool in.
+    /// `53300`: no client has got a connection for long, or the server refuses this pool.
     pub(crate) async fn in_patience<T>(
         &self,
         node: &Node,
@@ -106,7 +106,7 @@ impl Pool {
         job: impl Future<Output = T>,
     ) -> Result<T, SqlError> {
         let mut job = pin!(job);
-        // Most are served at once.
+        // Most requests are served at once.
         if let Poll::Ready(done) = poll_fn(|cx| Poll::Ready(job.as_mut().poll(cx))).await {
             return Ok(done);
         }
@@ -130,7 +130,8 @@ impl Pool {
         }
     }
 
-    /// Until when somebody hopes who has waited since then, and what it is told after that; nothing: then it looks again.
+    /// Returns the time until which a client that has waited since then keeps waiting, and its error after that;
+    /// `None`: it checks again then.
     fn hope(&self, shelf: &Shelf, since: Instant) -> (Instant, Option<SqlError>) {
         let patience = self.nodes.watching.patience;
         if shelf.count.load(Relaxed) == 0
@@ -139,7 +140,7 @@ impl Pool {
             return (since.max(*alone) + ALONE_PATIENCE.min(patience), Some(error.clone()));
         }
         if !shelf.room.is_full() {
-            // It waits for a slot.
+            // The client waits for a slot.
             return (Instant::now() + patience.max(AGAIN), None);
         }
         let error = SqlError::new(SqlState("53300"), "no connection to the server became free")
@@ -155,7 +156,7 @@ impl Pool {
 }
 
 impl Shelf {
-    /// One more than there are may try whether the server has room for it.
+    /// Lets one connection more than there are try if the server has room for it.
     fn rise(&self) {
         let most = self.count.load(SeqCst) + 1;
         let ceiling = (most < self.size.load(SeqCst)).then_some(most);

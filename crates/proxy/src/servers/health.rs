@@ -1,7 +1,7 @@
-//! Servers are asked what they are: one connection to each, of the URL's user to its database.
+//! Health checks, which ask servers for their state: one connection to each, of the URL's user to its database.
 //!
-//! **Invariant:** who does not answer in time is down, and nobody waits for it longer than that. A connection that breaks is news,
-//! and the server is asked at once, by a new one.
+//! **Invariant:** a server that does not answer in time is down, and nobody waits for it longer than that. A connection
+//! that breaks is news, and the server is asked at once, by a new connection.
 
 use crate::servers::login::Servers;
 use crate::servers::node::{Node, Standing};
@@ -12,13 +12,14 @@ use statement::{SqlError, SqlState};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// A server that takes longer to say what it is, is down.
+/// Time after which a server that has not answered is down.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
-/// While somebody waits for a server, all are asked so often.
+/// Interval of the checks while a transaction waits for a server.
 const HURRY: Duration = Duration::from_millis(100);
 
-/// Whether it is a standby, its timeline (none on a standby), its cluster, whether its configuration makes transactions
-/// read only (what was set for the user that asks is not the server's), and how far it has written its log.
+/// Question for these values: if the server is a standby, its timeline (none on a standby), its cluster, if its
+/// configuration makes transactions read only (a value set for the user that asks is not the server's), and how far it
+/// has written its log.
 const QUESTION: &str = "\
 SELECT pg_catalog.pg_is_in_recovery(), \
 CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL \
@@ -28,19 +29,19 @@ ELSE pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn(
 AND source NOT IN ('database', 'user', 'database user', 'client', 'session')), \
 CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL ELSE pg_catalog.pg_current_wal_lsn() END";
 
-/// Whether who asks may read histories of timelines. By default only superusers may.
+/// Question if the user may read histories of timelines. By default only superusers may.
 const MAY_READ: &str = "\
 SELECT pg_catalog.has_function_privilege('pg_catalog.pg_read_file(text,bigint,bigint,boolean)', 'execute')";
 
-/// One node's.
+/// Watch of one node.
 struct Watch {
     servers: Arc<Servers>,
     connection: Option<ServerConn>,
-    /// Of the timeline that the connection's server has last said, 0 being none.
+    /// History of the timeline that the connection's server has reported last, 0 being none.
     history: (u32, Option<History>),
 }
 
-/// In the runtime of the caller, for as long as there are the nodes.
+/// Starts the checks in the runtime of the caller, for as long as the nodes exist.
 pub(crate) fn begin(nodes: &Arc<Nodes>) {
     for node in nodes.all() {
         let watch = Watch { servers: Arc::clone(&nodes.servers), connection: None, history: (0, None) };
@@ -61,7 +62,8 @@ impl Watch {
                     let error = SqlError::from(failed);
                     let is_full = error.state() == SqlState("53300");
                     if is_full && matches!(node.standing(), Standing::Primary | Standing::Standby) {
-                        // It is there and has no room, which says nothing of what it is; connections to it say that themselves.
+                        // The server is there and has no room, which tells nothing about its state; connections to it
+                        // do.
                         tracing::info!(server = %node.name, "the server has no room for who asks what it is");
                     } else {
                         let detail = error.detail_text().map_or_else(String::new, |detail| format!(": {detail}"));
@@ -78,7 +80,7 @@ impl Watch {
             tokio::select! {
                 () = tokio::time::sleep(period) => {}
                 () = node.is_asked_for.notified() => {}
-                // Whatever it says without being asked: it ends.
+                // Any message without a question ends the connection.
                 () = ended(&mut self.connection) => {}
             }
         }
@@ -90,7 +92,7 @@ impl Watch {
         {
             return self.with_history(said(rows)?).await;
         }
-        // The old one says nothing of the server: somebody may have ended it.
+        // The end of the old connection tells nothing about the server: an administrator may have ended it.
         let fresh = self.servers.connect_own(&node.host).await?;
         self.history = (0, None);
         let rows = self.connection.insert(fresh).ask(QUESTION).await?;
@@ -112,7 +114,7 @@ impl Watch {
     }
 }
 
-/// What led to a timeline, if the server says that.
+/// Returns the timelines that led to this one, if the server reports them.
 async fn history_of(timeline: u32, connection: &mut ServerConn) -> Result<Option<History>, Failed> {
     if one(connection.ask(MAY_READ).await?).as_deref() != Some("t") {
         return Ok(None);
@@ -128,12 +130,12 @@ async fn history_of(timeline: u32, connection: &mut ServerConn) -> Result<Option
     }
 }
 
-/// The only value of the only row.
+/// Returns the only value of the only row.
 fn one(rows: Vec<Vec<Option<String>>>) -> Option<String> {
     rows.into_iter().next()?.into_iter().next()?
 }
 
-/// Ready when a connection that nothing was asked on says something, or has ended.
+/// Waits until an idle connection receives a message, or has ended.
 async fn ended(connection: &mut Option<ServerConn>) {
     match connection {
         Some(own) => drop(own.next().await),
@@ -155,7 +157,7 @@ fn said(rows: Vec<Vec<Option<String>>>) -> Result<Said, Failed> {
     Ok(Said {
         is_standby,
         is_read_only: read_only != "0",
-        // It is signed there.
+        // The value is signed there.
         system: system.parse::<i64>().map_err(|_| confused())?.cast_unsigned(),
         timeline: u32::from_str_radix(&timeline, 16).unwrap_or(0),
         position: position(&written).unwrap_or(0),

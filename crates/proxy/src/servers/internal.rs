@@ -1,12 +1,14 @@
-//! Internal priorities: the server process that runs a transaction of class `low` has the lowest processor priority meanwhile
-//! (Schroeder et al., section 5.2), and so has one whose transaction the gate demotes to that.
+//! Internal priorities: the server process that runs a transaction of class `low` has the lowest processor priority
+//! meanwhile (Schroeder et al., section 5.2), and so has one whose transaction the gate demotes to that.
 //!
-//! Two things decide what a process gets: its nice value; and, where the kernel makes a group of each session (autogroups, and
-//! every server process is a session), the group's, beside which the first says nothing. Both are set then.
+//! Two values decide the share of a process: its nice value; and, where the kernel makes a group of each session
+//! (autogroups, and every server process is a session), the group's, beside which the first has no effect. Both are set
+//! then.
 //!
-//! **Invariant:** a process is lowered only if it is known to be the connection's own, and if what it had can be given back. It
-//! has it back before a transaction of another class, or a question of the front's own, is sent to it; a while after its
-//! connection went to the pool; and when that is closed. Low after low costs nothing.
+//! **Invariant:** a process is lowered only if it is known to be the connection's own, and if its former priority can
+//! be restored. The priority is restored before a transaction of another class, or a question of the proxy's own, is
+//! sent to the process; a while after its connection went to the pool; and when the connection is closed. A transaction
+//! of class `low` behind another one costs nothing.
 
 use crate::servers::process::Process;
 use crate::servers::server_conn::ServerConn;
@@ -19,46 +21,46 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use wire::conn::Peer;
 
-/// The nice value of those that are to run when nobody else wants to.
+/// Nice value of processes that run only when nothing else wants to.
 const LOWEST: i32 = 19;
 /// Bits of `CapEff`.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_SYS_NICE: u64 = 1 << 23;
 
-/// What this process may do to others.
+/// Rights of this process over other processes.
 #[derive(Clone, Copy, Debug)]
 struct Rights {
     user: u32,
-    /// Those that count on the host itself: in a namespace of users none do.
+    /// Capabilities that count on the host itself: in a user namespace none do.
     capabilities: u64,
 }
 
-/// Why a process keeps the priority that it has.
+/// Reason why a process keeps its priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     NotHere,
-    /// It is this user's.
+    /// The process belongs to this user.
     OtherUser(u32),
-    /// It could not be given back.
+    /// The old priority could not be restored.
     NoWayBack,
-    /// Its autogroup may be changed ten times a second only.
+    /// The autogroup may be changed ten times a second only.
     Autogroup,
 }
 
-/// What of it is known on a connection.
+/// Priority control of the process of one connection.
 #[derive(Debug, Default)]
 pub(crate) enum Lever {
-    /// It cannot be moved, or is not to be.
+    /// The priority cannot be changed, or is not to be.
     #[default]
     Fixed,
     At(Box<Grip>),
 }
 
-/// A process whose priority can be changed.
+/// Process whose priority can be changed.
 #[derive(Debug)]
 pub(crate) struct Grip {
     process: Process,
-    /// Its autogroup, if that counts, and the value that the group has by itself.
+    /// Autogroup of the process, if that counts, and the group's original value.
     autogroup: Option<(File, i32)>,
     is_lowered: bool,
 }
@@ -82,7 +84,7 @@ impl Rights {
         self.capabilities & capability != 0
     }
 
-    /// Whether this process can be lowered, and have back what it had.
+    /// Checks that the rights suffice to lower this process, and to restore its priority.
     fn suffice(&self, process: &Process) -> Result<(), Why> {
         if self.has(CAP_SYS_NICE) {
         } else if self.user != process.user {
@@ -130,7 +132,8 @@ impl Internal {
         Internal { is_on, rights: Rights::of_this_process(), was_told: AtomicBool::new(false) }
     }
 
-    /// What can be done with the process that serves a new connection. That is read on a thread beside.
+    /// Returns the priority control for the process that serves a new connection. The files are read on a blocking
+    /// thread.
     pub(crate) async fn lever(self: &Arc<Internal>, peer: Peer, pid: i32) -> Lever {
         if !self.is_on {
             return Lever::Fixed;
@@ -150,7 +153,7 @@ impl Internal {
         }
     }
 
-    /// A transaction of this class begins on a connection.
+    /// Sets the priority for a transaction of this class that begins on a connection.
     pub(crate) fn begins(&self, server: &mut ServerConn, class: Class) {
         if !self.is_on {
             return;
@@ -161,7 +164,7 @@ impl Internal {
         }
     }
 
-    /// Once is enough.
+    /// Logs the reason, once.
     fn tell(&self, why: Why) {
         if !self.was_told.swap(true, Relaxed) {
             tracing::warn!("server processes keep their processor priority under overtake.internal_priorities: {why}");
@@ -170,7 +173,7 @@ impl Internal {
 }
 
 impl Lever {
-    /// The process runs when nobody else wants to.
+    /// Lowers the process, so that it runs when nothing else wants to.
     pub(crate) fn lower(&mut self) {
         if let Lever::At(grip) = self
             && !grip.is_lowered
@@ -182,7 +185,7 @@ impl Lever {
         }
     }
 
-    /// The process has its own again.
+    /// Restores the priority of the process.
     pub(crate) fn release(&mut self) {
         if let Lever::At(grip) = self {
             grip.release();
@@ -214,7 +217,7 @@ impl Grip {
     }
 
     fn failed(&self, error: &io::Error) {
-        // It may have ended in between; then there is nothing to be told.
+        // The process may have ended in between; then there is nothing to report.
         if self.process.is_there() {
             tracing::warn!(%error, pid = self.process.pid, "the priority of a server process could not be changed");
         }
@@ -223,14 +226,14 @@ impl Grip {
 
 impl Drop for Grip {
     fn drop(&mut self) {
-        // Its connection may be closed because it has died, and its number be another's.
+        // The connection may be closed because the process has died, and its number may be another one's.
         if self.is_lowered && self.process.is_there() {
             self.release();
         }
     }
 }
 
-/// `/autogroup-67521 nice 0`
+/// Autogroup of a process with its nice value, from a line `/autogroup-67521 nice 0`.
 fn autogroup(pid: i32) -> Option<(File, i32)> {
     let path = format!("/proc/{pid}/autogroup");
     let text = fs::read_to_string(&path).ok()?;
@@ -261,7 +264,7 @@ mod tests {
         assert_eq!(plain.suffice(&usual), Err(Why::NoWayBack));
         assert_eq!(other.suffice(&usual), Err(Why::OtherUser(101)));
         assert_eq!(nice.suffice(&usual), Ok(()));
-        // Without any capability, if the limits of the server let its processes have their own again.
+        // No capability is needed if the limits of the server let its processes regain their priority.
         assert_eq!(plain.suffice(&process(|it| it.nice_min = 0)), Ok(()));
         assert_eq!(plain.suffice(&process(|it| it.nice_min = 1)), Err(Why::NoWayBack));
         assert_eq!(plain.suffice(&process(|it| (it.nice_min, it.stat.nice) = (15, 15))), Ok(()));
@@ -276,7 +279,7 @@ mod tests {
         let rights = Rights::of_this_process();
         let mut child = Command::new("setsid").args(["sleep", "60"]).spawn().expect("a process");
         let pid = i32::try_from(child.id()).expect("a number");
-        // It has a session, and so a group, of its own before it becomes the other program.
+        // The process has a session, and so a group, of its own before it becomes the other program.
         let name = || fs::read_to_string(format!("/proc/{pid}/comm")).expect("it is there");
         while name() != "sleep\n" {
             std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! From an address to a server connection that is ready for a query.
+//! Login: from an address to a server connection that is ready for a query.
 //!
 //! **Invariant:** a password in clear text goes over an encrypted connection or a unix socket only, unless the URL says
 //! `sslmode=disable`.
@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::rustls::ClientConfig;
 
-/// A server that takes longer to let somebody in is not there.
+/// Time after which a server that has not completed a login counts as unreachable.
 const LOGIN_TIME: Duration = Duration::from_secs(15);
 
-/// The servers, and how they are reached.
+/// Servers, with everything needed to connect to them.
 #[derive(Debug)]
 pub(crate) struct Servers {
     pub(crate) url: Url,
@@ -33,7 +33,7 @@ fn failed(message: &'static str) -> Failed {
 }
 
 impl Servers {
-    /// Those of a URL, in the environment of this process.
+    /// Creates the servers of a URL, in the environment of this process.
     ///
     /// # Errors
     /// Certificates cannot be read.
@@ -43,24 +43,24 @@ impl Servers {
         Ok(Servers { url, encryption, passwords })
     }
 
-    /// Connects the URL's user to the URL's database, for what the front asks itself.
+    /// Connects the URL's user to the URL's database, for the proxy's own questions.
     pub(crate) async fn connect_own(&self, host: &Host) -> Result<ServerConn, Failed> {
         self.connect(host, &self.url.user, &self.url.database, &Secret::Nothing).await
     }
 
-    /// By what a login is proved: the URL's user has a password of its own, before all that clients have proved.
+    /// Returns the secret of a login: the password of the URL's user precedes everything that clients have proved.
     async fn secret(&self, host: &Host, user: &str, database: &str, secret: &Secret) -> Secret {
         if user != self.url.user {
             return secret.clone();
         }
         let (passwords, host) = (Arc::clone(&self.passwords), host.clone());
         let (user, database) = (user.to_owned(), database.to_owned());
-        // It may be in a file, which is read on a thread beside.
+        // The password may be in a file, which is read on a blocking thread.
         let found = tokio::task::spawn_blocking(move || passwords.find(&host, &user, &database)).await;
         found.ok().flatten().map_or_else(|| secret.clone(), Secret::Password)
     }
 
-    /// Connects to a server; `secret` is what is known of a user other than the URL's.
+    /// Connects to a server; `secret` is known of a user other than the URL's.
     pub(crate) async fn connect(
         &self,
         host: &Host,
@@ -155,7 +155,7 @@ fn password_message(out: &mut BytesMut, text: &[u8]) {
     });
 }
 
-/// The exchange of SCRAM-SHA-256; the server's consent is still to come.
+/// Runs the exchange of SCRAM-SHA-256; the server's consent is still to come.
 async fn prove(
     server: &mut ServerConn,
     end_point: Option<&[u8]>,
@@ -181,7 +181,7 @@ async fn prove(
     if awaiting.is_proved_by(&sasl(server, 12).await?) { Ok(()) } else { Err(refused()) }
 }
 
-/// The text of an authentication message of this code.
+/// Returns the text of an authentication message of this code.
 async fn sasl(server: &mut ServerConn, code: i32) -> Result<String, Failed> {
     match server.next().await? {
         (b'R', body) if body.starts_with(&code.to_be_bytes()) => Ok(String::from_utf8_lossy(&body[4..]).into_owned()),

@@ -1,4 +1,4 @@
-//! Servers behind the proxy: addresses, logins, connections, pools, and what each server says that it is.
+//! Servers behind the proxy: addresses, logins, connections, pools, and the state that each server reports.
 
 pub(crate) mod dial;
 pub(crate) mod full;

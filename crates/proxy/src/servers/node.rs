@@ -1,7 +1,7 @@
 //! Server behind the proxy: its last reported state, and its connections.
 //!
-//! **Invariant:** a node is what it has said last, and only until it does not answer any more. It has a door of its own: how many
-//! transactions one server takes says nothing of another.
+//! **Invariant:** a node has the state that it reported last, and only until it stops answering. It has an admission
+//! control of its own: the number of transactions that one server takes tells nothing about another.
 
 use crate::servers::succession::Said;
 use crate::servers::target::Target;
@@ -13,19 +13,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// What a server is, by its own word.
+/// State of a server, as it reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Standing {
-    /// It was not asked, or something has happened that puts its last word in doubt.
+    /// The server was not asked, or its last report is in doubt.
     #[default]
     Unknown,
-    /// It does not answer, or lets nobody in.
+    /// The server does not answer, or refuses logins.
     Down,
     Primary,
     Standby,
-    /// It says that it is no standby, but must not be written: another one has gone on since on a later timeline, or its
-    /// configuration makes all transactions read only.
+    /// The server says that it is no standby, but must not be written: another one has continued on a later timeline,
+    /// or its configuration makes all transactions read only.
     Fenced,
 }
 
@@ -49,33 +49,33 @@ impl Standing {
 /// Server behind the proxy.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Its place in the list.
+    /// Index of the node in the list.
     pub(crate) number: usize,
     pub(crate) host: Host,
     pub(crate) name: Arc<str>,
     pub(crate) door: Door,
     standing: AtomicU8,
-    /// Whether anybody was ever let in.
+    /// True if a login has ever succeeded.
     was_there: AtomicBool,
-    /// Transactions that are there, or on their way.
+    /// Number of transactions that are there, or on their way.
     active: AtomicUsize,
     word: Mutex<Word>,
-    /// Somebody wants it to be asked at once.
+    /// Signal that the server is to be asked at once.
     pub(crate) is_asked_for: Notify,
 }
 
-/// What else is known of it.
+/// Further information about it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Word {
-    /// What it has last said; all 0: nothing.
+    /// Last report of the server; all 0 before the first.
     pub(crate) said: Said,
-    /// Why it is down, or fenced.
+    /// Reason why it is down, or fenced.
     pub(crate) trouble: String,
-    /// When it was last asked.
+    /// Time at which it was last asked.
     pub(crate) asked: Option<Instant>,
 }
 
-/// A transaction that is at a node, or on its way there. Dropping it is leaving.
+/// Transaction that is at a node, or on its way there. Dropping it leaves the node.
 #[derive(Debug)]
 pub(crate) struct Presence(pub(crate) Arc<Node>);
 
@@ -95,7 +95,7 @@ impl Node {
         }
     }
 
-    /// A room for so many connections, at its door.
+    /// Creates a room for this many connections, at its gate.
     pub(crate) fn room(&self, size: usize) -> Arc<Room> {
         self.door.room(size).unwrap_or_else(|| unreachable!("the door of a node grants connections"))
     }
@@ -112,7 +112,7 @@ impl Node {
         self.was_there.store(true, SeqCst);
     }
 
-    /// Whether transactions with this target may begin there.
+    /// True if transactions with this target may begin there.
     pub(crate) fn suits(&self, target: Target) -> bool {
         match (self.standing(), target) {
             (Standing::Primary, target) => target != Target::Standby,
@@ -121,12 +121,12 @@ impl Node {
         }
     }
 
-    /// Whether an administrator may say that it is the primary.
+    /// True if an administrator may accept it as the primary.
     pub(crate) fn is_acceptable(&self) -> bool {
         self.standing() == Standing::Fenced && !self.word().said.is_read_only
     }
 
-    /// What a client is told that has something at a server whose place another one has taken.
+    /// Returns the error for a client that has state at a server which another one has replaced.
     pub(crate) fn left_behind(&self) -> Option<SqlError> {
         (self.standing() == Standing::Fenced).then(|| {
             SqlError::new(SqlState("57P01"), "the server is not the primary any more")
@@ -143,12 +143,12 @@ impl Node {
         self.word.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what it was before.
+    /// Sets the state, and returns the one before.
     pub(crate) fn stand(&self, standing: Standing) -> Standing {
         Standing::of(self.standing.swap(standing as u8, SeqCst))
     }
 
-    /// One more transaction is there.
+    /// Adds a transaction to the node.
     pub(crate) fn enter(self: &Arc<Node>) -> Presence {
         self.active.fetch_add(1, Relaxed);
         Presence(Arc::clone(self))

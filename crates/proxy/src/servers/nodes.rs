@@ -1,9 +1,9 @@
-//! All servers behind the proxy, and the choice among them.
+//! Servers behind the proxy, and the choice among them.
 //!
-//! A list of one is taken for what it is, without a question. Of several, each is asked what it is (`health`), and a transaction
-//! begins only where that suits its target.
+//! A single server is used as it is, without a question. Of several, each is asked for its state (`health`), and a
+//! transaction begins only on a server that suits its target.
 //!
-//! **Invariant:** of those that say that they are the primary, at most one is, as `succession` judges.
+//! **Invariant:** of the servers that say that they are the primary, at most one is, as `succession` judges.
 
 use crate::servers::health;
 use crate::servers::login::Servers;
@@ -22,12 +22,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How servers are looked after.
+/// Options of the watch over the servers.
 #[derive(Clone, Copy, Debug)]
 pub struct Watching {
-    /// How often each of several servers is asked what it is.
+    /// Interval at which each of several servers is asked for its state.
     pub period: Duration,
-    /// How long a transaction waits for a server that suits it.
+    /// Time for which a transaction waits for a server that suits it.
     pub patience: Duration,
 }
 
@@ -37,32 +37,32 @@ impl Default for Watching {
     }
 }
 
-/// All servers behind the proxy.
+/// Servers behind the proxy.
 pub(crate) struct Nodes {
     pub(crate) servers: Arc<Servers>,
     all: Box<[Arc<Node>]>,
     pub(crate) watching: Watching,
-    /// Whether it matters what they are: there are several, or the URL asks for one of a kind.
+    /// True if their state matters: there are several, or the URL asks for one of a kind.
     pub(crate) are_asked: bool,
     is_watched: AtomicBool,
     succession: Mutex<Succession>,
-    /// Transactions that wait for a server.
+    /// Number of transactions that wait for a server.
     waiting: AtomicUsize,
-    /// A standing is another one.
+    /// Signal that the state of a server has changed.
     pub(crate) changed: Notify,
     pub(crate) last_answer: ready::Known,
-    /// Those that have connections.
+    /// Pools that have connections.
     pools: Mutex<Vec<Weak<Pool>>>,
 }
 
-/// A single server that has gone is tried again so often.
+/// Interval at which a single server that has gone is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// How long somebody still waits for servers: from the first one that was not there.
+/// Deadline of a wait for servers, which starts at the first one that was unreachable.
 #[derive(Debug, Default)]
 pub(crate) struct Patience(Option<Instant>);
 
-/// Somebody waits: servers are asked more often.
+/// Waiting transaction, for which servers are asked more often.
 struct Waiting<'n>(&'n Nodes);
 
 impl Drop for Waiting<'_> {
@@ -72,7 +72,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Nodes {
-    /// The first has this door, the others their own of the same kind.
+    /// Creates the nodes. The first has this admission control, the others their own of the same kind.
     pub(crate) fn new(servers: Servers, door: &Door, watching: Watching) -> Nodes {
         let node = |(number, host): (usize, &Host)| {
             let door = if number == 0 { door.granting() } else { door.another().granting() };
@@ -93,12 +93,12 @@ impl Nodes {
         }
     }
 
-    /// All doors go by these from now on, if they can.
+    /// Applies these options to all gates, if possible.
     ///
     /// # Errors
-    /// Settings that make no gate; all doors stay as they were.
+    /// The settings describe no valid gate; all gates stay as they were.
     pub(crate) fn change_doors(&self, options: &DoorOptions) -> Result<bool, SettingsError> {
-        // They are of one kind: what the first can become, all can.
+        // All gates are of one kind: a change that the first accepts suits all.
         for node in &self.all {
             if !node.door.change(options)? {
                 return Ok(false);
@@ -111,15 +111,15 @@ impl Nodes {
         &self.all
     }
 
-    /// A pool of connections to them.
+    /// Registers a pool of connections to them.
     pub(crate) fn serve(&self, pool: &Arc<Pool>) {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.retain(|pool| 0 < pool.strong_count());
         pools.push(Arc::downgrade(pool));
     }
 
-    /// Has another pool close the connection to a server that has been idle for longest: the server has no room for one of this pool.
-    /// Says whether there was any.
+    /// Makes another pool close its longest idle connection to a server that has no room for one of this pool. Returns
+    /// true if there was any.
     pub(crate) fn make_room(&self, node: &Node, own: &Pool) -> bool {
         let pools: Vec<Arc<Pool>> =
             self.pools.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
@@ -128,28 +128,28 @@ impl Nodes {
         longest.is_some_and(|(_, pool)| pool.close_longest_idle(node))
     }
 
-    /// Whether what a server is matters to a transaction with this target.
+    /// True if the state of a server matters to a transaction with this target.
     pub(crate) fn must_ask(&self, target: Target) -> bool {
         self.are_asked || target == Target::Standby
     }
 
-    /// Whether transactions with this target may begin there.
+    /// True if transactions with this target may begin there.
     pub(crate) fn suits(&self, node: &Node, target: Target) -> bool {
         !self.must_ask(target) || node.suits(target)
     }
 
-    /// Whether some of them wait for a server.
+    /// True if some transaction waits for a server.
     pub(crate) fn are_waited_for(&self) -> bool {
         0 < self.waiting.load(Relaxed)
     }
 
-    /// For what the front asks itself: the primary's word counts more, if there is one.
+    /// Target of the proxy's own questions: the primary's answer is preferred, if there is one.
     pub(crate) fn target_of_own(&self) -> Target {
         let is_there = self.all.iter().any(|node| node.standing() == Standing::Primary);
         if !self.are_asked || is_there { Target::Primary } else { Target::Any }
     }
 
-    /// The best of those that suit: where the fewest are, the first of the list among equals.
+    /// Returns the best suitable server: the one with the fewest transactions, the first of the list among equals.
     fn pick(&self, target: Target) -> Option<Presence> {
         let suited = self.all.iter().filter(|node| self.suits(node, target));
         let by_need = |node: &&Arc<Node>| {
@@ -159,7 +159,7 @@ impl Nodes {
         suited.min_by_key(by_need).map(Node::enter)
     }
 
-    /// Waits for a server that suits, for as long as there is patience.
+    /// Waits for a suitable server, for as long as there is patience.
     ///
     /// # Errors
     /// `57P03`: there is none.
@@ -175,7 +175,7 @@ impl Nodes {
         if let Some(presence) = self.pick(target) {
             return Ok(presence);
         }
-        // Seldom, so it is not to make the future of each transaction large.
+        // This is rare, so it must not enlarge the future of every transaction.
         Box::pin(self.wait_for(target, patience)).await
     }
 
@@ -189,7 +189,7 @@ impl Nodes {
             if let Some(presence) = self.pick(target) {
                 return Ok(presence);
             }
-            // A primary will be there again. Whether there are standbys is for their owner to say.
+            // A primary will come back. The operator decides if there are standbys.
             let is_hopeless = target == Target::Standby && self.all.iter().all(|node| is_known(node));
             if is_hopeless || tokio::time::timeout_at(until, changed).await.is_err() {
                 return Err(self.nobody(target));
@@ -197,8 +197,8 @@ impl Nodes {
         }
     }
 
-    /// Whether one that was not let in by this server is to try again; returns when it is time to. A single server that was never
-    /// there is not waited for: its address may be wrong.
+    /// Returns true, when it is time, if a transaction that this server has refused is to try again. A single server
+    /// that was never reachable is not waited for: its address may be wrong.
     pub(crate) async fn may_retry(&self, node: &Node, patience: &mut Patience) -> bool {
         let until = *patience.0.get_or_insert_with(|| Instant::now() + self.watching.patience);
         if self.are_asked {
@@ -212,7 +212,7 @@ impl Nodes {
         may
     }
 
-    /// A single server, which nobody asks what it is, was reached, or why it was not.
+    /// Notes that a single server, which is not asked for its state, was reached, or the reason why it was not.
     pub(crate) fn was_tried(&self, node: &Node, trouble: &str) {
         if trouble.is_empty() {
             node.is_there();
@@ -228,7 +228,7 @@ impl Nodes {
         }
     }
 
-    /// Does something for as long as a node suits; nothing, if it ceases to.
+    /// Runs a job for as long as a node suits; returns `None` if it ceases to.
     pub(crate) async fn while_suited<T>(&self, node: &Node, target: Target, job: impl Future<Output = T>) -> Option<T> {
         if !self.must_ask(target) {
             return Some(job.await);
@@ -240,7 +240,7 @@ impl Nodes {
         }
     }
 
-    /// Ready when a node does not suit any more.
+    /// Waits until a node does not suit any more.
     async fn ceased(&self, node: &Node, target: Target) {
         loop {
             let changed = self.changed.notified();
@@ -251,36 +251,37 @@ impl Nodes {
         }
     }
 
-    /// Has somebody look after them, in the runtime of the caller.
+    /// Starts the health checks, in the runtime of the caller.
     pub(crate) fn watch(self: &Arc<Nodes>) {
         if !self.is_watched.load(Relaxed) && !self.is_watched.swap(true, SeqCst) {
             health::begin(self);
         }
     }
 
-    /// Has all of them asked now.
+    /// Asks all of them at once.
     fn ask_all(&self) {
         self.all.iter().for_each(|node| node.is_asked_for.notify_one());
     }
 
-    /// Something has happened that may mean that a server is not what it was.
+    /// Requests a check of a server whose state may have changed.
     pub(crate) fn suspect(&self, node: &Node) {
         node.is_asked_for.notify_one();
     }
 
-    /// A server has let nobody in, or does not answer: it is not taken before it says again what it is.
+    /// Marks a server as down, because it refuses logins or does not answer. It is not used before it reports its state
+    /// again.
     pub(crate) fn is_down(&self, node: &Node, trouble: &str) {
         self.stand(node, Standing::Down, trouble);
         node.is_asked_for.notify_one();
     }
 
-    /// A connection has said that its server is a standby, which was taken for the primary.
+    /// Notes that a connection has shown its server to be a standby, which was taken for the primary.
     pub(crate) fn is_no_primary(&self, node: &Node) {
         self.stand(node, Standing::Standby, "");
         node.is_asked_for.notify_one();
     }
 
-    /// A server has said what it is.
+    /// Notes the report of a server.
     pub(crate) fn has_said(&self, node: &Node, said: Said) {
         node.word().said = said.clone();
         if said.is_standby {
@@ -289,7 +290,7 @@ impl Nodes {
         if said.is_read_only {
             return self.stand(node, Standing::Fenced, "its default_transaction_read_only is on");
         }
-        // To the end: of two that say so at the same time, one is judged after the other.
+        // The lock is held to the end: of two servers with the same claim, one is judged after the other.
         let mut succession = self.succession.lock().unwrap_or_else(PoisonError::into_inner);
         let is_primary = |other: &&Arc<Node>| other.standing() == Standing::Primary;
         let primaries = self.all.iter().filter(is_primary).map(|other| (other.number, other.word().said.clone()));
@@ -312,8 +313,8 @@ impl Nodes {
         self.stand(node, Standing::Fenced, &trouble);
     }
 
-    /// An administrator says that the fenced server of this name is the primary. Others that stand as such are fenced. Gives the
-    /// timelines of that server, and the latest one that was seen.
+    /// Accepts the fenced server of this name as the primary, for an administrator. Other primaries are fenced. Returns
+    /// the timeline of that server, and the latest one that was seen.
     ///
     /// # Errors
     /// `42704`: there is no such server. `55000`: it is not fenced, or not because of another one.
@@ -352,7 +353,7 @@ impl Nodes {
         Ok((said.timeline, latest))
     }
 
-    /// A server stands so from now on.
+    /// Sets the state of a server.
     pub(crate) fn stand(&self, node: &Node, standing: Standing, trouble: &str) {
         {
             let mut word = node.word();
@@ -399,7 +400,7 @@ impl Nodes {
     }
 }
 
-/// Why a server is fenced on this timeline after another one was accepted on that one.
+/// Reason why a server is fenced on this timeline after another one was accepted on that one.
 fn set_aside(own: u32, for_whom: &str, timeline: u32) -> String {
     if own == timeline {
         return format!("{for_whom} was accepted, which is on the same timeline {own}");
@@ -407,7 +408,7 @@ fn set_aside(own: u32, for_whom: &str, timeline: u32) -> String {
     format!("its timeline {own} does not go on from timeline {timeline}, on which {for_whom} was accepted")
 }
 
-/// Whether a server has answered, or has not in time.
+/// True if a server has answered, or has failed to in time.
 fn is_known(node: &Node) -> bool {
     node.word().asked.is_some() && node.standing() != Standing::Unknown
 }

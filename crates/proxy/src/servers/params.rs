@@ -1,16 +1,17 @@
-//! What a server has reported of its settings (`ParameterStatus`), and what a client has been told.
+//! Parameters that a server has reported (`ParameterStatus`), and those that a client has been told.
 //!
-//! **Invariant:** lists are shared and compared by address first: between one statement and the next they are mostly the same
-//! one.
+//! **Invariant:** lists are shared and compared by address first: between one statement and the next they are mostly
+//! the same one.
 
 use bytes::BytesMut;
 use std::sync::Arc;
 
-/// Names and values, in order of the names: a server may report any number of them.
+/// Names and values, ordered by name: a server may report any number of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Params(Vec<(Box<str>, Box<str>)>);
 
-/// No server reports as many settings: what is new beyond is not noted, and no client is told of it.
+/// Maximum number of parameters, which no server reaches. New names beyond it are ignored, and no client is told of
+/// them.
 const NAMES_MAX: usize = 200;
 
 impl Params {
@@ -18,12 +19,12 @@ impl Params {
         self.at(name).ok().map(|at| &*self.0[at].1)
     }
 
-    /// Place of a name, or where it would stand.
+    /// Index of a name, or the one at which it would be inserted.
     fn at(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(own, _)| (**own).cmp(name))
     }
 
-    /// Whether what the server writes is UTF-8.
+    /// True if the server sends UTF-8.
     pub(crate) fn is_utf8(&self) -> bool {
         self.get("client_encoding") == Some("UTF8")
     }
@@ -32,7 +33,7 @@ impl Params {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// Notes a report; says whether it is news.
+    /// Notes a report; returns true if it is news.
     pub(crate) fn note(all: &mut Arc<Params>, name: &str, value: &str) -> bool {
         match all.at(name) {
             Ok(at) if *all.0[at].1 == *value => return false,
@@ -43,13 +44,13 @@ impl Params {
         true
     }
 
-    /// Tells a client who was told `told` what is different here.
+    /// Tells a client that was told `told` the values that differ here.
     pub(crate) fn tell(here: &mut Arc<Params>, told: &mut Arc<Params>, out: &mut BytesMut) {
         if Arc::ptr_eq(here, told) {
             return;
         }
         if here == told {
-            // Both are the one that stands first in memory from now on: so all that are equal become one.
+            // Both become the one that stands first in memory, so that equal lists become one.
             match Arc::as_ptr(here) < Arc::as_ptr(told) {
                 true => told.clone_from(here),
                 false => here.clone_from(told),

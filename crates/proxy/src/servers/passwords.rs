@@ -1,7 +1,7 @@
-//! Password of the URL's user, looked for where libpq looks for it: in the URL, in `PGPASSWORD`, in a file (`passfile=` of the URL, else
-//! `PGPASSFILE`, else `~/.pgpass`).
+//! Password of the URL's user, searched where libpq searches it: in the URL, in `PGPASSWORD`, in a file (`passfile=` of
+//! the URL, else `PGPASSFILE`, else `~/.pgpass`).
 //!
-//! **Invariant:** the first place that has one counts. A file that others may read counts for nothing.
+//! **Invariant:** the first place that has one counts. A file that others may read is ignored.
 
 use crate::servers::url::{Host, Url};
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Where libpq looks for unix sockets unless it is told; a file of passwords calls that `localhost`.
+/// Folders in which libpq searches unix sockets by default; a password file calls them `localhost`.
 const SOCKET_DIRECTORIES: [&str; 3] = ["/tmp", "/var/run/postgresql", "/run/postgresql"];
 
 /// Sources of the password for the URL's user.
@@ -20,12 +20,13 @@ pub(crate) struct Passwords {
     file: Option<PasswordFile>,
 }
 
-/// A file that is read for each connection whose server asks for a password, so that a new one counts at once.
+/// Password file. It is read for each connection whose server asks for a password, so that a new one takes effect at
+/// once.
 struct PasswordFile {
     path: PathBuf,
-    /// Somebody has named it: it should be there.
+    /// True if the file is configured by name, and so should exist.
     is_named: bool,
-    /// What was wrong with it, so that the log has it once.
+    /// Last problem with the file, so that the log reports it once.
     trouble: Mutex<String>,
 }
 
@@ -37,7 +38,7 @@ impl fmt::Debug for Passwords {
 }
 
 impl Passwords {
-    /// Of a URL, in this environment.
+    /// Sources for a URL, in this environment.
     pub(crate) fn of(url: &Url, variable: impl Fn(&str) -> Option<OsString>) -> Passwords {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let known = url.password.clone().or_else(|| variable("PGPASSWORD")?.into_string().ok());
@@ -48,7 +49,7 @@ impl Passwords {
         Passwords { known, file }
     }
 
-    /// For a login to this database of this server. May read a file.
+    /// Finds the password for a login to this database of this server. May read a file.
     pub(crate) fn find(&self, host: &Host, user: &str, database: &str) -> Option<String> {
         self.known.clone().or_else(|| self.file.as_ref()?.find(host, user, database))
     }
@@ -80,10 +81,10 @@ impl PasswordFile {
         password.filter(|password| !password.is_empty())
     }
 
-    /// The file's text; none, if it is not there and nobody has named it.
+    /// Reads the file's text; empty, if the file is missing and was not configured by name.
     ///
     /// # Errors
-    /// Why it cannot be used, in libpq's words where it has some.
+    /// The reason why the file cannot be used, in libpq's words where it has some.
     fn read(&self) -> Result<String, String> {
         let name = self.path.display();
         let status = match fs::metadata(&self.path) {
@@ -103,7 +104,7 @@ impl PasswordFile {
     }
 }
 
-/// The password of a line `host:port:database:user:password` that fits these four.
+/// Password of a line `host:port:database:user:password` that matches these four.
 fn of_line(line: &str, wanted: [&str; 4]) -> Option<String> {
     if line.starts_with('#') {
         return None;
@@ -113,7 +114,7 @@ fn of_line(line: &str, wanted: [&str; 4]) -> Option<String> {
     while let Some(letter) = letters.next() {
         match letter {
             ':' => break,
-            // The last letter of a line stands for itself.
+            // A backslash at the end of a line stands for itself.
             '\\' => password.push(letters.next().unwrap_or('\\')),
             letter => password.push(letter),
         }
@@ -121,7 +122,8 @@ fn of_line(line: &str, wanted: [&str; 4]) -> Option<String> {
     Some(password)
 }
 
-/// The rest of a line behind its first field, if that is `*` or this text. Behind a backslash a letter stands for itself.
+/// Returns the rest of a line behind its first field, if that is `*` or this text. A character behind a backslash
+/// stands for itself.
 fn behind<'l>(line: &'l str, text: &str) -> Option<&'l str> {
     if let Some(rest) = line.strip_prefix("*:") {
         return Some(rest);
@@ -197,7 +199,7 @@ mod tests {
         for (host, database, password) in [
             (tcp("a", 1), "d", Some("one")),
             (tcp("a", 1), "other", None),
-            // The first line that fits counts, though it has none.
+            // The first matching line counts, though its password is empty.
             (tcp("a", 2), "d", None),
             (tcp("::1", 7), "d", Some("six")),
             (Host::Unix("/tmp/.s.PGSQL.5432".into()), "d", Some("socket")),
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(find(&Passwords::of(&url("@a"), with_password), &a, "d").as_deref(), Some("said"));
         assert_eq!(find(&Passwords::of(&url(":own@a"), with_password), &a, "d").as_deref(), Some("own"));
         assert_eq!(find(&Passwords::of(&url(":@a"), with_password), &a, "d").as_deref(), Some("said"));
-        // Others may read it; it is none; it is not there.
+        // Others may read the first; the second is no file; the third does not exist.
         for wrong in [open, folder.to_str().expect("a name").to_owned(), format!("{own}x")] {
             let passwords = Passwords::of(&url(&format!("@a?passfile={wrong}")), variables);
             assert_eq!(find(&passwords, &a, "d"), None, "{wrong}");

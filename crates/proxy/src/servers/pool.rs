@@ -1,8 +1,8 @@
-//! Server connections of one user to one database.
+//! Pool of server connections, of one user to one database.
 //!
-//! **Invariant:** as many connections to each server at most as there is room for, idle ones included: whoever has one has a place,
-//! and an idle one stands in a place that nobody has taken. What is put back is idle in every respect. Whoever wants the primary
-//! gets a connection whose server has said on it that it is.
+//! **Invariant:** each server has at most as many connections as there are places for, idle ones included. A connection
+//! in use holds a place, and an idle one stands in a free place. A connection that is put back is idle in every
+//! respect. A transaction that wants the primary gets a connection whose server has said on it that it is the primary.
 
 use crate::clients::consent::Consent;
 use crate::clients::database::{Database, Passage};
@@ -25,27 +25,27 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wire::scram::Keys;
 
-/// One that is idle for longer is asked whether it is still there.
+/// Idle time after which a connection is checked before use.
 const CHECK_AFTER: Duration = Duration::from_secs(30);
-/// And has so long to answer.
+/// Time in which it has to answer.
 const CHECK_TIME: Duration = Duration::from_secs(5);
 /// `too_many_connections`: of the server, of the database or of the role.
 const TOO_MANY: SqlState = SqlState("53300");
-/// A server process takes so long to end.
+/// Time that a server process takes to exit.
 const ROOM_SOON: Duration = Duration::from_millis(20);
-/// Between two looks at who is idle.
+/// Interval between two sweeps of idle connections.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Logins that are remembered.
+/// Maximum number of logins whose parameters are cached.
 const WELCOMES_MAX: usize = 1_000;
 
-/// How many connections a pool has, and for how long.
+/// Limits of a pool: number and age of its connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Server connections of one user to one database, to each server.
+    /// Maximum number of connections of one user to one database, at each server.
     pub size: usize,
-    /// One that is idle for longer is closed.
+    /// Idle time after which a connection is closed.
     pub idle: Duration,
-    /// One that is older is closed when it is idle.
+    /// Age after which a connection is closed when it is idle.
     pub lifetime: Duration,
 }
 
@@ -56,7 +56,7 @@ impl Default for Limits {
     }
 }
 
-/// What a client is told that logs in with certain settings.
+/// Parameters that a client is told which logs in with certain settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Welcome {
     pub(crate) settings: Arc<Settings>,
@@ -67,43 +67,43 @@ pub(crate) struct Pool {
     pub(crate) nodes: Arc<Nodes>,
     internal: Arc<Internal>,
     pub(crate) user: Arc<str>,
-    /// The database's.
+    /// Name of the database.
     pub(crate) name: Arc<str>,
     pub(crate) database: Arc<Database>,
     secret: Mutex<Secret>,
     limits: Mutex<Limits>,
-    /// Counts RECONNECTs: connections of an earlier one serve nobody any more.
+    /// Number of RECONNECTs: connections from before the last one serve nobody any more.
     generation: AtomicU64,
     sights: Mutex<Vec<Weak<Sight>>>,
-    /// Of each node, in their order.
+    /// Connections to each node, in the order of the nodes.
     pub(crate) shelves: Box<[Shelf]>,
-    /// By what clients have asked.
+    /// Cached logins, by the settings that clients have asked for.
     welcomes: Mutex<HashMap<Settings, Welcome>>,
-    /// What was last heard of its user.
+    /// Last answers about its user.
     pub(crate) consent: Consent,
 }
 
 /// Connections to one server.
 pub(crate) struct Shelf {
     pub(crate) room: Arc<Room>,
-    /// How many there may be.
+    /// Maximum number of connections.
     pub(crate) size: AtomicUsize,
     #[expect(clippy::vec_box, reason = "they come and go with each transaction, and are large to be moved")]
     idle: Mutex<Vec<Box<ServerConn>>>,
-    /// Connections there are.
+    /// Number of connections.
     pub(crate) count: Arc<AtomicUsize>,
     pub(crate) full: Full,
 }
 
-/// A connection that somebody has.
+/// Connection in use.
 pub(crate) struct Taken {
     pub(crate) server: Box<ServerConn>,
     pub(crate) node: Arc<Node>,
-    /// Its place, unless a transaction's slot has that.
+    /// Place of the connection, unless a transaction's slot has it.
     pub(crate) place: Option<Place>,
 }
 
-/// Why there is no connection.
+/// Reason why there is no connection.
 pub(crate) struct NotTaken {
     pub(crate) error: SqlError,
     pub(crate) why: Why,
@@ -111,11 +111,12 @@ pub(crate) struct NotTaken {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// The server does not want it.
+    /// The server refuses the connection.
     Refused,
-    /// The server is not there, or not what it was taken for: there may be another one.
+    /// The server is unreachable, or not what it was taken for: another one may serve.
     Away,
-    /// It has no room for more than so many connections of this pool, and nobody is turned away for that: one of them will come back.
+    /// The server has room for only this many connections of this pool. The transaction is not turned away: one of them
+    /// will come back.
     Full(usize),
 }
 
@@ -123,15 +124,16 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells a server that has no room for anybody from one that has none for a role or a database, which it names, in quotes of
-/// whatever language. From PostgreSQL 16 on it also names the role that may have the last connections.
+/// True if an error means that a server has no room for anybody. An error about a role or a database names it, in
+/// quotes of any language. From PostgreSQL 16 on, the general error also names the role that may use the last
+/// connections.
 fn is_of_all(error: &SqlError) -> bool {
     let text = error.message();
     text.contains("pg_use_reserved_connections") || !text.contains(['"', '\'', '«', '“', '„', '「', '‘'])
 }
 
 impl Pool {
-    /// In a runtime: idle connections are looked after there.
+    /// Creates a pool. It needs a runtime, which sweeps idle connections.
     pub(crate) fn new(
         nodes: Arc<Nodes>,
         internal: Arc<Internal>,
@@ -166,21 +168,21 @@ impl Pool {
         pool
     }
 
-    /// Since when the connection to a server has been idle that has been so for longest.
+    /// Time since when the longest idle connection to a server has been idle.
     pub(crate) fn idle_since(&self, node: &Node) -> Option<Instant> {
         lock(&self.shelves[node.number].idle).first().map(|server| server.rested)
     }
 
-    /// Closes that one.
+    /// Closes the longest idle connection to a server.
     pub(crate) fn close_longest_idle(&self, node: &Node) -> bool {
         let mut idle = lock(&self.shelves[node.number].idle);
-        // At the end of this, not under the lock.
+        // The connection is dropped at the end of the function, not under the lock.
         let closed = (!idle.is_empty()).then(|| idle.remove(0));
         drop(idle);
         closed.is_some()
     }
 
-    /// Connections prove themselves with this from now on, unless there is a password for them.
+    /// Sets the keys with which connections authenticate from now on, unless there is a password for them.
     pub(crate) fn learn(&self, keys: Keys) {
         *lock(&self.secret) = Secret::Keys(keys);
     }
@@ -189,13 +191,13 @@ impl Pool {
         &self.shelves[node.number]
     }
 
-    /// Where at this node's door its connections are granted.
+    /// Room of this node's gate in which its connections are granted.
     pub(crate) fn room(&self, node: &Node) -> &Arc<Room> {
         &self.shelves[node.number].room
     }
 
-    /// Gets whoever has a place in the [room](Pool::room) a connection to this node for a transaction with this target, in the runtime
-    /// of the caller.
+    /// Returns a connection to this node, for a transaction with this target that has a place in the
+    /// [room](Pool::room), in the runtime of the caller.
     pub(crate) async fn take(
         self: &Arc<Pool>,
         node: &Arc<Node>,
@@ -227,12 +229,12 @@ impl Pool {
         Ok(Taken { server, node: Arc::clone(node), place: None })
     }
 
-    /// An idle one that is as good as new, if there is any.
+    /// Returns an idle connection that is as good as new, if there is any.
     async fn idle_of(&self, shelf: &Shelf, must_be_primary: bool, now: Instant) -> Option<Box<ServerConn>> {
         while let Some(mut server) = shelf.pick() {
             match server.settle() {
                 Ok(Settled::Here) => {}
-                // The runtime looks once whether anything has come of it.
+                // The runtime checks once if the connection has received anything.
                 Ok(Settled::Moved) => tokio::task::yield_now().await,
                 Err(_) => continue,
             }
@@ -240,7 +242,7 @@ impl Pool {
                 continue;
             }
             if CHECK_AFTER < now.saturating_duration_since(server.rested) {
-                // In boxes, as is all that happens seldom: a future is as large as the largest of its waits, and is moved.
+                // Rare steps are boxed: a future is as large as the largest of its waits, and is moved.
                 let asked = Box::pin(tokio::time::timeout(CHECK_TIME, server.ask(""))).await;
                 if !matches!(asked, Ok(Ok(_))) {
                     continue;
@@ -255,7 +257,7 @@ impl Pool {
         None
     }
 
-    /// A new one.
+    /// Opens a new connection.
     async fn connected(&self, node: &Arc<Node>, must_be_primary: bool) -> Result<Box<ServerConn>, NotTaken> {
         let (secret, generation) = (lock(&self.secret).clone(), self.generation.load(SeqCst));
         let connected = self.nodes.servers.connect(&node.host, &self.user, &self.name, &secret).await;
@@ -281,38 +283,38 @@ impl Pool {
         Ok(server)
     }
 
-    /// Has a server say whether it lets the user in.
+    /// Asks a server if it accepts the user.
     pub(crate) async fn is_let_in(&self, node: &Node) -> Result<(), Failed> {
         let secret = lock(&self.secret).clone();
         self.nodes.servers.connect(&node.host, &self.user, &self.name, &secret).await.map(drop)
     }
 
-    /// A server has not let somebody in.
+    /// Handles a failed connection to a server.
     fn not_taken(&self, node: &Node, failed: Failed) -> NotTaken {
         let (error, is_away) = match failed {
             Failed::Broken(error) => {
                 let detail = format!("{}: {error}.", node.name);
                 (SqlError::new(SqlState("08006"), "no server can be reached").detail(detail), true)
             }
-            // It is there, and has an opinion.
+            // The server is reachable, and has answered.
             Failed::Said(error) => {
                 let is_away = matches!(error.state().0, "57P01" | "57P02" | "57P03");
                 (error, is_away)
             }
         };
-        // Whoever is refused for a reason of its own does not make the server one that cannot be used, unless that is the front.
+        // A refusal of one user does not make the server unusable, unless that is the proxy's own user.
         let is_front = *self.user == *self.nodes.servers.url.user && error.state().0.starts_with("28");
         if is_away || is_front {
             self.nodes.was_tried(node, error.detail_text().unwrap_or(error.message()).trim_end_matches('.'));
         }
-        // A single server that nobody asks stays what it is.
+        // A single server that is not asked keeps its state.
         if is_away && self.nodes.are_asked {
             self.nodes.is_down(node, error.detail_text().unwrap_or(error.message()).trim_end_matches('.'));
         }
         NotTaken { error, why: if is_away { Why::Away } else { Why::Refused } }
     }
 
-    /// For a question of the front's own, which a pause holds up, too.
+    /// Takes a connection for a question of the proxy's own, which a pause holds up, too.
     pub(crate) async fn take_open(self: &Arc<Pool>, target: Target) -> Result<(Taken, Passage), SqlError> {
         let mut patience = Patience::default();
         let since = Instant::now();
@@ -324,7 +326,7 @@ impl Pool {
                 let place = self.in_patience(node, since, self.room(node).place()).await?;
                 let taken = self.take(node, target, Instant::now()).await;
                 if let Err(NotTaken { why: Why::Full(ceiling), .. }) = taken {
-                    // Before the place is somebody else's.
+                    // The bound is set before another transaction takes the place.
                     self.room(node).bound(Some(ceiling));
                 }
                 Ok::<_, SqlError>(taken.map(|taken| Taken { place: Some(place), ..taken }))
@@ -342,13 +344,13 @@ impl Pool {
                 None => continue,
             };
             taken.server.line.lever().release();
-            // What the last client has set is not for questions of the front.
+            // Settings of the last client do not apply to questions of the proxy.
             if let (change, _) = Settings::default().change_from(&taken.server.settings)
                 && *taken.server.settings != Settings::default()
             {
                 match taken.server.ask(&change).await {
                     Ok(_) => taken.server.settings = Arc::default(),
-                    // It serves nobody any more.
+                    // The connection serves nobody any more.
                     Err(_) => continue,
                 }
             }
@@ -358,7 +360,7 @@ impl Pool {
         }
     }
 
-    /// Takes one back that is idle in every respect. One that a late cancel may hit is closed.
+    /// Puts a connection back that is idle in every respect. One that a late cancel may hit is closed.
     pub(crate) fn put(&self, Taken { mut server, node, place }: Taken, now: Instant) {
         if server.line.is_in_doubt() {
             server.ends();
@@ -366,7 +368,8 @@ impl Pool {
         server.rest(now);
         let shelf = &self.shelves[node.number];
         let mut idle = lock(&shelf.idle);
-        // Under the lock: a RECONNECT closes it here, or there, and so does who makes the pool smaller.
+        // The lock is held: a RECONNECT closes the connection either here or there, and so does a pool that becomes
+        // smaller.
         if server.generation == self.generation.load(SeqCst) && !shelf.is_overfull() {
             idle.push(server);
         }
@@ -374,17 +377,17 @@ impl Pool {
         drop(place);
     }
 
-    /// How many there are.
+    /// Number of connections.
     pub(crate) fn count(&self) -> usize {
         self.shelves.iter().map(|shelf| shelf.count.load(Relaxed)).sum()
     }
 
-    /// How many are idle.
+    /// Number of idle connections.
     pub(crate) fn idle_count(&self) -> usize {
         self.shelves.iter().map(|shelf| lock(&shelf.idle).len()).sum()
     }
 
-    /// What is said to a client that asks for these settings, if that is known.
+    /// Returns the cached parameters for a client that asks for these settings, if there are any.
     pub(crate) fn welcome(&self, asked: &Settings) -> Option<Welcome> {
         lock(&self.welcomes).get(asked).cloned()
     }
@@ -397,22 +400,22 @@ impl Pool {
         welcomes.insert(asked, welcome);
     }
 
-    /// Forgets what clients were told that logged in.
+    /// Forgets the cached parameters of logins.
     pub(crate) fn forget_welcomes(&self) {
         lock(&self.welcomes).clear();
     }
 
-    /// How many wait for a connection to this server.
+    /// Number of transactions that wait for a connection to this server.
     pub(crate) fn waiting_at(&self, node: &Node) -> usize {
         self.room(node).waiting()
     }
 
-    /// Its connections, as they are shown.
+    /// Returns its connections, as the views show them.
     pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
         lock(&self.sights).iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Closes the idle ones now, others when they are put back.
+    /// Closes the idle connections now, the others when they are put back.
     pub(crate) fn reconnect(&self) {
         self.generation.fetch_add(1, SeqCst);
         self.close_all_idle();
@@ -422,7 +425,7 @@ impl Pool {
         self.shelves.iter().for_each(|shelf| lock(&shelf.idle).clear());
     }
 
-    /// Other limits count from now on.
+    /// Sets other limits.
     pub(crate) fn set_limits(&self, limits: Limits) {
         *lock(&self.limits) = limits;
         self.shelves.iter().for_each(|shelf| shelf.resize(limits.size));
@@ -434,7 +437,7 @@ impl Pool {
         for shelf in &self.shelves {
             let mut idle = lock(&shelf.idle);
             idle.retain(|server| !is_old(server));
-            // Who is not used any more has no reason to stay low.
+            // A connection that is not used any more has no reason to keep its low priority.
             let rested = idle.iter().filter(|server| SWEEP < server.rested.elapsed());
             rested.for_each(|server| server.line.lever().release());
         }
@@ -442,7 +445,7 @@ impl Pool {
 }
 
 impl Shelf {
-    /// The idle one that suits best: of this thread, the last one used.
+    /// Takes the best idle connection: of this thread, the last one used.
     fn pick(&self) -> Option<Box<ServerConn>> {
         let here = thread::current().id();
         let mut idle = lock(&self.idle);
@@ -450,17 +453,17 @@ impl Shelf {
         Some(idle.remove(at))
     }
 
-    /// Whether there are more than there may be, as some were taken when the pool was made smaller.
+    /// True if there are too many connections, because some were taken before the pool was made smaller.
     fn is_overfull(&self) -> bool {
         self.size.load(SeqCst) < self.count.load(SeqCst)
     }
 
-    /// There is room for so many from now on. Places too many go as they become free.
+    /// Sets the number of places. Surplus places go as they become free.
     fn resize(&self, size: usize) {
         self.size.store(size, SeqCst);
         self.room.resize(size);
         let mut idle = lock(&self.idle);
-        // Those used last are the last to go.
+        // The connections used last are closed last.
         while self.is_overfull() && !idle.is_empty() {
             idle.remove(0);
         }

@@ -1,39 +1,39 @@
-//! Which prepared statements a server connection has.
+//! Prepared statements of a server connection.
 //!
-//! **Invariant:** a statement that counts as there is there. One whose `ParseComplete` is still to come is there for what
-//! follows in the same batch: up to the next `Sync` the server does nothing after a failure. For a later batch it may be there
-//! or not, so it is closed, which never fails, and parsed again. So is one whose own `Close` is not answered yet: the server
-//! ignores it if what came before it in the batch has failed.
+//! **Invariant:** a statement that counts as present is present. One whose `ParseComplete` is outstanding is present
+//! for the rest of the same batch: up to the next `Sync` the server does nothing after a failure. For a later batch it
+//! may be present or not, so it is closed, which never fails, and parsed again. So is one whose own `Close` is not
+//! answered yet: the server ignores the `Close` if an earlier message of the batch has failed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
 
-/// Statements kept on one connection; beyond, the one that was not used for longest is closed.
+/// Maximum number of statements on one connection. Beyond it, the least recently used one is closed.
 const STATEMENTS_MAX: usize = 200;
 
 #[derive(Debug, Default)]
 pub(crate) struct Prepared {
     statements: HashMap<u64, State>,
-    /// Those that are not being closed, by when they were last used.
+    /// Statements that are not being closed, by the time of their last use.
     by_use: BTreeMap<u64, u64>,
     clock: u64,
-    /// Counts what `Sync` separates, for as long as the connection lives.
+    /// Number of the current batch, which `Sync` ends, for the life of the connection.
     pub(crate) batch: u64,
 }
 
 #[derive(Debug)]
 struct State {
     used: u64,
-    /// The batch that brings it, until it is there.
+    /// Batch that brings the statement, until it is present.
     comes_with: Option<u64>,
     /// True if it is being closed, and does not count.
     goes: bool,
 }
 
-/// What is to be sent before a statement can be used.
+/// Messages to be sent before a statement can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// Nothing: it is there.
+    /// None: the statement is present.
     Nothing,
     /// `Parse`.
     Parse,
@@ -42,12 +42,12 @@ pub(crate) enum Missing {
 }
 
 impl Prepared {
-    /// A `Sync` was sent, or another client begins.
+    /// Begins a batch after a `Sync`, or for another client.
     pub(crate) fn next_batch(&mut self) {
         self.batch += 1;
     }
 
-    /// A statement is about to be used in this batch; it counts as on its way if it is missing.
+    /// Marks a statement as used in this batch. It counts as on its way if it is missing.
     pub(crate) fn want(&mut self, statement: u64) -> Missing {
         let batch = self.batch;
         match self.statements.get_mut(&statement) {
@@ -77,7 +77,7 @@ impl Prepared {
         }
     }
 
-    /// The one to be closed, if there are too many.
+    /// Returns the statement to be closed, if there are too many.
     pub(crate) fn evict(&mut self) -> Option<u64> {
         if self.by_use.len() <= STATEMENTS_MAX {
             return None;
@@ -88,17 +88,17 @@ impl Prepared {
         Some(oldest)
     }
 
-    /// It was closed, unless somebody has wanted it since.
+    /// Removes a closed statement, unless it was wanted since.
     pub(crate) fn is_gone(&mut self, statement: u64) {
         if self.statements.get(&statement).is_some_and(|state| state.goes) {
             self.statements.remove(&statement);
         }
     }
 
-    /// What was to close it has not happened.
+    /// Notes that the `Close` of a statement has not happened.
     pub(crate) fn stays(&mut self, statement: u64) {
         let next = self.clock + 1;
-        // One that was closed, brought and closed again may have gone by the first of these.
+        // A statement that was closed, brought and closed again may have gone by the first `Close`.
         let state = self.statements.entry(statement).or_insert(State { used: next, comes_with: Some(0), goes: true });
         if mem::take(&mut state.goes) {
             self.clock = self.clock.max(state.used);
@@ -106,24 +106,24 @@ impl Prepared {
         }
     }
 
-    /// It is there, unless a later batch has begun to bring it anew.
+    /// Marks a statement as present, unless a later batch has begun to bring it anew.
     pub(crate) fn is_there(&mut self, statement: u64) {
         if let Some(state) = self.statements.get_mut(&statement)
-            // One that is doubted may have been taken away since.
+            // A statement in doubt may have been removed since.
             && state.comes_with != Some(0)
         {
             state.comes_with = None;
         }
     }
 
-    /// What was to bring it has not happened: it may be there from before.
+    /// Notes that the `Parse` of a statement has not happened: it may be present from before.
     pub(crate) fn has_failed(&mut self, statement: u64) {
         if let Some(state) = self.statements.get_mut(&statement) {
             state.comes_with = Some(0);
         }
     }
 
-    /// Something has happened that may have taken statements away.
+    /// Puts all statements in doubt, after an event that may have removed some.
     pub(crate) fn doubt_all(&mut self) {
         // No batch has the number 0.
         self.statements.values_mut().for_each(|state| state.comes_with = Some(0));
@@ -167,17 +167,17 @@ mod tests {
         assert_eq!(prepared.evict(), None);
         prepared.want(1_000);
         assert_eq!(prepared.evict(), Some(1));
-        // It does not count while it is being closed, and may be there until that has happened.
+        // A statement does not count while it is being closed, and may be present until that has happened.
         assert_eq!(prepared.evict(), None);
         assert_eq!(prepared.want(1), Missing::CloseAndParse);
         prepared.is_gone(1);
         assert_eq!((prepared.evict(), prepared.want(1)), (Some(2), Missing::Nothing));
         prepared.is_gone(2);
         assert_eq!((prepared.want(2), prepared.evict()), (Missing::Parse, Some(3)));
-        // A server that has ignored that has it still.
+        // A server that has ignored the `Close` still has the statement.
         prepared.stays(3);
         assert_eq!((prepared.want(3), prepared.evict()), (Missing::CloseAndParse, Some(4)));
-        // One that was brought and closed once more may have come back.
+        // A statement that was brought and closed once more may have come back.
         assert_eq!(prepared.want(4), Missing::CloseAndParse);
         while prepared.statements.get(&4).is_some_and(|state| !state.goes) {
             let next = 2_000 + prepared.clock;
@@ -201,7 +201,7 @@ mod tests {
         };
         let closed: Vec<_> = (1..MANY).flat_map(|statement| bring(&mut prepared, statement)).collect();
         assert_eq!((closed.len(), closed.first()), (MANY as usize - 1 - STATEMENTS_MAX, Some(&1)));
-        // The server has closed none of them: they become fewer again.
+        // The server has closed none of them: their number decreases again.
         closed.iter().rev().for_each(|&statement| prepared.stays(statement));
         for statement in MANY..2 * MANY {
             bring(&mut prepared, statement).into_iter().for_each(|statement| prepared.is_gone(statement));

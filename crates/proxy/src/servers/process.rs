@@ -1,42 +1,44 @@
-//! The server process at the other end of a connection, if it is on this host: what `/proc` says of it.
+//! Server process at the other end of a connection, if it is on this host, as `/proc` describes it.
 //!
-//! **Invariant:** a process is taken for a connection's own only if something vouches for it beside its number, which a server
-//! that is elsewhere, in another namespace of processes, or no PostgreSQL at all, sends as well. By TCP that is its title, where
-//! PostgreSQL writes down the address and port of its client; by a unix socket its parent, which is who listens there.
+//! **Invariant:** a process is taken for a connection's own only if there is evidence beside its number, because a
+//! server that is elsewhere, in another PID namespace, or no PostgreSQL at all, sends a number as well. For TCP the
+//! evidence is its title, in which PostgreSQL writes the address and port of its client; for a unix socket its parent,
+//! which is the listening process.
 
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use wire::conn::Peer;
 
-/// One of this host.
+/// Process of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
-    /// Whose it is.
+    /// User that owns it.
     pub(crate) user: u32,
     pub(crate) stat: Stat,
-    /// The highest priority that may be given to it without a right to any, as a nice value.
+    /// Highest priority, as a nice value, that it may be given without a special right.
     pub(crate) nice_min: i32,
-    /// How many processors it may use.
+    /// Number of processors that it may use.
     pub(crate) processors: Option<u32>,
-    /// Whether the kernel counts its session as a group of its own, besides which its nice value says nothing.
+    /// True if the kernel treats its session as a group of its own, in which case its nice value has no effect outside
+    /// the group.
     pub(crate) is_autogrouped: bool,
 }
 
-/// What of `/proc/PID/stat` is of use here.
+/// Fields of `/proc/PID/stat` that are used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) parent: i32,
     pub(crate) nice: i32,
-    /// In ticks since the host began: tells it from a later one of the same number.
+    /// Start time in ticks since the host began, which distinguishes it from a later process of the same number.
     pub(crate) began: u64,
-    /// Time of processors that it has had, in ticks.
+    /// Processor time that it has had, in ticks.
     pub(crate) used: u64,
 }
 
 impl Stat {
     fn parse(text: &str) -> Option<Stat> {
-        // The name may have anything in it, parentheses too.
+        // The name may contain anything, parentheses too.
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -48,7 +50,7 @@ impl Stat {
         })
     }
 
-    /// Of a process; nothing if there is none.
+    /// Reads the fields of a process; `None` if there is none.
     pub(crate) fn of(pid: i32) -> Option<Stat> {
         Stat::parse(&read(pid, "stat")?)
     }
@@ -59,19 +61,19 @@ fn read(pid: i32, name: &str) -> Option<String> {
     fs::read(format!("/proc/{pid}/{name}")).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Of a line `Name: first second ...`.
+/// Words of a line `Name: first second ...`.
 fn line<'a>(text: &'a str, name: &str) -> Option<Vec<&'a str>> {
     text.lines().find_map(|line| Some(line.strip_prefix(name)?.split_whitespace().collect()))
 }
 
 impl Process {
-    /// The one of this number that serves this connection, if it is on this host and can be seen.
+    /// Returns the process of this number that serves this connection, if it is on this host and visible.
     pub(crate) fn serving(peer: Peer, pid: i32) -> Option<Process> {
         let stat = Stat::of(pid)?;
         let (title, status) = (read(pid, "cmdline")?, read(pid, "status")?);
         let is_it = match peer {
             Peer::Tcp { ours, theirs } => is_here(theirs.ip()) && is_titled(&title, ours.port()),
-            // The listener is known by its number here; so must this one be, and have no other further in.
+            // The listener has a number here. So this process must be visible as well, and in no inner namespace.
             Peer::Unix(listener) => {
                 listener == Some(stat.parent)
                     && title.contains("postgres")
@@ -89,23 +91,23 @@ impl Process {
         Some(Process { pid, user, stat, nice_min, processors, is_autogrouped })
     }
 
-    /// Whether it is still there, and no other one of its number.
+    /// True if the process still exists, and its number is not another one's.
     pub(crate) fn is_there(&self) -> bool {
         Stat::of(self.pid).is_some_and(|stat| stat.began == self.stat.began)
     }
 }
 
-/// Whether an address is one of this host's: only then can something be bound to it.
+/// True if an address is one of this host's: only then can a socket be bound to it.
 fn is_here(address: IpAddr) -> bool {
     address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// `postgres: user database 127.0.0.1(43210) idle`
+/// True for a title `postgres: user database 127.0.0.1(43210) idle` with this port.
 fn is_titled(title: &str, port: u16) -> bool {
     title.starts_with("postgres") && title.contains(&format!("({port})"))
 }
 
-/// How many are in `0-3,8`.
+/// Number of processors in a list `0-3,8`.
 fn count(list: &str) -> Option<u32> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -114,7 +116,7 @@ fn count(list: &str) -> Option<u32> {
     list.split(',').map(part).sum()
 }
 
-/// By the soft limit of `Max nice priority`, from 1, which is nice 19, to 40.
+/// Lowest nice value by the soft limit of `Max nice priority`, from 1, which is nice 19, to 40.
 fn nice_min(limits: &str) -> i32 {
     let soft = line(limits, "Max nice priority").and_then(|words| words.first().copied());
     match soft {
@@ -127,7 +129,7 @@ fn has_autogroups() -> bool {
     fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|text| text.trim() == "1")
 }
 
-/// Whether a process is in no control group of processors but the outermost; the kernel makes autogroups of no others.
+/// True if a process is in no control group of processors but the outermost; the kernel makes autogroups of no others.
 fn is_in_root_group(groups: &str) -> bool {
     for line in groups.lines() {
         let mut parts = line.splitn(3, ':');
@@ -136,7 +138,7 @@ fn is_in_root_group(groups: &str) -> bool {
             return path == "/";
         }
     }
-    // The second version: the innermost group that has the controller counts.
+    // In version 2, the innermost group that has the controller counts.
     let path = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
     let mut at = Some(path.trim_end_matches('/'));
     while let Some(path) = at.filter(|path| !path.is_empty()) {

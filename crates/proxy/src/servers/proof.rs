@@ -1,6 +1,7 @@
-//! How the front proves to a server who a connection is: the client's side of SCRAM-SHA-256, and the older MD5.
+//! Authentication of the proxy to a server: the client's side of SCRAM-SHA-256, and the older MD5.
 //!
-//! **Invariant:** a server that does not prove that it knows the password too is not believed, wherever it can be asked.
+//! **Invariant:** a server that does not prove that it knows the password is not trusted, wherever a proof can be
+//! demanded.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -9,39 +10,39 @@ use ring::pbkdf2;
 use std::num::NonZeroU32;
 use wire::scram::{KEY_BYTES, Keys, hash, random, sign};
 
-/// More rounds than this are an attack on our processor.
+/// Maximum number of iterations. More would be an attack on our processor.
 const ITERATIONS_MAX: u32 = 1_000_000;
 const NONCE_BYTES: usize = 18;
 
-/// By what a connection proves who it is.
+/// Secret with which a connection authenticates.
 #[derive(Clone, Default)]
 pub(crate) enum Secret {
-    /// By nothing: the server has to trust it.
+    /// No secret: the server has to trust the connection.
     #[default]
     Nothing,
-    /// By the password of the URL's user.
+    /// Password of the URL's user.
     Password(String),
-    /// By what the client has proved itself with.
+    /// Keys with which the client has authenticated.
     Keys(Keys),
 }
 
-/// An exchange of SCRAM that awaits the server's messages.
+/// SCRAM exchange that awaits the server's messages.
 pub(crate) struct Exchange {
     first_bare: String,
     nonce: String,
-    /// The header, and what binds the channel.
+    /// Header, with the data that bind the channel.
     binding: Vec<u8>,
 }
 
-/// An exchange that awaits the server's proof.
+/// SCRAM exchange that awaits the server's proof.
 pub(crate) struct Awaiting {
     all: String,
     server_key: [u8; KEY_BYTES],
 }
 
 impl Exchange {
-    /// Also gives the first message. `bound_to`: the server's certificate, if it offers to be bound to it; `could`: it has
-    /// one, but does not offer it.
+    /// Begins an exchange, and returns it with the first message. `bound_to`: the server's certificate, if it offers
+    /// channel binding; `could`: it has one, but does not offer binding.
     pub(crate) fn begin(bound_to: Option<&[u8]>, could: bool) -> Option<(Exchange, String)> {
         let nonce = BASE64.encode(random::<NONCE_BYTES>().ok()?);
         let header = match (bound_to, could) {
@@ -55,7 +56,7 @@ impl Exchange {
         Some((Exchange { first_bare, nonce, binding }, first))
     }
 
-    /// Takes the server's first message and gives the proof.
+    /// Takes the server's first message and returns the proof.
     pub(crate) fn answer(self, server_first: &str, secret: &Secret) -> Option<(Awaiting, String)> {
         let mut parts = server_first.split(',');
         let nonce = parts.next()?.strip_prefix("r=")?;
@@ -84,14 +85,14 @@ impl Exchange {
 }
 
 impl Awaiting {
-    /// Whether the server's last message proves that it knows the password.
+    /// True if the server's last message proves that it knows the password.
     pub(crate) fn is_proved_by(&self, server_last: &str) -> bool {
         let proof = server_last.strip_prefix("v=").and_then(|proof| BASE64.decode(proof).ok());
         proof.is_some_and(|proof| proof == sign(&self.server_key, self.all.as_bytes()))
     }
 }
 
-/// The answer to a request for an MD5 password.
+/// Answer to a request for an MD5 password.
 pub(crate) fn md5(user: &str, password: &str, salt: &[u8]) -> String {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let inner = hex(&Md5::digest([password, user].concat().as_bytes()));
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
     use wire::scram::{self, Binding, Verifier};
 
-    /// The two sides of one protocol agree, with a channel bound and without.
+    /// The two sides of one protocol agree, with channel binding and without.
     #[test]
     fn our_server_believes_our_client() {
         let secret = Secret::Password("pencil".to_owned());
@@ -114,7 +115,7 @@ mod tests {
             let (server, answer) = scram::Exchange::begin(verifier, &first, binding).expect("a first message");
             let (client, last) = client.answer(&answer, &secret).expect("an answer");
             let (last, keys) = server.finish(&last).expect("it is the password");
-            // What the server has learned proves as well.
+            // The keys that the server has learned prove as well.
             let (again, first) = Exchange::begin(None, false).expect("random bytes");
             let verifier: Verifier = text.parse().expect("a verifier");
             let (server, answer) = scram::Exchange::begin(verifier, &first, Binding::Impossible).expect("a message");
@@ -133,7 +134,13 @@ mod tests {
         }
     }
 
-    /// `select 'md5' || md5(convert_to(md5('secret' || 'ann'), 'UTF8') || '\x01020304')` of PostgreSQL 15.
+    /// `select 'md5'
+    ///
+    /// md5(convert_to(md5('secret'
+    ///
+    /// 'ann'), 'UTF8')
+    ///
+    /// '\x01020304')` of PostgreSQL 15.
     #[test]
     fn md5_is_the_servers() {
         assert_eq!(md5("ann", "secret", &[1, 2, 3, 4]), "md59009ce60b9ca97f1e752376843d1309e");

@@ -1,7 +1,7 @@
-//! One connection to a server.
+//! Connection to a server.
 //!
-//! **Invariant:** in the pool it is idle: nothing was asked that is not answered, no transaction is open, nothing stands in its
-//! buffers, and what its session has beside `settings` and `prepared` is nothing.
+//! **Invariant:** in the pool it is idle: every request is answered, no transaction is open, its buffers are empty, and
+//! its session has no state beside `settings` and `prepared`.
 
 use crate::clients::check;
 use crate::clients::expect::{Expects, Reply};
@@ -27,14 +27,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use wire::conn::{Io, Unfinished};
 use wire::wait::Gone;
 
-/// Room for one read. Of large results that much is under way at a time, for each client.
+/// Capacity of one read, in bytes: the part of a large result that is under way at a time, for each client.
 const READ: usize = 32 << 10;
-/// An idle connection's buffers larger than this are given back.
+/// Capacity in bytes above which an idle connection's buffers are released.
 const KEEP: usize = 64 << 10;
-/// A server has room for so much beside what it does. Of more, the rest waits for as long as a statement takes, and the system does not
-/// tell that from a server that has gone.
+/// Number of bytes that a server can buffer while it is busy. Beyond it, the rest waits for as long as a statement
+/// takes, and the system cannot tell that from a server that has gone.
 const ROOM: usize = 16 << 10;
-/// No message that is looked at whole is as long as a rule.
+/// Length in bytes that messages which are read as a whole do not usually reach.
 const LONG: usize = 256 << 10;
 
 pub(crate) struct ServerConn {
@@ -42,45 +42,46 @@ pub(crate) struct ServerConn {
     pub(crate) inbox: BytesMut,
     unfinished: Unfinished,
     pub(crate) out: BytesMut,
-    /// What it was sent since it had read all; and whether its silence about that ends the connection.
+    /// Number of bytes that it was sent since it had read everything. The next field is true if its silence about them
+    /// ends the connection.
     unread: usize,
     is_limited: bool,
-    /// How it is cancelled.
+    /// Cancel handle.
     pub(crate) line: Arc<Line>,
     pub(crate) params: Arc<Params>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) prepared: Prepared,
-    /// Of the link that it was last in: for the memory.
+    /// Queue of the last link, kept for its memory.
     pub(crate) expects: Expects,
-    /// Which client's unnamed statement it has, and which of its.
+    /// Owner of the current unnamed statement: the client's number, and the statement's number of that client.
     pub(crate) unnamed: (u64, u64),
-    /// The thread whose runtime it is registered with.
+    /// Thread whose runtime it is registered with.
     pub(crate) home: ThreadId,
     pub(crate) born: Instant,
-    /// Since when it is idle.
+    /// Time since when it is idle.
     pub(crate) rested: Instant,
-    /// Where it is counted.
+    /// Counter of connections that it is part of.
     count: Option<Arc<AtomicUsize>>,
-    /// Which one it is of those between two RECONNECTs.
+    /// Number of RECONNECTs before it was made.
     pub(crate) generation: u64,
-    /// Whether its server has said that it is no standby. For as long as the connection lives it becomes none.
+    /// True if its server has said that it is no standby. For as long as the connection lives the server becomes none.
     is_of_primary: bool,
     sight: Option<Arc<Sight>>,
 }
 
-/// Where a connection was before it was taken into a runtime.
+/// Runtime that a connection belonged to before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
     Here,
     Moved,
 }
 
-/// Why a question of the front's own has no answer.
+/// Reason why a question of the proxy's own has no answer.
 #[derive(Debug)]
 pub(crate) enum Failed {
     /// The connection is of no use any more.
     Broken(io::Error),
-    /// The server says so.
+    /// The server has reported an error.
     Said(SqlError),
 }
 
@@ -101,14 +102,14 @@ impl From<Failed> for SqlError {
     }
 }
 
-/// States of errors that a server may end a login or a setting with; whatever else it says is a failed connection.
+/// SQLSTATEs with which a server may refuse a login or a setting. Any other error counts as a failed connection.
 const STATES: &[&str] = &[
     "08P01", "0A000", "0LP01", "22021", "22023", "22P02", "25006", "28000", "28P01", "3D000", "42501", "42601",
     "42602", "42704", "53000", "53200", "53300", "53400", "55000", "55006", "55P02", "57014", "57P01", "57P02",
     "57P03", "57P04", "XX000",
 ];
 
-/// What the server says in an `ErrorResponse`.
+/// Error in an `ErrorResponse`.
 pub(crate) fn error_of(body: &[u8]) -> SqlError {
     let field = |name| message::field(body, name);
     let state = field(b'C').and_then(|code| STATES.iter().find(|&&state| state == code)).copied();
@@ -123,7 +124,7 @@ pub(crate) fn error_of(body: &[u8]) -> SqlError {
 }
 
 impl ServerConn {
-    /// Its server has said that it closes it: nobody gets it any more.
+    /// Notes that the server closes the connection: nobody gets it any more.
     pub(crate) fn ends(&mut self) {
         self.generation = u64::MAX;
     }
@@ -153,7 +154,7 @@ impl ServerConn {
         }
     }
 
-    /// Takes it into the runtime of the caller.
+    /// Moves it into the runtime of the caller.
     pub(crate) fn settle(&mut self) -> io::Result<Settled> {
         let here = thread::current().id();
         if self.home == here {
@@ -164,7 +165,7 @@ impl ServerConn {
         Ok(Settled::Moved)
     }
 
-    /// Whether nothing has come of an idle connection: its end, for instance.
+    /// True if an idle connection has received nothing, not even its end.
     pub(crate) fn is_quiet(&mut self) -> bool {
         let mut byte = [0; 1];
         let mut buffer = ReadBuf::new(&mut byte);
@@ -172,7 +173,7 @@ impl ServerConn {
         matches!(std::pin::Pin::new(&mut self.io).poll_read(&mut context, &mut buffer), Poll::Pending)
     }
 
-    /// The next message, in whole, taken out of the inbox.
+    /// Reads the next complete message, and takes it out of the inbox.
     pub(crate) async fn next(&mut self) -> io::Result<(u8, BytesMut)> {
         let confused = || io::Error::new(io::ErrorKind::InvalidData, "the server does not speak the protocol");
         loop {
@@ -187,7 +188,7 @@ impl ServerConn {
         }
     }
 
-    /// Makes room in the inbox for one read. What an unusually long message has taken is given back before the next one.
+    /// Makes room in the inbox for one read. Memory of an unusually long message is released before the next one.
     pub(crate) fn make_room(&mut self) -> Result<(), Gone> {
         if self.inbox.is_empty() && LONG < self.inbox.capacity() {
             self.inbox = BytesMut::new();
@@ -195,7 +196,7 @@ impl ServerConn {
         self.unfinished.make_room(&mut self.inbox, READ)
     }
 
-    /// Reads more; says how much.
+    /// Reads more; returns the number of bytes.
     pub(crate) async fn read(&mut self) -> io::Result<usize> {
         self.make_room()
             .map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "the message does not fit into memory"))?;
@@ -205,7 +206,7 @@ impl ServerConn {
         }
     }
 
-    /// So much is sent to it.
+    /// Notes that this many bytes are sent to the server.
     pub(crate) fn is_sent(&mut self, bytes: usize) {
         self.unread += bytes;
         if self.is_limited && ROOM < self.unread {
@@ -214,7 +215,7 @@ impl ServerConn {
         }
     }
 
-    /// It has answered all that it was sent.
+    /// Notes that the server has answered everything that it was sent.
     pub(crate) fn has_read_all(&mut self) {
         self.unread = 0;
         if !self.is_limited {
@@ -230,7 +231,7 @@ impl ServerConn {
         self.io.flush().await
     }
 
-    /// Asks a question of the front's own, and gives the rows. The first error counts.
+    /// Asks a question of the proxy's own, and returns the rows. The first error counts.
     pub(crate) async fn ask(&mut self, text: &str) -> Result<Vec<Vec<Option<String>>>, Failed> {
         message::query(&mut self.out, text);
         self.unnamed = (0, 0);
@@ -249,9 +250,9 @@ impl ServerConn {
         self.ask(text).await
     }
 
-    /// Whether its server says that it is no standby, or is none any more.
+    /// True if its server says that it is no standby, or is none any more.
     pub(crate) async fn is_of_primary(&mut self) -> Result<bool, Failed> {
-        // Servers from 14 on have said so at the login.
+        // Servers from version 14 on have reported it at the login.
         if !self.is_of_primary && self.params.get("in_hot_standby") != Some("off") {
             let rows = self.ask("SELECT pg_catalog.pg_is_in_recovery()").await?;
             let is_standby = rows.first().and_then(|row| row.first()).and_then(Option::as_deref) != Some("f");
@@ -263,14 +264,14 @@ impl ServerConn {
         Ok(true)
     }
 
-    /// Tells whether a message that a COPY does not expect ends no more than the COPY: from PostgreSQL 14 on it ends the connection.
+    /// True if a message that a COPY does not expect ends only the COPY. From PostgreSQL 14 on it ends the connection.
     pub(crate) fn goes_on_after_unexpected(&self) -> bool {
         let version = self.params.get("server_version").unwrap_or_default();
         let digits = version.bytes().take_while(u8::is_ascii_digit).count();
         version[..digits].parse::<u32>().is_ok_and(|major| major < 14)
     }
 
-    /// What comes up to `ReadyForQuery`.
+    /// Reads the rows up to `ReadyForQuery`.
     pub(crate) async fn answer(&mut self) -> Result<Vec<Vec<Option<String>>>, Failed> {
         let (mut rows, mut error) = (Vec::new(), None);
         loop {
@@ -290,7 +291,7 @@ impl ServerConn {
         }
     }
 
-    /// Takes a `ParameterStatus` in.
+    /// Notes a `ParameterStatus`.
     pub(crate) fn note(&mut self, body: &[u8]) {
         if let Some((name, rest)) = message::text(body)
             && let Some((value, _)) = message::text(rest)
@@ -300,32 +301,32 @@ impl ServerConn {
         }
     }
 
-    /// It counts there for as long as it lives.
+    /// Counts the connection there for as long as it lives.
     pub(crate) fn counted_by(&mut self, count: &Arc<AtomicUsize>) {
         count.fetch_add(1, Relaxed);
         self.count = Some(Arc::clone(count));
     }
 
-    /// It can be seen for as long as it lives.
+    /// Makes the connection visible for as long as it lives.
     pub(crate) fn show(&mut self) -> Weak<Sight> {
         Arc::downgrade(self.sight.insert(Arc::new(Sight::new(&self.line))))
     }
 
-    /// A client of this number has it.
+    /// Notes that the client of this number has it.
     pub(crate) fn taken_by(&self, client: i32, now: Instant) {
         if let Some(sight) = &self.sight {
             sight.taken_by(client, now);
         }
     }
 
-    /// It runs this transaction of the gate's.
+    /// Notes that it runs this transaction of the gate.
     pub(crate) fn works_for(&self, ticket: Option<Ticket>) {
         if let Some(sight) = &self.sight {
             sight.works_for(ticket);
         }
     }
 
-    /// It goes to the pool.
+    /// Notes that it goes to the pool.
     pub(crate) fn rest(&mut self, now: Instant) {
         self.rested = now;
         if let Some(sight) = &self.sight {
@@ -342,12 +343,12 @@ impl ServerConn {
 
 impl Drop for ServerConn {
     fn drop(&mut self) {
-        // While the process is there.
+        // This happens while the process still exists.
         *self.line.lever() = Lever::Fixed;
         if let Some(count) = self.count.take() {
             count.fetch_sub(1, Relaxed);
         }
-        // `Terminate`, if the system takes it at once; if not, the server learns of the end by the connection's.
+        // `Terminate` is sent if the system takes it at once. Otherwise, the server notices the end of the connection.
         let mut context = Context::from_waker(Waker::noop());
         let _ = std::pin::Pin::new(&mut self.io).poll_write(&mut context, &[b'X', 0, 0, 0, 4]);
     }
@@ -363,7 +364,7 @@ mod tests {
     use std::time::Duration;
     use tokio::io::Sink;
 
-    /// What is written is gone; how long it may be silent is kept.
+    /// Stream that discards what is written, and records the limit of silence.
     struct Silent(Sink, Arc<Mutex<Option<Duration>>>);
 
     impl AsyncRead for Silent {
@@ -396,7 +397,7 @@ mod tests {
         }
     }
 
-    /// A server that is at a long statement takes nothing in for as long as that takes, and has not gone.
+    /// A server that runs a long statement reads nothing meanwhile, and has not gone.
     #[tokio::test]
     async fn silence_about_what_has_no_room_is_not_limited() {
         let limit = Arc::new(Mutex::new(Some(SILENCE)));

@@ -1,6 +1,7 @@
 //! View of a server connection for the admin console.
 //!
-//! **Invariant:** whoever looks holds nobody up: the connection's owner writes three numbers when it comes and one when it goes.
+//! **Invariant:** a view holds nobody up: the connection's owner writes three numbers when it takes the connection and
+//! one when it returns it.
 
 use crate::clients::reach::Line;
 use crate::servers::url::Host;
@@ -12,16 +13,16 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 #[derive(Debug)]
 pub(crate) struct Sight {
     pub(crate) host: Host,
-    /// The server's number of it.
+    /// Process number at the server.
     pub(crate) pid: i32,
     born: Instant,
-    /// Since 1970.
+    /// Start of the connection, in microseconds since 1970.
     pub(crate) born_us: i64,
-    /// The number of the client that has it; 0: nobody has.
+    /// Number of the client that has it; 0: none.
     client: AtomicI32,
-    /// When that one got it, in microseconds of its age.
+    /// Time at which that client got it, in microseconds of its age.
     taken_us: AtomicU64,
-    /// The number of its transaction at the gate, and one; 0: there is none.
+    /// Ticket of its transaction at the gate, plus one; 0: none.
     ticket: AtomicU64,
 }
 
@@ -45,12 +46,12 @@ impl Sight {
         self.client.store(client, Relaxed);
     }
 
-    /// It runs this transaction of the gate's.
+    /// Notes that it runs this transaction of the gate.
     pub(crate) fn works_for(&self, ticket: Option<Ticket>) {
         self.ticket.store(ticket.map_or(0, |ticket| ticket.to_bits().wrapping_add(1)), Relaxed);
     }
 
-    /// The last one that it ran; it may be over.
+    /// Ticket of the last transaction that it ran, which may be over.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         Some(self.ticket.load(Relaxed)).filter(|&bits| bits != 0).map(|bits| Ticket::from_bits(bits.wrapping_sub(1)))
     }
@@ -59,12 +60,12 @@ impl Sight {
         self.client.store(0, Relaxed);
     }
 
-    /// Who has it.
+    /// Number of the client that has it.
     pub(crate) fn client(&self) -> Option<i32> {
         Some(self.client.load(Relaxed)).filter(|&client| client != 0)
     }
 
-    /// When somebody last got it, in microseconds since 1970.
+    /// Time at which a client last got it, in microseconds since 1970.
     pub(crate) fn request_us(&self) -> i64 {
         self.born_us.saturating_add_unsigned(self.taken_us.load(Relaxed))
     }

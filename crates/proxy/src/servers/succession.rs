@@ -1,46 +1,47 @@
-//! Succession of primaries: which of the servers that say that they are the primary is it.
+//! Succession of primaries: decides which of the servers that say that they are the primary is the primary.
 //!
-//! A timeline begins with each promotion, so of one cluster the server on the latest timeline counts, and one on an earlier timeline
-//! is *fenced*: it was left behind, and what it acknowledged would be lost. After a split brain the later timeline may be the one that
-//! is given up. No server can know that, so an administrator accepts one: later timelines that were seen are set aside, and a
-//! promotion after that counts again if it goes on from what was accepted.
+//! A timeline begins with each promotion, so of one cluster the server on the latest timeline counts, and one on an
+//! earlier timeline is *fenced*: it was left behind, and what it acknowledged would be lost. After a split brain the
+//! later timeline may be the one that is given up. No server can know that, so an administrator accepts one: later
+//! timelines that were seen are set aside, and a promotion after that counts again if it goes on from the accepted one.
 //!
-//! A number alone does not name a timeline: a standby that has never heard of the timeline that was set aside takes the same number
-//! when it is promoted. So a server's history, where it can be read, decides by the place at which it left the accepted timeline.
+//! A number alone does not identify a timeline: a standby that has never heard of the timeline that was set aside takes
+//! the same number when it is promoted. So a server's history, where it can be read, decides by the position at which
+//! it left the accepted timeline.
 //!
-//! **Invariant:** of those that say that they are the primary, at most one is.
+//! **Invariant:** of the servers that say that they are the primary, at most one is.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a server that has answered says of itself.
+/// Report of a server about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) is_standby: bool,
-    /// Its configuration makes transactions read only.
+    /// True if its configuration makes transactions read only.
     pub(crate) is_read_only: bool,
-    /// Cluster of which it has a copy.
+    /// Identifier of the cluster of which it has a copy.
     pub(crate) system: u64,
-    /// The one that it writes; 0: none.
+    /// Timeline that it writes; 0: none.
     pub(crate) timeline: u32,
-    /// How far it has written its log.
+    /// Position up to which it has written its log.
     pub(crate) position: u64,
-    /// None: it cannot be read.
+    /// History of the timeline; `None` if it cannot be read.
     pub(crate) history: Option<History>,
 }
 
-/// Timelines that led to a server's own, each with the place in the log at which it was left; oldest first.
+/// Timelines that led to a server's own, each with the position in the log at which it was left; oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct History(Arc<[(u32, u64)]>);
 
-/// A place in the log, as `16/B374D848`.
+/// Parses a position in the log, such as `16/B374D848`.
 pub(crate) fn position(text: &str) -> Option<u64> {
     let (high, low) = text.split_once('/')?;
     Some(u64::from(u32::from_str_radix(high, 16).ok()?) << 32 | u64::from(u32::from_str_radix(low, 16).ok()?))
 }
 
 impl History {
-    /// Of a history file.
+    /// Parses a history file.
     pub(crate) fn parse(text: &str) -> Option<History> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let of_line = |line: &str| {
@@ -51,24 +52,24 @@ impl History {
     }
 }
 
-/// A timeline, as far as it can be told from others of its number.
+/// Timeline, as far as it can be told from others of its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Branch {
     timeline: u32,
     history: Option<History>,
 }
 
-/// Of one cluster.
+/// Timelines of one cluster.
 #[derive(Debug, Default)]
 struct Cluster {
-    /// The latest timeline that counts.
+    /// Latest timeline that counts.
     latest: u32,
-    /// What servers have said that they are on, as primaries.
+    /// Timelines that servers have reported as primaries.
     seen: Vec<Branch>,
     chosen: Option<Chosen>,
 }
 
-/// The server that an administrator has accepted, as it was then.
+/// Server that an administrator has accepted, in its state at that time.
 #[derive(Debug)]
 struct Chosen {
     node: usize,
@@ -79,23 +80,24 @@ struct Chosen {
     set_aside: Vec<Branch>,
 }
 
-/// So many timelines of a cluster are remembered. Each is a promotion.
+/// Maximum number of timelines of a cluster that are remembered. Each is a promotion.
 const SEEN_MAX: usize = 256;
 
-/// What becomes of a server that says that it is the primary.
+/// Verdict about a server that says that it is the primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is, and no other one is.
+    /// The server is the only primary.
     Primary,
-    /// Another one has gone on, on this timeline.
+    /// Another server has gone on, on this timeline.
     LeftBehind { latest: u32 },
-    /// An administrator has accepted the server of this name, on this timeline, from which its own does not go on.
+    /// An administrator has accepted the server of this name, on this timeline, and the judged server does not continue
+    /// that timeline.
     SetAside { for_whom: Arc<str>, timeline: u32 },
-    /// The one of this number was there first.
+    /// The server of this number was there first.
     Second { first: usize },
 }
 
-/// All that was seen of timelines, and who was accepted.
+/// All timelines that were seen, and the accepted servers, by cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Succession(HashMap<u64, Cluster>);
 
@@ -104,24 +106,24 @@ impl Branch {
         Branch { timeline: said.timeline, history: said.history.clone() }
     }
 
-    /// The place at which another timeline has left this one, directly or on its way.
+    /// Position at which another timeline has left this one, directly or on its way.
     fn left_by(&self, later: &Branch) -> Option<u64> {
         let History(path) = later.history.as_ref()?;
         let end = match &self.history {
             Some(History(own)) => path.strip_prefix(&**own)?.first(),
-            // Its number is all that is known of it.
+            // Only its number is known.
             None => path.iter().find(|(timeline, _)| *timeline == self.timeline),
         };
         end.filter(|(timeline, _)| *timeline == self.timeline).map(|&(_, end)| end)
     }
 
-    /// Whether both may be one.
+    /// True if both may be the same timeline.
     fn may_be(&self, other: &Branch) -> bool {
         let is_same = self.history.is_none() || other.history.is_none() || self.history == other.history;
         self.timeline == other.timeline && is_same
     }
 
-    /// Whether it is neither the other one nor on the way to it.
+    /// True if it is neither the other timeline nor one of its ancestors.
     fn is_beside(&self, other: &Branch) -> bool {
         !self.may_be(other) && self.left_by(other).is_none()
     }
@@ -137,7 +139,7 @@ impl Branch {
 }
 
 impl Chosen {
-    /// Whether a server's timeline is the accepted one, or goes on from it.
+    /// True if a server's timeline is the accepted one, or goes on from it.
     fn admits(&self, node: usize, branch: &Branch) -> bool {
         if branch.may_be(&self.branch) {
             return node == self.node;
@@ -147,13 +149,13 @@ impl Chosen {
             return self.branch.timeline < branch.timeline && (is_new || node == self.node);
         }
         let is_set_aside = self.set_aside.iter().any(|aside| aside.may_be(branch) || aside.left_by(branch).is_some());
-        // It has all that the accepted server had.
+        // The server has everything that the accepted server had.
         !is_set_aside && self.branch.left_by(branch).is_some_and(|end| self.position <= end)
     }
 }
 
 impl Succession {
-    /// Judges a server that says that it is the primary, beside those that stand as such.
+    /// Judges a server that says that it is the primary, beside the current primaries.
     pub(crate) fn judge<'s>(
         &mut self,
         node: usize,
@@ -175,18 +177,18 @@ impl Succession {
         if said.timeline < cluster.latest {
             return Verdict::LeftBehind { latest: cluster.latest };
         }
-        // The one that was there first is, unless this one has gone on from it.
+        // The server that was there first is the primary, unless this one has gone on from it.
         let is_earlier = |other: &Said| other.system == said.system && other.timeline < said.timeline;
         let mut rivals = primaries.filter(|&(number, other)| number != node && !is_earlier(other));
         rivals.next().map_or(Verdict::Primary, |(first, _)| Verdict::Second { first })
     }
 
-    /// An administrator accepts a server that has said this. Says which timeline was the latest of all.
+    /// Accepts a server with this report, for an administrator. Returns the latest timeline of all.
     pub(crate) fn accept(&mut self, node: usize, name: &Arc<str>, said: &Said) -> u32 {
         let cluster = self.0.entry(said.system).or_default();
         let branch = Branch::of(said);
         let latest = cluster.seen.iter().map(|seen| seen.timeline).max().unwrap_or(0);
-        // What has led to it was left behind in any case.
+        // The ancestors of its timeline were left behind in any case.
         let set_aside = cluster.seen.iter().filter(|seen| seen.is_beside(&branch)).cloned().collect();
         cluster.latest = said.timeline;
         cluster.chosen = Some(Chosen { node, name: Arc::clone(name), branch, position: said.position, set_aside });
@@ -202,7 +204,7 @@ mod tests {
     const B: usize = 1;
     const C: usize = 2;
 
-    /// On a timeline, with this history and place; no history: it cannot be read.
+    /// Report from a timeline, with this position and history; without a history, it cannot be read.
     fn on(timeline: u32, position: u64, history: Option<&str>) -> Said {
         let history = history.map(|text| History::parse(text).expect("a history"));
         Said { system: 7, timeline, position, history, ..Said::default() }
@@ -232,12 +234,12 @@ mod tests {
         let mut succession = Succession::default();
         let (three, four) = (on(3, 90, None), on(4, 95, None));
         assert_eq!(alone(&mut succession, A, &three), Verdict::Primary);
-        // The first of two on one timeline, and of two clusters.
+        // Of two servers on one timeline, or of two clusters, the first counts.
         assert_eq!(succession.judge(B, &three, [(A, &three)].into_iter()), Verdict::Second { first: A });
         let other = Said { system: 8, ..three.clone() };
         assert_eq!(succession.judge(B, &other, [(A, &three)].into_iter()), Verdict::Second { first: A });
         assert_eq!(succession.judge(B, &four, [(A, &three)].into_iter()), Verdict::Primary);
-        // To the end, though the later one has gone.
+        // The verdict stays to the end, though the later server has gone.
         assert_eq!(alone(&mut succession, A, &three), Verdict::LeftBehind { latest: 4 });
         assert_eq!(alone(&mut succession, B, &four), Verdict::Primary);
         assert_eq!(alone(&mut succession, B, &other), Verdict::Primary);
@@ -252,11 +254,11 @@ mod tests {
         assert_eq!(alone(&mut succession, A, &three), Verdict::LeftBehind { latest: 4 });
         assert_eq!(succession.accept(A, &"a".into(), &three), 4);
         assert_eq!(alone(&mut succession, A, &three), Verdict::Primary);
-        // The other one comes back; a second one of the same timeline is not the one that was accepted.
+        // The other one comes back. A second server of the same timeline is not the one that was accepted.
         assert_eq!(alone(&mut succession, B, &four), set_aside(3));
         assert_eq!(alone(&mut succession, C, &three), set_aside(3));
         assert_eq!(alone(&mut succession, A, &three), Verdict::Primary);
-        // The accepted one is promoted itself, or another one to a later timeline than any that was seen.
+        // The accepted server is promoted itself, or another one to a later timeline than any that was seen.
         assert_eq!(alone(&mut succession, A, &on(4, 99, None)), Verdict::Primary);
         assert_eq!(alone(&mut succession, C, &on(5, 99, None)), Verdict::Primary);
         assert_eq!(alone(&mut succession, A, &three), Verdict::LeftBehind { latest: 5 });
@@ -282,11 +284,11 @@ mod tests {
         assert_eq!(alone(&mut succession, B, &four), set_aside(3));
         assert_eq!(alone(&mut succession, B, &on(5, 0x140, Some(&with("3 0/90\n4 0/135")))), set_aside(3));
         assert_eq!(alone(&mut succession, C, &on(5, 0x140, Some(&with("3 0/90")))), Verdict::Primary);
-        // A second one on the accepted timeline changes nothing for those that go on from it.
+        // A second server on the accepted timeline changes nothing for those that go on from it.
         let mut succession = begin();
         assert_eq!(alone(&mut succession, C, &three), set_aside(3));
         assert_eq!(alone(&mut succession, C, &on(5, 0x140, Some(&with("3 0/100")))), Verdict::Primary);
-        // A child of 4, with whatever number, has not got what the accepted one has.
+        // A child of 4, of any number, lacks data of the accepted one.
         let mut succession = begin();
         let five = on(5, 0x140, Some(&with("3 0/90\n4 0/135")));
         assert_eq!(alone(&mut succession, B, &five), set_aside(3));
@@ -300,12 +302,12 @@ mod tests {
         let six = on(6, 0x120, Some(&with("3 0/105\n4 0/118")));
         assert_eq!(alone(&mut succession, A, &six), Verdict::Primary);
         assert_eq!(alone(&mut succession, C, &other_four), Verdict::LeftBehind { latest: 6 });
-        // A child of 3 that lacks some of what was there is for the administrator to judge, and so is another timeline 3.
+        // A child of 3 that lacks some of the data is for the administrator to judge, and so is another timeline 3.
         let mut succession = begin();
         for short in [with("3 0/fc"), "1 0/20\n2 0/40\n3 0/200".to_owned(), "3 0/200".to_owned(), String::new()] {
             assert_eq!(alone(&mut succession, C, &on(5, 0x200, Some(&short))), set_aside(3), "{short}");
         }
-        // The administrator thinks again.
+        // The administrator changes the decision.
         assert_eq!(succession.accept(B, &"b".into(), &four), 5);
         assert_eq!(alone(&mut succession, B, &four), Verdict::Primary);
         let verdict = alone(&mut succession, A, &three);

@@ -1,32 +1,33 @@
 //! Choice of server for a client's transactions: the setting `overtake.target`.
 //!
-//! **Invariant:** to a server it is a setting of two parts like any other, so it follows its client and its transactions wherever
-//! they go. What the front answers itself, without a server and between transactions only, are the commands that are one SET,
-//! RESET or SHOW of it and nothing else: who is bound to servers that are not there must be able to choose others.
+//! **Invariant:** to a server it is a setting of two parts like any other, so it follows its client and its
+//! transactions wherever they go. The proxy itself answers commands that are one SET, RESET or SHOW of it and nothing
+//! else, without a server and between transactions only: a client that is bound to unreachable servers must be able to
+//! choose others.
 
 use statement::{SqlError, SqlState};
 
 /// Role of the server that transactions need. The names are those of libpq's `target_session_attrs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// The one that says that it is the primary.
+    /// Server that says that it is the primary.
     #[default]
     Primary,
-    /// One that says that it is a standby.
+    /// Server that says that it is a standby.
     Standby,
-    /// A standby, or else the primary.
+    /// Standby, or else the primary.
     PreferStandby,
-    /// Either.
+    /// Either of them.
     Any,
 }
 
-/// The setting's name.
+/// Name of the setting.
 pub(crate) const NAME: &str = "overtake.target";
 
 impl Target {
     const ALL: [Target; 4] = [Target::Primary, Target::Standby, Target::PreferStandby, Target::Any];
 
-    /// As the setting has it.
+    /// Name of the target as a value of the setting.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Target::Primary => "primary",
@@ -36,7 +37,7 @@ impl Target {
         }
     }
 
-    /// The one of this name, as the setting has it or as libpq writes it.
+    /// Parses a name of the setting or of libpq.
     pub(crate) fn named(name: &str) -> Option<Target> {
         let name = name.to_ascii_lowercase().replace('-', "_");
         match &*name {
@@ -46,7 +47,7 @@ impl Target {
         }
     }
 
-    /// The one of this name.
+    /// Returns the target of this name.
     ///
     /// # Errors
     /// `22023`: there is none.
@@ -59,20 +60,20 @@ impl Target {
     }
 }
 
-/// A client's.
+/// Targets of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Targets {
-    /// Of its login.
+    /// Target at login.
     default: Target,
     session: Target,
-    /// Of the next transaction only.
+    /// Target of the next transaction only.
     local: Option<Target>,
 }
 
-/// A command of the front's.
+/// Command of the proxy about the target.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// None: the default.
+    /// SET; `None` is the default.
     Set {
         is_local: bool,
         tag: &'static str,
@@ -86,12 +87,12 @@ impl Targets {
         Targets { default, session: default, local: None }
     }
 
-    /// Of the next transaction.
+    /// Target of the next transaction.
     pub(crate) fn current(&self) -> Target {
         self.local.unwrap_or(self.session)
     }
 
-    /// Does what a SET says, none being the default, and gives the target that it means.
+    /// Runs a SET, `None` being the default, and returns the target that it means.
     ///
     /// # Errors
     /// `22023`: there is no such target.
@@ -105,23 +106,24 @@ impl Targets {
         Ok(target)
     }
 
-    /// The server says that the session has this; nothing: it has none of its own.
+    /// Adopts the value that the server reports for the session; `None`: it has none of its own.
     pub(crate) fn follow(&mut self, value: Option<&str>) {
         self.session = value.map_or(Some(self.default), Target::named).unwrap_or(self.session);
     }
 
-    /// Of a transaction that begins with this text.
+    /// Target of a transaction that begins with this text.
     pub(crate) fn for_text(&self, text: &str) -> Target {
         if is_named_in(text.as_bytes()) { Target::Any } else { self.current() }
     }
 
-    /// A transaction has begun.
+    /// Notes that a transaction has begun.
     pub(crate) fn begun(&mut self) {
         self.local = None;
     }
 }
 
-/// Whether a text is a SET, a RESET or a SHOW of the setting: what may change it must not wait for what it says now.
+/// True if a text is a SET, a RESET or a SHOW of the setting: a text that may change it must not wait for a server of
+/// its current value.
 pub(crate) fn is_named_in(text: &[u8]) -> bool {
     // Almost no text gets further than this.
     let text = text.trim_ascii_start();
@@ -130,7 +132,7 @@ pub(crate) fn is_named_in(text: &[u8]) -> bool {
     may_be && text.windows(NAME.len()).any(|part| part.eq_ignore_ascii_case(NAME.as_bytes()))
 }
 
-/// The command that a text is, if it is one of the front's and nothing else.
+/// Parses a text that is one of the proxy's commands and nothing else.
 pub(crate) fn command(text: &[u8]) -> Option<Command> {
     if !is_named_in(text) {
         return None;

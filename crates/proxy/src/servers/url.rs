@@ -1,6 +1,8 @@
-//! Where the servers are: `postgres://user:password@host:port,host:port/database?target_session_attrs=primary`, as libpq reads it.
+//! URL of the servers: `postgres://user:password@host:port,host:port/database?target_session_attrs=primary`, as libpq
+//! reads it.
 //!
-//! **Invariant:** what is not understood is refused: a parameter that is ignored may be one that was to protect something.
+//! **Invariant:** a part that is not understood is refused: an ignored parameter may have been meant to protect
+//! something.
 
 use crate::servers::target::Target;
 use std::fmt;
@@ -8,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// PostgreSQL's port.
+/// Default port of PostgreSQL.
 const PORT: u16 = 5432;
 
-/// One server's address.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// A name or an address, and a port.
+    /// Name or IP address, and port.
     Tcp(String, u16),
-    /// The path of a unix socket.
+    /// Path of a unix socket.
     Unix(PathBuf),
 }
 
@@ -29,18 +31,18 @@ impl fmt::Display for Host {
     }
 }
 
-/// What encryption is asked of the server.
+/// Encryption that is required of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SslMode {
-    /// None.
+    /// No encryption.
     Disable,
-    /// If it has any.
+    /// Encryption, if the server supports it.
     Prefer,
-    /// It must have one; its certificate is not verified.
+    /// Encryption is required; the certificate is not verified.
     Require,
-    /// Its certificate must be of an issuer that was named.
+    /// The certificate must be of a configured issuer.
     VerifyCa,
-    /// The same, and it must name the host.
+    /// The certificate must be of a configured issuer, and must name the host.
     VerifyFull,
 }
 
@@ -65,7 +67,8 @@ impl SslMode {
         })
     }
 
-    /// The mode that this one means with trusted certificates or without. With `require` they are verified, as libpq does.
+    /// Effective mode with trusted certificates or without. With them, `require` verifies the certificate, as libpq
+    /// does.
     fn with(self, root_cert: Option<&Path>) -> Result<SslMode, UrlError> {
         match (self, root_cert) {
             (SslMode::VerifyCa | SslMode::VerifyFull, None) => {
@@ -75,7 +78,7 @@ impl SslMode {
                 "sslrootcert means nothing with sslmode={}, which verifies no certificate; say require, verify-ca or verify-full",
                 self.name()
             ))),
-            // libpq 16 has the system's own behind this name.
+            // libpq 16 uses this name for the system's own certificates.
             (_, Some(path)) if path == Path::new("system") => {
                 Err(wrong("sslrootcert=system is not supported; name a file"))
             }
@@ -85,26 +88,26 @@ impl SslMode {
     }
 }
 
-/// What the URL says.
+/// Contents of the URL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
-    /// The servers; among equals the first counts.
+    /// Servers; among equals the first is preferred.
     pub hosts: Vec<Host>,
-    /// The user for the front's own questions, and the one whose password this is.
+    /// User for the proxy's own questions, to whom the password belongs.
     pub user: String,
-    /// That user's password.
+    /// Password of that user.
     pub password: Option<String>,
-    /// File in which that password is looked for, in place of `~/.pgpass`.
+    /// File in which that password is looked up, in place of `~/.pgpass`.
     pub password_file: Option<PathBuf>,
-    /// The database for the front's own questions.
+    /// Database for the proxy's own questions.
     pub database: String,
     /// Encryption.
     pub ssl_mode: SslMode,
-    /// Certificates of trusted issuers: a file of PEM.
+    /// PEM file with the certificates of trusted issuers.
     pub ssl_root_cert: Option<PathBuf>,
-    /// Where the transactions of clients go that have not asked for anything else: `target_session_attrs`.
+    /// Target of transactions whose clients have not asked for another: `target_session_attrs`.
     pub target: Option<Target>,
-    /// How long a server may take to let somebody in.
+    /// Time that a server may take to complete a login.
     pub connect_timeout: Option<Duration>,
 }
 
@@ -114,7 +117,7 @@ impl fmt::Debug for Url {
     }
 }
 
-/// Why a text is no URL of a server.
+/// Reason why a text is no URL of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlError(String);
 
@@ -130,7 +133,7 @@ fn wrong(what: impl Into<String>) -> UrlError {
     UrlError(what.into())
 }
 
-/// `%41` is `A`.
+/// Decodes `%41` into `A`.
 fn decoded(text: &str) -> Result<String, UrlError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -148,17 +151,17 @@ fn decoded(text: &str) -> Result<String, UrlError> {
     String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))
 }
 
-/// The name of a host and its port, which may be empty, as they stand before the database.
+/// Splits the name of a host and its port, which may be empty, in front of the database.
 fn name_and_port(text: &str) -> Result<(String, &str), UrlError> {
     let (name, port) = match text.rsplit_once(':') {
-        // The colons of an address in brackets are its own.
+        // Colons of an address in brackets do not separate a port.
         Some((name, port)) if !port.contains(']') => (name, port),
         _ => (text, ""),
     };
     Ok((decoded(name.trim_start_matches('[').trim_end_matches(']'))?, port))
 }
 
-/// The hosts of these names, with a port for each, or one for all.
+/// Returns the hosts of these names, with a port for each, or one for all.
 fn hosts(names: &[String], ports: &[&str]) -> Result<Vec<Host>, UrlError> {
     if ports.len() != 1 && ports.len() != names.len() {
         return Err(wrong(format!("there are {} ports for {} hosts", ports.len(), names.len())));
@@ -224,7 +227,7 @@ impl FromStr for Url {
                 _ => return Err(wrong(format!("the parameter {name} is not known"))),
             }
         }
-        // Each of both parameters counts instead of what stands before the database.
+        // Each of the two parameters replaces its part in front of the database.
         if let Some(named) = &named {
             names = named.split(',').map(str::to_owned).collect();
         }
@@ -232,7 +235,7 @@ impl FromStr for Url {
             ports = port.split(',').collect();
         }
         let hosts = hosts(&names, &ports)?;
-        // As with libpq, what is empty was not said.
+        // As with libpq, an empty parameter counts as absent.
         let ssl_root_cert = ssl_root_cert.filter(|path| !path.as_os_str().is_empty());
         let password_file = password_file.filter(|path| !path.as_os_str().is_empty());
         let password = password.filter(|password| !password.is_empty());
@@ -242,10 +245,10 @@ impl FromStr for Url {
 }
 
 impl Url {
-    /// All servers of several URLs, which must agree on the rest.
+    /// Joins the servers of several URLs, which must agree on the rest.
     ///
     /// # Errors
-    /// They do not, or there is none.
+    /// The URLs disagree, or there is none.
     pub fn joined(urls: impl IntoIterator<Item = Url>) -> Result<Url, UrlError> {
         let mut urls = urls.into_iter();
         let mut all = urls.next().ok_or_else(|| wrong("there is none"))?;

@@ -1,10 +1,12 @@
-//! The watchers: each looks, on a connection of its own, at what the processes of one server wait for that run clients' transactions.
+//! Watchers of the servers: each one observes, on a connection of its own, the wait events of the processes of one
+//! server that run clients' transactions.
 //!
-//! From that come the resource that dominates, the demands of the gate's model, and who waits for whom. It looks every
-//! `overtake.upstream_watch` while anybody is inside, more often while the limit is being looked for and while somebody waits at the
-//! gate and nobody gets on. Each look is a query of `pg_stat_activity`.
+//! They determine the resource that dominates, the demands of the gate's model, and the lock waits. A watcher looks
+//! every `overtake.upstream_watch` while any transaction is inside; more often while the controller searches for the
+//! limit, and while transactions wait at the gate and none makes progress. Each look is a query of `pg_stat_activity`.
 //!
-//! **Invariant:** no transaction waits for it, and whoever does not see says so: then the gate goes by time again.
+//! **Invariant:** no transaction waits for a watcher, and a watcher that cannot see says so: then the gate goes by time
+//! again.
 
 use crate::Shared;
 use crate::servers::node::Node;
@@ -20,46 +22,48 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::time;
 
-/// While the limit is being looked for, and while nobody gets on, it looks so often.
+/// Interval of the looks while the controller searches for the limit, and while no transaction makes progress.
 const SOON: Duration = Duration::from_millis(50);
-/// One that cannot look tries again after so long.
+/// Time after which a watcher that cannot look tries again.
 const RETRY: Duration = Duration::from_secs(30);
-/// A connection that has had nothing to look at for so long is closed.
+/// Time without anything to observe after which the connection is closed.
 const KEEP: Duration = Duration::from_mins(1);
-/// A server that takes longer to say what it does has other worries.
+/// Time after which a server that has not answered is too busy to be asked.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
-/// Processes of connections that are closed are forgotten with all others.
+/// Number of processes whose times are remembered. Beyond it all are forgotten, and with them those of closed
+/// connections.
 const PIDS_MAX: usize = 10_000;
-/// Of times in `/proc`, in a second.
+/// Ticks per second of times in `/proc`.
 const TICKS: f64 = 100.0;
 
-/// What can be said of one server process.
+/// Observation of one server process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     pid: i32,
     is_idle: bool,
-    /// For a lock, or for its client; for whose lock is known only where it was asked.
+    /// True if it waits for a lock, or for its client. The holders of the lock are known only where the question asked
+    /// for them.
     waits: bool,
     at: Option<Resource>,
     waits_for: Vec<i32>,
 }
 
-/// A connection that looks.
+/// Connection of a watcher.
 struct Eye {
     server: ServerConn,
     host: Option<Host>,
 }
 
-/// The server's host, if it is this one.
+/// Host of the server, if it is this one.
 #[derive(Debug, Default)]
 struct Host {
-    /// Ticks of processors that processes have had.
+    /// Ticks of processor time that processes have had.
     used: HashMap<i32, u64>,
-    /// Busy ones of this host, and all.
+    /// Busy ticks of this host's processors, and all ticks.
     ticks: (u64, u64),
 }
 
-/// Why there is nothing to be seen.
+/// Reason why nothing can be observed.
 #[derive(Debug)]
 enum Blind {
     Failed(Failed),
@@ -72,7 +76,7 @@ impl From<Failed> for Blind {
     }
 }
 
-/// What a process is at that waits for this. None: the transaction is over, or has not begun.
+/// Resource that a process with this wait event uses. `None`: the transaction is over, or has not begun.
 fn resource(state: &str, wait: Option<(&str, &str)>) -> Option<Resource> {
     match state {
         "active" | "fastpath function call" => {}
@@ -81,7 +85,7 @@ fn resource(state: &str, wait: Option<(&str, &str)>) -> Option<Resource> {
     }
     Some(match wait {
         None => Resource::Processor,
-        // SyncRep is the log of others.
+        // SyncRep is a wait for the log of other servers.
         Some(("IO" | "LWLock" | "IPC", name)) if name.starts_with("WAL") || name == "SyncRep" => Resource::Log,
         Some(("Lock" | "LWLock" | "BufferPin", _)) => Resource::Lock,
         Some(("IO", _)) => Resource::Io,
@@ -91,21 +95,21 @@ fn resource(state: &str, wait: Option<(&str, &str)>) -> Option<Resource> {
 }
 
 impl Seen {
-    /// Of a row of [`question`].
+    /// Reads a row of [`question`].
     fn of(row: &[Option<String>]) -> Result<Option<Seen>, Blind> {
         let text = |at: usize| row.get(at).and_then(Option::as_deref);
         let Some(pid) = text(0).and_then(|pid| pid.parse().ok()) else { return Ok(None) };
         let state = match text(1) {
-            // Of others' processes that says nothing at all, or that nothing is counted.
+            // For processes of others all columns are empty; or statistics are turned off.
             None | Some("disabled") => return Err(Blind::Rights),
             Some(state) => state,
         };
         let blockers = text(4).unwrap_or_default().trim_matches(['{', '}']);
         Ok(Some(Seen {
             pid,
-            // One whose client takes nothing of its answers has lent its slot, too.
+            // A process whose client takes nothing of its answers has lent its slot, too.
             is_idle: state.starts_with("idle in transaction") || text(3) == Some("ClientWrite"),
-            // A client that says no more in the middle of a COPY or of a batch is waited for like a lock.
+            // A client that is silent in the middle of a COPY or of a batch is waited for like a lock.
             waits: text(2) == Some("Lock") || (state == "active" && text(3) == Some("ClientRead")),
             at: resource(state, text(2).zip(text(3))),
             waits_for: blockers.split(',').filter_map(|pid| pid.parse().ok()).collect(),
@@ -113,7 +117,8 @@ impl Seen {
     }
 }
 
-/// What these processes do; for whom they wait, too, if that matters: it stops the server's lock manager for a moment.
+/// Question for the state of these processes, and for the holders of their locks, if that matters: it stops the
+/// server's lock manager for a moment.
 fn question(sights: &[Arc<Sight>], for_whom: bool) -> String {
     let blockers = "CASE WHEN wait_event_type = 'Lock' THEN pg_catalog.pg_blocking_pids(pid) END";
     let mut text = format!(
@@ -128,7 +133,7 @@ fn question(sights: &[Arc<Sight>], for_whom: bool) -> String {
     text + ")"
 }
 
-/// Who waits, and for whom that sits idle.
+/// Returns the waiting transactions, and the idle ones that block them.
 fn stalls(seen: &[Seen], sights: &[Arc<Sight>]) -> Stalls {
     let ticket = |pid: i32| sights.iter().find(|sight| sight.pid == pid)?.ticket();
     let waits = seen.iter().filter_map(|one| Some((ticket(one.pid)?, one.waits))).collect();
@@ -138,7 +143,7 @@ fn stalls(seen: &[Seen], sights: &[Arc<Sight>]) -> Stalls {
 }
 
 impl Host {
-    /// What processes and processors have done since the last time; of processes that are new, nothing.
+    /// Returns the processor time of the processes and of the host since the last call; new processes count nothing.
     fn look(&mut self, sights: &[Arc<Sight>]) -> (Option<f64>, Option<f64>) {
         if PIDS_MAX < self.used.len() {
             self.used.clear();
@@ -156,7 +161,7 @@ impl Host {
     }
 }
 
-/// The first line of `/proc/stat`: ticks that were busy, and all.
+/// Parses the first line of `/proc/stat`: busy ticks, and all ticks.
 fn processors(text: &str) -> (u64, u64) {
     let line = text.lines().next().and_then(|line| line.strip_prefix("cpu ")).unwrap_or_default();
     // Guests' times are part of the first two.
@@ -190,7 +195,7 @@ impl Eye {
         }
         if let Some(mut host) = self.host.take() {
             let sights = sights.to_vec();
-            // A file for each of them: not on a thread that serves.
+            // There is a file for each of them, so they are not read on a thread that serves clients.
             let looked = tokio::task::spawn_blocking(move || {
                 let found = host.look(&sights);
                 (host, found)
@@ -204,7 +209,7 @@ impl Eye {
     }
 }
 
-/// Watches a server for as long as there are clients that may come.
+/// Watches a server for as long as clients may come.
 pub(crate) async fn watch(shared: Weak<Shared>, node: Arc<Node>, every: Duration) {
     let door = &node.door;
     let mut eye: Option<Eye> = None;
@@ -218,10 +223,10 @@ pub(crate) async fn watch(shared: Weak<Shared>, node: Arc<Node>, every: Duration
         let is_time = is_stuck || door.is_searching() || every <= now - last;
         wait = if is_busy { SOON.min(every) } else { every };
         if !is_busy {
-            // Nothing was at anything, which takes no question.
+            // No transaction used anything, which needs no question.
             door.record(now - last, &Sample::default());
             last = now;
-            // A server that is to be restarted waits for who is connected.
+            // A server that is to be restarted waits for its connections to close.
             let is_paused = shared.all_databases().iter().any(|(_, database)| database.is_paused());
             if is_paused || KEEP < now - used {
                 eye = None;
@@ -239,7 +244,7 @@ pub(crate) async fn watch(shared: Weak<Shared>, node: Arc<Node>, every: Duration
             match open.unwrap_or_else(|_| Err(late())) {
                 Ok(open) => eye = Some(open),
                 Err(error) => {
-                    // Who does not see goes by time.
+                    // Without observations, the gate goes by time.
                     door.know_stalls(false);
                     retry = now + RETRY;
                     tracing::info!(server = %node.name, error = error.message(), "what the server waits for cannot be looked at");

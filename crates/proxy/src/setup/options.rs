@@ -1,6 +1,6 @@
 //! Options of a proxy.
 //!
-//! **Invariant:** the default is that of the settings' own defaults.
+//! **Invariant:** the default follows the defaults of the settings.
 
 use crate::clients::priority;
 use crate::servers::nodes::Watching;
@@ -17,40 +17,40 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Servers are not asked more often what they are.
+/// Minimum interval at which servers are asked for their state.
 const PERIOD_MIN: Duration = Duration::from_millis(10);
 
 /// Options of a proxy.
 #[derive(Clone)]
 pub struct UpstreamOptions {
-    /// Connections to the servers.
+    /// Limits of the connections to the servers.
     pub limits: Limits,
-    /// The servers.
+    /// Options of the watch over the servers.
     pub watching: Watching,
-    /// A client that has waited for slot and connection for so long is disconnected; none: it waits on.
+    /// Time after which a client that waits for slot and connection is disconnected; `None`: never.
     pub query_wait: Option<Duration>,
-    /// Asks for a role's password, `$1` being its name: the second column of the row is as in `pg_authid`, a third one, if there is
-    /// any, is true for a password that has expired.
+    /// Query for a role's password, `$1` being its name. The second column of the row is as in `pg_authid`; a third
+    /// one, if there is any, is true for a password that has expired.
     pub auth_query: String,
-    /// Whether server processes that run transactions of class `low` have a lower processor priority meanwhile.
+    /// True if server processes that run transactions of class `low` have a lower processor priority meanwhile.
     pub internal_priorities: bool,
-    /// Whether statements without a name that come again and again are prepared once on each connection.
+    /// True if unnamed statements that repeat are prepared once on each connection.
     pub prepare: bool,
-    /// Between two looks at what server processes wait for; none: nobody looks.
+    /// Interval between two looks at the wait events of server processes; `None`: nobody looks.
     pub watch: Option<Duration>,
-    /// Rules when connections are asked what clients have left on them, by user and database.
+    /// Rules when connections are asked for state that their clients have left, by user and database.
     pub resets: Arc<Resets>,
     /// Classes of clients by user, database and application.
     pub rules: Arc<Rules>,
     /// Settings that clients' sessions begin with.
     pub sessions: Arc<Sessions>,
-    /// All settings, to be shown.
+    /// All settings, for the views.
     pub settings: Defaults,
-    /// Reads them again, wherever they come from; without it they stay what they are.
+    /// Source from which the settings are read again; without it they cannot be reloaded.
     pub again: Option<Again>,
 }
 
-/// Reads all settings from where they come from.
+/// Source of all settings.
 pub type Again = Arc<dyn Fn() -> Result<Defaults, OptionError> + Send + Sync>;
 
 impl fmt::Debug for UpstreamOptions {
@@ -87,7 +87,7 @@ impl From<Limits> for UpstreamOptions {
     }
 }
 
-/// More often than every 10 ms helps nobody, and more seldom than every 10 s says nothing.
+/// Interval of the watchers. Below 10 ms there is no benefit, and above 10 s the figures mean nothing.
 fn watch_of(settings: &Defaults) -> Option<Duration> {
     let name = "overtake.upstream_watch";
     (settings.number(name) != -1)
@@ -95,12 +95,12 @@ fn watch_of(settings: &Defaults) -> Option<Duration> {
 }
 
 impl UpstreamOptions {
-    /// The class of a client that has not asked for one, where no rule says another.
+    /// Class of a client that has not asked for one, where no rule gives another.
     pub(crate) fn class(&self) -> Result<Class, SqlError> {
         priority::class_of(self.settings.get("overtake.priority"))
     }
 
-    /// The highest class of a role, of which the server says this.
+    /// Highest class of a role, for which the server has reported this one.
     pub(crate) fn class_max(&self, said: Option<Class>, is_superuser: bool) -> Class {
         const NAME: &str = priority::MAX;
         let by_default = if is_superuser { Class::High } else { Class::Normal };
@@ -109,15 +109,15 @@ impl UpstreamOptions {
         said.or(own.flatten()).unwrap_or(by_default)
     }
 
-    /// That of a client that has not asked for one, unless the URL has.
+    /// Target of a client that has not asked for one, unless the URL has one.
     pub(crate) fn target(&self) -> Target {
         Target::named(self.settings.get("overtake.target")).unwrap_or_default()
     }
 
-    /// What the settings say.
+    /// Reads the options from the settings.
     ///
     /// # Errors
-    /// A question that asks for nobody; a rule that is none; a setting of sessions that cannot reach the servers.
+    /// A query that asks for no role; an invalid rule; a setting of sessions that cannot reach the servers.
     pub fn from_settings(settings: &Defaults) -> Result<UpstreamOptions, OptionError> {
         let limits = Limits {
             size: usize::try_from(settings.number("overtake.upstream_pool")).unwrap_or(1),

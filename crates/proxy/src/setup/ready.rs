@@ -1,7 +1,7 @@
-//! Whether there is a server to work with, for whoever decides where clients are sent.
+//! Readiness: tells load balancers if there is a server to work with.
 //!
-//! **Invariant:** the answer comes within [`ANSWER_TIME`], and a single server, which nobody asks otherwise, is not asked more often
-//! than once in [`AGE`], however often somebody wants to know.
+//! **Invariant:** the answer comes within [`ANSWER_TIME`]. A single server, which is not asked otherwise, is asked at
+//! most once in [`AGE`], however often the readiness is queried.
 
 use crate::servers::node::{Node, Standing};
 use crate::servers::nodes::Nodes;
@@ -13,20 +13,20 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-/// Who does not answer by then is not there.
+/// Time after which a server that has not answered counts as unreachable.
 const ANSWER_TIME: Duration = Duration::from_secs(3);
-/// So old an answer is still one.
+/// Age up to which an answer still counts.
 const AGE: Duration = Duration::from_secs(1);
 
-/// What a single server has last said, and when.
+/// Last answer of a single server, and its time.
 #[derive(Debug, Default)]
 pub(crate) struct Known(Mutex<Option<(Instant, Result<(), String>)>>);
 
 impl Nodes {
-    /// Whether one of the servers can be used.
+    /// Checks that one of the servers can be used.
     ///
     /// # Errors
-    /// Why none can, in one line.
+    /// The reason why none can, in one line.
     pub(crate) async fn ready(self: &Arc<Nodes>) -> Result<(), String> {
         if self.are_asked { self.one_stands().await } else { self.only_one_answers().await }
     }
@@ -47,7 +47,8 @@ impl Nodes {
         }
     }
 
-    /// As `pg_isready` asks: who refuses a login is there, but for one that begins, ends or recovers.
+    /// Checks the single server as `pg_isready` does: a server that refuses a login is there, except while it starts,
+    /// shuts down or recovers.
     async fn only_one_answers(&self) -> Result<(), String> {
         let mut known = self.last_answer.0.lock().await;
         if let Some((at, answer)) = &*known

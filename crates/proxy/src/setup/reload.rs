@@ -1,7 +1,7 @@
-//! Settings of the front that are read again while it serves: the gate's, the rules, those of the pools.
+//! Settings of the proxy that are reloaded while it serves: those of the gate, the rules, and those of the pools.
 //!
-//! **Invariant:** all that was read counts, or nothing of it. A setting that cannot be changed while the front serves keeps its value,
-//! and the log says so.
+//! **Invariant:** either everything that was read takes effect, or nothing. A setting that cannot be changed while the
+//! proxy serves keeps its value, and the log says so.
 
 use crate::Upstream;
 use crate::servers::pool::Pool;
@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::signal::unix::Signal;
 
-/// The options in force.
+/// Options in force.
 pub(crate) struct Live {
     options: RwLock<Arc<UpstreamOptions>>,
     generation: AtomicU32,
-    /// One reads at a time.
+    /// Lock that serializes reloads.
     reading: Mutex<()>,
 }
 
@@ -28,10 +28,10 @@ impl Live {
     }
 }
 
-/// What `overtake.mpl` is before an upstream unless it is said.
+/// Value of `overtake.mpl` in front of an upstream, where it is not set.
 const MPL: &str = "auto";
 
-/// A setting's value as the front goes by it.
+/// Value of a setting as the proxy applies it.
 pub(crate) fn effective<'v>(name: &str, value: &'v str) -> &'v str {
     if name == "overtake.mpl" && value.is_empty() { MPL } else { value }
 }
@@ -41,15 +41,16 @@ impl crate::Shared {
         Arc::clone(&self.live.options.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How often they were read.
+    /// Number of reloads.
     pub(crate) fn generation(&self) -> u32 {
         self.live.generation.load(Acquire)
     }
 
-    /// Reads the settings again, and goes by them. Says whose values are others now; nothing, if they come from nowhere.
+    /// Reloads the settings, and applies them. Returns the names of those that have changed; `None` if there is no
+    /// source.
     ///
     /// # Errors
-    /// What cannot be read, or makes no front; all stays as it was.
+    /// The settings cannot be read, or are invalid; nothing changes then.
     pub(crate) fn read_again(&self) -> Result<Option<Vec<&'static str>>, OptionError> {
         let _reading = self.live.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.options();
@@ -70,20 +71,21 @@ impl crate::Shared {
         let (limits, resets) = (options.limits, Arc::clone(&options.resets));
         self.statements.repeated.turn(options.prepare);
         *self.live.options.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(options);
-        // Behind that: a pool that is made meanwhile has them already, or is among these.
+        // The limits follow the options: a pool that is created meanwhile has them already, or is among these.
         self.all_pools().iter().for_each(|pool| pool.set_limits(limits));
-        // Whoever sees the number finds what it stands for.
+        // A reader of the new number also sees the settings that belong to it.
         self.live.generation.fetch_add(1, Release);
-        // What clients have left on connections by the rule before is not for those that come.
+        // State that clients have left on connections under the old rule must not reach later ones.
         let is_another = |pool: &Pool| resets.of(&pool.user, &pool.name) != before.resets.of(&pool.user, &pool.name);
         self.all_pools().iter().filter(|pool| is_another(pool)).for_each(|pool| pool.reconnect());
         Ok(Some(changed))
     }
 
-    /// The same, and what servers have said of logins is forgotten; all of it in the log.
+    /// Reloads like [`Shared::read_again`](crate::Shared::read_again), and forgets the answers of servers about logins.
+    /// Everything is logged.
     ///
     /// # Errors
-    /// As [`Shared::read_again`](crate::Shared::read_again).
+    /// The same as those of [`Shared::read_again`](crate::Shared::read_again).
     pub(crate) fn reload(&self) -> Result<Option<Vec<&'static str>>, OptionError> {
         let read = self.read_again();
         match &read {
@@ -97,28 +99,28 @@ impl crate::Shared {
 }
 
 impl Upstream {
-    /// Reads the settings again, as `RELOAD` does.
+    /// Reloads the settings, as `RELOAD` does.
     ///
     /// # Errors
-    /// What cannot be read, or makes no front; all stays as it was.
+    /// The settings cannot be read, or are invalid; nothing changes then.
     pub fn reload(&self) -> Result<(), OptionError> {
         self.0.reload().map(drop)
     }
 
-    /// Reads the settings again at each SIGHUP, for ever, in the runtime of the caller. What is wrong with them is in the log.
-    /// `begun` is called before each time, `done` after it.
+    /// Reloads the settings at each SIGHUP, for ever, in the runtime of the caller. Errors are logged. `begun` is
+    /// called before each reload, `done` after it.
     pub async fn reload_on_hangup(&self, mut hangups: Signal, begun: impl Fn(), done: impl Fn()) {
         while hangups.recv().await.is_some() {
             let upstream = self.clone();
             begun();
-            // Files are read on a thread beside.
+            // Files are read on a blocking thread.
             drop(tokio::task::spawn_blocking(move || upstream.reload()).await);
             done();
         }
     }
 }
 
-/// As [`changed`]: sessions that begin after that have the new values.
+/// Returns the changed settings like [`changed`]; sessions that begin later have the new values.
 fn differing(before: &Defaults, now: &mut Defaults) -> Vec<&'static str> {
     changed(before.all(), now, |setting| !setting.is_of_server || is_changeable(setting.name))
 }

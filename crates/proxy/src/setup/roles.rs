@@ -1,8 +1,8 @@
-//! Whose password is what: the server is asked.
+//! Passwords of roles, for which the server is asked.
 //!
-//! **Invariant:** what was learned is believed for a few seconds, so a password that was changed is the old one no longer than
-//! that, and not after somebody has failed to prove it. That there is no such role, or no password, is not believed twice. Of one
-//! role one asks at a time. Nobody is asked for who need not prove anything.
+//! **Invariant:** an answer is trusted for a few seconds. So a changed password stays valid no longer than that, and
+//! not after a client has failed to prove it. The answer that there is no such role, or no password, is not used twice.
+//! One client at a time asks for a role. No question is asked for a client that need not prove anything.
 
 use crate::Upstream;
 use crate::statements::session_settings::literal;
@@ -12,15 +12,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long an answer about a role counts, for those who log in.
+/// Time for which an answer about a role counts for logins.
 pub(crate) const FRESH: Duration = Duration::from_secs(5);
-/// Names are the clients': more are not remembered.
+/// Maximum number of roles that are remembered, because names come from clients.
 const ROLES_MAX: usize = 10_000;
 
-/// The last answer about one role, held by whoever asks.
+/// Last answer about one role. A task that asks holds the lock.
 type Answer = Arc<tokio::sync::Mutex<Option<(Instant, Role)>>>;
 
-/// What was learned.
+/// Answers by role.
 #[derive(Debug, Default)]
 pub(crate) struct Known(Mutex<HashMap<String, Answer>>);
 
@@ -29,12 +29,12 @@ impl Known {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All is asked again.
+    /// Forgets all answers.
     pub(crate) fn forget(&self) {
         self.lock().clear();
     }
 
-    /// This one is. Whoever is asked about now is asked about already.
+    /// Forgets the answer about this role. A question that is under way is a new one already.
     pub(crate) fn forget_one(&self, user: &str) {
         if let Some(known) = self.lock().get(user)
             && let Ok(mut known) = known.try_lock()
@@ -53,7 +53,7 @@ impl Known {
 }
 
 impl Upstream {
-    /// The role of this name with its password, as the server has it.
+    /// Returns the role of this name with its password, as the server has it.
     pub(crate) async fn ask_role(&self, user: &str) -> SqlResult<Option<Role>> {
         let known = self.0.roles.of(user);
         let mut known = known.lock().await;

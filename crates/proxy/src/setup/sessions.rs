@@ -1,10 +1,10 @@
-//! Settings of sessions in the front's own configuration: clients' sessions at the servers begin with them.
+//! Settings of sessions in the proxy's own configuration: clients' sessions at the servers begin with them.
 //!
-//! They stand beneath what the servers have for a role or a database (`ALTER ROLE … SET`), and beneath what a client asks for at its
-//! login; `RESET` goes back to them.
+//! The settings of a role or a database at the server (`ALTER ROLE … SET`) precede them, and so do those that a client
+//! asks for at its login; `RESET` goes back to them.
 //!
-//! **Invariant:** each of them reaches every session, or is refused by name when the front starts. One that a server does not know is
-//! refused by that at the login.
+//! **Invariant:** each of them reaches every session, or is refused by name when the proxy starts. A setting that a
+//! server does not know is refused by the server at the login.
 
 use crate::clients::check;
 use crate::clients::priority;
@@ -12,7 +12,7 @@ use crate::statements::session_settings::{Settings, literal};
 use settings::sources::OptionError;
 use settings::{Defaults, Source};
 
-/// Settings that only a superuser may give to a session.
+/// Settings that only a superuser may set for a session.
 const SUPERUSERS: &[&str] =
     &["deadlock_timeout", "lc_messages", "log_min_duration_statement", "session_replication_role", "wal_compression"];
 
@@ -20,17 +20,17 @@ const SUPERUSERS: &[&str] =
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sessions(Settings);
 
-/// Reads what was said of sessions.
+/// Reads the settings of sessions.
 ///
 /// # Errors
-/// A setting that cannot reach the servers' sessions.
+/// A setting cannot reach the servers' sessions.
 pub(crate) fn read(settings: &Defaults) -> Result<Sessions, OptionError> {
     let mut sessions = Settings::default();
     let said = settings.all().filter(|own| !own.is_of_server && settings.source(own.name) != Source::Default);
     for setting in said {
         let name = setting.name;
         if check::OWN.contains(&name) || name == priority::MAX {
-            // The front goes by these itself.
+            // The proxy applies these itself.
             continue;
         }
         let refused = |why: &str| {
@@ -50,8 +50,8 @@ pub(crate) fn read(settings: &Defaults) -> Result<Sessions, OptionError> {
     Ok(Sessions(sessions))
 }
 
-/// The statement by which a session that has asked for these begins with what was said, except for what the server has for its role
-/// or database. All names are those of `pg_catalog`.
+/// Statement by which a session that has asked for these settings begins with the configured ones, except for those
+/// that the server has for its role or database. All names are qualified with `pg_catalog`.
 pub(crate) fn begin(Sessions(sessions): &Sessions, asked: &Settings) -> String {
     let mut rows = String::new();
     for (name, value) in sessions.iter().filter(|(name, _)| asked.get(name).is_none()) {

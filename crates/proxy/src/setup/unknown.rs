@@ -1,10 +1,10 @@
-//! Settings whose names begin with `overtake.`, and which no client may have.
+//! Unknown settings whose names begin with `overtake.`, which no client may set.
 //!
-//! A server takes any name of two parts, so a slip of the pen would be taken and do nothing. PostgreSQL reserves the prefixes of
-//! its extensions for that reason, and so does our own engine.
+//! A server accepts any name of two parts, so a typing error would be accepted and do nothing. PostgreSQL reserves the
+//! prefixes of its extensions for that reason, and so does our own engine.
 //!
-//! **Invariant:** in a transaction it is the server that refuses, so that the transaction fails there, too: it is asked to show
-//! what nobody has. What it says of that is said in the front's words.
+//! **Invariant:** in a transaction the server refuses the setting, so that the transaction fails there, too: it is
+//! asked to show a setting that does not exist. Its error is replaced by the proxy's.
 
 use crate::clients::client::Client;
 use crate::clients::priority::{self, Command, Setting, command};
@@ -14,10 +14,10 @@ use settings::{Defaults, Source};
 use statement::{SqlError, SqlState};
 
 const PREFIX: &str = "overtake.";
-/// Nobody has a setting whose name ends with this, so it cannot be shown.
+/// Character that no setting's name ends with, so a name with it cannot be shown.
 const MARK: char = '$';
 
-/// Why no client may have this setting, if that is so.
+/// Returns the error for a client that sets this, if no client may have it.
 pub(crate) fn refused(settings: &Defaults, name: &str) -> Option<SqlError> {
     if !name.starts_with(PREFIX) {
         return None;
@@ -39,12 +39,13 @@ pub(crate) fn refused(settings: &Defaults, name: &str) -> Option<SqlError> {
 }
 
 impl Client {
-    /// What is said of a setting that the server does not know, by an `ErrorResponse` with this body, if it is one of the front's.
+    /// Returns the error that replaces an `ErrorResponse` with this body, if that is about an unknown setting of the
+    /// proxy's.
     pub(crate) fn said_of_unknown(&self, body: &[u8]) -> Option<SqlError> {
         if message::field(body, b'C') != Some("42704") {
             return None;
         }
-        // In whatever language.
+        // The message may be in any language.
         let said = message::field(body, b'M')?;
         let (name, _) = said[said.find(PREFIX)?..].split_once(MARK)?;
         if name == Setting::Priority.name() {
@@ -53,7 +54,8 @@ impl Client {
         refused(&self.shared.options().settings, name)
     }
 
-    /// A SET of what the client may not have, in a message of this kind, becomes a SHOW of it with [`MARK`], which is no longer.
+    /// Turns a SET that the client may not run, in a message of this kind, into a SHOW of the name with [`MARK`], which
+    /// is no longer.
     pub(crate) fn ask_for_unknown(&self, kind: u8, body: &mut [u8]) {
         let begin = match kind {
             b'Q' => 0,

@@ -1,11 +1,12 @@
-//! Messages that the front itself writes to a server, and reads of one.
+//! Messages that the proxy writes to a server, and reads from one.
 //!
-//! **Invariant:** a server is believed no more than a client: what does not fit is `None`, and ends its connection.
+//! **Invariant:** a server is trusted no more than a client: anything that does not fit is `None`, and ends its
+//! connection.
 
 use bytes::BytesMut;
 use wire::frame::HEAD;
 
-/// The longest message of a server, beside rows: it is a length that went wrong.
+/// Longest message of a server, rows included. A greater length is an error.
 pub(crate) const MESSAGE_MAX: usize = 1 << 30;
 
 /// Appends one message.
@@ -13,7 +14,7 @@ pub(crate) fn put(out: &mut BytesMut, kind: u8, body: impl FnOnce(&mut BytesMut)
     out.extend_from_slice(&[kind, 0, 0, 0, 0]);
     let begin = out.len() - 4;
     body(out);
-    // What the front writes is far shorter than a length can say.
+    // Messages of the proxy are far shorter than the limit of a length.
     let length = (out.len() - begin) as u32;
     out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
 }
@@ -35,7 +36,7 @@ pub(crate) fn about_statement(out: &mut BytesMut, kind: u8, name: &[u8]) {
     });
 }
 
-/// Kind and length, head included, of the message that begins here; the second `None` if it cannot be one.
+/// Returns the kind and length, head included, of the message that begins here; the inner `None` if it cannot be one.
 pub(crate) fn head(input: &[u8]) -> Option<Option<(u8, usize)>> {
     let (Some(&kind), Some(length)) = (input.first(), input.get(1..).and_then(|rest| rest.first_chunk::<4>())) else {
         return Some(None);
@@ -45,13 +46,13 @@ pub(crate) fn head(input: &[u8]) -> Option<Option<(u8, usize)>> {
     Some(Some((kind, HEAD - 4 + length)))
 }
 
-/// The text up to its zero byte, and what follows.
+/// Splits off the text up to its zero byte.
 pub(crate) fn text(body: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr::memchr(0, body)?;
     Some((&body[..end], &body[end + 1..]))
 }
 
-/// A field of `ErrorResponse` or `NoticeResponse`.
+/// Returns a field of an `ErrorResponse` or `NoticeResponse`.
 pub(crate) fn field(mut body: &[u8], name: u8) -> Option<&str> {
     while let Some((&own, rest)) = body.split_first().filter(|&(&own, _)| own != 0) {
         let (value, after) = text(rest)?;
@@ -63,9 +64,9 @@ pub(crate) fn field(mut body: &[u8], name: u8) -> Option<&str> {
     None
 }
 
-/// The setting that a `FunctionCall` of `set_config` names; the second `None` if that cannot be read.
+/// Returns the setting that a `FunctionCall` of `set_config` names; the inner `None` if that cannot be read.
 pub(crate) fn set_by_call(body: &[u8]) -> Option<Option<String>> {
-    /// Of every version.
+    /// The OID is the same in every version.
     const SET_CONFIG: u32 = 2078;
     let (function, rest) = body.split_first_chunk::<4>()?;
     if u32::from_be_bytes(*function) != SET_CONFIG {
@@ -82,7 +83,7 @@ pub(crate) fn set_by_call(body: &[u8]) -> Option<Option<String>> {
     Some(name())
 }
 
-/// The columns of a `DataRow` in text form.
+/// Returns the columns of a `DataRow` in text form.
 pub(crate) fn row(body: &[u8]) -> Option<Vec<Option<String>>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     let mut columns = Vec::new();

@@ -1,7 +1,8 @@
-//! Portals of a client on its connection: what the statements do that were bound to them.
+//! Portals of a client on its connection, with the effects of the statements that were bound to them.
 //!
-//! **Invariant:** each portal has what was bound to it last, by whatever order they are run in. What one does that is not here, as it
-//! was not bound by a message or has gone with its transaction, nobody knows.
+//! **Invariant:** each portal has the statement that was bound to it last, in whatever order portals are run. The
+//! effect of a portal that is missing here, because it was not bound by a message or has gone with its transaction, is
+//! unknown.
 
 use crate::clients::outcome::Act;
 use crate::clients::priority::Served;
@@ -10,28 +11,28 @@ use std::collections::HashMap;
 #[derive(Clone, Debug)]
 pub(crate) struct Portal {
     pub(crate) act: Act,
-    /// It may be a COPY FROM STDIN.
+    /// True if it may be a COPY FROM STDIN.
     pub(crate) copies_in: bool,
-    /// The front's own statement that the server has another one for.
+    /// The proxy's own statement, for which the server has a replacement.
     pub(crate) served: Option<Served>,
 }
 
-/// One that is not known: of SQL's DECLARE, for instance.
+/// Unknown portal: of SQL's DECLARE, for instance.
 static UNKNOWN: Portal = Portal { act: Act::Mixes, copies_in: false, served: None };
 
 #[derive(Debug, Default)]
 pub(crate) struct Portals {
     unnamed: Option<Portal>,
     named: HashMap<Box<[u8]>, Portal>,
-    /// Number of those that were left when those of the least interest were last forgotten.
+    /// Number of portals that were left when ordinary ones were last forgotten.
     swept_at: usize,
 }
 
-/// Of more, those are forgotten that are ordinary statements.
+/// Number of named portals above which those of ordinary statements are forgotten.
 const NAMED_MAX: usize = 64;
 
 impl Portals {
-    /// A message binds it.
+    /// Binds a portal by a message.
     pub(crate) fn bind(&mut self, name: &[u8], portal: Portal) {
         if name.is_empty() {
             self.unnamed = Some(portal);
@@ -49,7 +50,7 @@ impl Portals {
         own.unwrap_or(&UNKNOWN)
     }
 
-    /// A message closes it.
+    /// Closes a portal by a message.
     pub(crate) fn close(&mut self, name: &[u8]) {
         if name.is_empty() {
             self.unnamed = None;
@@ -58,7 +59,7 @@ impl Portals {
         }
     }
 
-    /// All are gone with their transaction.
+    /// Forgets all portals, which end with their transaction.
     pub(crate) fn forget(&mut self) {
         self.unnamed = None;
         if !self.named.is_empty() {
@@ -86,7 +87,7 @@ mod tests {
         assert_eq!(act(&portals, b"c"), Act::RollsBack);
         portals.close(b"");
         assert_eq!(act(&portals, b""), Act::Mixes);
-        // Few are kept, but for what is not like any other.
+        // Few are kept, except those that differ from ordinary ones.
         portals.bind(b"copy", Portal { copies_in: true, ..plain(Act::States) });
         for number in 0..10_000 {
             portals.bind(format!("p{number}").as_bytes(), plain(Act::States));

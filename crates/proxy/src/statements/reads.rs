@@ -1,9 +1,10 @@
-//! Whether a text only reads, as far as it says: nothing of it can have been committed.
+//! Texts that only read, as far as they tell: nothing of them can have been committed.
 //!
-//! **Invariant:** it may take for a writer what only reads, and never the other way round, but for what a view, an operator or a
-//! cast does in silence. A call counts as reading if its function is one of those known here.
+//! **Invariant:** the check may take a text that only reads for a writing one, and never the other way round, except
+//! for the silent effects of a view, an operator or a cast. A call counts as reading if its function is one of those
+//! known here.
 
-/// What may stand before a parenthesis: words that are no calls, and functions that change nothing. In order.
+/// Words that may stand before a parenthesis: words that are no calls, and functions that change nothing. Sorted.
 #[rustfmt::skip]
 const HARMLESS: &[&str] = &[
     "abs", "age", "all", "and", "any", "array", "array_agg", "array_length", "as", "avg", "between", "bit",
@@ -24,14 +25,14 @@ const HARMLESS: &[&str] = &[
     "version", "when", "where", "within",
 ];
 
-/// A text that is looked through, part by part.
+/// Check of a text, part by part.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     writes: bool,
-    /// Whether a statement has begun, and whether any has.
+    /// True if a statement has begun; the next field is true if any has.
     is_inside: bool,
     is_something: bool,
-    /// Where the last word stands, and whether it is the last part of a name of several.
+    /// Position of the last word. The next field is true if it is the last part of a qualified name.
     last: (usize, usize),
     is_part: bool,
 }
@@ -59,17 +60,17 @@ impl Reads {
         };
     }
 
-    /// A comment, or part of a quotation that looks like one.
+    /// Handles a comment, or part of a quotation that looks like one.
     pub(crate) fn comment(&mut self, is_quoted: bool) {
         self.writes |= is_quoted;
     }
 
-    /// A semicolon.
+    /// Handles a semicolon.
     pub(crate) fn ends(&mut self) {
         self.is_inside = false;
     }
 
-    /// A parenthesis, there.
+    /// Handles a parenthesis at this position.
     pub(crate) fn opens(&mut self, text: &[u8], at: usize) {
         if !self.is_inside || self.writes {
             return;
@@ -77,13 +78,14 @@ impl Reads {
         let between = text[self.last.1..at].trim_ascii();
         let has_comment = between.windows(2).any(|two| two == b"--" || two == b"/*");
         self.writes = match between.last() {
-            // Behind an operator it is no call; what ends a name in quotes may stand before one, and so may a comment.
+            // Behind an operator there is no call. The end of a quoted name may stand before a call, and so may a
+            // comment.
             Some(byte) => has_comment || !b",(=<>+*|%:[".contains(byte),
             None => self.is_part || !is_harmless(&text[self.last.0..self.last.1]),
         };
     }
 
-    /// It was the whole text.
+    /// True if the whole text only reads.
     pub(crate) fn are_all(&self) -> bool {
         self.is_something && !self.writes
     }

@@ -1,11 +1,11 @@
 //! Unnamed statements that repeat.
 //!
-//! A server parses and plans a statement without a name each time that it is sent. One that comes often enough is prepared under a
-//! name instead, once on each connection, where [`Repeated`] is turned on: it is a promise that result types do not change under
-//! clients that have asked for no prepared statement, so that is for the operator to say.
+//! A server parses and plans a statement without a name each time that it is sent. A frequent one is prepared under a
+//! name instead, once on each connection, where [`Repeated`] is turned on. That is a promise that result types do not
+//! change under clients that have asked for no prepared statement, so the operator decides.
 //!
-//! **Invariant:** one text in each place, of limited length, so that memory is bounded whatever clients send. A text that comes often
-//! does not lose its place to those that come once, unless they are very many.
+//! **Invariant:** each place holds one text, of limited length, so that memory is bounded whatever clients send. A
+//! frequent text does not lose its place to those that come once, unless they are very many.
 
 use crate::statements::shared::Statement;
 use std::fmt;
@@ -13,27 +13,27 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// So often a text was seen that is prepared. JDBC's `prepareThreshold`.
+/// Number of times that a text is seen before it is prepared. JDBC's `prepareThreshold`.
 const TIMES: u8 = 5;
-/// So many others take the place of one that does not come any more.
+/// Number of other texts that displace one which does not come any more.
 const HEAT_MAX: u8 = 64;
 const PLACES: usize = 1 << 10;
-/// Longer ones are sent as they are.
+/// Length in bytes above which texts are sent as they are.
 const LENGTH_MAX: usize = 16 << 10;
 
 #[derive(Default)]
 struct Place {
     hash: u64,
-    /// One more each time that it comes, one less each time that another does.
+    /// Counter that rises with each occurrence of the text, and falls with each one of another.
     heat: u8,
-    /// The settings that it was sent under, and what it is; none before it was seen often enough.
+    /// Settings that the text was sent under, and its statement; `None` before it was seen often enough.
     found: Option<(Box<str>, Arc<Statement>)>,
 }
 
 /// Counts of unnamed statements that repeat.
 pub(crate) struct Repeated {
     is_on: AtomicBool,
-    /// Who finds two texts with one hash keeps one of them from being prepared, and no more.
+    /// Hasher of the texts. A client that finds two texts with one hash only keeps one of them from being prepared.
     hasher: BuildHasherDefault<DefaultHasher>,
     places: Box<[Mutex<Place>]>,
 }
@@ -52,7 +52,7 @@ impl fmt::Debug for Repeated {
 }
 
 impl Repeated {
-    /// On or off.
+    /// Turns it on or off.
     pub(crate) fn turn(&self, is_on: bool) {
         self.is_on.store(is_on, Relaxed);
         if !is_on {
@@ -60,7 +60,7 @@ impl Repeated {
         }
     }
 
-    /// The statement of a `Parse`, by what stands behind its name, that was seen often enough; `make` makes it.
+    /// Returns the statement of a `Parse`, by its body behind the name, if it was seen often enough; `make` creates it.
     pub(crate) fn get(
         &self,
         context: &str,
@@ -87,7 +87,7 @@ impl Repeated {
         (**own == *context && *statement.body == *body).then(|| Arc::clone(statement))
     }
 
-    /// None was seen yet.
+    /// Forgets all texts.
     pub(crate) fn clear(&self) {
         for place in &self.places {
             *place.lock().unwrap_or_else(PoisonError::into_inner) = Place::default();
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::statements::shared::Statements;
 
-    /// How often it was asked for until it was a statement.
+    /// Number of requests until the text was a statement.
     fn asked(all: &Statements, path: &str, body: &[u8]) -> Option<usize> {
         (1..=100).find(|_| all.repeated(path, body).is_some())
     }
@@ -131,7 +131,7 @@ mod tests {
                 assert_eq!(all.repeated("", body).expect("it is known").number, number);
             }
         }
-        // But one that has had its time goes.
+        // A text that does not come any more is displaced.
         for at in 0..200 * PLACES {
             all.repeated("", format!("select -{at}\0\0\0").as_bytes());
         }

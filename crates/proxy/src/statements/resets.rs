@@ -1,18 +1,18 @@
-//! Who leaves what no text has said: `overtake.upstream_reset`, by user and database.
+//! Rules about clients that leave state which no text has named: `overtake.upstream_reset`, by user and database.
 //!
-//! **Invariant:** the first rule that fits decides.
+//! **Invariant:** the first rule that matches decides.
 
 use settings::priority::cut;
 
-/// Occasion at which a connection is asked what its client has left behind, beside the texts that say so.
+/// Occasion at which a connection is asked for state that its client has left, beside the texts that name it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reset {
-    /// Not at all.
+    /// Never.
     Never,
     /// After a transaction in which the server has reported a setting that no text explains.
     #[default]
     Unexplained,
-    /// After every transaction; and before the next one, all is reset that cannot be asked for.
+    /// After every transaction; and before the next one, all state that cannot be asked for is reset.
     Always,
 }
 
@@ -20,7 +20,7 @@ pub(crate) enum Reset {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resets(Vec<Rule>);
 
-/// One rule; it fits all that it does not name.
+/// Rule, which matches every user or database that it does not name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     reset: Reset,
@@ -29,10 +29,10 @@ struct Rule {
 }
 
 impl Resets {
-    /// Reads `MODE [user=NAME] [database=NAME]; …`.
+    /// Parses `MODE [user=NAME] [database=NAME]; …`.
     ///
     /// # Errors
-    /// A rule that is none.
+    /// A rule is invalid.
     pub fn parse(text: &str) -> Result<Resets, String> {
         let rules = cut(text, |letter| letter == ';').into_iter().filter(|rule| !rule.trim().is_empty());
         rules.map(Rule::parse).collect::<Result<_, _>>().map(Resets)

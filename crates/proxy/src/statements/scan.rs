@@ -1,47 +1,48 @@
-//! What a text may do to its session, seen without understanding it.
+//! Possible effects of a text on its session, found without parsing it.
 //!
-//! **Invariant:** it may see what is not there (a word in a literal costs a question to the server), but it does not miss a
-//! statement that leaves something behind, as far as the text says it. (Any CREATE may make a temporary object: whether the search path
-//! begins with `pg_temp`, only the server knows.) What a function of the database does in silence is missed
-//! here as everywhere.
+//! **Invariant:** the scan may find something that is not there (a word in a literal costs a question to the server),
+//! but it does not miss a statement that leaves state behind, as far as the text tells. (Any CREATE may make a
+//! temporary object: only the server knows if the search path begins with `pg_temp`.) Silent effects of a function of
+//! the database are missed here as everywhere.
 
 use crate::statements::reads::Reads;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use syntax::fingerprint::end_of_comment;
 
-/// What was seen.
+/// Result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scan {
-    /// The session may be left different.
+    /// True if the session may be changed.
     pub(crate) touches: bool,
-    /// Settings may be others to the end of the transaction.
+    /// True if settings may differ up to the end of the transaction.
     pub(crate) sets: bool,
-    /// It may name a moment, `'now'` or `'today'` for instance, which becomes one when it is parsed.
+    /// True if the text may name a moment, `'now'` or `'today'` for instance, which becomes a value when it is parsed.
     pub(crate) is_of_moment: bool,
-    /// What holds it to one connection may end.
+    /// True if state that ties the session to one connection may end.
     pub(crate) lets_go: bool,
-    /// Prepared statements may go.
+    /// True if prepared statements may be removed.
     pub(crate) takes_statements: bool,
-    /// RESET ALL, DISCARD ALL.
+    /// True for RESET ALL and DISCARD ALL.
     pub(crate) resets_all: bool,
-    /// It ends a transaction.
+    /// True if it ends a transaction.
     pub(crate) commits: bool,
-    /// It only reads.
+    /// True if it only reads.
     pub(crate) reads: bool,
     /// Settings of two parts that it names: the server does not list them.
     pub(crate) customs: BTreeSet<String>,
-    /// It leaves something that the server cannot be asked for: a setting that it does not name, a library, a backup.
+    /// True if it leaves state that the server cannot be asked for: a setting that it does not name, a library, a
+    /// backup.
     pub(crate) binds: bool,
-    /// It may be, or contain, a COPY FROM STDIN.
+    /// True if it may be, or contain, a COPY FROM STDIN.
     pub(crate) copies_in: bool,
     pub(crate) has_copy: bool,
     pub(crate) has_update: bool,
-    /// It has a block of code, which may have commands anywhere.
+    /// True if it has a block of code, which may have commands anywhere.
     pub(crate) has_block: bool,
 }
 
-/// The words, but for SET, which every UPDATE has, too.
+/// True for the words that may change a session, except SET, which every UPDATE has, too.
 fn touches(word: &[u8]) -> bool {
     const WORDS: &[&[u8]] = &[
         b"reset",
@@ -63,12 +64,12 @@ fn touches(word: &[u8]) -> bool {
     }
 }
 
-/// A function of advisory locks or of replication slots, or the schema of temporary objects.
+/// True for a function of advisory locks or of replication slots, or the schema of temporary objects.
 fn is_of_session(word: &[u8]) -> bool {
     contains(word, b"advisory") || contains(word, b"pg_temp") || contains(word, b"replication_slot")
 }
 
-/// A function that leaves in its session what the server cannot be asked for.
+/// True for a function that leaves state in its session which the server cannot be asked for.
 fn is_bound(function: &[u8]) -> bool {
     const NAMES: &[&[u8]] = &[
         b"pg_replication_origin_session_setup",
@@ -80,32 +81,32 @@ fn is_bound(function: &[u8]) -> bool {
     NAMES.iter().any(|own| own.eq_ignore_ascii_case(function))
 }
 
-/// The same of any part of a qualified name, which is one word up to a blank, a comment or a quote (`"pg_catalog".f` has the word `.f`),
-/// or of what stands behind the dollars of a quotation.
+/// True if any part of a qualified name is of that kind. The name is one word up to a blank, a comment or a quote
+/// (`"pg_catalog".f` has the word `.f`); behind the dollars of a quotation, the rest counts as a part.
 fn has_part_of_session(word: &[u8]) -> bool {
     7 < word.len()
         && word.iter().any(|&byte| is_separator(byte))
         && word.split(|&byte| is_separator(byte)).any(is_of_session)
 }
 
-/// What a word may have within, and no name that is looked for.
+/// True for characters that a word may contain, and no name that is searched.
 fn is_separator(byte: u8) -> bool {
     matches!(byte, b'.' | b'$')
 }
 
-/// The last part of a word: the name of a function, if it is called by what stands there.
+/// Last part of a word: the name of a function, if the word stands for a call.
 fn last_part(word: &[u8]) -> &[u8] {
     memchr::memrchr2(b'.', b'$', word).map_or(word, |at| &word[at + 1..])
 }
 
-/// What may stand in a literal of a time.
+/// True for words that may stand for a moment in a literal of a time.
 fn is_moment(word: &[u8]) -> bool {
-    // Quoted by dollars, it is one word with them.
+    // A text quoted by dollars is one word with them.
     let is = |own: &&[u8]| own.eq_ignore_ascii_case(word) || (word[0] == b'$' && contains(word, own));
     [&b"now"[..], b"today", b"tomorrow", b"yesterday"].iter().any(is)
 }
 
-/// Whether a part stands anywhere in it, in whatever case.
+/// True if a word contains a part, in any case.
 pub(crate) fn contains(word: &[u8], part: &[u8]) -> bool {
     part.len() <= word.len() && word.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part))
 }
@@ -124,12 +125,12 @@ fn is_word(byte: u8) -> bool {
     WORD[byte as usize]
 }
 
-/// Where the blanks and comments end that begin here.
+/// Returns the end of the blanks and comments that begin here.
 pub(crate) fn skip_blanks(text: &[u8], at: usize) -> usize {
     end_of_blanks(text, at).unwrap_or(text.len())
 }
 
-/// The same; nothing, if a comment has no end.
+/// Returns the end of the blanks and comments that begin here; `None` if a comment has no end.
 pub(crate) fn end_of_blanks(text: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match &text[at..] {
@@ -140,24 +141,24 @@ pub(crate) fn end_of_blanks(text: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The word behind the blanks and comments that begin here.
+/// Returns the word behind the blanks and comments that begin here.
 fn next_word(text: &[u8], at: usize) -> &[u8] {
     let rest = &text[skip_blanks(text, at)..];
     &rest[..rest.iter().take_while(|&&byte| is_word(byte)).count()]
 }
 
-/// A text, and what was seen in it.
+/// Text, with the result of its scan.
 type Known = (Box<[u8]>, Scan);
 
 thread_local! {
-    /// What was seen in texts that come again and again; each has one place where it may be.
+    /// Results for texts that repeat; each text has one place where it may be.
     static KNOWN: RefCell<Vec<Option<Known>>> = RefCell::new(vec![None; 256]);
 }
 
-/// Longer ones are looked through each time.
+/// Length in bytes above which texts are scanned each time.
 const KNOWN_MAX: usize = 1 << 10;
 
-/// What [`scan`] sees, of a text that clients send again and again: with parameters, that is.
+/// Result of [`scan`] for a text that clients send repeatedly: with parameters, that is.
 pub(crate) fn scan_known(text: &[u8]) -> Scan {
     if KNOWN_MAX < text.len() {
         return scan(text);
@@ -171,7 +172,7 @@ pub(crate) fn scan_known(text: &[u8]) -> Scan {
     })
 }
 
-/// From its length, and its first, middle and last bytes.
+/// Place of a text, from its length, and its first, middle and last bytes.
 fn place_of(text: &[u8]) -> usize {
     let word = |at: usize| text[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let words = [word(0), word(text.len() / 2), word(text.len().saturating_sub(8)), text.len() as u64];
@@ -180,13 +181,13 @@ fn place_of(text: &[u8]) -> usize {
     (mixed >> 56) as usize
 }
 
-/// Looks through a text once. Almost all texts have none of the words.
+/// Scans a text once. Almost all texts have none of the words.
 pub(crate) fn scan(text: &[u8]) -> Scan {
     let (mut scan, mut reads) = (Scan::default(), Reads::default());
     let (mut at, mut is_first) = (0, true);
-    // Where an INSERT or a MERGE stands that its INTO follows.
+    // Position of an INSERT or a MERGE, whose INTO follows.
     let mut into_at = None;
-    // Whether a quotation may have begun: what looks like a comment behind that may be part of it, and is looked at.
+    // True if a quotation may have begun: a comment behind that may be part of it, and is scanned.
     let mut is_quoted = false;
     while at < text.len() {
         let byte = text[at];
@@ -218,7 +219,7 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
             }
             // A statement may stand in parentheses or in quotes, of a block of code for instance.
             b'\'' | b'"' => {
-                // A name with escapes may be any.
+                // A name with escapes may be any name.
                 if byte == b'"' && matches!(&text[..at], [.., b'u' | b'U', b'&']) {
                     (scan.touches, scan.sets, scan.binds) = (true, true, true);
                 }
@@ -236,13 +237,14 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
 }
 
 impl Scan {
-    /// It leaves nothing behind in its session, takes nothing from it, and means the same whenever it is parsed.
+    /// True if it leaves nothing behind in its session, removes nothing from it, and means the same whenever it is
+    /// parsed.
     pub(crate) fn is_plain(&self) -> bool {
         let leaves = self.touches || self.sets || self.takes_statements || self.resets_all || self.binds;
         !leaves && !self.is_of_moment && self.customs.is_empty()
     }
 
-    /// What follows may be parsed under other settings than the session is known to have.
+    /// True if later texts may be parsed under other settings than the session is known to have.
     pub(crate) fn changes_settings(&self) -> bool {
         self.touches || self.sets || self.resets_all
     }
@@ -269,7 +271,8 @@ impl Scan {
                 let is_of_session = is(b"set") && !is_of_transaction(text, end);
                 self.touches |= is_of_session || is(b"reset");
                 let is_whole = self.custom_of_set(text, end);
-                // A block of code may put the name together, and then nobody can read it. To reset a setting leaves none.
+                // A block of code may compose the name, and then nobody can read it. A reset of a setting leaves no
+                // such name.
                 self.binds |= self.has_block && is_of_session && !is_whole;
             }
             // A block of code may do anything.
@@ -300,12 +303,12 @@ impl Scan {
         self.lets_go |= self.touches;
     }
 
-    /// It makes an object, which is temporary where the search path says so.
+    /// Notes a new object, which is temporary where the search path says so.
     fn makes(&mut self) {
         (self.touches, self.lets_go) = (true, true);
     }
 
-    /// Notes the setting that a SET or RESET names, if it is one of several parts. Says whether it can be read.
+    /// Notes the setting that a SET or RESET names, if it is one of several parts. Returns true if it can be read.
     fn custom_of_set(&mut self, text: &[u8], end: usize) -> bool {
         let mut at = skip_blanks(text, end);
         let first = next_word(text, at);
@@ -336,7 +339,7 @@ impl Scan {
         is_whole(&name, &text[at..])
     }
 
-    /// `set_config(name, value, is_local)`: of one that ends with the transaction nothing is left.
+    /// Handles `set_config(name, value, is_local)`: a value that ends with the transaction leaves nothing.
     fn set_config(&mut self, text: &[u8], end: usize) {
         // Its name may have been quoted.
         let end = end + usize::from(text.get(end) == Some(&b'"'));
@@ -361,7 +364,8 @@ impl Scan {
     }
 }
 
-/// Tells whether this is all of the name that a SET has, by what follows it; or it needs none: a SET of columns, or one with words of its own.
+/// True if this is the whole name of a SET, judged by the text behind it; or if it needs none: a SET of columns, or one
+/// with words of its own.
 fn is_whole(name: &[u8], rest: &[u8]) -> bool {
     const WORDS: &[&[u8]] =
         &[b"authorization", b"catalog", b"characteristics", b"names", b"role", b"schema", b"time", b"xml"];
@@ -369,13 +373,13 @@ fn is_whole(name: &[u8], rest: &[u8]) -> bool {
     match (name, rest) {
         ([], [b'(', ..]) | ([_, ..], [b'[', ..]) => true,
         ([] | [.., b'.'], _) => false,
-        // What is between two of its parts was taken for a part in quotes: no setting has such a name.
+        // The text between two of its parts was taken for a quoted part: no setting has such a name.
         _ if name.contains(&b'\'') => false,
         _ => has_value() || WORDS.iter().any(|word| word.eq_ignore_ascii_case(name)),
     }
 }
 
-/// Tells whether a block of code stands behind the word DO that ends there, as far as that can be said.
+/// True if a block of code stands behind the word DO that ends there, as far as that can be told.
 fn is_code(text: &[u8], end: usize) -> bool {
     let next = next_word(text, end);
     let is = |own: &[u8]| next.eq_ignore_ascii_case(own);
@@ -385,7 +389,7 @@ fn is_code(text: &[u8], end: usize) -> bool {
     begins || matches!(next, [b'$', ..]) || is(b"language")
 }
 
-/// What a literal says that is all of an argument, but for a cast to `text`.
+/// Contents of a literal that is the whole argument, except for a cast to `text`.
 fn literal(argument: &[u8]) -> Option<&[u8]> {
     let (inside, rest) = argument.strip_prefix(b"'")?.split_at(memchr::memchr(b'\'', &argument[1..])?);
     let rest = rest[1..].trim_ascii();
@@ -393,20 +397,20 @@ fn literal(argument: &[u8]) -> Option<&[u8]> {
     (!inside.is_empty() && (rest.is_empty() || is_cast())).then_some(inside)
 }
 
-/// Whether a SET ends with its transaction.
+/// True if a SET ends with its transaction.
 fn is_of_transaction(text: &[u8], end: usize) -> bool {
     let word = next_word(text, end);
     [&b"local"[..], b"transaction", b"constraints"].iter().any(|own| own.eq_ignore_ascii_case(word))
 }
 
-/// The arguments of a call, up to its closing parenthesis; nothing where it cannot be said for certain where they end: a literal may
+/// Returns the arguments of a call, up to its closing parenthesis; `None` where the end is not certain: a literal may
 /// have escapes, or be quoted by dollars.
 fn arguments(text: &[u8]) -> Option<Vec<&[u8]>> {
     let (mut all, mut begin, mut depth, mut at) = (Vec::new(), 0, 0_usize, 0);
     loop {
         match &text[at..] {
             [] | [b'\\', ..] => return None,
-            // A parameter is none.
+            // A parameter is no quotation.
             [b'$', next, ..] if !next.is_ascii_digit() => return None,
             [quote @ (b'\'' | b'"'), rest @ ..] => {
                 let length = memchr::memchr(*quote, rest)?;
@@ -464,7 +468,7 @@ mod tests {
                 assert_eq!(scan_known(text.as_bytes()), scan(text.as_bytes()), "{text}");
             }
         }
-        // More than there are places, so each one's place is another's at times.
+        // There are more texts than places, so each one's place is another's at times.
         for number in 0..2_000 {
             let text = format!("select {number} from t where {}", ["a = 1", "set_config('a', 'b', false)"][number % 2]);
             assert_eq!(scan_known(text.as_bytes()), scan(text.as_bytes()), "{text}");

@@ -1,17 +1,18 @@
-//! What a session has set: a client's, and what a server connection has of it.
+//! Settings of a session: those of a client, and those of a server connection.
 //!
-//! **Invariant:** names are in lower case and in order, so two lists say the same exactly if they are equal. A value is what the
-//! server itself said of it (`pg_settings`), except for what a client has just asked at its login.
+//! **Invariant:** names are in lower case and in order, so two lists mean the same exactly if they are equal. A value
+//! is the one that the server itself reports (`pg_settings`), except for those that a client has just asked for at its
+//! login.
 
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Names and values, in order of the names.
+/// Names and values, ordered by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Settings(Vec<(Box<str>, Box<str>)>);
 
-/// Settings whose values may be refused though they were good before, and those that decide what a statement may do. What
-/// stands behind them in the line waits until they are known to be taken.
+/// Settings whose values may be refused though they were good before, and those that decide what a statement may do.
+/// Messages behind them in the line wait until they are known to be accepted.
 const CAREFUL: &[&str] = &[
     "role",
     "session_authorization",
@@ -22,12 +23,13 @@ const CAREFUL: &[&str] = &[
     "row_security",
 ];
 
-/// Reset of state that cannot be asked for: settings of two parts that nobody has named, the last values of
-/// sequences.
+/// Statements that reset state which cannot be asked for: settings of two parts that nobody has named, the last values
+/// of sequences.
 pub(crate) const RESET: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; DISCARD SEQUENCES; ";
 
-/// What goes before questions and changes of the front's own: they are no statements of the client, whose `statement_timeout` is not
-/// for them. This first statement is still under it, so the whole may have to be said again.
+/// Statement before questions and changes of the proxy's own: they are no statements of the client, so its
+/// `statement_timeout` does not apply to them. This first statement is still under it, so the whole may have to be
+/// repeated.
 pub(crate) const WITHOUT_DEADLINE: &str = "SET LOCAL statement_timeout = 0; ";
 
 /// Setting that ends statements by time.
@@ -65,7 +67,7 @@ impl Settings {
         Some(self.0.remove(at).1)
     }
 
-    /// Tells whether statements are ended by time; nothing if the server's defaults say it.
+    /// Tells if statements are ended by time; `None` if the server's defaults decide.
     pub(crate) fn has_deadline(&self) -> Option<bool> {
         self.get(DEADLINE).map(|value| value != "0")
     }
@@ -74,8 +76,9 @@ impl Settings {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// Those that say how a text is parsed and planned, as one text. Few are left out, those that clients have each their own: what is
-    /// not known to change nothing counts. Settings of two parts are asked for when a statement runs.
+    /// Settings that decide how a text is parsed and planned, as one text. Few are left out, those that differ for each
+    /// client: a setting that is not known to change nothing counts. Settings of two parts are read when a statement
+    /// runs.
     pub(crate) fn context(&self) -> Arc<str> {
         const OTHERS: &[&str] = &[
             "application_name",
@@ -93,14 +96,15 @@ impl Settings {
         text.into()
     }
 
-    /// The statements that make these of those that a connection has, and whether what follows must wait for their end.
+    /// Returns the statements that make these settings from those of a connection, and true if the next message must
+    /// wait for their end.
     pub(crate) fn change_from(&self, had: &Settings) -> (String, bool) {
         let mut text = String::new();
         let mut is_careful = false;
         let is_user = |name: &str| matches!(name, "role" | "session_authorization");
         let users_differ = ["role", "session_authorization"].iter().any(|&name| self.get(name) != had.get(name));
         if users_differ && (had.get("role").is_some() || had.get("session_authorization").is_some()) {
-            // Whoever the session was may not be allowed to do what follows.
+            // The session's former user may not be allowed to do the rest.
             text.push_str("RESET SESSION AUTHORIZATION; RESET ROLE; ");
         }
         for (name, _) in had.iter().filter(|(name, _)| !is_user(name) && self.get(name).is_none()) {
@@ -132,7 +136,7 @@ impl Settings {
                 }
             }
         }
-        // It counts from the next statement on.
+        // The setting takes effect from the next statement on.
         if let Some(value) = self.get(DEADLINE).filter(|value| differs(DEADLINE, value)) {
             set(DEADLINE, value);
         }

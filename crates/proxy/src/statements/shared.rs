@@ -1,11 +1,11 @@
-//! Prepared statements of clients, shared by what they say.
+//! Prepared statements of clients, shared by content.
 //!
-//! Two clients that prepare the same text with the same types, under the same settings, mean one statement; on server connections it
-//! has one name, `_ot_NUMBER`, whatever the clients call it. Settings count because literals become values when a text is parsed: a
-//! date by `DateStyle`, a time by `TimeZone`.
+//! Two clients that prepare the same text with the same types, under the same settings, mean one statement; on server
+//! connections it has one name, `_ot_NUMBER`, whatever the clients call it. Settings count because literals become
+//! values when a text is parsed: a date by `DateStyle`, a time by `TimeZone`.
 //!
-//! **Invariant:** a number belongs to one content for as long as the process lives. The table holds no statement that no client
-//! has.
+//! **Invariant:** a number belongs to one content for as long as the process lives. The table holds only statements
+//! that some client has.
 
 use crate::clients::begin::Known;
 use crate::clients::block::{Bare, bare};
@@ -18,24 +18,24 @@ use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// One content.
+/// Statement of one content.
 #[derive(Debug)]
 pub(crate) struct Statement {
     pub(crate) number: u64,
-    /// Its name on server connections.
+    /// Name on server connections.
     pub(crate) name: Box<str>,
     /// Text and types, as `Parse` has them behind the name.
     pub(crate) body: Box<[u8]>,
     pub(crate) scan: Scan,
     pub(crate) bare: Option<Bare>,
-    /// As much of its text as is shown.
+    /// Text as it is shown.
     pub(crate) text: Arc<str>,
 }
 
-/// What it is found by: the settings that it is parsed under, and the body.
+/// Key of a statement: the settings that it is parsed under, and the body.
 type Content = (Box<str>, Box<[u8]>);
 
-/// All of them.
+/// Table of the shared statements.
 #[derive(Debug, Default)]
 pub(crate) struct Statements {
     last: AtomicU64,
@@ -43,32 +43,32 @@ pub(crate) struct Statements {
     pub(crate) repeated: Repeated,
 }
 
-/// What names on server connections begin with.
+/// Prefix of names on server connections.
 pub(crate) const PREFIX: &str = "_ot_";
 
-/// The name that a statement of this number has on server connections.
+/// Name that a statement of this number has on server connections.
 pub(crate) fn name_of(number: u64) -> String {
     format!("{PREFIX}{number}")
 }
 
-/// Whether a name is like one of the front's own: what a client calls so is not to be found among these.
+/// True if a name looks like one of the proxy's own: a client's statement of such a name must not be found among these.
 pub(crate) fn is_reserved(name: &[u8]) -> bool {
     name.strip_prefix(PREFIX.as_bytes()).and_then(<[u8]>::first).is_some_and(u8::is_ascii_digit)
 }
 
-/// Where the text of an error has a name with the prefix of the front's own, what stands behind that prefix.
+/// Position in the text of an error of a name with the prefix of the proxy's own, and the text behind that prefix.
 fn behind_prefix(text: &[u8]) -> Option<(usize, &[u8])> {
     let at = text.windows(PREFIX.len()).position(|window| window == PREFIX.as_bytes())?;
     Some((at, &text[at + PREFIX.len()..]))
 }
 
-/// Whether the text of an error has the name of a statement of the front's own.
+/// True if the text of an error contains the name of one of the proxy's own statements.
 pub(crate) fn names_one(text: &[u8]) -> bool {
     behind_prefix(text).is_some_and(|(_, rest)| rest.first().is_some_and(u8::is_ascii_digit))
 }
 
 impl Statements {
-    /// The statement of this content.
+    /// Returns the statement of this content.
     pub(crate) fn of(&self, context: &str, body: &[u8]) -> Arc<Statement> {
         let key: Content = (context.into(), body.into());
         let mut all = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +85,8 @@ impl Statements {
         statement
     }
 
-    /// A statement that is nobody else's: what it means hangs on when it is parsed, or on settings that are not known.
+    /// Creates a statement that is not shared: its meaning depends on the time when it is parsed, or on settings that
+    /// are not known.
     pub(crate) fn alone(&self, body: &[u8]) -> Arc<Statement> {
         let number = self.last.fetch_add(1, Relaxed) + 1;
         let text = body.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -94,12 +95,13 @@ impl Statements {
         Arc::new(Statement { number, name, body: body.into(), scan, bare, text })
     }
 
-    /// The statement of this content, which has no name, if it comes again and again.
+    /// Returns the statement of this content, which has no name, if it repeats.
     pub(crate) fn repeated(&self, context: &str, body: &[u8]) -> Option<Arc<Statement>> {
         self.repeated.get(context, body, || self.of(context, body))
     }
 
-    /// What a text means may have changed: whoever sends one from here on has another statement than before.
+    /// Forgets all contents, as the meaning of texts may have changed: a text that is sent from here on becomes another
+    /// statement.
     pub(crate) fn renew(&self) {
         self.repeated.clear();
         let mut all = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,59 +109,60 @@ impl Statements {
     }
 }
 
-/// The names of one client.
+/// Names of one client's statements.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     named: HashMap<Arc<[u8]>, Named>,
-    /// Names that were given or taken away by messages that are not answered yet, in their order, and what they stood for.
+    /// Names that were assigned or removed by messages without an answer yet, in their order, and their former
+    /// statements.
     unsure: VecDeque<Unsure>,
-    /// How many of these a name has, and the batch of them: a message waits that would name it in a later one.
+    /// Number of these for each name, and their batch: a message of a later batch that would use the name has to wait.
     unsure_names: HashMap<Arc<[u8]>, (usize, u64)>,
     pub(crate) unnamed: Unnamed,
-    /// Unnamed statements that were replaced by messages that are not answered yet, in their order.
+    /// Unnamed statements that were replaced by messages without an answer yet, in their order.
     former: VecDeque<Former>,
     /// Number of the last unnamed statement.
     last_unnamed: u64,
-    /// An empty buffer for the next one.
+    /// Empty buffer for the next one.
     spare: Vec<u8>,
 }
 
 /// Unnamed statement of a client.
 #[derive(Debug, Default)]
 pub(crate) struct Unnamed {
-    /// Message `Parse` behind the name; empty: there is none, and that is known. The buffer is used again.
+    /// Body of the `Parse` behind the name; empty: it is known that there is no statement. The buffer is reused.
     pub(crate) body: Vec<u8>,
-    /// Which one it is of all unnamed ones of the client.
+    /// Number of it among the unnamed ones of the client.
     pub(crate) number: u64,
-    /// The same for all that send it, if it is one that comes again and again.
+    /// Shared statement for all clients that send it, if it repeats.
     pub(crate) shared: Option<Arc<Statement>>,
     pub(crate) scan: Scan,
     pub(crate) set: Option<Served>,
 }
 
-/// Unnamed statement that there was before a message.
+/// Unnamed statement that existed before a message.
 #[derive(Debug)]
 struct Former {
     message: u64,
     batch: u64,
     before: Unnamed,
-    /// How many from it on are of messages that have failed; 0: this one is not.
+    /// Number of entries from this one on whose messages have failed; 0: this one's has not.
     gone: usize,
 }
 
-/// A spare buffer larger than this is given back.
+/// Capacity in bytes above which a spare buffer is released.
 const KEEP: usize = 16 << 10;
-/// Memory for more names and messages under way than that, too.
+/// Capacity of the tables of names and messages under way, above which their memory is released, too.
 const MANY: usize = 1 << 10;
 
 #[derive(Debug)]
 struct Named {
     statement: Arc<Statement>,
-    /// What the front does when it is executed.
+    /// Action of the proxy when it is executed.
     set: Option<Served>,
-    /// The message that has named it.
+    /// Number of the message that has named it.
     message: u64,
-    /// What a transaction is that begins with it, if somebody has asked.
+    /// Properties of a transaction that begins with it, if they were determined.
     known: Option<Known>,
 }
 
@@ -167,7 +170,7 @@ struct Named {
 struct Unsure {
     message: u64,
     name: Arc<[u8]>,
-    /// What it stands for again if the message fails.
+    /// Statement that the name stands for again if the message fails.
     closed: Option<Named>,
     /// True if the message has failed.
     is_gone: bool,
@@ -178,7 +181,7 @@ impl Names {
         self.named.get(name).map(|named| &named.statement)
     }
 
-    /// The command that the statement of this name is, and its text.
+    /// Returns the command that the statement of this name is, and its text.
     pub(crate) fn bare(&self, name: &[u8]) -> Option<(Bare, &[u8])> {
         if !name.is_empty() && self.get(name)?.bare.is_none() {
             return None;
@@ -187,13 +190,13 @@ impl Names {
         Some((bare(text)?, text))
     }
 
-    /// The text of the statement of this name.
+    /// Returns the text of the statement of this name.
     pub(crate) fn text(&self, name: &[u8]) -> Option<&[u8]> {
         let body = if name.is_empty() { &self.unnamed.body[..] } else { &self.get(name)?.body };
         body.split(|&byte| byte == 0).next()
     }
 
-    /// What was found out about the statement of this name.
+    /// Returns the known properties of the statement of this name.
     pub(crate) fn known(&self, name: &[u8]) -> Option<Known> {
         self.named.get(name)?.known
     }
@@ -204,12 +207,12 @@ impl Names {
         }
     }
 
-    /// What the front does when the statement of this name is executed.
+    /// Returns the action of the proxy when the statement of this name is executed.
     pub(crate) fn set_of(&self, name: &[u8]) -> Option<&Served> {
         if name.is_empty() { self.unnamed.set.as_ref() } else { self.named.get(name)?.set.as_ref() }
     }
 
-    /// A message of this batch names a statement, unless an error comes first.
+    /// Assigns a name by a message of this batch, unless an error comes first.
     pub(crate) fn insert(
         &mut self,
         name: &[u8],
@@ -222,22 +225,22 @@ impl Names {
         self.doubt(Unsure { message, name, closed: None, is_gone: false }, batch);
     }
 
-    /// The same by a message that the front has answered already.
+    /// Assigns a name by a message that the proxy has answered already.
     pub(crate) fn has_inserted(&mut self, name: &[u8], statement: Arc<Statement>, message: u64) {
         self.named.insert(name.into(), Named { statement, set: None, message, known: None });
     }
 
-    /// Whether what names stand for hangs on no message.
+    /// True if no name depends on a message without an answer.
     pub(crate) fn is_sure(&self) -> bool {
         self.unsure.is_empty() && self.former.is_empty()
     }
 
-    /// Whether what this name stands for hangs on a message of an earlier batch.
+    /// True if the statement of this name depends on a message of an earlier batch.
     pub(crate) fn is_unsure(&self, name: &[u8], batch: u64) -> bool {
         self.unsure_names.get(name).is_some_and(|&(_, own)| own != batch)
     }
 
-    /// True if it hangs on a message of an earlier batch which statement is the unnamed one.
+    /// True if the current unnamed statement depends on a message of an earlier batch.
     pub(crate) fn is_unnamed_unsure(&self, batch: u64) -> bool {
         self.former.iter().rev().find(|former| former.gone == 0).is_some_and(|former| former.batch != batch)
     }
@@ -246,21 +249,21 @@ impl Names {
         self.named.remove(name).is_some()
     }
 
-    /// A message of this batch closes a statement, unless an error comes first. Says whether there is one.
+    /// Closes a statement by a message of this batch, unless an error comes first. Returns true if there is one.
     pub(crate) fn close(&mut self, name: &[u8], message: u64, batch: u64) -> bool {
         let Some((name, named)) = self.named.remove_entry(name) else { return false };
         self.doubt(Unsure { message, name, closed: Some(named), is_gone: false }, batch);
         true
     }
 
-    /// What a name stands for hangs on a message of this batch.
+    /// Notes that a name depends on a message of this batch.
     fn doubt(&mut self, unsure: Unsure, batch: u64) {
         let (count, own) = self.unsure_names.entry(Arc::clone(&unsure.name)).or_default();
         (*count, *own) = (*count + 1, batch);
         self.unsure.push_back(unsure);
     }
 
-    /// It hangs on that no more.
+    /// Notes that a name does not depend on one of these messages any more.
     fn is_settled(&mut self, name: &[u8]) {
         if let Some((count, _)) = self.unsure_names.get_mut(name) {
             *count -= 1;
@@ -268,13 +271,13 @@ impl Names {
                 self.unsure_names.remove(name);
             }
         }
-        // What a long batch has taken is given back.
+        // Memory of a long batch is released.
         if self.unsure_names.is_empty() && MANY < self.unsure_names.capacity() {
             (self.unsure, self.unsure_names) = Default::default();
         }
     }
 
-    /// The message has done what it was to do; 0: it was none of the client's.
+    /// Notes that the message has taken effect; 0: it was none of the client's.
     pub(crate) fn confirm(&mut self, message: u64) {
         if message == 0 {
             return;
@@ -289,7 +292,7 @@ impl Names {
         self.forget_former(count);
     }
 
-    /// All messages are answered.
+    /// Notes that all messages are answered.
     pub(crate) fn settle(&mut self) {
         self.forget_former(self.former.len());
     }
@@ -307,7 +310,8 @@ impl Names {
         }
     }
 
-    /// It has failed, or it was ignored as another one had. Who parses an unnamed statement loses the one before though it fails.
+    /// Undoes a message that has failed, or was ignored after an error. A failed `Parse` of an unnamed statement loses
+    /// the one before as well.
     pub(crate) fn take_back(&mut self, message: u64, has_failed: bool) {
         if let Ok(at) = self.former.binary_search_by_key(&message, |former| former.message) {
             let gone = 1 + self.former.get(at + 1).map_or(0, |next| next.gone);
@@ -316,10 +320,10 @@ impl Names {
             if has_failed {
                 before = self.no_unnamed();
             }
-            // What it has brought may have been replaced since.
+            // The statement that it has brought may have been replaced since.
             let brought = self.former.get_mut(at + gone).map_or(&mut self.unnamed, |next| &mut next.before);
             *brought = before;
-            // Who is taken back is among the first, most often, and they are many where a batch fails.
+            // Messages that are undone are mostly among the first, and they are many where a batch fails.
             while self.former.pop_front_if(|former| 0 < former.gone).is_some() {}
         }
         let Ok(at) = self.unsure.binary_search_by_key(&message, |unsure| unsure.message) else { return };
@@ -334,11 +338,11 @@ impl Names {
         }
     }
 
-    /// A text in which a statement's name on server connections is the client's; nothing if there is none in it.
+    /// Replaces a statement's name on server connections by the client's in a text; `None` if the text contains none.
     pub(crate) fn named_in(&self, text: &[u8]) -> Option<Vec<u8>> {
         let (at, rest) = behind_prefix(text)?;
         if is_reserved(rest) {
-            // A name like that, which was sent with another prefix.
+            // The name looks like one of the proxy's, so it was sent with another prefix.
             return Some([&text[..at], rest].concat());
         }
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -350,12 +354,12 @@ impl Names {
         Some([&text[..at], own, &text[at + name.len()..]].concat())
     }
 
-    /// All that were named before this message are gone.
+    /// Removes all names that were assigned before this message.
     pub(crate) fn clear_before(&mut self, message: u64) {
         self.named.retain(|_, named| message <= named.message);
     }
 
-    /// The unnamed statement is another, by this message of this batch; 0: by one that cannot fail any more.
+    /// Sets the unnamed statement by this message of this batch; 0: by one that cannot fail any more.
     pub(crate) fn set_unnamed(&mut self, body: &[u8], scan: Scan, message: u64, batch: u64) {
         let none = self.no_unnamed();
         let before = mem::replace(&mut self.unnamed, none);
@@ -364,7 +368,7 @@ impl Names {
         self.unnamed.scan = scan;
     }
 
-    /// There is no unnamed statement any more, by this message of this batch; 0: by one that cannot fail any more.
+    /// Removes the unnamed statement by this message of this batch; 0: by one that cannot fail any more.
     pub(crate) fn forget_unnamed(&mut self, message: u64, batch: u64) {
         let none = self.no_unnamed();
         let before = mem::replace(&mut self.unnamed, none);
@@ -373,7 +377,7 @@ impl Names {
 
     fn keep_former(&mut self, before: Unnamed, message: u64, batch: u64) {
         if message == 0 {
-            // Nothing is under way.
+            // No message is under way.
             self.former.clear();
             self.spare = before.body;
             self.forget_former(0);
@@ -382,7 +386,7 @@ impl Names {
         }
     }
 
-    /// No statement, which is another one than none before.
+    /// Creates an absent statement, which differs from earlier absent ones.
     fn no_unnamed(&mut self) -> Unnamed {
         self.last_unnamed += 1;
         Unnamed { body: mem::take(&mut self.spare), number: self.last_unnamed, ..Unnamed::default() }
@@ -429,7 +433,7 @@ mod tests {
         assert!(names.get(b"b").is_some());
         names.take_back(5, true);
         assert!(names.get(b"b").is_none() && !names.is_unsure(b"b", 2));
-        // A session may have sent thousands of millions of messages since it has named one.
+        // A session may have sent thousands of millions of messages since it assigned a name.
         names.has_inserted(b"c", all.of("", b"3\0"), 0);
         names.insert(b"d", all.of("", b"4\0"), None, (1 << 32, 1));
         assert!(names.is_unsure(b"d", 2));
@@ -456,7 +460,7 @@ mod tests {
         send(&mut names, 1, 1);
         (1..=MESSAGES).for_each(|message| names.confirm(message));
         assert!(names.is_sure() && names.get(&name(7)).is_some());
-        // All of a batch fail, and what is behind it stands.
+        // All messages of a batch fail, and those behind it stand.
         let (second, third) = (MESSAGES + 1, 2 * MESSAGES + 1);
         send(&mut names, 2, second);
         assert!(names.is_unsure(&name(second), 3) && names.is_unnamed_unsure(3));
@@ -476,7 +480,7 @@ mod tests {
         let set = |names: &mut Names, message: u64| {
             names.set_unnamed(message.to_string().as_bytes(), Scan::default(), message, 1);
         };
-        // One that has failed is gone, and so is the one before it; one that was ignored leaves that.
+        // A failed statement is gone, and so is the one before it; an ignored one leaves the one before.
         let mut names = Names::default();
         set(&mut names, 1);
         names.confirm(1);
@@ -490,7 +494,7 @@ mod tests {
         set(&mut names, 6);
         [(6, false), (5, true)].into_iter().for_each(|(message, has_failed)| names.take_back(message, has_failed));
         assert!(names.unnamed.body.is_empty() && names.is_sure());
-        // One that came later stays, and is not followed by what has failed.
+        // A later statement stays, and the failed one does not come back behind it.
         set(&mut names, 7);
         names.set_unnamed(b"8", Scan::default(), 8, 2);
         names.take_back(7, true);
@@ -498,7 +502,7 @@ mod tests {
         assert!(names.is_unnamed_unsure(3) && !names.is_unnamed_unsure(2));
         names.take_back(8, false);
         assert!(names.unnamed.body.is_empty() && names.is_sure());
-        // What is answered is not kept.
+        // Answered messages are not kept.
         (9..2_000).for_each(|message| set(&mut names, message));
         names.confirm(1_500);
         assert_eq!(names.former.len(), 499);

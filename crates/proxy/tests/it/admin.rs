@@ -1,4 +1,4 @@
-//! The administration database.
+//! Administration database.
 
 use crate::support::{Front, try_value, value};
 use server::Stats;
@@ -28,7 +28,7 @@ pub async fn rows(client: &Client, text: &str) -> Vec<Vec<(String, String)>> {
     messages.into_iter().filter_map(row).collect()
 }
 
-/// A column of the first row in which these columns are so.
+/// Value of a column in the first row in which these columns have these values.
 pub fn cell<'r>(rows: &'r [Vec<(String, String)>], is: &[(&str, &str)], column: &str) -> &'r str {
     let get = |row: &'r Vec<(String, String)>, name: &str| {
         row.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value.as_str())
@@ -57,7 +57,7 @@ fn raw(front: &Front, database: &str) -> (Raw<TcpStream>, String) {
     (raw, said)
 }
 
-/// Names and types as PgBouncer 1.18 has them, read off its `RowDescription`s.
+/// Names and types are those of PgBouncer 1.18, taken from its `RowDescription`s.
 pub fn tables_are_pgbouncers() {
     let Some(front) = Front::new(2) else { return };
     let (mut raw, said) = raw(&front, "pgbouncer");
@@ -112,7 +112,7 @@ pub fn tables_are_pgbouncers() {
     assert!(raw.ask(&query("show version")).contains("D(Overtake "));
 }
 
-/// Whoever is no superuser of ours does not get in.
+/// Only superusers among the proxy's own roles get in.
 pub fn only_superusers_administer() {
     let Some(front) = Front::new(2) else { return };
     front.cluster.ask("create role ann login superuser");
@@ -122,12 +122,13 @@ pub fn only_superusers_administer() {
             let error = front.try_client(&format!("user=ann dbname={database}")).await.err().unwrap();
             assert_eq!(error.code().unwrap().code(), "42501");
         }
-        // Everywhere else she is the server's.
+        // Everywhere else she is a role of the server.
         assert!(front.try_client("user=ann dbname=postgres").await.is_ok());
     });
 }
 
-/// `max_connections` is a bound on clients of the servers; superusers of the front have some places more, and administrators more again.
+/// `max_connections` bounds the clients of the servers; superusers of the proxy have some places more, and
+/// administrators more again.
 pub fn administrators_get_in_when_all_is_full() {
     let Some(front) = Front::with(2, 1_000, |config| config.connections_max = 1) else { return };
     front.cluster.ask("create role ann login");
@@ -139,7 +140,7 @@ pub fn administrators_get_in_when_all_is_full() {
         let _first = begin("user=ann dbname=postgres").await.unwrap();
         let reserved = "remaining connection slots are reserved for non-replication superuser connections";
         assert_eq!(begin("user=ann dbname=postgres").await.err().as_deref(), Some(reserved));
-        // Who cannot administer has no place of an administrator's.
+        // A client that cannot administer gets no place of an administrator's.
         assert_eq!(begin("user=ann dbname=overtake").await.err().as_deref(), Some(reserved));
         let (full, mut all) = (Some("sorry, too many clients already"), Vec::new());
         for database in ["postgres", "overtake"] {
@@ -154,7 +155,7 @@ pub fn administrators_get_in_when_all_is_full() {
     });
 }
 
-/// PAUSE waits for what is under way, nothing begins, the server may be asked for nothing; RESUME goes on.
+/// PAUSE waits for transactions under way while none begins, and the server gets no request; RESUME goes on.
 pub fn a_pause_waits_and_holds() {
     let Some(front) = Front::new(4) else { return };
     front.runtime.block_on(async {
@@ -169,7 +170,7 @@ pub fn a_pause_waits_and_holds() {
         while cell(&databases, &[("name", "postgres")], "paused") != "1" {
             databases = rows(&other, "show databases").await;
         }
-        // Who is inside goes on; who is not waits, and a new client as well, whatever is known of its login.
+        // A transaction under way goes on. Another client waits, and a new one as well, whatever is known of its login.
         let waiter = {
             let two = Arc::clone(&two);
             tokio::spawn(async move { value(&two, "select 7").await })
@@ -185,7 +186,7 @@ pub fn a_pause_waits_and_holds() {
         other.batch_execute("resume").await.unwrap();
         assert_eq!(waiter.await.unwrap(), "7");
         assert_eq!(state(&other, "resume").await, "55000");
-        // One database.
+        // PAUSE of one database.
         assert_eq!(state(&other, "pause nowhere").await, "3D000");
         other.batch_execute("pause postgres").await.unwrap();
         assert_eq!(state(&other, "pause postgres").await, "55000");
@@ -199,7 +200,7 @@ pub fn a_pause_waits_and_holds() {
     front.all_idle();
 }
 
-/// A PAUSE that is cancelled, or whose client goes, is none; so is one that RESUME overtakes.
+/// A PAUSE is undone if it is cancelled, if its client disconnects, or if a RESUME overtakes it.
 pub fn a_pause_can_be_given_up() {
     let Some(front) = Front::new(4) else { return };
     front.runtime.block_on(async {
@@ -260,7 +261,7 @@ pub fn connections_are_replaced() {
     });
 }
 
-/// The gate's tables are the views', column by column.
+/// The gate's tables are those of the views, column by column.
 pub fn the_gate_is_shown() {
     let Some(front) = Front::with(4, 3, |_| {}) else { return };
     front.runtime.block_on(async {
@@ -302,7 +303,7 @@ pub fn the_gate_is_shown() {
     });
 }
 
-/// `overtake.activity`, `SHOW CLIENTS`, `SHOW STATS` and the stages say what clients of the front do.
+/// `overtake.activity`, `SHOW CLIENTS`, `SHOW STATS` and the stages show the activity of the proxy's clients.
 pub fn what_clients_do_is_seen() {
     let stats: Arc<Stats> = Arc::default();
     let Some(front) = Front::with(4, 1, |config| config.stats = Arc::clone(&stats)) else { return };
@@ -339,7 +340,7 @@ pub fn what_clients_do_is_seen() {
     front.all_idle();
     let stages = stats.stages();
     let calls = |class, name| stages.iter().find(|row| row.class == class && row.stage == name).unwrap().times.count;
-    // One had to wait.
+    // One transaction had to wait.
     let wanted = [(stage::Class::Normal, 0, 1), (stage::Class::High, 1, 1), (stage::Class::Low, 0, 0)];
     for (class, gate, run) in wanted {
         assert_eq!((calls(class, "gate"), calls(class, "run")), (gate, run), "{class}");
@@ -353,7 +354,7 @@ pub fn what_clients_do_is_seen() {
     });
 }
 
-/// What there is, counted: two clients of two users, each with a connection.
+/// Counts of objects: two clients of two users, each with a connection.
 pub fn lists_count_what_there_is() {
     let Some(front) = Front::new(2) else { return };
     front.cluster.ask("create role ann login");

@@ -1,4 +1,4 @@
-//! Cancels and time limits, and whom they must not hit: who has a connection next.
+//! Cancels and time limits, which must not hit the next user of a connection.
 
 use crate::fake::{Fake, PRIMARY};
 use crate::servers::{self, client};
@@ -10,24 +10,24 @@ use std::time::{Duration, Instant};
 use wirekit::raw::{Raw, query, untyped};
 use wirekit::waits::{until, waiting};
 
-/// With one connection.
+/// Gate with one connection.
 fn before(fake: &Fake) -> Gate {
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", fake.port);
     Gate::over(&url, Limits { size: 1, ..Limits::default() }, 1_000, |_| {})
 }
 
-/// The server's number of the connection that it gets.
+/// Number that the server has for the client's connection.
 fn number(client: &mut Raw<TcpStream>) -> String {
     client.ask(&query("number"))
 }
 
-/// Begins a statement that ends when its cancel has come.
+/// Begins a statement that ends when its cancel has arrived.
 fn begin(fake: &Fake, client: &mut Raw<TcpStream>) {
     client.send(&query("until cancelled"));
     servers::until("it runs", || fake.waits());
 }
 
-/// Asks for a cancel, as drivers do; gives the connection that has brought it.
+/// Requests a cancel, as drivers do; returns the connection that has brought it.
 fn cancel(gate: &Gate, client: &Raw<TcpStream>) -> TcpStream {
     let mut stream = TcpStream::connect(gate.address).unwrap();
     let words = [80_877_102, client.pid, client.secret].map(i32::to_be_bytes);
@@ -35,7 +35,7 @@ fn cancel(gate: &Gate, client: &Raw<TcpStream>) -> TcpStream {
     stream
 }
 
-/// Nothing comes, and no end. The storm interrupts what waits, so it is asked again and again.
+/// True if nothing arrives, not even an end. The storm interrupts waits, so the stream is read repeatedly.
 fn is_silent(stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     let begun = Instant::now();
@@ -53,7 +53,8 @@ fn is_silent(stream: &TcpStream) -> bool {
     is_silent
 }
 
-/// A cancel is still on its way when its statement has ended: the connection is nobody's, and the driver that has asked for it waits.
+/// A cancel is still on its way when its statement has ended: the connection serves nobody, and the driver that has
+/// requested the cancel waits.
 pub fn nobody_gets_a_connection_that_a_cancel_may_hit() {
     let fake = Fake::new(PRIMARY);
     let gate = before(&fake);
@@ -69,7 +70,8 @@ pub fn nobody_gets_a_connection_that_a_cancel_may_hit() {
     fake.ends_cancels();
     assert_eq!(two.answer(), first);
     assert_eq!(brings.read_to_end(&mut Vec::new()).unwrap(), 0);
-    // It is not known whether it comes yet: of a client that is there, and of one that has gone, for which the gate cancels.
+    // It is unknown if the cancel still comes: of a client that is there, and of one that has gone, for which the gate
+    // cancels.
     let mut last = first;
     for goes in [false, true] {
         let mut one = client(&gate, &[]);
@@ -88,7 +90,7 @@ pub fn nobody_gets_a_connection_that_a_cancel_may_hit() {
     }
 }
 
-/// Who keeps its connection begins its next transaction when the cancel of the last one is over.
+/// A client that keeps its connection begins its next transaction when the cancel of the last one is over.
 pub fn the_next_transaction_is_not_cancelled() {
     let fake = Fake::new(PRIMARY);
     let gate = before(&fake);
@@ -104,7 +106,8 @@ pub fn the_next_transaction_is_not_cancelled() {
     assert_eq!(one.answer(), first);
 }
 
-/// What the front says for a client is under the `statement_timeout` that another one has left.
+/// The proxy's statements for a client may run under the `statement_timeout` that another client has left: nobody is
+/// turned away for that.
 pub fn a_time_limit_of_another_client_turns_nobody_away() {
     let fake = Fake::new(PRIMARY);
     let gate = before(&fake);
@@ -124,7 +127,7 @@ pub fn a_time_limit_of_another_client_turns_nobody_away() {
     }
 }
 
-/// Nor is it under the one that the role has.
+/// A `statement_timeout` of the role turns nobody away either.
 pub fn a_time_limit_of_the_role_turns_nobody_away() {
     let fake = Fake::new(PRIMARY);
     fake.limit_roles();
@@ -136,7 +139,7 @@ pub fn a_time_limit_of_the_role_turns_nobody_away() {
         if begins {
             assert_eq!(two.ask(&query("begin")), "C(BEGIN) Z(T)");
         }
-        // What the front says for it is not done in that time.
+        // The statements of the proxy take longer than that time.
         assert_eq!(number(&mut two)[..first.len() - 2], first[..first.len() - 2]);
         if begins {
             assert_eq!(two.ask(&query("commit")), "C(COMMIT) Z(I)");
@@ -144,11 +147,11 @@ pub fn a_time_limit_of_the_role_turns_nobody_away() {
     }
 }
 
-/// Nor is a login under the one that it asks for: it is no statement.
+/// A login is no statement, so the `statement_timeout` that it asks for does not limit it.
 pub fn a_login_has_no_statement_timeout() {
     let Some(front) = Front::new(2) else { return };
     front.runtime.block_on(async {
-        // What the connection needs of `pg_depend` is known there then, except for what it looks up in the table.
+        // The connection caches everything that it needs of `pg_depend`, except for lookups in the table.
         front.try_client("options='-c statement_timeout=1min'").await.unwrap();
         let direct = front.cluster.client().await;
         direct.batch_execute("begin; lock table pg_catalog.pg_depend in access exclusive mode").await.unwrap();

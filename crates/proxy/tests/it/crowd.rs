@@ -1,4 +1,5 @@
-//! Many clients, servers that die under them, and clients that die: every answer is the asker's own, and nothing stays behind.
+//! Many clients, servers that die under them, and clients that die: every answer belongs to the client that asked, and
+//! no state is left behind.
 
 use crate::support::{Front, value};
 use ::gate::Settings;
@@ -15,7 +16,7 @@ use wirekit::cluster::Cluster;
 use wirekit::raw::{Raw, bind, execute, message, named, parse, query, startup, sync};
 use wirekit::waits::{keep_slots, until};
 
-/// A client of bytes that waits in no thread.
+/// Client of the wire protocol that blocks no thread.
 struct Light {
     stream: tokio::net::TcpStream,
     input: Vec<u8>,
@@ -33,7 +34,7 @@ impl Light {
         Ok(light)
     }
 
-    /// The first values of all rows up to `ReadyForQuery`; what it was told if it failed.
+    /// Returns the first values of all rows up to `ReadyForQuery`, or the error.
     async fn ask(&mut self, bytes: &[u8]) -> Result<Vec<String>, String> {
         self.stream.write_all(bytes).await.map_err(|error| error.to_string())?;
         let (mut rows, mut failed) = (Vec::new(), None);
@@ -62,7 +63,7 @@ impl Light {
         }
     }
 
-    /// One transaction that says who has asked, in one of several ways; its answers are the asker's own.
+    /// Runs one transaction that names the client, in one of several ways; its answers have to be this client's.
     async fn turn(&mut self, who: usize, turn: usize) -> Result<(), String> {
         let own = format!("{who}.{turn}");
         let said = match (who + turn) % 4 {
@@ -102,7 +103,7 @@ fn front(size: usize, slots: u32, change: impl FnOnce(&mut Settings)) -> Option<
     }))
 }
 
-/// Nobody is at the gate, no connection is in use, and the administration says so.
+/// Asserts that the gate is empty and no connection is in use, and that the administration database shows the same.
 fn nothing_is_left(front: &Front, connections_max: usize) {
     front.runtime.block_on(async {
         until("nobody is at the gate", || front.door.view().unwrap().gate.transactions == 0).await;
@@ -121,14 +122,14 @@ fn nothing_is_left(front: &Front, connections_max: usize) {
                 })
             };
             let busy: i64 = rows(pools)
-                // The one that asks is in the administration's own.
+                // The client that asks is in the administration database.
                 .filter(|row| row.get("database") == Some("postgres"))
                 .map(|row| {
                     ["cl_active", "cl_waiting", "sv_active"].map(|name| row.get(name).unwrap().parse::<i64>().unwrap())
                 })
                 .map(|counts| counts.iter().sum::<i64>())
                 .sum();
-            // The one that asks is there.
+            // The client that asks is shown as well.
             if rows(clients).count() == 1 && busy == 0 {
                 break;
             }
@@ -139,13 +140,13 @@ fn nothing_is_left(front: &Front, connections_max: usize) {
     assert!(front.all_idle() <= connections_max);
 }
 
-/// As many files as the system lets this process have, if it has to ask.
+/// Raises the limit of open files as far as the system allows, if necessary.
 fn many_files() {
     let pid = std::process::id().to_string();
     let _ = Command::new("prlimit").args(["--pid", &pid, "--nofile=10000:10000"]).status();
 }
 
-/// Each makes several transactions of several kinds; some set something, some meet an error.
+/// Each client runs several transactions of several kinds; some set something, some cause an error.
 pub fn two_thousand_clients_on_twenty_connections() {
     many_files();
     let Some(front) = front(20, 20, |_| {}) else { return };
@@ -176,7 +177,7 @@ pub fn two_thousand_clients_on_twenty_connections() {
         for task in tasks {
             task.await.unwrap();
         }
-        // What one has set is nobody else's.
+        // A setting of one client reaches nobody else.
         let client = front.client().await;
         for _ in 0..40 {
             assert_eq!(value(&client, "select coalesce(nullif(current_setting('app.who', true), ''), '-')").await, "-");
@@ -186,8 +187,8 @@ pub fn two_thousand_clients_on_twenty_connections() {
     nothing_is_left(&front, 20);
 }
 
-/// A backend, then the postmaster are killed, then it is shut down at once, each under load: clients hear one of the codes for it,
-/// or wait, and go on.
+/// A backend, then the postmaster is killed, then the server is shut down at once, each under load: clients get one of
+/// the codes for it, or wait, and go on.
 pub fn servers_that_are_killed_and_come_back() {
     let Some(mut front) = front(8, 8, |_| {}) else { return };
     let Front { gate, cluster } = &mut front;
@@ -206,7 +207,7 @@ pub fn servers_that_are_killed_and_come_back() {
                 };
                 match done {
                     Ok(()) => drop(turns.fetch_add(1, SeqCst)),
-                    // It may have ended with its connection, or be in a transaction that has failed: it comes anew.
+                    // The client's connection may have ended, or its transaction may have failed: it connects anew.
                     Err(code) => {
                         assert!(code == "end" || code.starts_with("08") || code.starts_with("57P"), "{code}");
                         (light, failures) = (None, failures + 1);
@@ -248,7 +249,7 @@ pub fn servers_that_are_killed_and_come_back() {
     nothing_is_left(&front, 8);
 }
 
-/// Says this and is gone, after it has heard so many messages.
+/// Sends these bytes and disconnects after this many messages of the server.
 fn dies(front: &Front, words: &[u8], hears: usize) {
     let mut raw = front.raw();
     raw.send(words);
@@ -257,8 +258,8 @@ fn dies(front: &Front, words: &[u8], hears: usize) {
     }
 }
 
-/// In the middle of a message, between the messages of a batch, in either COPY, at the gate, with a cancel under way, with an answer
-/// that it does not take: whoever comes next has a connection with nothing on it.
+/// In the middle of a message, between the messages of a batch, in either COPY, at the gate, with a cancel under way,
+/// with an answer that the client does not take: the next client gets a connection without any state.
 pub fn clients_that_go_in_any_state_leave_nothing() {
     let Some(front) = front(1, 1, keep_slots) else { return };
     let mut first = front.raw();
@@ -276,7 +277,7 @@ pub fn clients_that_go_in_any_state_leave_nothing() {
     let run = || [bind("", "", &[], &[], &[]), execute("", 0)].concat();
     let rows = "select repeat('x', 1000) from generate_series(1, 100000)";
     for (words, hears) in [
-        // In the head of a message, and in its middle, at rest and in a transaction.
+        // In the head of a message, and in its middle, idle and in a transaction.
         (b"Q".to_vec(), 0),
         ([query("begin; insert into t values (1)"), b"Q\0\0\0".to_vec()].concat(), 2),
         ([query("begin; insert into t values (1)"), query("commit")[..8].to_vec()].concat(), 2),
@@ -293,14 +294,14 @@ pub fn clients_that_go_in_any_state_leave_nothing() {
         ),
         // After an error that skips to a Sync that does not come.
         ([insert(), run(), parse("", "select 1/0", &[]), run(), flush()].concat(), 5),
-        // A portal that has more to give.
+        // A portal with more rows.
         ([query("begin"), parse("", rows, &[]), bind("", "", &[], &[], &[]), execute("", 1), sync()].concat(), 6),
         // COPY in, by both protocols, with some of the data, and out.
         ([query("copy t from stdin"), message(b'd', b"1\n"), message(b'd', b"2")].concat(), 1),
         ([parse("", "copy t from stdin", &[]), run(), flush()].concat(), 3),
         (query("copy (select repeat('x', 1000) from generate_series(1, 100000)) to stdout"), 3),
         ([parse("", "copy t to stdout", &[]), run(), flush()].concat(), 2),
-        // What holds it: settings, locks, listening, something temporary.
+        // State that ties the client: settings, locks, listening, temporary objects.
         (query("set work_mem = '9MB'"), 0),
         (
             [
@@ -311,7 +312,7 @@ pub fn clients_that_go_in_any_state_leave_nothing() {
             5,
         ),
         (query("create temp table x (a int); insert into t values (1); select 1/0"), 0),
-        // Nobody reads what is said.
+        // The answers are not read.
         (query(rows), 1),
         (query("begin; select pg_sleep(0.01); insert into t values (1)"), 0),
     ] {
@@ -336,7 +337,7 @@ pub fn clients_that_go_in_any_state_leave_nothing() {
             clean(&mut first);
         }
     }
-    // With a cancel of what it runs under way.
+    // With a cancel of its statement under way.
     let mut raw = front.raw();
     raw.ask(&query("begin; insert into t values (1)"));
     raw.send(&query("select pg_sleep(60)"));
@@ -375,7 +376,7 @@ pub fn a_server_with_little_room() {
     });
 }
 
-/// Who waits for a connection holds up nobody who has one: of those the connection comes.
+/// A client that waits for a connection does not delay those that have one, because the connection comes from them.
 pub fn who_waits_for_a_connection_lets_those_in_who_have_one() {
     let Some(front) = Front::with(1, 1, |_| {}) else { return };
     let mut holder = front.raw();
@@ -390,7 +391,7 @@ pub fn who_waits_for_a_connection_lets_those_in_who_have_one() {
     assert!(said.contains("D(b)"), "{said}");
 }
 
-/// A single server that is away for a while is waited for, by those who are there and by those who come.
+/// A single server that is away for a while is waited for, by old clients and by new ones.
 pub fn a_server_that_is_away_is_waited_for() {
     let Some(mut front) = Front::with(8, 8, |_| {}) else { return };
     let (mut plain, mut held) = (front.raw(), front.raw());
@@ -423,7 +424,7 @@ pub fn idle_connections_make_room() {
         assert_eq!(said, "C(BEGIN) T(a:23:0) D(1) C(SELECT 1) Z(T)", "{user}");
         raw
     };
-    // All that are not kept for superusers, but one: the watcher may have come before the last.
+    // All connections that are not reserved for superusers, except one: the watcher may have come before the last.
     let mut all: Vec<_> = (0..56).map(|_| begin("ann")).collect();
     all.iter_mut().for_each(|raw| drop(raw.ask(&query("commit"))));
     let (before, _) = front.upstream.connections();

@@ -1,4 +1,4 @@
-//! The same messages to the server itself and to the front, with others between: the same answers.
+//! The same messages are sent to the server itself and to the proxy, with other clients between: the answers are equal.
 
 use crate::support::Front;
 use std::io::{Read, Write};
@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use wirekit::raw::{Raw, bind, execute, message, named, parse, query, sync};
 
-/// Scripts a client.
+/// Number of scripts of a client.
 const SCRIPTS: u64 = 60;
 const CLIENTS: u64 = 4;
 
-/// A small generator: what is chosen is the seed's alone.
+/// Small generator: all choices depend on the seed only.
 struct Dice(u64);
 
 impl Dice {
@@ -78,7 +78,8 @@ const QUERIES: &[&str] = &[
 
 fn script(dice: &mut Dice) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
-    // The unnamed one is used in whole batches only: one that a message was to replace which the server has ignored is lost.
+    // The unnamed statement is used in whole batches only: it is lost if the server has ignored a message that was to
+    // replace it.
     let name = |dice: &mut Dice| dice.one(&["s1", "s2", "s3"]);
     for _ in 0..dice.roll(30) + 5 {
         all.push(match dice.roll(14) {
@@ -108,7 +109,7 @@ fn script(dice: &mut Dice) -> Vec<Vec<u8>> {
             _ => sync(),
         });
     }
-    // Whatever was going on ends.
+    // Whatever was under way ends.
     all.push([message(b'f', b"no\0"), sync(), query("rollback"), query("discard all"), sync()].concat());
     all
 }
@@ -122,14 +123,14 @@ fn run(address: SocketAddr, script: &[Vec<u8>]) -> Vec<String> {
     raw.send(&message(b'X', b""));
     let mut all = Vec::new();
     for next in raw {
-        // Where in its source the server has found an error is its own business.
+        // The position in its source at which the server has found an error does not matter.
         let next = next.split("|F").next().unwrap().trim_end_matches(')');
         let is_error = next.starts_with('E');
         all.push(match next.split_once("unexpected message type") {
-            // What a COPY stumbles over may be a message that the front has sent before the client's.
+            // The unexpected message in a COPY may be one that the proxy has sent before the client's.
             Some((before, _)) => before.to_owned(),
-            // Of two names of one statement the front may say the other one.
-            // In a failed transaction, what cannot be brought to the connection is refused before its name is.
+            // Of two names of one statement the proxy may report the other one. In a failed transaction, a statement
+            // that cannot be brought to the connection is refused before its name is.
             None if next.contains("|42P05|") || next.contains("|25P02|") => "refused".to_owned(),
             None if is_error => next.replace("\"s2\"", "\"s1\"").replace("\"s3\"", "\"s1\""),
             None => next.to_owned(),
@@ -149,7 +150,7 @@ pub fn so_it_does_of_what_it_prepares() {
 fn compare(front: Option<Front>) {
     let Some(front) = front else { return };
     front.cluster.ask("create table t (a int); create schema a");
-    // Another number finds other scripts.
+    // Another seed makes other scripts.
     let base: u64 = std::env::var("OVERTAKE_SEED").map_or(0, |seed| seed.parse().unwrap());
     let server: SocketAddr = ([127, 0, 0, 1], front.cluster.port).into();
     std::thread::scope(|scope| {
@@ -174,7 +175,7 @@ fn compare(front: Option<Front>) {
     front.all_idle();
 }
 
-/// Scripts with bytes changed, cut and sent in pieces: nobody panics, and others get their answers.
+/// Scripts with changed and cut bytes, sent in pieces: nothing panics, and other clients get their answers.
 pub fn garbage_harms_nobody() {
     let Some(front) = Front::new(2) else { return };
     front.cluster.ask("create table t (a int); create schema a");
@@ -198,7 +199,7 @@ pub fn garbage_harms_nobody() {
         }
         let mut bad = front.raw();
         let cut = usize::try_from(dice.roll(bytes.len() as u64)).unwrap();
-        // The front may have closed the connection in between.
+        // The proxy may have closed the connection in between.
         let _ = bad.stream.write_all(&bytes[..cut]);
         if dice.roll(2) == 0 {
             std::thread::yield_now();
@@ -206,7 +207,7 @@ pub fn garbage_harms_nobody() {
         let _ = bad.stream.write_all(&bytes[cut..]);
         if dice.roll(2) == 0 {
             let _ = bad.stream.write_all(&message(b'X', b""));
-            // It may be the end of another message.
+            // The message may be the end of another one.
             bad.stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
             let _ = bad.stream.read(&mut [0; 1_000]);
         }

@@ -1,4 +1,4 @@
-//! Logging in to real servers: their certificates under each `sslmode`, and where the password of the URL's user is found.
+//! Logins to real servers: their certificates under each `sslmode`, and the sources of the URL user's password.
 
 use crate::support::{Gate, value};
 use proxy::Limits;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use testkit::TempDir;
 use wirekit::cluster::{Cluster, as_owner, is_there};
 
-/// A folder with the keys and certificates that openssl makes.
+/// Folder with the keys and certificates that openssl makes.
 struct Office(TempDir);
 
 const EC: &str = "ec -pkeyopt ec_paramgen_curve:prime256v1";
@@ -30,13 +30,14 @@ impl Office {
         assert!(output.status.success(), "openssl {arguments}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// A certificate that signs itself, of version 3.
+    /// Makes a self-signed certificate, of version 3.
     fn root(&self, name: &str, key: &str, more: &str) {
         let files = format!("-keyout {name}.key -out {name}.crt -subj /CN={name}");
         self.openssl(&format!("req -x509 -nodes -newkey {key} {files} {more}"));
     }
 
-    /// One of this subject, signed by the root `ca`. Without extensions it is of version 1, as in PostgreSQL's manual.
+    /// Makes a certificate of this subject, signed by the root `ca`. Without extensions it is of version 1, as in
+    /// PostgreSQL's manual.
     fn signed(&self, name: &str, key: &str, subject: &str, extensions: &str, more: &str) {
         let files = format!("-keyout {name}.key -out {name}.csr");
         self.openssl(&format!("req -nodes -newkey {key} {files} -subj /CN={subject}"));
@@ -47,7 +48,8 @@ impl Office {
     }
 }
 
-/// Logs in by a gate before this URL. Says whether the connection to the server is encrypted, or why there is none.
+/// Logs in by a gate in front of this URL. Returns `t` or `f` for an encrypted connection to the server or not, or the
+/// error.
 fn log_in(url: &str) -> Result<String, String> {
     let gate = Gate::over(url, Limits::default(), 9, |_| {});
     gate.runtime.block_on(async {
@@ -55,7 +57,7 @@ fn log_in(url: &str) -> Result<String, String> {
             Ok(client) => Ok(value(&client, "select ssl from pg_stat_ssl where pid = pg_backend_pid()").await),
             Err(error) => {
                 let error = error.as_db_error().unwrap_or_else(|| panic!("{url}: {error:?}"));
-                // Behind the address.
+                // The reason stands behind the address.
                 let detail = error.detail().unwrap_or(error.message());
                 Err(detail.split_once(": ").map_or(detail, |(_, why)| why).to_owned())
             }
@@ -63,7 +65,7 @@ fn log_in(url: &str) -> Result<String, String> {
     })
 }
 
-/// The same by psql, in as many words.
+/// Logs in by psql, with the same kind of result.
 fn psql_logs_in(url: &str) -> Result<String, String> {
     let mut psql = as_owner("psql");
     psql.env("HOME", "/nonexistent").args(["-XAtc", "select ssl from pg_stat_ssl where pid = pg_backend_pid()", url]);
@@ -72,14 +74,15 @@ fn psql_logs_in(url: &str) -> Result<String, String> {
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
-/// What a login comes to.
+/// Result of a login.
 type Outcome = Result<(), &'static str>;
 
-/// A server's certificate, and logins: without verification; by the address with `verify-ca`, and with the certificate itself as
-/// root; by the name and by the address with `verify-full`.
+/// Server's certificate, and logins: without verification; by the address with `verify-ca`, and with the certificate
+/// itself as root; by the name and by the address with `verify-full`.
 type Case = (&'static str, [Outcome; 5]);
 
-/// Each certificate under each mode is what libpq makes of it, but for what no library here can verify, which is refused by name.
+/// The result of each certificate under each mode is libpq's, except for certificates that no library here can verify,
+/// which are refused by name.
 pub fn certificates_are_what_the_mode_asks_for() {
     const UNKNOWN: Outcome = Err("certificate verify failed: none of the certificates of sslrootcert is its issuer");
     const ISSUER: Outcome =
@@ -118,13 +121,13 @@ pub fn certificates_are_what_the_mode_asks_for() {
     office.signed("v1ec", EC, "localhost", "", "");
     office.signed("v1rsa", RSA, "localhost", "", "");
     office.signed("good", EC, "localhost", "subjectAltName=DNS:localhost", "");
-    // The subject's name counts where there is no other of the same kind.
+    // The subject's name counts where there is no other name of the same kind.
     office.signed("goodrsa", RSA, "localhost", "subjectAltName=IP:127.0.0.1", "");
     office.signed("named", EC, "localhost", "basicConstraints=critical,CA:FALSE", "");
     office.signed("other", EC, "localhost", "subjectAltName=critical,DNS:db,DNS:db2", "");
     office.signed("p521", "ec -pkeyopt ec_paramgen_curve:secp521r1", "localhost", "subjectAltName=DNS:localhost", "");
     office.signed("expired", EC, "localhost", "subjectAltName=DNS:localhost", "-days -1");
-    // As long as the server has no encryption, none is better than nothing where that is enough.
+    // As long as the server has no encryption, an unencrypted connection is accepted where the mode allows it.
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
     assert_eq!(log_in(&url).as_deref(), Ok("f"));
     let refused = Err("the server does not support SSL, but SSL was required.".to_owned());
@@ -156,7 +159,7 @@ pub fn certificates_are_what_the_mode_asks_for() {
             let is_pinned = parameters.ends_with(&own) && !matches!(name, "self" | "stranger");
             let by_psql = psql_logs_in(&url);
             match outcome {
-                // OpenSSL can verify these, and wants a root to be one that signs itself.
+                // OpenSSL can verify these, and demands a self-signed root.
                 VERSION | KEY => {}
                 Ok(()) if is_pinned => assert!(by_psql.is_err(), "{name}: {url}: psql connects"),
                 Ok(()) => assert_eq!(by_psql.as_deref(), Ok("t"), "{name}: {url}"),
@@ -166,7 +169,8 @@ pub fn certificates_are_what_the_mode_asks_for() {
     }
 }
 
-/// A file that the URL names, one that the environment names, and a password of the environment; none is told apart from a wrong one.
+/// Password from a file that the URL names, from one that the environment names, and from the environment; without one,
+/// the error is that of a wrong one.
 pub fn passwords_come_from_files_and_the_environment() {
     let hba = "local all postgres trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
     let Some(cluster) = Cluster::start(hba) else { return };
@@ -210,7 +214,7 @@ pub fn passwords_come_from_files_and_the_environment() {
     }
     fs::rename(&right, folder.path().join(".pgpass")).unwrap();
     assert_eq!(child(&url, &[("HOME", home)]), let_in);
-    // It is read for each login: a new one counts at once.
+    // The file is read for each login: a new one takes effect at once.
     fs::set_permissions(folder.path().join(".pgpass"), fs::Permissions::from_mode(0o644)).unwrap();
     assert!(child(&url, &[("HOME", home)]).contains("which is not known here"));
 }
@@ -220,7 +224,7 @@ pub fn a_login_by_the_environment() {
     println!("{:?}", log_in(&std::env::var("URL").unwrap()));
 }
 
-/// Passes bytes on to a server, and takes down what each connection begins with.
+/// Forwards bytes to a server, and records the first bytes of each connection.
 fn relay(listener: TcpListener, to: u16, begun: Arc<Mutex<Vec<[u8; 8]>>>) {
     for from in listener.incoming().map_while(Result::ok) {
         let begun = Arc::clone(&begun);
@@ -243,7 +247,8 @@ fn relay(listener: TcpListener, to: u16, begun: Arc<Mutex<Vec<[u8; 8]>>>) {
     }
 }
 
-/// A cancel is as secret as its session, and goes to the same server, whatever the name of its host means by then.
+/// A cancel is as secret as its session, and goes to the same server, no matter what the name of its host means by
+/// then.
 pub fn cancels_go_the_way_of_their_session() {
     let rules = "local all postgres trust\nhost all all 127.0.0.1/32 trust\n";
     let Some(cluster) = Cluster::start(rules) else { return };
@@ -260,7 +265,7 @@ pub fn cancels_go_the_way_of_their_session() {
         gate.runtime.block_on(async {
             let client = gate.client().await;
             client.batch_execute("select 1").await.unwrap();
-            // From here on the name has another address first, where it has that.
+            // From here on the name has another address first, where it has two.
             let _other = TcpListener::bind(("::1", port));
             begun.lock().unwrap().clear();
             let (cancel, asked) = (client.cancel_token(), client.batch_execute("select pg_sleep(60)"));

@@ -1,4 +1,4 @@
-//! A server that says what a test wants it to say, and has no data.
+//! Server that gives scripted answers, and has no data.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,14 +9,14 @@ use wirekit::raw::{PATIENCE, message};
 /// Code of a `CancelRequest`.
 const CANCEL: i32 = 80_877_102;
 
-/// What it says that it is.
+/// Role that the server reports.
 #[derive(Clone, Copy)]
 pub struct Role {
     pub is_standby: bool,
     pub timeline: u32,
-    /// Whether it lets nobody in.
+    /// True if it refuses all logins.
     pub is_down: bool,
-    /// Whether it has no room for anybody.
+    /// True if it has no room for anybody.
     pub is_full: bool,
 }
 
@@ -28,14 +28,14 @@ pub const FULL: Role = Role { is_full: true, ..PRIMARY };
 struct State {
     role: Mutex<Role>,
     streams: Mutex<Vec<TcpStream>>,
-    /// How many it has turned away as it was full.
+    /// Number of connections that it has refused because it was full.
     refused: AtomicUsize,
     /// Number of the last session.
     last: AtomicI32,
-    /// Cancels that have come: of which session, and the connection that has brought it.
+    /// Cancels that have arrived: the session, and the connection that has brought it.
     cancels: Mutex<Vec<(i32, TcpStream)>>,
     has_come: Condvar,
-    /// Statements that wait for one.
+    /// Number of statements that wait for one.
     waiting: AtomicUsize,
     /// True if its roles have a `statement_timeout`.
     limits_roles: AtomicBool,
@@ -70,7 +70,7 @@ fn error(severity: &str, code: &str) -> Vec<u8> {
     message(b'E', format!("S{severity}\0V{severity}\0C{code}\0Mit is so\0\0").as_bytes())
 }
 
-/// The half of a row, and of a notice and an error of so many bytes.
+/// First half of a row, and of a notice and an error of this many bytes.
 pub fn half(kind: u8, length: usize) -> Vec<u8> {
     let body = if kind == b'D' { [&[0, 1, 0, 0, 0, 100][..], &[b'x'; 100]].concat() } else { vec![b'x'; length] };
     let mut whole = message(kind, &body);
@@ -114,7 +114,7 @@ impl Fake {
         Fake { port, state }
     }
 
-    /// Is another one from now on. Those who are there stay.
+    /// Changes the role from now on. Existing sessions stay.
     pub fn is(&self, role: Role) {
         *self.state.role.lock().unwrap() = role;
     }
@@ -128,19 +128,19 @@ impl Fake {
         self.state.refused.load(SeqCst)
     }
 
-    /// Whether a statement is under way that waits for a cancel.
+    /// True if a statement is under way that waits for a cancel.
     pub fn waits(&self) -> bool {
         0 < self.state.waiting.load(SeqCst)
     }
 
-    /// Closes the connections of the cancels that have come, as a server that has signalled.
+    /// Closes the connections of the cancels that have arrived, like a server that has signalled.
     pub fn ends_cancels(&self) {
         for (_, mut stream) in self.state.cancels.lock().unwrap().drain(..) {
             stream.read_exact(&mut [0; 4]).unwrap();
         }
     }
 
-    /// Loses them once they have come: a reset says that not all was read.
+    /// Resets the connections of the cancels that have arrived: a reset tells that not everything was read.
     pub fn loses_cancels(&self) {
         let cancels = self.state.cancels.lock().unwrap();
         let (mut cancels, _) =
@@ -148,7 +148,7 @@ impl Fake {
         assert_ne!(cancels.drain(..).count(), 0, "no cancel has come");
     }
 
-    /// Ends all connections, without a word.
+    /// Ends all connections, without a message.
     pub fn cut(&self) {
         self.state.streams.lock().unwrap().drain(..).for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
     }
@@ -160,7 +160,7 @@ struct Session {
     port: u16,
     number: i32,
     status: u8,
-    /// Whether it has a `statement_timeout`.
+    /// True if it has a `statement_timeout`.
     has_deadline: bool,
     /// True if it has a `work_mem` of its own.
     has_memory: bool,
@@ -190,12 +190,12 @@ impl Session {
             self.state.has_come.notify_all();
             return;
         }
-        // Whoever has gone has gone.
+        // The client may have gone, so errors are ignored.
         let _ = code.and_then(|(length, _)| self.talk(length - 4));
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// With so much to come of the first message.
+    /// Serves the session, with this many bytes of the first message still to come.
     fn talk(&mut self, rest: usize) -> Option<()> {
         self.exactly(rest)?;
         let role = *self.state.role.lock().unwrap();
@@ -224,7 +224,7 @@ impl Session {
                         return None;
                     }
                     if text == "sleep" {
-                        // To the end of the connection.
+                        // The statement lasts to the end of the connection.
                         continue;
                     }
                     if text == "until cancelled" {
@@ -241,7 +241,7 @@ impl Session {
                         said.extend(message(b'Z', &[self.status]));
                     }
                     if text == "last" {
-                        // It ends in the same breath.
+                        // The answer and the end are sent in one write.
                         return self.stream.write_all(&[said, error("FATAL", "57P01")].concat()).ok();
                     }
                     said
@@ -280,7 +280,7 @@ impl Session {
                 [row(&[Some(is_standby), timeline, Some("7"), Some("0")]), tag("SELECT 1")].concat()
             }
             "SELECT pg_catalog.pg_is_in_recovery()" => [row(&[Some(is_standby)]), tag("SELECT 1")].concat(),
-            // What the session has left behind.
+            // The question for the state of the session.
             text if text.starts_with("SELECT 's'") && self.has_deadline => {
                 [row(&[Some("s"), Some("statement_timeout"), Some("1")]), tag("SELECT 1")].concat()
             }
@@ -291,7 +291,7 @@ impl Session {
                 [row(&[Some("h"), Some("listen"), None]), tag("SELECT 1")].concat()
             }
             text if text.starts_with("SELECT 's'") => [message(b'T', &[0, 0]), tag("SELECT 0")].concat(),
-            // With so little time nothing is done in time.
+            // The time limit is too short for any statement.
             text if text.contains("RESET \"statement_timeout\"") && self.has_deadline => error("ERROR", "57014"),
             text if text.contains("FROM pg_catalog.pg_roles r") && self.state.limits_roles.load(SeqCst) => {
                 [row(&[Some("1"), Some("t"), None, Some("f"), None, Some("t")]), tag("SELECT 1")].concat()

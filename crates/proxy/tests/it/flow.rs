@@ -1,11 +1,11 @@
-//! What clients say and hear passes as it is.
+//! Messages of clients and servers pass unchanged.
 
 use crate::support::{Front, value};
 use std::io::Write;
 use tokio_postgres::SimpleQueryMessage;
 use wirekit::raw::{bind, execute, message, named, parse, query, sync};
 
-/// Queries, blocks, errors, several statements, empty ones: what comes back is what the server says.
+/// Queries, blocks, errors, several statements, empty ones: the answers are the server's.
 pub fn queries_are_answered() {
     let Some(front) = Front::new(2) else { return };
     let mut raw = front.raw();
@@ -20,7 +20,7 @@ pub fn queries_are_answered() {
     raw.send(&[query("select 1 as a"), query("select 2 as a")].concat());
     assert_eq!(raw.answer(), "T(a:23:0) D(1) C(SELECT 1) Z(I)");
     assert_eq!(raw.answer(), "T(a:23:0) D(2) C(SELECT 1) Z(I)");
-    // A Sync for nothing, a Flush for nothing, data for no COPY.
+    // A Sync and a Flush without requests, data without a COPY.
     assert_eq!(raw.ask(&[message(b'H', b""), message(b'd', b"x"), sync()].concat()), "Z(I)");
     let notice = raw.ask(&query("do $$ begin raise notice 'hear'; end $$"));
     assert!(notice.contains("N(NOTICE|00000|hear") && notice.ends_with("C(DO) Z(I)"), "{notice}");
@@ -47,7 +47,7 @@ pub fn pipelines_are_answered() {
     assert_eq!(raw.ask(&portal.concat()), "1 2 D(1) D(2) s Z(T)");
     assert_eq!(raw.ask(&[execute("p", 2), sync()].concat()), "D(3) C(SELECT 1) Z(T)");
     assert_eq!(raw.ask(&query("commit")), "C(COMMIT) Z(I)");
-    // An error in the middle: what follows is skipped, a query too, and the next batch is not.
+    // An error in the middle: the rest is skipped, even a query, and the next batch is not.
     let broken = [
         parse("", "select 1/$1::int", &[]),
         bind("", "", &[], &[Some(b"0")], &[]),
@@ -90,7 +90,7 @@ pub fn a_batch_that_has_ended_keeps_no_connection() {
         assert_eq!(raw.ask(&asked.concat()), said);
         assert_eq!(front.all_idle(), 1);
     }
-    // A query behind one that has failed is skipped, and so is all up to a Sync.
+    // A query behind a failed message is skipped, and so is everything up to a Sync.
     raw.send(&[bind("", "none", &[], &[], &[]), query("select 2")].concat());
     assert!(raw.next().is_some_and(|said| said.starts_with("E(ERROR|26000")));
     assert_eq!(raw.ask(&[run, sync()].concat()), "Z(I)");
@@ -112,12 +112,12 @@ pub fn copies_pass() {
     raw.next();
     let said = raw.ask(&[data("3\n"), message(b'f', b"no\0")].concat());
     assert!(said.starts_with("E(ERROR|57014|COPY from stdin failed: no"), "{said}");
-    // A duplicate; the client sends on meanwhile.
+    // A duplicate key; the client sends on meanwhile.
     raw.send(&query("copy t from stdin"));
     raw.next();
     let said = raw.ask(&[data("1\n"), done()].concat());
     assert!(said.starts_with("E(ERROR|23505") && said.ends_with("Z(I)"), "{said}");
-    // As libpq: Sync before the data, and after.
+    // As libpq does it: Sync before the data, and after.
     let copy = [parse("", "copy t from stdin", &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat();
     raw.send(&copy);
     for wanted in ["1", "2", "G(0,1)"] {
@@ -131,7 +131,7 @@ pub fn copies_pass() {
     let said = raw.ask(&[data("1\n"), done(), sync()].concat());
     assert!(said.starts_with("E(ERROR|23505") && said.ends_with("Z(I)"), "{said}");
     assert_eq!(raw.ask(&query("select count(*) as n from t")), "T(n:20:0) D(3) C(SELECT 1) Z(I)");
-    // A long one, in pieces that do not keep to messages.
+    // A long COPY, in pieces that do not match messages.
     raw.send(&query("copy t from stdin"));
     raw.next();
     let rows: Vec<u8> = (10..60_000).flat_map(|n| data(&format!("{n}\n"))).collect();
@@ -142,7 +142,8 @@ pub fn copies_pass() {
     assert_eq!(front.all_idle(), 1);
 }
 
-/// A COPY whose text has words of commands that take statements away, or one of these before it, waits for its data and for nothing else.
+/// A COPY whose text contains words of commands that remove statements, or that follows such a command, waits for its
+/// data and for nothing else.
 pub fn copies_beside_deallocate_pass() {
     let Some(front) = Front::new(1) else { return };
     front.cluster.ask("create table discard (a text); create table t (deallocate text)");
@@ -159,7 +160,7 @@ pub fn copies_beside_deallocate_pass() {
         raw.send(&query(text));
         while !raw.next().expect("it goes on").starts_with("G(") {}
         assert_eq!(raw.ask(&[data("5\n"), done.clone()].concat()), "C(COPY 1) Z(I)", "{text}");
-        // All in one, and by another message in place of its end.
+        // Everything in one write, and with another message in place of its end.
         assert!(raw.ask(&[query(text), data("5\n"), done.clone()].concat()).ends_with("C(COPY 1) Z(I)"), "{text}");
     }
     let copy = [parse("", "copy discard from stdin (null 'deallocate')", &[]), bind("", "", &[], &[], &[])].concat();
@@ -174,8 +175,9 @@ pub fn copies_beside_deallocate_pass() {
     assert_eq!(raw.ask(&query("select count(*)::int as n from discard")), "T(n:23:0) D(4) C(SELECT 1) Z(I)");
 }
 
-/// A COPY by the extended protocol whose `Sync` came before the data, as libpq's pipelines send it, and that the server refuses at any
-/// point: the same answers as the server's, and the same connection goes on. Nor does one that is left in its middle hold others up.
+/// A COPY by the extended protocol whose `Sync` came before the data, as libpq's pipelines send it, and that the server
+/// refuses at any point: the answers equal the server's, and the same connection goes on. A COPY that is left in its
+/// middle does not delay others either.
 pub fn refused_copies_end() {
     let Some(front) = Front::with(3, 1, |_| {}) else { return };
     front.cluster.ask("create table t (a int check (a < 100))");
@@ -209,12 +211,12 @@ pub fn refused_copies_end() {
         }
         for part in rest {
             raw.send(part);
-            // The server has read what came before when another one says so.
+            // The answer of another connection tells that the server has read what came before.
             if pauses {
                 front.cluster.ask("select 1");
             }
         }
-        // What is asked last is answered last, and by this connection.
+        // The last request is answered last, and by this connection.
         raw.send(&[sync(), query("select 'the end'")].concat());
         while !said.last().is_some_and(|last: &String| last.contains("the end")) {
             let Some(next) = raw.next() else { break };
@@ -233,7 +235,7 @@ pub fn refused_copies_end() {
             }
         }
     }
-    // There is one place inside, and one is in the middle of a COPY.
+    // There is one slot, and its holder is in the middle of a COPY.
     let mut stuck = front.raw();
     stuck.send(&copy);
     while stuck.next().is_some_and(|said| !said.starts_with("G(")) {}
@@ -244,7 +246,8 @@ pub fn refused_copies_end() {
     front.all_idle();
 }
 
-/// A large result passes; a client that does not read it holds nobody up but its connection; memory stays.
+/// A large result passes. A client that does not read it delays nobody except its own connection, and memory is
+/// bounded.
 pub fn large_results_pass() {
     let Some(front) = Front::new(2) else { return };
     front.runtime.block_on(async {
@@ -256,7 +259,7 @@ pub fn large_results_pass() {
         let long = format!("select length('{}')", "z".repeat(3_000_000));
         assert_eq!(value(&client, &long).await, "3000000");
     });
-    // One who does not read.
+    // A client that does not read.
     let mut slow = front.raw();
     slow.send(&query("select repeat('x', 1000) from generate_series(1, 1000000)"));
     slow.next();

@@ -1,4 +1,5 @@
-//! What the front's configuration gives to clients: settings of their sessions, and the highest class of their roles.
+//! Values that clients get from the proxy's configuration: settings of their sessions, and the highest class of their
+//! roles.
 
 use crate::support::{Front, Gate, try_value, value};
 use proxy::UpstreamOptions;
@@ -30,7 +31,8 @@ async fn client_of(gate: &Gate, user: &str, more: &str) -> Result<Client, tokio_
     gate.try_client(&format!("dbname=postgres user={user} {more}")).await
 }
 
-/// Settings of the front's file reach sessions at the server, beneath those of the server's roles and databases and of the login.
+/// Settings of the proxy's file reach sessions at the server; those of the server's roles and databases and of the
+/// login precede them.
 pub fn sessions_begin_with_the_fronts_settings() {
     let flags =
         ["statement_timeout=1500ms", "idle_in_transaction_session_timeout=7s", "work_mem=9MB", "TimeZone=Asia/Tokyo"];
@@ -59,7 +61,7 @@ pub fn sessions_begin_with_the_fronts_settings() {
             ann.batch_execute(reset).await.unwrap();
             assert_eq!(value(&ann, "show statement_timeout").await, "1500ms", "{reset}");
         }
-        // Those of one client stay its own.
+        // Settings of one client stay its own.
         ann.batch_execute("set statement_timeout = 0").await.unwrap();
         let late = client_of(&front, "ann", "").await.unwrap();
         assert_eq!(shows(&late).await, ["1500ms", "7s", "9MB", "Asia/Tokyo", "3s"]);
@@ -67,7 +69,8 @@ pub fn sessions_begin_with_the_fronts_settings() {
     });
 }
 
-/// Each setting that the start takes the server takes from an ordinary role; what it would not take is refused by name.
+/// The server accepts each setting that the start accepts, even from an ordinary role; one that it would refuse is
+/// refused by name.
 pub fn all_settings_of_sessions_reach_the_server() {
     let all = Defaults::default();
     let mut given = Vec::new();
@@ -93,7 +96,8 @@ pub fn all_settings_of_sessions_reach_the_server() {
     });
 }
 
-/// An ordinary role has no class above `normal`, unless a superuser of the server, the front's configuration, or a rule says so.
+/// An ordinary role has no class above `normal`, unless a superuser of the server, the proxy's configuration, or a rule
+/// allows it.
 pub fn ordinary_roles_are_normal_at_most() {
     let roles = "create role ann login; create role boss login superuser; create role till login; \
                  alter role till set overtake.priority_max = 'high'; create role report login; \
@@ -118,13 +122,13 @@ pub fn ordinary_roles_are_normal_at_most() {
             assert_eq!(set.as_ref().err().map(state), (max != "high").then(|| "42501".to_owned()), "{user}");
             let hinted = client.batch_execute("/*+ priority=high */ select 1").await;
             assert_eq!(hinted.as_ref().err().map(state), (max != "high").then(|| "42501".to_owned()), "{user}");
-            // A rule counts for who has not asked.
+            // A rule counts for a client that has not asked for a class.
             let may_ask = max == "high" && user != "ruled";
             let login = client_of(&front, user, "options='-c overtake.priority=high'").await;
             assert_eq!(login.err().map(|error| state(&error)), (!may_ask).then(|| "42501".to_owned()), "{user}");
             client.batch_execute("set overtake.priority = low").await.unwrap();
             assert_eq!(value(&client, "show overtake.priority").await, "low", "{user}");
-            // Nobody gives itself more by the setting, at the server neither.
+            // No client can raise its class by the setting, not even at the server.
             let set = client.batch_execute("set overtake.priority_max = high").await;
             assert_eq!(state(&set.unwrap_err()), "42501", "{user}");
             let login = client_of(&front, user, "options='-c overtake.priority_max=high'").await;
@@ -133,7 +137,7 @@ pub fn ordinary_roles_are_normal_at_most() {
         let ann = client_of(&front, "ann", "").await.unwrap();
         let own = ann.batch_execute("alter role ann set overtake.priority_max = 'high'").await;
         assert_eq!(state(&own.unwrap_err()), "42501");
-        // What the server takes in silence counts for no more than the highest.
+        // Values that the server accepts silently count for no more than the highest class.
         for text in [
             "select set_config('overtake.priority', 'high', false)",
             "set overtake.priority_max = high; set overtake.priority = high",
@@ -172,7 +176,7 @@ pub fn ordinary_roles_are_normal_at_most() {
     assert_eq!(raw.ask(&query("/*+ priority=low */ select 7 as a")), "T(a:23:0) D(7) C(SELECT 1) Z(I)");
 }
 
-/// The configuration's own word is for all roles of which the server says nothing.
+/// The value of the configuration is for all roles for which the server reports nothing.
 pub fn the_configuration_has_a_highest_class() {
     let Some(cluster) = Cluster::start("") else { return };
     cluster.ask("create role ann login; create role till login; alter role till set overtake.priority_max = 'normal'");

@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use wirekit::cluster::Cluster;
 use wirekit::raw::PATIENCE;
 
-/// With so many connections to the server, by TCP or by its unix socket.
+/// Proxy with this many connections to the server, by TCP or by its unix socket.
 fn front(size: usize, by_socket: bool) -> Option<Front> {
     let cluster = Cluster::start("")?;
     let url = if by_socket {
@@ -22,7 +22,7 @@ fn front(size: usize, by_socket: bool) -> Option<Front> {
     Some(Front::over(cluster, &url, options, 1_000, |_| {}))
 }
 
-/// Whether priorities that were taken can be given back: it needs CAP_SYS_NICE, which root in a container may not have.
+/// True if lowered priorities can be restored: that needs CAP_SYS_NICE, which root in a container may not have.
 fn may() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let bits = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
@@ -34,7 +34,7 @@ fn may() -> bool {
     may
 }
 
-/// A field of `/proc/PID/stat`, counted from 3, which is the state.
+/// Field of `/proc/PID/stat`, counted from 3, which is the state.
 fn stat(pid: i32, field: usize) -> i64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = text.rsplit_once(')').unwrap();
@@ -50,7 +50,7 @@ fn used(pid: i32) -> i64 {
     stat(pid, 14) + stat(pid, 15)
 }
 
-/// Begins a transaction of this class and says which process runs it.
+/// Begins a transaction of this class and returns the number of the process that runs it.
 async fn begin(client: &Client, class: &str) -> i32 {
     client.batch_execute(&format!("set overtake.priority = {class}")).await.unwrap();
     client.batch_execute("begin").await.unwrap();
@@ -65,7 +65,7 @@ async fn until_nice(pid: i32, wanted: i64) {
     }
 }
 
-/// One process serves one class after the other, and has what it should have each time.
+/// One process serves one class after the other, and has the right priority each time.
 fn follow(front: &Front) {
     let may = may();
     let low = if may { 19 } else { 0 };
@@ -79,9 +79,9 @@ fn follow(front: &Front) {
             assert_eq!(nice(pid), wanted, "{class}");
             client.batch_execute("commit").await.unwrap();
         }
-        // Nobody uses it any more.
+        // Nobody uses the process any more.
         until_nice(pid, 0).await;
-        // A client that goes in the middle leaves nothing, nor does one that is kept to its connection.
+        // A client that disconnects in the middle leaves nothing, nor does one that is tied to its connection.
         let gone = front.client().await;
         assert_eq!(begin(&gone, "low").await, pid);
         drop(gone);
@@ -109,7 +109,7 @@ pub fn processes_are_found_by_a_socket() {
     }
 }
 
-/// Two statements that want one processor all the time: the high one has most of it.
+/// Two statements that want one processor all the time: the high one gets most of it.
 pub fn high_gets_the_processor() {
     let Some(front) = front(2, false) else { return };
     if !may() {
@@ -134,7 +134,7 @@ pub fn high_gets_the_processor() {
             busy(&one, 2).await;
             (used(high) - before.0, used(low) - before.1)
         };
-        // By nice values it is 68 to 1.
+        // Nice values make it 68 to 1.
         let (times, ()) = tokio::join!(first, busy(&two, 3));
         assert!(4 * times.1 < times.0, "{times:?}");
         two.batch_execute("commit").await.unwrap();
@@ -143,7 +143,7 @@ pub fn high_gets_the_processor() {
     front.all_idle();
 }
 
-/// What runs for too long is low from then on, inside the server, too, in the middle of its statement.
+/// A transaction that runs for too long is low from then on, inside the server, too, in the middle of its statement.
 pub fn a_runaway_is_lowered() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
@@ -166,7 +166,7 @@ pub fn a_runaway_is_lowered() {
         front.cluster.ask(&format!("select pg_cancel_backend({pid})"));
         let client = runs.await.unwrap();
         client.batch_execute("rollback").await.unwrap();
-        // The next one is what it is.
+        // The next transaction has its own priority.
         assert_eq!(begin(&client, "normal").await, pid);
         assert_eq!(nice(pid), 0);
         client.batch_execute("commit").await.unwrap();

@@ -1,9 +1,9 @@
-//! Nothing of one client reaches another.
+//! State of one client never reaches another.
 
 use crate::support::{Front, value};
 use wirekit::raw::query;
 
-/// Two hundred clients over four connections: each gets its own answers, in whatever protocol, with errors between.
+/// Two hundred clients over four connections: each gets its own answers, by either protocol, with errors between.
 pub fn many_clients_few_connections() {
     let Some(front) = Front::new(4) else { return };
     front.runtime.block_on(async {
@@ -41,7 +41,7 @@ pub fn many_clients_few_connections() {
     assert!(front.all_idle() <= 4);
 }
 
-/// A transaction is seen by nobody else until it commits, and its connection is its own.
+/// No other client sees a transaction until it commits, and its connection is its own.
 pub fn a_transaction_keeps_its_connection() {
     let Some(front) = Front::new(2) else { return };
     let (mut one, mut two) = (front.raw(), front.raw());

@@ -1,4 +1,5 @@
-//! Integration tests of `proxy`: real sockets, PostgreSQL 15 and servers that follow a script, each test in a process of its own.
+//! Integration tests of `proxy`: real sockets, PostgreSQL 15 and servers that follow a script, each test in a process
+//! of its own.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod admin;

@@ -1,5 +1,5 @@
-//! What a transaction is by its first statement, before an upstream: the same rules, fingerprints and hot keys as before our own
-//! engine, and what the front shows of its settings.
+//! Properties of a transaction by its first statement, in front of an upstream: the same rules, fingerprints and hot
+//! keys as in front of our own engine, and the values that the proxy shows of its settings.
 
 use crate::support::{Front, spared, value};
 use ::gate::{Order, Settings};
@@ -13,7 +13,7 @@ use wirekit::cluster::Cluster;
 use wirekit::raw::{bind, execute, message, named, parse, query, sync};
 use wirekit::waits::{keep_slots, state, until, waiting};
 
-/// With these settings, and so many transactions at a time.
+/// Proxy with these settings, and this many transactions at a time.
 fn front(mpl: u32, flags: &[&str], change: impl FnOnce(&mut DoorOptions)) -> Option<Front> {
     let cluster = Cluster::start("")?;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
@@ -28,22 +28,22 @@ fn front(mpl: u32, flags: &[&str], change: impl FnOnce(&mut DoorOptions)) -> Opt
     Some(Front::behind(cluster, &url, UpstreamOptions::from_settings(&settings).unwrap(), &door, |_| {}))
 }
 
-/// How a client has a text run.
+/// Way in which a client runs a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Query,
-    /// A statement that was prepared before.
+    /// Statement that was prepared before.
     Name,
     /// Parse and all that follows at once.
     Pipeline,
-    /// Behind a BEGIN that was answered before.
+    /// Statement behind a BEGIN that was answered before.
     Block,
-    /// Behind a BEGIN in the same write, whose answer nobody has waited for.
+    /// Statement behind a BEGIN in the same write, whose answer nobody has waited for.
     Write,
 }
 
-/// Runs these while the only slot is taken, in this order, and says in which order they were done: each says
-/// when.
+/// Runs these texts while the only slot is taken, in this order, and returns the order in which they were done: each
+/// returns its time.
 fn order_of(front: &Front, texts: &[(By, &'static str)]) -> Vec<&'static str> {
     let mut holder = front.raw();
     let done = Arc::new(Mutex::new(Vec::new()));
@@ -105,13 +105,13 @@ pub fn rules_look_at_tags_and_fingerprints() {
         ];
         assert_eq!(order_of(&front, &texts), [texts[2].1, texts[1].1, texts[0].1]);
     }
-    // A hint is one of a prepared statement, too.
+    // A hint works in a prepared statement, too.
     let texts = [(By::Query, "select clock_timestamp()"), (By::Name, "/*+ priority=high */ select clock_timestamp()")];
     assert_eq!(order_of(&front, &texts), [texts[1].1, texts[0].1]);
     until_empty(&front);
 }
 
-/// Until then it needs no place, whatever opens it and closes it.
+/// A block needs no slot until its first statement, whatever opens and closes it.
 pub fn a_block_begins_with_its_first_statement() {
     let Some(front) = front(1, &[], |_| {}) else { return };
     let (mut one, mut two) = (front.raw(), front.raw());
@@ -126,7 +126,7 @@ pub fn a_block_begins_with_its_first_statement() {
         (run("b", ""), "2 n C(BEGIN) Z(T)"),
     ] {
         assert_eq!(one.ask(&query("begin; select 1 as a")), "C(BEGIN) T(a:23:0) D(1) C(SELECT 1) Z(T)");
-        // The only place is taken.
+        // The only slot is taken.
         assert_eq!(two.ask(&begin), answer);
         assert_eq!(two.ask(&run("", "commit")), "1 2 n C(COMMIT) Z(I)");
         assert_eq!(two.ask(&begin), answer);
@@ -134,7 +134,7 @@ pub fn a_block_begins_with_its_first_statement() {
         assert_eq!(two.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
         assert_eq!(two.ask(&query("show overtake.priority")), "T(overtake.priority:25:0) D(normal) C(SHOW) Z(I)");
         one.ask(&query("commit"));
-        // What it was opened with is so at the server, and what there is to warn of it says.
+        // The modes of the BEGIN are in force at the server, which also sends its warnings.
         assert_eq!(two.ask(&begin), answer);
         let said = two.ask(&query(
             "select current_setting('transaction_isolation') || current_setting('transaction_read_only') as a",
@@ -151,7 +151,7 @@ pub fn a_block_begins_with_its_first_statement() {
         let said = two.ask(&query("rollback"));
         assert!(said.contains("25P01") && said.ends_with("C(ROLLBACK) Z(I)"), "{said}");
     }
-    // One that comes in pieces, and its unnamed statement afterwards.
+    // A BEGIN in pieces, and its unnamed statement afterwards.
     let begin = run("", "begin");
     let (first, rest) = begin.split_at(begin.len() - 7);
     two.send(first);
@@ -163,7 +163,7 @@ pub fn a_block_begins_with_its_first_statement() {
     until_empty(&front);
 }
 
-/// Its first statement is not let in: nothing of it is run until it has ended.
+/// The first statement of the block is refused: nothing of the block is run until it has ended.
 pub fn a_block_fails_where_it_is_refused() {
     let Some(front) = front(1, &[], |_| {}) else { return };
     let (mut holder, mut client) = (front.raw(), front.raw());
@@ -187,7 +187,7 @@ pub fn a_block_fails_where_it_is_refused() {
         }
         assert!(client.ask(&run("Start transaction")).ends_with("C(START TRANSACTION) Z(T)"));
         client.ask(&run("end"));
-        // What a failed transaction does, too.
+        // Commands that work in a failed transaction as well.
         client.ask(&[parse("s", "select 1", &[]), sync()].concat());
         client.ask(&run("begin"));
         client.ask(&run("select 2"));
@@ -197,7 +197,7 @@ pub fn a_block_fails_where_it_is_refused() {
         let end = [parse("end", "rollback", &[]), bind("", "end", &[], &[], &[]), execute("", 0), sync()].concat();
         assert_eq!(client.ask(&end), "1 2 C(ROLLBACK) Z(I)");
         assert_eq!(client.ask(&[named(b'C', b'S', "end"), sync()].concat()), "3 Z(I)");
-        // A command of the front's that fails is one, too.
+        // A failed command of the proxy's fails the block, too.
         assert!(client.ask(&run("begin")).ends_with("C(BEGIN) Z(T)"));
         let said = client.ask(&query("set overtake.priority = urgent"));
         assert!(said.contains("22023") && said.ends_with("Z(E)"), "{said}");
@@ -209,7 +209,7 @@ pub fn a_block_fails_where_it_is_refused() {
     until_empty(&front);
 }
 
-/// A block that has failed at the front has the ways out that it would have at the server.
+/// A block that has failed at the proxy has the same ways out as at the server.
 pub fn a_failed_block_has_its_ways_out() {
     let Some(front) = front(1, &[], |_| {}) else { return };
     let mut client = front.raw();
@@ -250,7 +250,7 @@ pub fn a_failed_block_has_its_ways_out() {
         assert!(client.ask(&query("select 1")).contains("25P02"));
         assert_eq!(client.ask(&query("rollback; select 1 as a")), "C(ROLLBACK) T(a:23:0) D(1) C(SELECT 1) Z(I)");
     }
-    // Described, as drivers do, and by other statements than the plain ones. A client that has said nothing before, too.
+    // Described, as drivers do, and by other statements than the plain ones. A client without any message before, too.
     let run = |name: &str| [bind("", name, &[], &[], &[]), execute("", 0), sync()].concat();
     for mut client in [client, front.raw()] {
         fail(&mut client, "begin");
@@ -317,7 +317,7 @@ pub fn who_would_meet_at_a_row_waits_outside() {
             for task in tasks {
                 assert_eq!(task.await.unwrap(), 1);
             }
-            // One that is held back can be given up.
+            // A wait for a hot key can be given up.
             holder.batch_execute(begin).await.unwrap();
             holder.batch_execute("select 1").await.unwrap();
             let cancel = other.cancel_token();
@@ -365,7 +365,7 @@ pub fn a_wait_at_the_gate_is_part_of_the_time() {
     until_empty(&front);
 }
 
-/// By both protocols, in and outside of transactions, and as their own.
+/// SHOW works by both protocols, in and outside of transactions, and with the client's own values.
 pub fn settings_of_the_front_are_shown() {
     let Some(front) = front(5, &["overtake.mpl_loss=7"], |_| {}) else { return };
     let mut raw = front.raw();
@@ -379,7 +379,7 @@ pub fn settings_of_the_front_are_shown() {
     assert!(raw.ask(&query("show overtake.nothing")).contains("42704"));
     raw.ask(&query("set overtake.hot_key = 'it''s 7'"));
     assert_eq!(raw.ask(&show(key)), shows(key, "it's 7"));
-    // A named one shows what there is when it is run: set in the same pipeline, rolled back, reset.
+    // A named statement shows the value at the time when it is run: set in the same pipeline, rolled back, reset.
     let prepare = [parse("k", "show overtake.priority", &[]), parse("h", "set overtake.priority = high", &[]), sync()];
     assert_eq!(raw.ask(&prepare.concat()), "1 1 Z(I)");
     let two = |first: &str, second: &str| {
@@ -401,7 +401,7 @@ pub fn settings_of_the_front_are_shown() {
     assert_eq!(raw.ask(&portal), "2 D(normal) s C(SHOW) Z(I)");
     let beside = [parse("", "select 1 as a", &[]), bind("", "", &[], &[], &[]), execute("", 0), run("k")].concat();
     assert_eq!(raw.ask(&beside), "1 2 D(1) C(SELECT 1) 2 D(normal) C(SHOW) Z(I)");
-    // Each portal has its own, in whatever order they are bound and run, and some are never run.
+    // Each portal has its own statement, in whatever order portals are bound and run, and some are never run.
     let prepare = [parse("s", "select 1", &[]), parse("l", "set overtake.priority = low", &[]), sync()];
     assert_eq!(raw.ask(&prepare.concat()), "1 1 Z(I)");
     let two = |first: &str, second: &str, run: &[&str]| {
@@ -422,7 +422,7 @@ pub fn settings_of_the_front_are_shown() {
         let client = front.client().await;
         let row = client.query_one("show overtake.priority", &[]).await.unwrap();
         assert_eq!(row.get::<_, String>("overtake.priority"), "normal");
-        // At login, as a setting of the front.
+        // At login, as a setting of the proxy.
         let client = front.try_client("options='-c overtake.hot_key=b -c overtake.priority=low'").await.unwrap();
         assert_eq!(value(&client, "show overtake.hot_key").await, "b");
         client.batch_execute("set overtake.hot_key = c").await.unwrap();
@@ -432,7 +432,7 @@ pub fn settings_of_the_front_are_shown() {
     until_empty(&front);
 }
 
-/// The server says that a user has asked for it, which nobody has.
+/// The server's own message would claim that a user has requested the cancel, which is not true.
 pub fn a_runaway_is_told_so() {
     let after = Duration::from_millis(20);
     let cancel = |door: &mut DoorOptions| {
@@ -451,7 +451,7 @@ pub fn a_runaway_is_told_so() {
             assert_eq!(error.routine(), Some("ProcessInterrupts"));
             client.batch_execute("rollback").await.unwrap();
         }
-        // Its own time is another one.
+        // The client's own time limit is a different one.
         client.batch_execute("/*+ priority=high */ set statement_timeout = '30ms'").await.unwrap();
         let error = client.batch_execute("/*+ priority=high */ select pg_sleep(60)").await.unwrap_err();
         assert_eq!(error.as_db_error().unwrap().message(), "canceling statement due to statement timeout");

@@ -1,4 +1,4 @@
-//! Who is who: to the front, and to the server.
+//! Authentication of clients to the proxy, and of the proxy to the server.
 
 use crate::support::{Front, try_value, value};
 use proxy::Limits;
@@ -21,7 +21,7 @@ fn front(server_method: &str, url: impl FnOnce(u16) -> String) -> Option<Front> 
     }))
 }
 
-/// Clients prove their passwords to us, and we prove them to the server, without ever having them.
+/// Clients prove their passwords to the proxy, and the proxy proves them to the server, without ever having them.
 pub fn proofs_are_passed_on() {
     let Some(front) = front("scram-sha-256", |port| format!("postgres://postgres:iron@127.0.0.1:{port}/postgres"))
     else {
@@ -41,7 +41,7 @@ pub fn proofs_are_passed_on() {
     });
 }
 
-/// A role that was made a moment ago is there, and a password that was changed is refused once at most: the salt that a client is
+/// A role that was made a moment ago exists, and a changed password is refused once at most: the salt that a client is
 /// sent decides what it can prove.
 pub fn passwords_are_asked_for_again() {
     let Some(front) = front("scram-sha-256", |port| format!("postgres://postgres:iron@127.0.0.1:{port}/postgres"))
@@ -71,8 +71,8 @@ pub fn passwords_are_asked_for_again() {
     });
 }
 
-/// A role whose password has expired is refused, though connections of its pool live; one of which only MD5 is kept as well; and who
-/// tries passwords waits longer and longer, while others do not.
+/// A role whose password has expired is refused, although connections of its pool live; so is a role with an MD5
+/// password only; and a client that tries passwords waits longer and longer, while others do not.
 pub fn expired_passwords_are_refused() {
     let Some(front) = front("scram-sha-256", |port| format!("postgres://postgres:iron@127.0.0.1:{port}/postgres"))
     else {
@@ -87,7 +87,7 @@ pub fn expired_passwords_are_refused() {
         let ann = login("ann", "pencil").await.unwrap();
         assert_eq!(value(&ann, "select session_user").await, "ann");
         front.cluster.ask("alter role ann valid until '2020-01-01'");
-        // What is known is believed for some seconds.
+        // An answer of the server is trusted for some seconds.
         let begun = Instant::now();
         let error = loop {
             assert!(begun.elapsed() < PATIENCE, "ann is let in");
@@ -131,7 +131,7 @@ pub fn guesses_side_by_side_wait_for_each_other() {
     login("pencil").unwrap();
 }
 
-/// What the server has of a role counts soon: other defaults, and that it must not log in, or is not there.
+/// Changes of a role at the server take effect soon: other defaults, no LOGIN, and a dropped role.
 pub fn roles_are_asked_for_again() {
     let Some(cluster) = Cluster::start("") else { return };
     cluster.ask("create role ann login; create role bob login");
@@ -159,7 +159,7 @@ pub fn roles_are_asked_for_again() {
             }
             assert!(begun.elapsed() < PATIENCE, "{found}");
         }
-        // Who is there stays, as the server has it.
+        // An existing client stays connected, as at the server.
         front.cluster.ask("alter role ann nologin; drop role bob");
         refused("ann", "28000").await;
         refused("bob", "28000").await;
@@ -190,7 +190,8 @@ pub fn older_methods_are_known() {
     }
 }
 
-/// Encrypted to the server, the proof bound to its certificate; one that nobody vouches for is not spoken to if that was asked.
+/// The connection to the server is encrypted, and the proof bound to its certificate. Where verification is demanded, a
+/// server without a trusted certificate gets no message.
 pub fn servers_are_encrypted() {
     let hba = "local all postgres trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
     let Some(cluster) = Cluster::start(hba) else { return };
@@ -211,13 +212,13 @@ pub fn servers_are_encrypted() {
     let verified = format!("{url}?sslmode=verify-full&sslrootcert={root}");
     let front = Front::over(front.cluster, &verified, Limits::default(), 1_000, |_| {});
     front.runtime.block_on(async {
-        // It is another host's.
+        // The certificate belongs to another host.
         let error = front.try_client("").await.err().unwrap();
         assert_eq!(error.code().unwrap().code(), "08006", "{error:?}");
     });
 }
 
-/// What a client has set on a connection is not for what the front asks there.
+/// Settings of a client on a connection do not apply to the proxy's questions there.
 pub fn questions_of_the_front_are_asked_as_itself() {
     let Some(front) = front("scram-sha-256", |port| format!("postgres://postgres:iron@127.0.0.1:{port}/postgres"))
     else {
@@ -232,7 +233,7 @@ pub fn questions_of_the_front_are_asked_as_itself() {
             front.cluster.ask(&format!("create role {name} login password 'pencil'"));
             let login = front.try_client(&format!("user={name} password=pencil dbname=postgres")).await;
             assert!(login.is_ok(), "{set}: {:?}", login.err());
-            // The client has it still.
+            // The client still has the setting.
             client.batch_execute("reset search_path; reset role").await.unwrap();
         }
         client.batch_execute("set role powerless").await.unwrap();
@@ -241,7 +242,7 @@ pub fn questions_of_the_front_are_asked_as_itself() {
     });
 }
 
-/// A login that fails takes no pool from those who are in.
+/// A failed login does not remove the pool of those that are connected.
 pub fn a_failed_login_leaves_pools_alone() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);

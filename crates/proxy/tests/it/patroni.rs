@@ -1,4 +1,4 @@
-//! Three PostgreSQL 15 under Patroni and etcd, the primary of which is killed under load.
+//! Three PostgreSQL 15 servers under Patroni and etcd, whose primary is killed under load.
 
 use crate::support::{Gate, try_value, value};
 use proxy::{Limits, UpstreamOptions, Watching};
@@ -14,7 +14,7 @@ use testkit::TempDir;
 use tokio_postgres::{Client, NoTls};
 use wirekit::cluster::{DEBIAN, as_owner, is_there, owner};
 
-/// All of it takes half a minute on two busy processors.
+/// Time limit. The whole test takes half a minute on two busy processors.
 const PATIENCE: Duration = Duration::from_secs(120);
 const NODES: usize = 3;
 
@@ -106,7 +106,7 @@ impl Ensemble {
         Some(ensemble)
     }
 
-    /// What Patroni has written down, for whoever looks for the reason.
+    /// Log of Patroni, for the report of a failure.
     fn told(&self) -> String {
         let logs = (0..NODES).map(|number| fs::read_to_string(self.folder.path().join(format!("n{number}.log"))));
         logs.map(|log| log.unwrap_or_default()).collect::<Vec<_>>().join("\n---\n")
@@ -123,7 +123,7 @@ impl Ensemble {
         std::iter::once(postmaster).chain(children.split_whitespace().map(str::to_owned)).collect()
     }
 
-    /// As if the machine had failed.
+    /// Kills a node, as if its machine had failed.
     fn kill(&mut self, number: usize) {
         self.nodes[number].0.kill().unwrap();
         let processes = self.postgres(number);
@@ -160,12 +160,12 @@ async fn direct(port: u16) -> Result<Client, tokio_postgres::Error> {
     Ok(client)
 }
 
-/// What has become of the numbers of one writer.
+/// Results of the numbers of one writer.
 #[derive(Default)]
 struct Written {
     acknowledged: Vec<i64>,
     unknown: Vec<i64>,
-    /// With the state that was told.
+    /// Failed numbers, with the SQLSTATE.
     failed: Vec<(i64, String)>,
 }
 
@@ -181,7 +181,7 @@ async fn insert(client: &Client, how: usize, number: i64) -> Result<(), tokio_po
     }
 }
 
-/// Writes until it is told to end. A client that is told that its connection has ended makes another one, to the same gate.
+/// Writes until it is told to end. A client whose connection has ended makes another one, to the same gate.
 async fn write(gate: Arc<Gate>, writer: usize, ends: Arc<AtomicBool>, done: Arc<AtomicU64>) -> Written {
     let mut written = Written::default();
     let mut client = gate.client().await;
@@ -197,7 +197,7 @@ async fn write(gate: Arc<Gate>, writer: usize, ends: Arc<AtomicBool>, done: Arc<
             Err(error) => match error.code().map(|code| code.code().to_owned()) {
                 Some(code) if code == "08007" => written.unknown.push(number),
                 Some(code) => written.failed.push((number, code)),
-                // It was told that its transaction is gone before it said more: nothing of it may be there.
+                // The client was told that its transaction is gone before it sent more: nothing of it may exist.
                 None if error.is_closed() && writer % 3 == 2 => written.failed.push((number, "closed".to_owned())),
                 None => panic!("an end without a word: {error:?}"),
             },
@@ -209,8 +209,8 @@ async fn write(gate: Arc<Gate>, writer: usize, ends: Arc<AtomicBool>, done: Arc<
     written
 }
 
-/// The primary and its Patroni are killed while eight clients write, in three manners. What was acknowledged is there, what was
-/// said to have failed is not, what nobody knows is said so; and they go on, by the same gate.
+/// The primary and its Patroni are killed while eight clients write, in three manners. Acknowledged rows exist, failed
+/// rows do not, and unknown outcomes are reported as unknown. The clients go on, by the same gate.
 pub fn nothing_acknowledged_is_lost() {
     let Some(mut ensemble) = Ensemble::start() else { return };
     let hosts: Vec<String> = ensemble.nodes.iter().map(|(_, port)| format!("127.0.0.1:{port}")).collect();
@@ -224,7 +224,7 @@ pub fn nothing_acknowledged_is_lost() {
     let of_three = Arc::clone(&gate);
     gate.runtime.block_on(async {
         let gate = of_three;
-        // Before any server is there: the gate waits with its client.
+        // No server is there yet: the gate waits with its client.
         let idle = gate.client().await;
         let replicas =
             "select count(*) filter (where sync_state = 'sync') || ' of ' || count(*) from pg_stat_replication
@@ -251,7 +251,7 @@ pub fn nothing_acknowledged_is_lost() {
         let primary = ensemble.nodes.iter().position(|(_, own)| *own == port).unwrap();
         ensemble.kill(primary);
         let killed = Instant::now();
-        // Whoever had nothing under way only waits, and has what it has set and prepared.
+        // A client without a request under way only waits, and keeps its settings and prepared statements.
         assert_eq!(try_value(&idle, "show work_mem").await.unwrap(), "7MB");
         let paused = killed.elapsed();
         let seen: i64 = idle.query_one(&prepared, &[&i64::MAX]).await.unwrap().get(0);
@@ -280,7 +280,7 @@ pub fn nothing_acknowledged_is_lost() {
         assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
         let risen: Vec<_> = failed.iter().filter(|(number, _)| there.contains(number)).collect();
         assert!(risen.is_empty(), "failed and there: {risen:?}");
-        // Only those hear of it who had something under way: there were eight, one of whom may hear of it twice.
+        // Only clients with a request under way are told: there were eight, one of which may be told twice.
         assert!(unknown.len() + failed.len() <= 16, "{unknown:?} {failed:?}");
         println!(
             "{} acknowledged, {} unknown ({} of them there), failed {failed:?}, paused for {paused:?}",

@@ -1,4 +1,5 @@
-//! Clients that wait for a connection of a full pool: they take nobody's slot, wait in the order of their classes, and not for ever.
+//! Clients that wait for a connection of a full pool: they take nobody's slot, wait in the order of their classes, and
+//! not for ever.
 
 use crate::admin::{cell, rows};
 use crate::support::{Front, Gate, value};
@@ -27,14 +28,15 @@ fn url(cluster: &Cluster) -> String {
     format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port)
 }
 
-/// A client of bytes of this user and database.
+/// Client of the wire protocol of this user and database.
 fn raw(gate: &Gate, user: &str, database: &str) -> Raw<TcpStream> {
     let mut raw = Raw::connect(gate.address);
     raw.start(&[("user", user), ("database", database)]);
     raw
 }
 
-/// Four of one user wait for the two connections of its pool, and two slots are free: another user's transaction has one at once.
+/// Four transactions of one user wait for the two connections of its pool, and two slots are free: another user's
+/// transaction gets one at once.
 pub fn who_waits_for_a_connection_takes_no_slot() {
     let Some(cluster) = Cluster::start("") else { return };
     cluster.ask("create role ann login");
@@ -52,7 +54,7 @@ pub fn who_waits_for_a_connection_takes_no_slot() {
         let admin = front.try_client("dbname=overtake").await.unwrap();
         let own = [("database", "postgres"), ("user", "postgres")];
         assert_eq!(cell(&rows(&admin, "show pools by server").await, &own, "cl_waiting"), "4");
-        // A moment after they have come to the gate.
+        // A moment after they have arrived at the gate.
         let begun = Instant::now();
         while cell(&rows(&admin, "show pools").await, &own, "cl_waiting") != "4" {
             assert!(begun.elapsed() < PATIENCE, "they are not seen to wait");
@@ -66,7 +68,8 @@ pub fn who_waits_for_a_connection_takes_no_slot() {
     assert!(front.all_idle() <= 4);
 }
 
-/// The wait has an end by its class, by `upstream_wait` and by `query_wait_timeout`; and a client that waits for all of them hears of it.
+/// The wait is limited by its class, by `upstream_wait` and by `query_wait_timeout`; and a client that reaches a limit
+/// gets an error.
 pub fn the_wait_for_a_connection_has_an_end() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = url(&cluster);
@@ -86,7 +89,7 @@ pub fn the_wait_for_a_connection_has_an_end() {
             "E(FATAL|08P01|query_wait_timeout",
             Gate::behind(&url, UpstreamOptions { query_wait: Some(short), ..of(1) }, &door(4, |_| {}), |_| {}),
         ),
-        // Where no gate limits anything, too.
+        // This also holds where no gate limits anything.
         (
             "E(ERROR|53300|no connection to the server became free",
             Gate::behind(&url, UpstreamOptions { watching, ..of(1) }, &DoorOptions::default(), |_| {}),
@@ -111,7 +114,7 @@ pub fn the_wait_for_a_connection_has_an_end() {
     }
 }
 
-/// As long as connections change hands, nobody is turned away, however long the line.
+/// Nobody is turned away as long as connections change hands, however long the queue.
 pub fn a_line_that_moves_is_waited_in() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = url(&cluster);
@@ -126,8 +129,8 @@ pub fn a_line_that_moves_is_waited_in() {
     assert!(watching.patience < begun.elapsed());
 }
 
-/// The only connection goes to the most important of those who wait for it, not to who came first; with a gate that has slots to
-/// spare, and without any.
+/// The only connection goes to the most important waiter, not to the first one; with a gate that has slots to spare,
+/// and without any.
 pub fn a_connection_goes_to_the_most_important() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = url(&cluster);
@@ -164,8 +167,8 @@ pub fn a_connection_goes_to_the_most_important() {
     }
 }
 
-/// A server that has no room for as many connections as the pool: who waits for one of the few holds no slot either, and where there is
-/// none to come back, hears of it soon.
+/// A server that has no room for as many connections as the pool: a client that waits for one of the few holds no slot
+/// either, and where none can come back, it gets an error soon.
 pub fn a_server_without_room_takes_no_slots() {
     let Some(cluster) = Cluster::start("") else { return };
     cluster.ask("create role few login connection limit 1");
@@ -180,16 +183,16 @@ pub fn a_server_without_room_takes_no_slots() {
         .block_on(until("they wait", || waiting(&front.door) == 4 && front.door.view().unwrap().gate.slots == 1));
     let mut other = front.raw();
     assert_eq!(other.ask(&query("select 8 as a")), "T(a:23:0) D(8) C(SELECT 1) Z(I)");
-    // As soon as the server has room, one of them has it.
+    // As soon as the server has room, one of them gets the connection.
     front.cluster.ask("alter role few connection limit 2");
     assert_eq!(waiters[0].answer(), "T(a:23:0) D(7) C(SELECT 1) Z(I)");
     holder.ask(&query("commit"));
     for waiter in &mut waiters[1..] {
         assert_eq!(waiter.answer(), "T(a:23:0) D(7) C(SELECT 1) Z(I)");
     }
-    // None of them is there any more, and none may come.
+    // None of them is left, and none may come.
     front.cluster.ask("alter role few connection limit 0");
-    // Waits for its end.
+    // The call waits for the end of the process.
     front.cluster.ask("select pg_terminate_backend(pid, 60000) from pg_stat_activity where usename = 'few'");
     let begun = Instant::now();
     waiters.iter_mut().for_each(|waiter| waiter.send(&query("select 7 as a")));
@@ -201,7 +204,7 @@ pub fn a_server_without_room_takes_no_slots() {
     front.runtime.block_on(until("nobody is inside", || front.door.view().unwrap().gate.transactions == 0));
 }
 
-/// A client that keeps its connection beyond its transaction keeps its place in the pool, and gives it back once.
+/// A client that keeps its connection beyond its transaction keeps its place in the pool, and returns it once.
 pub fn who_keeps_a_connection_keeps_its_place() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = url(&cluster);
@@ -215,7 +218,7 @@ pub fn who_keeps_a_connection_keeps_its_place() {
     front
         .runtime
         .block_on(until("it waits", || waiting(&front.door) == 1 && front.door.view().unwrap().gate.slots == 0));
-    // They go on without asking for a place again; one that leaves gives its own back.
+    // They go on without asking for a place again; one that leaves returns its own.
     for keeper in &mut keepers {
         assert_eq!(keeper.ask(&query("select 8 as a")), "T(a:23:0) D(8) C(SELECT 1) Z(I)");
     }
@@ -229,7 +232,7 @@ pub fn who_keeps_a_connection_keeps_its_place() {
     front.runtime.block_on(until("nobody is inside", || front.door.view().unwrap().gate.transactions == 0));
 }
 
-/// A login that has to ask the server something waits for a connection no longer than a transaction.
+/// A login that has to ask the server waits for a connection no longer than a transaction.
 pub fn a_login_waits_no_longer() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = url(&cluster);

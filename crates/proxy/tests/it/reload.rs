@@ -1,4 +1,4 @@
-//! Settings that are read again while clients are served.
+//! Settings that are reloaded while clients are served.
 
 use crate::fake::{Fake, PRIMARY, STANDBY};
 use crate::support::{Front, Gate, try_value, value};
@@ -17,7 +17,8 @@ use wirekit::cluster::Cluster;
 use wirekit::raw::PATIENCE;
 use wirekit::waits::{state, until};
 
-/// By RELOAD and by SIGHUP: the gate, rules and pools go by them, what is wrong leaves all as it was, and what is there stays.
+/// By RELOAD and by SIGHUP: the gate, rules and pools apply them, an error leaves all as it was, and existing sessions
+/// stay.
 pub fn settings_are_read_again() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
@@ -42,7 +43,7 @@ pub fn settings_are_read_again() {
         let client = front.try_client("application_name=till").await.unwrap();
         let prepared = client.prepare("select 'pay'").await.unwrap();
         client.query(&prepared, &[]).await.unwrap();
-        // One that is under way stays so.
+        // A transaction under way stays so.
         let open = front.client().await;
         open.batch_execute("begin; select 1").await.unwrap();
         assert_eq!(mpl(), 3);
@@ -54,7 +55,7 @@ pub fn settings_are_read_again() {
         admin.batch_execute("reload").await.unwrap();
         assert_eq!(mpl(), 7);
         assert_eq!(value(&open, "show overtake.priority_rules").await.split(' ').next(), Some("high"));
-        // Ports are not changed by that.
+        // Ports do not change by a reload.
         let config = admin.simple_query("show config").await.unwrap();
         let value_of = |name: &str| {
             config.iter().find_map(|message| match message {
@@ -66,18 +67,18 @@ pub fn settings_are_read_again() {
         };
         let pair = |value: &str, changeable: &str| Some((value.to_owned(), changeable.to_owned()));
         assert_eq!((value_of("port"), value_of("overtake.mpl")), (pair("5432", "no"), pair("7", "yes")));
-        // Rules count for those who are there as to statements, and for who logs in as to sessions.
+        // For existing sessions, rules apply to statements, and for new ones also to the session.
         assert_eq!(value(&client, "show overtake.priority").await, "normal");
         let late = front.try_client("application_name=till").await.unwrap();
         assert_eq!(value(&late, "show overtake.priority").await, "high");
-        // Statements that were prepared before are looked at again: there is room for one low one.
+        // Statements that were prepared before are judged anew: there is room for one low one.
         let class = |at: usize| front.door.view().unwrap().gate.classes[at].done;
         open.batch_execute("commit").await.unwrap();
         until("it has left", || front.door.view().unwrap().gate.transactions == 0).await;
         let before = class(2);
         client.query(&prepared, &[]).await.unwrap();
         until("a low one is done", || class(2) == before + 1).await;
-        // What is wrong is refused, and all stays.
+        // Errors are refused, and all stays as it was.
         for wrong in
             ["overtake.mpl = 0\n", "overtake.gate_classes = 'lwo weight=1'\n", "overtake.mpl = off\n", "prot = 1\n"]
         {
@@ -87,7 +88,7 @@ pub fn settings_are_read_again() {
             assert_eq!(mpl(), 7);
         }
         assert_eq!(value(&late, "show overtake.mpl").await, "7");
-        // As PostgreSQL is told.
+        // By a signal, as for PostgreSQL.
         let upstream = front.upstream.clone();
         let hangups = signal(SignalKind::hangup()).unwrap();
         let listens = tokio::spawn(async move { upstream.reload_on_hangup(hangups, || {}, || {}).await });
@@ -96,7 +97,7 @@ pub fn settings_are_read_again() {
         assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
         until("it is read", || front.door.mode() == server::Mode::Auto).await;
         assert!(5 <= mpl());
-        // The gate goes by it before all of it is shown.
+        // The gate applies it before all of it is shown.
         let begun = Instant::now();
         while try_value(&late, "show overtake.mpl").await.unwrap() != "auto" {
             assert!(begun.elapsed() < PATIENCE);
@@ -106,7 +107,7 @@ pub fn settings_are_read_again() {
     front.all_idle();
 }
 
-/// Options of which this setting is read again with each RELOAD.
+/// Options of which this setting is reloaded with each RELOAD.
 fn read_again(name: &'static str, value: &Arc<AtomicU32>) -> (UpstreamOptions, DoorOptions) {
     let value = Arc::clone(value);
     let again = move || {
@@ -119,7 +120,7 @@ fn read_again(name: &'static str, value: &Arc<AtomicU32>) -> (UpstreamOptions, D
     (UpstreamOptions { again: Some(Arc::new(again)), ..UpstreamOptions::from_settings(&settings).unwrap() }, door)
 }
 
-/// Of several servers each has a gate, and all of them go by the settings.
+/// Each of several servers has a gate, and all of them apply the settings.
 pub fn settings_reach_each_gate() {
     let (one, two) = (Fake::new(PRIMARY), Fake::new(STANDBY));
     let url = format!("postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres?sslmode=disable", one.port, two.port);
@@ -143,7 +144,8 @@ pub fn settings_reach_each_gate() {
     });
 }
 
-/// By user and database, for those who are there as well; what somebody has left by the old rule reaches nobody.
+/// Rules by user and database apply to existing sessions as well; state that was left under the old rule reaches
+/// nobody.
 pub fn resets_count_at_once() {
     let Some(cluster) = Cluster::start("") else { return };
     cluster.ask(
@@ -202,7 +204,7 @@ pub fn resets_count_at_once() {
     });
 }
 
-/// What is put back is closed where there are more than there may be from then on.
+/// A connection that is put back is closed if there are too many by then.
 pub fn pools_become_smaller() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
@@ -217,7 +219,7 @@ pub fn pools_become_smaller() {
             }
         };
         for (now, then) in [(1, 1), (3, 3), (2, 2)] {
-            // As many as fit are at work, and one of them no longer.
+            // As many as fit are busy, and one of them no longer.
             let before = size.load(SeqCst) as usize;
             for client in &clients[..before] {
                 client.batch_execute("begin; select 1").await.unwrap();

@@ -1,4 +1,4 @@
-//! Several servers: who is the primary, who is asked, and what is known when one has gone.
+//! Several servers: the choice of the primary, the health checks, and the outcome when a server has gone.
 
 use crate::fake::{DOWN, FULL, Fake, PRIMARY, Role, STANDBY, half};
 use crate::support::{Front, Gate, try_value, value};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use wirekit::raw::{PATIENCE, Raw, bind, execute, parse, query, sync};
 use wirekit::waits::http;
 
-/// Servers are asked often, and waited for so long.
+/// Gate that asks servers often, and waits for them this long.
 pub fn before(fakes: &[&Fake], patience: Duration, slots: usize) -> Gate {
     before_with(fakes, patience, slots, |_| {})
 }
@@ -31,13 +31,13 @@ pub fn client(gate: &Gate, more: &[(&str, &str)]) -> Raw<TcpStream> {
     raw
 }
 
-/// The server that has answered.
+/// Port of the server that has answered.
 pub fn who(client: &mut Raw<TcpStream>) -> String {
     client.ask(&query("who"))
 }
 
 pub fn is(fake: &Fake) -> String {
-    // Whether it is told that the server is a standby depends on where it was before.
+    // A report that the server is a standby depends on the server before.
     format!("D({}) C(SELECT 1) Z(I)", fake.port)
 }
 
@@ -49,14 +49,14 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A server ends without a word, and the gate has noticed.
+/// Ends a server without a message, and waits until the gate has noticed.
 fn goes(fake: &Fake, admin: &mut Raw<TcpStream>) {
     fake.is(DOWN);
     fake.cut();
     until("it is down", || admin.ask(&query("show upstream")).contains(&format!(",{},down,", fake.port)));
 }
 
-/// The order of the list does not say who is the primary; it decides among equals.
+/// The order of the list does not decide which server is the primary; it decides among equals.
 pub fn transactions_go_where_they_belong() {
     let (one, two, three) = (Fake::new(STANDBY), Fake::new(STANDBY), Fake::new(PRIMARY));
     let gate = before(&[&one, &two, &three], PATIENCE, 9);
@@ -64,7 +64,7 @@ pub fn transactions_go_where_they_belong() {
     assert!(who(&mut first).ends_with(&is(&three)));
     let mut reader = client(&gate, &[("options", "-c overtake.target=standby")]);
     until("all are known", || who(&mut reader).ends_with(&is(&one)));
-    // Where the fewest are.
+    // The server with the fewest transactions is chosen.
     assert!(reader.ask(&query("begin; select 1")).ends_with("C(BEGIN) Z(T)"));
     let mut other = client(&gate, &[("options", "-c overtake.target=prefer_standby")]);
     assert!(who(&mut other).ends_with(&is(&two)));
@@ -79,7 +79,8 @@ pub fn transactions_go_where_they_belong() {
     assert!(who(&mut first).ends_with(&is(&three)));
 }
 
-/// A client waits for the new primary, wherever it is, and stays; one that waits for too long is told why, and stays, too.
+/// A client waits for the new primary, wherever it is, and stays connected; one that waits for too long gets the
+/// reason, and stays, too.
 pub fn roles_are_followed() {
     let (one, two) = (Fake::new(PRIMARY), Fake::new(STANDBY));
     let gate = before(&[&one, &two], PATIENCE, 9);
@@ -90,8 +91,8 @@ pub fn roles_are_followed() {
     waits.send(&query("who"));
     two.is(Role { timeline: 2, ..PRIMARY });
     assert!(waits.answer().ends_with(&is(&two)));
-    // It comes back as a standby, and is promoted again. The other one becomes a standby without a word: the first to hear of
-    // it is a transaction that wants to write.
+    // The server comes back as a standby, and is promoted again. The other one becomes a standby unnoticed: the first
+    // to notice is a transaction that wants to write.
     one.is(STANDBY);
     two.is(Role { timeline: 2, ..STANDBY });
     assert!(waits.ask(&query("write")).contains("25006"));
@@ -114,7 +115,8 @@ pub fn roles_are_followed() {
     until("it is there again", || who(&mut told).ends_with(&is(&one)));
 }
 
-/// Of two that say that they are the primary, the one that was promoted last is; the other is not, even when that one has gone.
+/// Two servers say that they are the primary: the one that was promoted last counts; the other does not, even
+/// when that one has gone.
 pub fn a_later_timeline_counts() {
     let (one, two) = (Fake::new(PRIMARY), Fake::new(STANDBY));
     let gate = before(&[&one, &two], Duration::from_secs(2), 9);
@@ -122,7 +124,7 @@ pub fn a_later_timeline_counts() {
     assert!(open.ask(&query("begin; select 1")).ends_with("Z(T)"));
     two.is(Role { timeline: 2, ..PRIMARY });
     until("the new primary is taken", || who(&mut first).ends_with(&is(&two)));
-    // Who has a transaction at the old one must not commit there.
+    // A transaction at the old primary must not commit there.
     let said = open.ask(&query("commit"));
     assert!(said.contains("57P01") && said.contains("timeline 2") && said.ends_with("end"), "{said}");
     let mut admin = client(&gate, &[("database", "overtake")]);
@@ -152,7 +154,8 @@ pub fn clients_choose_their_servers() {
     assert_eq!(client.ask(&query("show overtake.target")), row("primary"));
 }
 
-/// By the extended protocol, inside transactions and as the database has it, the setting is the server's, and is followed.
+/// A target set by the extended protocol, inside a transaction or as a default of the database is the server's setting,
+/// and is followed.
 pub fn targets_follow_their_clients() {
     let Some(front) = Front::new(4) else { return };
     front.runtime.block_on(async {
@@ -175,7 +178,8 @@ pub fn targets_follow_their_clients() {
     });
 }
 
-/// A server goes while something is under way: what may have been committed is not known, in whatever form it was sent.
+/// A server goes while requests are under way: possible commits are reported as unknown, in whatever form they were
+/// sent.
 pub fn lost_outcomes_are_unknown() {
     let fake = Fake::new(PRIMARY);
     let gate = before(&[&fake], PATIENCE, 9);
@@ -213,11 +217,11 @@ pub fn lost_outcomes_are_unknown() {
     }
 }
 
-/// One place inside each: who holds that of the primary holds up nobody at the standby.
+/// Servers have one slot each: the holder of the primary's delays nobody at the standby.
 pub fn servers_have_gates_of_their_own() {
     let (one, two) = (Fake::new(PRIMARY), Fake::new(STANDBY));
     let gate = before(&[&one, &two], PATIENCE, 1);
-    // One that runs: it lends its place to nobody.
+    // The statement runs, so its slot is not lent.
     let mut holder = client(&gate, &[]);
     holder.send(&query("sleep"));
     let mut reader = client(&gate, &[("options", "-c overtake.target=standby")]);
@@ -235,7 +239,7 @@ pub fn servers_have_gates_of_their_own() {
         let line = format!("D(postgres,postgres,127.0.0.1:{},{role},0,1,", fake.port);
         assert!(shown.contains(&line), "{shown}");
     }
-    // The primary goes: whoever waits there for a place goes to the next one.
+    // The primary goes: a client that waits there for a slot goes to the next one.
     let mut waits = client(&gate, &[]);
     waits.send(&query("who"));
     until("somebody waits", || admin.ask(&query("show pools")).contains(",postgres,2,1,"));
@@ -247,7 +251,7 @@ pub fn servers_have_gates_of_their_own() {
     assert!(said.ends_with(&is(&two)), "{said}");
 }
 
-/// A server that says good-bye behind its last answer is heard by nobody who has nothing there.
+/// An announcement of its end behind a server's last answer reaches no client without state there.
 pub fn last_words_are_for_those_whom_they_concern() {
     let one = Fake::new(PRIMARY);
     let gate = before(&[&one], PATIENCE, 1);
@@ -257,7 +261,8 @@ pub fn last_words_are_for_those_whom_they_concern() {
     assert!(said.ends_with(&is(&one)), "{said}");
 }
 
-/// A server that goes within a message says no more, and nobody else does: the client would read it as the rest of a row.
+/// A server that goes within a message sends no more, and neither does the proxy: the client would read it as the rest
+/// of a row.
 pub fn nothing_is_said_within_a_message() {
     for ends in [false, true] {
         let one = Fake::new(PRIMARY);
@@ -279,7 +284,8 @@ pub fn nothing_is_said_within_a_message() {
     }
 }
 
-/// Long messages that nobody here looks at pass as they come; others count, and one that does not fit ends its session only.
+/// Long messages that the proxy does not inspect pass as they come; others are bounded, and one that does not fit ends
+/// its session only.
 pub fn long_messages_are_bounded() {
     let one = Fake::new(PRIMARY);
     let gate = before(&[&one], PATIENCE, 3);
@@ -304,7 +310,7 @@ pub fn long_messages_are_bounded() {
     assert!(said.ends_with(&is(&one)), "{said}");
 }
 
-/// Whoever sends clients here learns whether there is a server: of several, and of one that nobody asks otherwise.
+/// Load balancers learn if there is a server: of several, and of one that is not asked otherwise.
 pub fn readiness_is_the_servers() {
     let ready = |address| http(address, "GET /readyz HTTP/1.0\r\n\r\n");
     let free = || {
@@ -338,7 +344,7 @@ pub fn readiness_is_the_servers() {
     }
 }
 
-/// Who has no room for the question what it is, is still what it was.
+/// A server without room for the health check keeps its state.
 pub fn a_full_server_is_not_down() {
     let (one, two) = (Fake::new(PRIMARY), Fake::new(STANDBY));
     let gate = before(&[&one, &two], PATIENCE, 9);
@@ -347,7 +353,7 @@ pub fn a_full_server_is_not_down() {
     assert!(who(&mut first).ends_with(&is(&one)));
     one.is(FULL);
     one.cut();
-    // It is asked again and again, by one: at the second time the first has been judged.
+    // The server is asked again and again, by one task: at the second time the first answer has been judged.
     until("it was asked", || 2 <= one.refused());
     let shown = admin.ask(&query("show upstream"));
     assert!(shown.contains(&format!(",{},primary,", one.port)), "{shown}");

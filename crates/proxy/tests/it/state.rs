@@ -1,4 +1,4 @@
-//! What a session has set follows it; what cannot follow holds it.
+//! State of a session follows it; state that cannot follow ties it to its connection.
 
 use crate::admin::{cell, rows};
 use crate::support::{Front, Gate, try_value, value};
@@ -24,7 +24,7 @@ pub fn settings_follow() {
         assert_eq!(value(&two, "show work_mem").await, "5MB");
         assert_eq!(value(&two, "select current_setting('app.tenant')").await, "42");
         assert_eq!(value(&two, "show search_path").await, "\"$user\", public");
-        // What ends with its transaction, or was rolled back with it, is nowhere.
+        // A setting that ends with its transaction, or was rolled back with it, is nowhere.
         one.batch_execute("begin; set local search_path = x; commit; begin; set work_mem = '9MB'; rollback")
             .await
             .unwrap();
@@ -45,7 +45,7 @@ pub fn settings_follow() {
     assert_eq!(front.all_idle(), 1);
 }
 
-/// One of two parts that is empty follows its client as any other does, and is nobody else's.
+/// An empty setting of two parts follows its client as any other does, and reaches nobody else.
 pub fn empty_settings_follow() {
     let Some(front) = Front::new(1) else { return };
     front.runtime.block_on(async {
@@ -72,7 +72,8 @@ pub fn empty_settings_follow() {
     assert_eq!(front.all_idle(), 1);
 }
 
-/// So do those of a call whose function is written in an unusual way; and whoever has a lock by one keeps its connection.
+/// Settings of a call whose function is written in an unusual way follow as well; and a client that holds a lock by
+/// such a call keeps its connection.
 pub fn calls_are_found_however_they_are_written() {
     let Some(front) = Front::new(1) else { return };
     front.runtime.block_on(async {
@@ -114,7 +115,7 @@ pub fn calls_are_found_however_they_are_written() {
             assert_eq!(value(&one, joined).await, "42");
         }
     });
-    // So does one that a block of code puts together.
+    // A name that a block of code composes does so, too.
     for set in ["format('set app.%s = 42', 'block')", "'set app.blo' || 'ck' || ' = 42'", "'set ' || 'app.block = 42'"]
     {
         front.all_idle();
@@ -130,8 +131,8 @@ pub fn calls_are_found_however_they_are_written() {
     }
 }
 
-/// The level of a transaction is no setting of the session, though the server calls it one once somebody has set it; the level of
-/// those to come is.
+/// The level of a transaction is no setting of the session, although the server lists it as one once somebody has set
+/// it; the level of later transactions is.
 pub fn levels_are_of_transactions() {
     let Some(front) = Front::new(1) else { return };
     front.runtime.block_on(async {
@@ -159,7 +160,8 @@ pub fn levels_are_of_transactions() {
     assert_eq!(front.all_idle(), 1);
 }
 
-/// Settings that the server refuses leave the connection with nobody's: the next client does not get those of the one before.
+/// Settings that the server refuses leave the connection without an owner: the next client does not get those of the
+/// one before.
 pub fn refused_settings_are_nobodys() {
     let Some(front) = Front::new(1) else { return };
     front.runtime.block_on(async {
@@ -178,7 +180,7 @@ pub fn refused_settings_are_nobodys() {
     assert_eq!(front.all_idle(), 1);
 }
 
-/// What is asked at login is set, and told; what the server would refuse is refused.
+/// Settings that a login asks for are set, and reported; those that the server would refuse are refused.
 pub fn logins_have_settings() {
     let Some(front) = Front::new(1) else { return };
     front.runtime.block_on(async {
@@ -202,7 +204,8 @@ pub fn logins_have_settings() {
     assert_eq!(raw.ask(&query("select date '2026-11-23' as d")), "T(d:1082:0) D(23.11.2026) C(SELECT 1) Z(I)");
 }
 
-/// Listening, temporary tables, advisory locks, held cursors, statements by SQL: the client keeps its connection until it lets go.
+/// Listening, temporary tables, advisory locks, held cursors, statements by SQL: the client keeps its connection until
+/// it lets go.
 pub fn what_cannot_follow_holds() {
     let Some(front) = Front::new(2) else { return };
     front.runtime.block_on(async {
@@ -236,7 +239,7 @@ pub fn what_cannot_follow_holds() {
             one.batch_execute(end).await.unwrap();
             assert_eq!(front.all_idle(), 2, "{end}");
         }
-        // What nobody can be asked for keeps its client to the end, and ends with it.
+        // State that cannot be asked for ties its client to the end, and ends with it.
         for origin in ["a", "b"] {
             let three = front.client().await;
             three.batch_execute(&format!("select pg_replication_origin_create('{origin}')")).await.unwrap();
@@ -248,7 +251,7 @@ pub fn what_cannot_follow_holds() {
             drop(three);
             front.all_idle();
         }
-        // Whoever leaves leaves nothing.
+        // A client that disconnects leaves nothing.
         one.batch_execute("create temp table x (a int); select pg_advisory_lock(1); set work_mem = '9MB'")
             .await
             .unwrap();
@@ -263,7 +266,7 @@ pub fn what_cannot_follow_holds() {
     });
 }
 
-/// What is temporary as the search path says so, and not by a word of its text, holds its client as well.
+/// Objects that are temporary by the search path, and not by a word of their text, tie their client as well.
 pub fn objects_may_be_temporary_by_the_search_path() {
     let Some(front) = Front::new(2) else { return };
     front.runtime.block_on(async {
@@ -291,7 +294,7 @@ pub fn objects_may_be_temporary_by_the_search_path() {
     });
 }
 
-/// A notification reaches its listener, who says nothing, and nobody else.
+/// A notification reaches its listener, which is idle, and nobody else.
 pub fn notifications_pass() {
     let Some(front) = Front::new(2) else { return };
     let (mut one, mut two) = (front.raw(), front.raw());
@@ -305,7 +308,7 @@ pub fn notifications_pass() {
     assert_eq!(front.all_idle(), 2);
 }
 
-/// `overtake.priority` is the front's.
+/// `overtake.priority` belongs to the proxy.
 pub fn priorities_are_the_fronts() {
     let Some(front) = Front::new(1) else { return };
     let mut raw = front.raw();
@@ -343,7 +346,7 @@ pub fn priorities_are_the_fronts() {
     assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("low")));
     raw.ask(&query("rollback"));
     assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("normal")));
-    // What was set before a savepoint stays when that is gone back to.
+    // A value from before a savepoint stays after a rollback to it.
     raw.ask(&query("begin; select 1"));
     raw.ask(&query("set overtake.priority = high"));
     raw.ask(&query("savepoint a"));
@@ -355,8 +358,8 @@ pub fn priorities_are_the_fronts() {
     assert!(raw.ask(&query("show overtake.priority")).starts_with(&shows("low")));
 }
 
-/// A command of the front's means what it would at the server behind all that was sent before it: in a transaction that fails it does
-/// nothing, and it ends a batch without a `Sync`.
+/// A command of the proxy's means what it would at the server behind all earlier messages: in a failed transaction it
+/// does nothing, and it ends a batch without a `Sync`.
 pub fn commands_of_the_front_keep_their_place() {
     let Some(front) = Front::new(1) else { return };
     front.cluster.ask("create table t (a int)");
@@ -375,14 +378,14 @@ pub fn commands_of_the_front_keep_their_place() {
         assert_eq!(raw.ask(&[run("dd"), sync()].concat()), "2 D(7) C(SELECT 1) Z(I)", "{command}");
         assert_eq!(raw.ask(&show), shown("normal"), "{command}");
     }
-    // Behind what succeeds it is done.
+    // Behind messages that succeed it is done.
     raw.send(&["begin", "select 1 as a", "set overtake.priority = 'low'", "commit"].map(query).concat());
     for said in ["C(BEGIN) Z(T)", "T(a:23:0) D(1) C(SELECT 1) Z(T)", "C(SET) Z(T)", "C(COMMIT) Z(I)"] {
         assert_eq!(raw.answer(), said);
     }
     assert_eq!(raw.ask(&[query("reset overtake.priority"), show.clone()].concat()), "C(RESET) Z(I)");
     assert_eq!(raw.answer(), shown("normal"));
-    // Behind a batch without a Sync: it is committed, and the connection is free.
+    // Behind a batch without a Sync: the batch is committed, and the connection is free.
     let insert = |n: u8| [parse("", &format!("insert into t values ({n})"), &[]), run("")].concat();
     let inserted = format!("1 2 C(INSERT 0 1) {}", shown("normal"));
     assert_eq!(raw.ask(&[insert(1), show.clone()].concat()), inserted);
@@ -391,7 +394,7 @@ pub fn commands_of_the_front_keep_their_place() {
     assert_eq!(raw.ask(&[insert(2), show.clone(), fails.clone(), sync()].concat()), inserted);
     assert!(raw.answer().contains("42601"));
     assert_eq!(raw.ask(&[insert(3), message(b'H', b""), show.clone()].concat()), inserted);
-    // What has failed skips it.
+    // A failed message skips it.
     let said = raw.ask(&[insert(4), fails, show.clone(), sync()].concat());
     assert!(said.starts_with("1 2 C(INSERT 0 1) E(ERROR|42601") && !said.contains("SHOW"), "{said}");
     assert_eq!(raw.ask(&show), shown("normal"));
@@ -403,7 +406,7 @@ pub fn commands_of_the_front_keep_their_place() {
     assert_eq!(front.all_idle(), 1);
 }
 
-/// What the server is told of the front's settings, the front hears of; what was said last counts.
+/// The proxy learns the values of its settings that the server is told; the last value counts.
 pub fn the_server_and_the_front_agree() {
     let Some(front) = Front::new(2) else { return };
     front.runtime.block_on(async {
@@ -417,7 +420,7 @@ pub fn the_server_and_the_front_agree() {
             ("select set_config('overtake.priority', 'high', false)", "high"),
             ("set work_mem = '5MB'", "high"),
             ("set overtake.priority = low", "low"),
-            // The server is asked again, and has said nothing new.
+            // The server is asked again, and reports nothing new.
             ("set work_mem = '6MB'", "low"),
             ("begin; select set_config('overtake.priority', 'high', false); rollback", "low"),
             (
@@ -456,7 +459,7 @@ pub fn the_server_and_the_front_agree() {
     });
 }
 
-/// `ALTER ROLE … SET` is the default of the role's sessions, beneath what they ask for.
+/// `ALTER ROLE … SET` is the default of the role's sessions; values that they ask for precede it.
 pub fn roles_have_classes() {
     let Some(cluster) = Cluster::start("") else { return };
     cluster.ask("alter role postgres set overtake.priority = 'high'; alter role postgres set overtake.hot_key = 'a'");
@@ -466,7 +469,7 @@ pub fn roles_have_classes() {
     sources::read_flag("overtake.priority_rules=low database=postgres", &mut settings).unwrap();
     let front = Front::over(cluster, &url, UpstreamOptions::from_settings(&settings).unwrap(), 1_000, |_| {});
     front.runtime.block_on(async {
-        // What is no class is none.
+        // An invalid class is ignored.
         let ann = front.try_client("user=ann dbname=postgres").await.unwrap();
         assert_eq!(value(&ann, "show overtake.priority").await, "low");
         for (login, class) in [("", "high"), ("options='-c overtake.priority=normal'", "normal")] {
@@ -496,7 +499,7 @@ pub fn roles_have_classes() {
     });
 }
 
-/// RESET goes back to what the login has asked for.
+/// RESET goes back to the value of the login.
 pub fn resets_go_back_to_the_login() {
     let Some(front) = Front::new(1) else { return };
     front.runtime.block_on(async {
@@ -517,7 +520,8 @@ pub fn resets_go_back_to_the_login() {
     });
 }
 
-/// What no text says, by each value of `overtake.upstream_reset`: what goes to the next client is what the documentation's table says.
+/// State that no text names, by each value of `overtake.upstream_reset`: the next client gets exactly the state that
+/// the table in the documentation lists.
 pub fn what_functions_set_goes_to_nobody_else() {
     let Some(cluster) = Cluster::start("") else { return };
     cluster.ask(
@@ -546,7 +550,7 @@ pub fn what_functions_set_goes_to_nobody_else() {
                 (select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()),
                 (select count(*) from pg_class where relnamespace = pg_my_temp_schema()),
                 (select count(*) from pg_listening_channels()))";
-    // What each does to the next client, as never, unexplained and always are set; and which user does it.
+    // Effects of each on the next client, with never, unexplained and always; and the user that runs it.
     let ways = [
         ("set search_path = s", "", "postgres"),
         ("do $$ begin perform set_config('search_path', 'd', false); end $$", "", "postgres"),
@@ -580,7 +584,7 @@ pub fn what_functions_set_goes_to_nobody_else() {
                 let (first, second) = (gate.try_client(&login).await.unwrap(), gate.try_client(&login).await.unwrap());
                 let before = value(&second, look).await;
                 first.simple_query(way).await.unwrap();
-                // Its own settings are the client's wherever it goes, if they can be found out.
+                // Its own settings follow the client everywhere, if they can be found out.
                 let own = value(&first, look).await;
                 let after = value(&second, look).await;
                 let is_leaked = before != after;
@@ -608,7 +612,7 @@ pub fn what_functions_set_goes_to_nobody_else() {
     }
 }
 
-/// A target that is set by a client that is held to its connection outlives that.
+/// A target that is set by a client which is tied to its connection outlives the tie.
 pub fn a_target_outlives_a_connection() {
     let Some(front) = Front::new(1) else { return };
     let mut raw = front.raw();
@@ -619,7 +623,8 @@ pub fn a_target_outlives_a_connection() {
     assert_eq!(raw.ask(&query("show overtake.target")), "T(overtake.target:25:0) D(any) C(SHOW) Z(I)");
 }
 
-/// Rules give a class at the login; what the client asks counts more, and RESET goes back to the rule's.
+/// Rules give a class at the login; a class that the client asks for takes precedence, and RESET goes back to the
+/// rule's.
 pub fn rules_count_at_login() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
@@ -653,7 +658,7 @@ pub fn rules_count_at_login() {
     });
 }
 
-/// A server would take any name of two parts.
+/// A server would accept any name of two parts.
 pub fn unknown_settings_are_refused() {
     let Some(front) = Front::new(1) else { return };
     let mut raw = front.raw();
@@ -664,7 +669,7 @@ pub fn unknown_settings_are_refused() {
     assert!(said.starts_with("E(ERROR|55P02|parameter \"overtake.mpl\" cannot be changed now"), "{said}");
     let said = raw.ask(&query("set overtake.network_threads = 7"));
     assert!(said.contains("cannot be changed without restarting the server"), "{said}");
-    // Others' settings of two parts are the server's.
+    // Other settings of two parts belong to the server.
     assert_eq!(raw.ask(&query("set app.nonsense = 1")), "C(SET) Z(I)");
     // In a transaction and by the extended protocol, too, where the server refuses it.
     let not_now = "55P02|parameter \"overtake.mpl\" cannot be changed now";
@@ -678,12 +683,12 @@ pub fn unknown_settings_are_refused() {
         let said = raw.ask(&[parse(name, set, &[]), bind("", name, &[], &[], &[]), execute("", 0), sync()].concat());
         assert!(said.contains(not_now) && said.ends_with("Z(I)"), "{set}: {said}");
     }
-    // One that the server has taken beside another statement.
+    // A setting that the server has accepted beside another statement.
     assert!(raw.ask(&query("set overtake.taken = 1; select 1")).ends_with("Z(I)"));
     let set = "set overtake.taken=2";
     let said = raw.ask(&[parse("", set, &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat());
     assert!(said.contains("42704|unrecognized configuration parameter \"overtake.taken\""), "{said}");
-    // Reading is another matter, and the server's.
+    // Reading is different, and left to the server.
     assert!(raw.ask(&query("select current_setting('overtake.mpl')")).contains("42704|"));
     for set in ["set overtake.nonsense=1", "SET LOCAL Overtake.Nonsense TO 'x y';"] {
         raw.ask(&query("begin"));
@@ -704,7 +709,7 @@ pub fn unknown_settings_are_refused() {
         assert_eq!(error.code().unwrap().code(), "55P02");
         let client = front.try_client("options='-c overtake.target=any -c app.nonsense=2'").await.unwrap();
         assert_eq!(value(&client, "show app.nonsense").await, "2");
-        // What is in force, not what was said.
+        // The value in force is shown, not the configured one.
         assert_eq!(value(&client, "show overtake.mpl").await, "auto");
         let admin = front.try_client("dbname=overtake").await.unwrap();
         let config = rows(&admin, "show config").await;

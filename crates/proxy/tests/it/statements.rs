@@ -1,4 +1,4 @@
-//! Prepared statements, whatever connection they meet.
+//! Prepared statements, on whichever connection they run.
 
 use crate::support::Front;
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ fn run(raw: &mut Raw<TcpStream>, name: &str, value: &str) -> String {
     raw.ask(&[bind("", name, &[], &[Some(value.as_bytes())], &[]), execute("", 0), sync()].concat())
 }
 
-/// A named statement is there on a connection that has never seen it, and is what its client has prepared.
+/// A named statement exists on a connection that has never seen it, and is the one that its client has prepared.
 pub fn statements_follow() {
     let Some(front) = Front::new(2) else { return };
     let (mut one, mut two) = (front.raw(), front.raw());
@@ -36,7 +36,7 @@ pub fn statements_follow() {
         assert_eq!(run(&mut two, "s", "5"), "2 D(7) C(SELECT 1) Z(I)");
         one.ask(&query("commit"));
     }
-    // Names are each client's own; a name that is taken, and one that is none.
+    // Names are each client's own; a name that is taken, and one that does not exist.
     let said = two.ask(&[parse("s", "select 1", &[]), bind("", "s", &[], &[], &[]), sync()].concat());
     assert!(said.contains("42P05|prepared statement \"s\" already exists") && said.ends_with("Z(I)"), "{said}");
     assert_eq!(run(&mut two, "s", "1"), "2 D(3) C(SELECT 1) Z(I)");
@@ -50,8 +50,8 @@ pub fn statements_follow() {
     one.ask(&query("rollback"));
 }
 
-/// What the front answers itself goes with the server's answer, in one piece, as a server has it; where a client asks to be told, or
-/// nothing follows, it goes at once.
+/// Answers of the proxy's own are sent with the server's answer, in one piece, as a server sends them; where a client
+/// flushes, or nothing follows, they are sent at once.
 pub fn answers_go_together() {
     let Some(front) = Front::new(1) else { return };
     let mut raw = front.raw();
@@ -66,12 +66,12 @@ pub fn answers_go_together() {
     raw.send(&[parse("c", text, &[]), message(b'H', b"")].concat());
     assert_eq!(raw.next().as_deref(), Some("1"));
     assert_eq!(raw.ask(&run), "2 D(1) C(SELECT 1) Z(I)");
-    // More than is held: nobody waits for the other.
+    // There are more answers than are held: neither side waits for the other.
     let closes = named(b'C', b'S', "none").repeat(20_000);
     raw.send(&parse("d", text, &[]));
     let said = raw.ask(&[closes, sync()].concat());
     assert_eq!(said, format!("1 {}Z(I)", "3 ".repeat(20_000)));
-    // A COPY that follows is begun.
+    // A COPY that follows begins.
     raw.ask(&query("create table copied (a int)"));
     let copy = [parse("e", text, &[]), parse("", "copy copied from stdin", &[]), bind("", "", &[], &[], &[])].concat();
     raw.send(&[copy, execute("", 0), message(b'H', b"")].concat());
@@ -80,7 +80,7 @@ pub fn answers_go_together() {
     assert_eq!(raw.ask(&[message(b'd', b"1\n"), message(b'c', b""), sync()].concat()), "C(COPY 1) Z(I)");
 }
 
-/// What failed to be prepared is not; what was dropped by an error in front of it neither.
+/// A statement that failed to be prepared does not exist, nor does one that was dropped by an error in front of it.
 pub fn failed_statements_are_not_there() {
     let Some(front) = Front::new(1) else { return };
     let mut raw = front.raw();
@@ -111,21 +111,21 @@ pub fn the_unnamed_statement_follows() {
     assert_eq!(run(&mut one, "", "1"), "2 D(2) C(SELECT 1) Z(I)");
     assert_eq!(run(&mut two, "", "1"), "2 D(3) C(SELECT 1) Z(I)");
     assert_eq!(one.ask(&[named(b'D', b'S', ""), sync()].concat()), "t(23) T(?column?:23:0) Z(I)");
-    // A query takes it away, and so does one that fails.
+    // A query removes it, and so does one that fails.
     one.ask(&query("select 1"));
     assert!(run(&mut one, "", "1").contains("26000"));
     assert!(two.ask(&[parse("", "select nothing", &[]), sync()].concat()).contains("42703"));
     assert!(run(&mut two, "", "1").contains("26000"));
 }
 
-/// A message that an error keeps from being looked at leaves the unnamed statement as it was.
+/// A message that is skipped after an error leaves the unnamed statement as it was.
 pub fn ignored_messages_leave_the_unnamed_statement() {
     for front in [Front::new(1), Front::preparing(1)] {
         let Some(front) = front else { return };
         let mut raw = front.raw();
         let fails = || bind("", "none", &[], &[], &[]);
         let plus = |number: i32| parse("", &format!("select $1::int + {number}"), &[]);
-        // What comes again and again is another kind of statement at last.
+        // A repeated text becomes another kind of statement at last.
         for _ in 0..10 {
             for ignored in [plus(2), query("select 2"), named(b'C', b'S', "")] {
                 assert_eq!(raw.ask(&[plus(1), sync()].concat()), "1 Z(I)");
@@ -133,13 +133,13 @@ pub fn ignored_messages_leave_the_unnamed_statement() {
                 assert!(said.contains("26000|prepared statement \"none\"") && said.ends_with("Z(I)"), "{said}");
                 assert_eq!(run(&mut raw, "", "1"), "2 D(2) C(SELECT 1) Z(I)");
             }
-            // What was sent behind it before it had failed means the same.
+            // Messages that were sent behind it before it had failed mean the same.
             raw.send(
                 &[fails(), plus(2), sync(), bind("", "", &[], &[Some(b"5")], &[]), execute("", 0), sync()].concat(),
             );
             assert!(raw.answer().contains("26000|prepared statement \"none\""));
             assert_eq!(raw.answer(), "2 D(6) C(SELECT 1) Z(I)");
-            // One that is looked at takes it away.
+            // A message that is processed removes it.
             let said = raw.ask(&[parse("", "select nothing", &[]), plus(2), sync()].concat());
             assert!(said.contains("42703"), "{said}");
             assert!(run(&mut raw, "", "1").contains("26000"));
@@ -147,7 +147,7 @@ pub fn ignored_messages_leave_the_unnamed_statement() {
     }
 }
 
-/// A message about the unnamed statement waits for what is answered by itself, and for nothing that comes behind.
+/// A message about the unnamed statement waits for answers that come by themselves, and for nothing behind it.
 pub fn the_unnamed_statement_keeps_nobody_waiting() {
     for front in [Front::new(1), Front::preparing(1)] {
         let Some(front) = front else { return };
@@ -155,7 +155,7 @@ pub fn the_unnamed_statement_keeps_nobody_waiting() {
         let value = || bind("", "", &[], &[], &[]);
         for before in [query("select 1"), query("select 1/0"), named(b'C', b'S', ""), parse("", "select nothing", &[])]
         {
-            // What the server keeps an answer to, and what has failed before.
+            // A message whose answer the server keeps, and one that has failed before.
             for (number, between) in [parse("b", "select 2", &[]), execute("none", 0)].into_iter().enumerate() {
                 raw.send(&[&before, &sync()[..], &between, &value(), &sync(), &query("deallocate all")].concat());
                 let mut said = raw.answer();
@@ -180,7 +180,7 @@ pub fn a_begin_leaves_the_portal_that_it_leaves_at_a_server() {
         let said = raw.ask(&[execute("", 0), sync()].concat());
         assert!(said.starts_with(&format!("E(ERROR|{state}|")) && said.ends_with(" Z(E)"), "{said}");
         assert_eq!(raw.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
-        // What goes on as usual is none the worse.
+        // The usual sequence is not affected.
         assert!(raw.ask(begin).ends_with("C(BEGIN) Z(T)"));
         let said = raw.ask(&[parse("", "select 1", &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat());
         assert_eq!(said, "1 2 D(1) C(SELECT 1) Z(T)");
@@ -192,7 +192,7 @@ pub fn a_begin_leaves_the_portal_that_it_leaves_at_a_server() {
     assert_eq!(raw.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
 }
 
-/// Statements go with DISCARD ALL and DEALLOCATE, and come again when they are prepared again.
+/// Statements are removed by DISCARD ALL and DEALLOCATE, and come back when they are prepared again.
 pub fn statements_are_taken_away() {
     let Some(front) = Front::new(1) else { return };
     let (mut one, mut two) = (front.raw(), front.raw());
@@ -205,7 +205,7 @@ pub fn statements_are_taken_away() {
         assert_eq!(run(&mut two, "s", "1"), "2 D(1) C(SELECT 1) Z(I)", "{all}");
         assert_eq!(two.ask(&[named(b'C', b'S', "s"), sync()].concat()), "3 Z(I)");
     }
-    // More than one connection keeps: the oldest are closed, and come again.
+    // There are more statements than a connection keeps: the oldest are closed, and come back.
     for number in 0..300 {
         let text = format!("select $1::int + {number}");
         assert_eq!(one.ask(&[parse(&format!("n{number}"), &text, &[]), sync()].concat()), "1 Z(I)");
@@ -215,7 +215,8 @@ pub fn statements_are_taken_away() {
     assert_eq!(kept, "T(k:16:0) D(t) C(SELECT 1) Z(I)");
 }
 
-/// What has gone without a word in any text is missed once, and brought again; the names that statements have at a server are nobody's.
+/// A statement that a text has removed silently is missed once, and brought again; the names that statements have at a
+/// server cannot be used by clients.
 pub fn statements_that_have_gone_come_back() {
     let Some(front) = Front::new(1) else { return };
     front
@@ -243,14 +244,14 @@ pub fn statements_that_have_gone_come_back() {
     for number in 0..3 {
         assert!(run(&mut one, &format!("s{number}"), "1").starts_with("2 D("), "s{number}");
     }
-    // It may be the name of one's own.
+    // Such a name may be that of a client's own statement.
     assert_eq!(two.ask(&[parse(name, "select $1::int + 7", &[]), sync()].concat()), "1 Z(I)");
     assert_eq!(run(&mut two, name, "1"), "2 D(8) C(SELECT 1) Z(I)");
     assert_eq!(two.ask(&[named(b'C', b'S', name), sync()].concat()), "3 Z(I)");
     assert!(run(&mut two, name, "1").contains("26000"));
 }
 
-/// One that was to make room for another stays where it was if the batch fails before that, and is there for whoever wants it.
+/// A statement that was to be closed to make room stays if the batch fails before that, and can be used by others.
 pub fn who_was_to_make_room_may_stay() {
     let Some(front) = Front::new(1) else { return };
     let (mut one, mut two) = (front.raw(), front.raw());
@@ -279,13 +280,13 @@ pub fn who_was_to_make_room_may_stay() {
     }
 }
 
-/// The first column of the first row, by a client whose only statement this is.
+/// First column of the first row, by a client whose only statement this is.
 fn only(front: &Front, text: &str) -> String {
     let said = front.raw().ask(&query(text));
     said.split_once("D(").and_then(|(_, rest)| rest.split_once(')')).map(|(value, _)| value.to_owned()).unwrap_or(said)
 }
 
-/// What comes again and again without a name is prepared once on each connection, and means what it has meant.
+/// A repeated unnamed statement is prepared once on each connection, and keeps its meaning.
 pub fn repeated_statements_are_prepared() {
     let Some(front) = Front::preparing(1) else { return };
     let kept = |text: &str| {
@@ -302,14 +303,14 @@ pub fn repeated_statements_are_prepared() {
         assert_eq!(two.ask(&batch), "1 2 D(2) C(SELECT 1) Z(I)");
     }
     assert_eq!(kept(text), "1");
-    // It is still there, is described, and goes as one without a name does.
+    // The statement still exists, is described, and goes as an unnamed one does.
     assert_eq!(run(&mut one, "", "5"), "2 D(6) C(SELECT 1) Z(I)");
     assert_eq!(one.ask(&[named(b'D', b'S', ""), sync()].concat()), "t(23) T(?column?:23:0) Z(I)");
     one.ask(&query("select 1"));
     assert!(run(&mut one, "", "1").contains("26000"));
     assert_eq!(two.ask(&[named(b'C', b'S', ""), sync()].concat()), "3 Z(I)");
     assert!(run(&mut two, "", "1").contains("26000"));
-    // One that an error keeps from being parsed is not there, nor is one before it; one that comes behind is.
+    // A statement that is not parsed after an error does not exist, nor does one before it; one that comes behind does.
     let failing = [parse("", "select nothing", &[]), parse("", text, &[]), sync()].concat();
     one.send(&[failing, batch.clone()].concat());
     assert!(one.answer().contains("42703"));
@@ -320,11 +321,11 @@ pub fn repeated_statements_are_prepared() {
     assert!(one.ask(&batch).contains("25P02"));
     one.ask(&query("rollback"));
     assert!(run(&mut one, "", "5").contains("26000"));
-    // A statement that is there is brought to a connection that has it not any more.
+    // An existing statement is brought to a connection that has lost it.
     assert_eq!(one.ask(&[parse("", text, &[]), sync()].concat()), "1 Z(I)");
     two.ask(&query("deallocate all"));
     assert_eq!(run(&mut one, "", "5"), "2 D(6) C(SELECT 1) Z(I)");
-    // What leaves something in its session stays what it was.
+    // A statement that leaves state in its session is not affected.
     for _ in 0..10 {
         one.ask(
             &[parse("", "set work_mem = '5MB'", &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat(),
@@ -335,7 +336,7 @@ pub fn repeated_statements_are_prepared() {
     assert_eq!(only(&front, "show work_mem"), "4MB");
 }
 
-/// A table that was changed fails at most what was prepared before, and once.
+/// A changed table fails at most the statements that were prepared before, and once.
 pub fn prepared_statements_follow_a_changed_table() {
     let Some(front) = Front::preparing(2) else { return };
     front.cluster.ask("create table t (a int); insert into t values (1)");
@@ -352,7 +353,7 @@ pub fn prepared_statements_follow_a_changed_table() {
     for _ in 0..8 {
         on_both(&mut raw).iter().for_each(|said| assert_eq!(said, "1 2 D(1) C(SELECT 1) Z(I)"));
     }
-    // Of a client's own statement, too: it is what the client has prepared anew.
+    // This holds for a client's own statement, too: the client has prepared it anew.
     assert_eq!(raw.ask(&[parse("s", "select * from t", &[]), sync()].concat()), "1 Z(I)");
     front.cluster.ask("alter table t add b int");
     let said = raw.ask(&batch);
@@ -369,8 +370,8 @@ fn run_plain(raw: &mut Raw<TcpStream>, name: &str) -> String {
     raw.ask(&[bind("", name, &[], &[], &[]), execute("", 0), sync()].concat())
 }
 
-/// Literals become values when a text is parsed, so it is another statement under other settings, of the login, of the session or of the
-/// transaction.
+/// Literals become values when a text is parsed, so it is another statement under other settings, of the login, of the
+/// session or of the transaction.
 pub fn statements_mean_what_their_settings_say() {
     meanings(Front::new(1));
 }
@@ -379,7 +380,7 @@ pub fn so_do_those_that_are_prepared() {
     meanings(Front::preparing(1));
 }
 
-/// A name means a client's temporary table in what it prepares beside that, and nobody else's table.
+/// A name means a client's temporary table in statements that it prepares beside that, and nobody else's table.
 pub fn statements_beside_temporary_tables_are_their_clients() {
     for front in [Front::new(1), Front::preparing(1)] {
         let Some(front) = front else { return };
@@ -444,14 +445,14 @@ fn meanings(front: Option<Front>) {
         assert_eq!(hour(&mut utc, name), "3");
         utc.ask(&query("set timezone = 'UTC'"));
         assert_eq!(hour(&mut utc, name), "12");
-        // For one transaction only: what is parsed in it is nobody else's.
+        // The setting is for one transaction only: a statement that is parsed in it is not shared.
         utc.ask(&query("begin"));
         utc.ask(&query("set local timezone = 'America/New_York'"));
         assert_eq!(hour(&mut utc, name), "16");
         utc.ask(&query("commit"));
         assert_eq!((hour(&mut utc, name), hour(&mut tokyo, name)), ("12".to_owned(), "3".to_owned()));
     }
-    // One that is brought to the connection in such a transaction.
+    // A statement that is brought to the connection in such a transaction.
     assert_eq!(utc.ask(&[parse("own", text, &[]), sync()].concat()), "1 Z(I)");
     tokyo.ask(&query("deallocate all"));
     utc.ask(&query("begin"));
@@ -464,7 +465,7 @@ fn meanings(front: Option<Front>) {
     let batch = [parse("", now, &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat();
     let moments: std::collections::HashSet<String> = (0..12).map(|_| utc.ask(&batch)).collect();
     assert_eq!(moments.len(), 12, "{moments:?}");
-    // An error names it as the client does.
+    // An error names the statement as the client does.
     for _ in 0..8 {
         let said = utc.ask(&[parse("", "select $1::int", &[]), bind("", "", &[], &[], &[]), sync()].concat());
         assert!(said.contains("but prepared statement \"\" requires 1"), "{said}");

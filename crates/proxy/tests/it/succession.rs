@@ -1,4 +1,4 @@
-//! After a split brain: a fenced server is accepted, and what becomes of the others.
+//! A fenced server is accepted after a split brain, and the others follow.
 
 use crate::fake::{DOWN, Fake, PRIMARY, Role, STANDBY};
 use crate::servers::{before, before_with, client, is, until, who};
@@ -9,7 +9,7 @@ use wirekit::cluster::Cluster;
 use wirekit::raw::{PATIENCE, query};
 use wirekit::waits::http;
 
-/// Servers that do not say what led to their timelines: numbers decide.
+/// Servers that do not report the history of their timelines: numbers decide.
 pub fn a_fenced_server_is_accepted() {
     let (one, two) = (Fake::new(PRIMARY), Fake::new(STANDBY));
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -28,7 +28,7 @@ pub fn a_fenced_server_is_accepted() {
         let said = admin.ask(&text);
         assert!(said.starts_with(&format!("E(ERROR|{state}|")) && said.contains(words), "{said}");
     }
-    // Promoted, and lost with all that was committed there.
+    // The server is promoted, and lost with all that was committed there.
     two.is(Role { timeline: 2, ..PRIMARY });
     until("the later timeline counts", || who(&mut first).ends_with(&is(&two)));
     two.is(DOWN);
@@ -54,7 +54,7 @@ pub fn a_fenced_server_is_accepted() {
         "{said}"
     );
     assert!(who(&mut first).ends_with(&is(&one)));
-    // It holds when the other one comes back, and up to a later timeline.
+    // The choice holds when the other server comes back, and up to a later timeline.
     two.is(Role { timeline: 2, ..PRIMARY });
     until("the other one is fenced", || metrics().contains(&value("fenced", &two, 1)));
     let shown = admin.ask(&query("show upstream"));
@@ -75,7 +75,7 @@ pub fn a_fenced_server_is_accepted() {
     let said = who(&mut client(&gate, &[]));
     assert!(said.ends_with(&is(&one)), "{said}");
     drop(gate);
-    // A single one is taken for what it is.
+    // A single server is used as it is.
     let gate = before(&[&one], PATIENCE, 9);
     let said = client(&gate, &[("database", "overtake")]).ask(&accept(&one));
     assert!(said.starts_with("E(ERROR|55000|"), "{said}");

@@ -1,4 +1,4 @@
-//! The front of a real PostgreSQL 15.
+//! Proxy in front of a real PostgreSQL 15.
 
 use proxy::{Limits, Upstream, UpstreamOptions};
 use server::{Config, Door, DoorOptions, Mode, Server};
@@ -9,7 +9,7 @@ use tokio_postgres::{Client, NoTls};
 use wirekit::cluster::Cluster;
 use wirekit::raw::{PATIENCE, Raw};
 
-/// A front before whatever a URL names.
+/// Proxy in front of the servers of any URL.
 pub struct Gate {
     pub runtime: Runtime,
     pub upstream: Upstream,
@@ -17,7 +17,7 @@ pub struct Gate {
     pub address: SocketAddr,
 }
 
-/// A front before a cluster.
+/// Proxy in front of a cluster.
 pub struct Front {
     pub gate: Gate,
     pub cluster: Cluster,
@@ -32,12 +32,12 @@ impl std::ops::Deref for Front {
 }
 
 impl Front {
-    /// With so many connections to the server.
+    /// Proxy with this many connections to the server.
     pub fn new(size: usize) -> Option<Front> {
         Front::with(size, 1_000, |_| {})
     }
 
-    /// One that prepares what comes again and again without a name.
+    /// Proxy that prepares repeated unnamed statements.
     pub fn preparing(size: usize) -> Option<Front> {
         let cluster = Cluster::start("")?;
         let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
@@ -63,7 +63,7 @@ impl Front {
         Front::gated(cluster, url, options, gate, change)
     }
 
-    /// Behind such a gate.
+    /// Proxy behind such a gate.
     pub fn gated(
         cluster: Cluster,
         url: &str,
@@ -74,7 +74,7 @@ impl Front {
         Front::behind(cluster, url, options, &DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }, change)
     }
 
-    /// Behind such a door.
+    /// Proxy with this admission control.
     pub fn behind(
         cluster: Cluster,
         url: &str,
@@ -97,7 +97,7 @@ impl Gate {
         Gate::behind(url, options, &DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }, change)
     }
 
-    /// Behind such a door.
+    /// Proxy with this admission control.
     pub fn behind(
         url: &str,
         options: impl Into<UpstreamOptions>,
@@ -107,7 +107,7 @@ impl Gate {
         Gate::served(url, options, door, change, std::future::pending())
     }
 
-    /// To this end.
+    /// Proxy that serves until this future is ready.
     pub fn until(
         url: &str,
         options: impl Into<UpstreamOptions>,
@@ -136,7 +136,7 @@ impl Gate {
         Gate { runtime, upstream, door, address }
     }
 
-    /// A driver.
+    /// Connects a driver.
     pub async fn client(&self) -> Client {
         self.try_client("").await.unwrap()
     }
@@ -148,14 +148,14 @@ impl Gate {
         Ok(client)
     }
 
-    /// A client of bytes, with its session.
+    /// Connects a client of the wire protocol, with its session.
     pub fn raw(&self) -> Raw<TcpStream> {
         let mut raw = Raw::connect(self.address);
         raw.start(&[("user", "postgres")]);
         raw
     }
 
-    /// Waits until all connections are idle, and says how many there are.
+    /// Waits until all connections are idle, and returns their number.
     pub fn all_idle(&self) -> usize {
         let begun = Instant::now();
         loop {
@@ -169,7 +169,7 @@ impl Gate {
     }
 }
 
-/// One value of one row of a simple query.
+/// Value of one row of a simple query.
 pub async fn value(client: &Client, text: &str) -> String {
     try_value(client, text).await.unwrap()
 }
@@ -183,7 +183,8 @@ pub async fn try_value(client: &Client, text: &str) -> Result<String, tokio_post
     Ok(row.unwrap_or_default())
 }
 
-/// What this says when neither a late cancel of the client's own nor its `statement_timeout` ends it, as they may at any server.
+/// Value of a query that neither a late cancel of the client's own nor its `statement_timeout` has ended, as they may
+/// at any server.
 pub async fn spared(client: &Client, text: &str) -> String {
     let begun = Instant::now();
     loop {

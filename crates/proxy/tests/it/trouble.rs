@@ -7,7 +7,7 @@ use tokio_postgres::NoTls;
 use wirekit::cluster::Cluster;
 use wirekit::raw::{bind, execute, message, parse, query, sync};
 
-/// A client that is killed leaves no transaction, no data of a COPY, and nothing for the next.
+/// A client that is killed leaves no transaction, no data of a COPY, and nothing for the next client.
 pub fn clients_that_go_leave_nothing() {
     let Some(front) = Front::new(1) else { return };
     let mut first = front.raw();
@@ -39,7 +39,7 @@ pub fn clients_that_go_leave_nothing() {
         drop(raw);
         assert_eq!(first.ask(&query("select count(*) as n from t")), "T(n:20:0) D(0) C(SELECT 1) Z(I)", "{number}");
     }
-    // What was asked before is done all the same.
+    // Earlier requests are completed all the same.
     let mut raw = front.raw();
     raw.send(&[query("insert into t values (1)"), message(b'X', b"")].concat());
     drop(raw);
@@ -50,7 +50,8 @@ pub fn clients_that_go_leave_nothing() {
     assert!(front.all_idle() <= 1);
 }
 
-/// Who can be served no more, as its role is gone, is told so at once, and leaves its connection to others.
+/// A client that can be served no more, because its role is gone, is told so at once, and leaves its connection to
+/// others.
 pub fn who_cannot_be_served_is_told_at_once() {
     let Some(front) = Front::new(1) else { return };
     front.cluster.ask("create role bob");
@@ -72,7 +73,7 @@ pub fn who_cannot_be_served_is_told_at_once() {
     front.all_idle();
 }
 
-/// A server that goes: who had nothing under way does not notice; who had is told, and what.
+/// A server that goes: clients without a request under way do not notice; the others get the right error.
 pub fn servers_that_go() {
     let Some(front) = Front::new(4) else { return };
     front.runtime.block_on(async {
@@ -94,31 +95,31 @@ pub fn servers_that_go() {
         let direct = front.cluster.client().await;
         let pid: i32 = value(&open, "select pg_backend_pid()").await.parse().unwrap();
         let committing_pid: i32 = value(&committing, "select pg_backend_pid()").await.parse().unwrap();
-        // Asked to go: the client hears what the server says.
+        // The backend is terminated: the client gets the server's message.
         let ended = tokio::spawn(async move { open.simple_query("select pg_sleep(30)").await });
         while value(&direct, &format!("select state from pg_stat_activity where pid = {pid}")).await != "active" {}
         value(&direct, &format!("select pg_terminate_backend({pid})")).await;
         let error = ended.await.unwrap().err().unwrap();
         assert_eq!(error.code().map(|code| code.code()), Some("57P01"), "{error:?}");
-        // Killed in its COMMIT.
+        // The backend is killed in its COMMIT.
         let ended = tokio::spawn(async move { committing.simple_query("commit").await });
         let waits = format!("select wait_event from pg_stat_activity where pid = {committing_pid}");
         while value(&direct, &waits).await != "PgSleep" {}
         Cluster::kill(committing_pid);
         let error = ended.await.unwrap().err().unwrap();
         assert_eq!(error.code().map(|code| code.code()), Some("08007"), "{error:?}");
-        // All of it has crashed, with those who were connected, and lets clients in when it is back.
+        // The whole server has crashed, with all its connections, and accepts clients when it is back.
         let begun = std::time::Instant::now();
         while !direct.is_closed() || front.cluster.try_client().await.is_err() {
             assert!(begun.elapsed() < Duration::from_secs(20), "it does not come back");
             tokio::task::yield_now().await;
         }
-        // Who was idle connects anew.
+        // An idle client gets a new connection.
         assert_eq!(value(&idle, "select 1").await, "1");
     });
 }
 
-/// A cancel ends the statement of who asked, and never that of who has the connection next.
+/// A cancel ends the statement of the client that asked, and never that of the next user of the connection.
 pub fn cancels_are_exact() {
     let Some(front) = Front::new(1) else { return };
     front.runtime.block_on(async {
@@ -134,7 +135,7 @@ pub fn cancels_are_exact() {
         cancel.cancel_query(NoTls).await.unwrap();
         let (one, slept) = slept.await.unwrap();
         assert_eq!(slept.unwrap_err().code().unwrap().code(), "57014");
-        // Cancels without end, always a little too late: the other one's statements are never hit.
+        // Many cancels, always a little too late: the other client's statements are never hit.
         for turn in 0..200 {
             let asked = one.simple_query("select 1");
             let cancelled = async {
@@ -154,7 +155,7 @@ pub fn cancels_are_exact() {
     assert_eq!(front.all_idle(), 1);
 }
 
-/// Who keeps its connection is cancelled there, loses nothing of what keeps it, and nobody else is hit.
+/// A client that keeps its connection is cancelled there, loses no state that ties it, and nobody else is hit.
 pub fn who_keeps_a_connection_can_be_cancelled() {
     let Some(front) = Front::new(2) else { return };
     front.runtime.block_on(async {
@@ -182,7 +183,8 @@ pub fn who_keeps_a_connection_can_be_cancelled() {
             other.cancel_query(NoTls).await.unwrap();
             let (two, slept) = second.await.unwrap();
             assert_eq!(slept.unwrap_err().code().unwrap().code(), "57014");
-            // The server signals twice, and the driver sends the next statement before the last one's `ReadyForQuery` has come.
+            // The server signals twice, and the driver sends the next statement before the last one's `ReadyForQuery`
+            // has come.
             spared(&two, "select 1").await;
             // Too late for the one, and never for the other.
             for _ in 0..50 {
@@ -192,13 +194,13 @@ pub fn who_keeps_a_connection_can_be_cancelled() {
                 cancelled.unwrap();
                 others.unwrap();
             }
-            // A cancel that is still on its way may hit what is asked next on the same connection, as at any server.
+            // A cancel that is still on its way may hit the next request on the same connection, as at any server.
             assert_eq!(spared(&one, shows).await, shown);
         }
     });
 }
 
-/// A front that ends says that nobody knows only of what may have been committed.
+/// A proxy that shuts down reports an unknown outcome only for transactions that may have been committed.
 pub fn a_shutdown_says_what_is_known() {
     let Some(cluster) = Cluster::start("") else { return };
     cluster.ask("create table t (a int)");
@@ -225,7 +227,7 @@ pub fn a_shutdown_says_what_is_known() {
     }
 }
 
-/// Who waits for a connection and is cancelled leaves the line.
+/// A client that waits for a connection and is cancelled leaves the queue.
 pub fn who_waits_can_be_cancelled() {
     let Some(front) = Front::new(1) else { return };
     front.runtime.block_on(async {
@@ -247,7 +249,7 @@ pub fn who_waits_can_be_cancelled() {
     });
 }
 
-/// A connection that breaks without a word: in a statement, and with what was set on it while nothing was under way.
+/// A connection breaks without a message: in a statement, and with state on it while nothing was under way.
 pub fn lost_connections_have_their_codes() {
     for (first, second) in [("begin", "select pg_sleep(30)"), ("listen a", ""), ("begin", "")] {
         let Some(front) = Front::new(4) else { return };
@@ -266,7 +268,7 @@ pub fn lost_connections_have_their_codes() {
             let (client, asked) = asked.await.unwrap();
             match asked {
                 Err(error) => assert_eq!(error.code().map(|code| code.code()), Some("08006"), "{first}: {error:?}"),
-                // Nothing was asked: the connection ends, with the state of what was on it.
+                // Nothing was asked: the connection ends, with the state on it.
                 Ok(_) => assert!(client.simple_query("select 1").await.is_err(), "{first}"),
             }
             let begun = std::time::Instant::now();

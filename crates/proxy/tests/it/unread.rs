@@ -9,7 +9,7 @@ use wirekit::cluster::Cluster;
 use wirekit::raw::query;
 use wirekit::waits::{ROWS, large, reads_all, until};
 
-/// A front that lends slots soon, and gives none beyond the limit because nobody gets on.
+/// Proxy that lends slots soon, and gives none beyond the limit because of missing progress.
 fn narrow(slots: u32, change: impl FnOnce(&mut Config)) -> Option<Front> {
     let cluster = Cluster::start("")?;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
@@ -22,7 +22,7 @@ fn lent(front: &Front) -> usize {
     front.door.view().unwrap().gate.classes.iter().map(|class| class.lent).sum()
 }
 
-/// Nobody is inside, nor any connection in use.
+/// Asserts that no transaction is inside, and no connection is in use.
 fn nothing_is_left(front: &Front) {
     front.runtime.block_on(until("nobody is inside", || {
         let gate = front.door.view().unwrap().gate;
@@ -31,13 +31,13 @@ fn nothing_is_left(front: &Front) {
     front.all_idle();
 }
 
-/// One that reads again has a slot again, and its whole result, whatever it has asked meanwhile.
+/// A client that reads again gets a slot again, and its whole result, whatever it has asked meanwhile.
 pub fn a_slow_reader_has_all_of_it() {
     let Some(front) = narrow(1, |_| {}) else { return };
     let mut slow = front.raw();
     slow.send(&query(&large()));
     front.runtime.block_on(until("the slot is lent", || lent(&front) == 1));
-    // What it says now waits, as at a server that waits for it.
+    // Further requests wait now, as at a server that waits for its client.
     slow.send(&query("select 8 as a"));
     front.runtime.block_on(async {
         assert_eq!(value(&front.client().await, "select 7").await, "7");
@@ -54,7 +54,7 @@ pub fn a_slow_reader_has_all_of_it() {
     nothing_is_left(&front);
 }
 
-/// Answers of the front's own are as many as those of a server: who takes none of them is not heard any more.
+/// Answers of the proxy's own are as many as those of a server: a client that takes none of them is not read any more.
 pub fn who_takes_no_answers_of_the_front_is_not_heard() {
     const TOO_MUCH: usize = 40 << 20;
     let Some(front) = narrow(1, |_| {}) else { return };
@@ -85,7 +85,7 @@ pub fn who_takes_no_answers_of_the_front_is_not_heard() {
         assert!(sent < TOO_MUCH, "it is heard without end");
     }
     silent.stream.set_nonblocking(false).unwrap();
-    // It has all of its answers when it reads.
+    // The client gets all of its answers when it reads.
     let mut rest = silent.stream.try_clone().unwrap();
     let last = show[sent % show.len()..].to_vec();
     let all = sent.div_ceil(show.len());
@@ -103,7 +103,7 @@ pub fn who_takes_no_answers_of_the_front_is_not_heard() {
     nothing_is_left(&front);
 }
 
-/// One that reads nothing for longer than it may is disconnected, and leaves its connection.
+/// A client that reads nothing for too long is disconnected, and leaves its connection.
 pub fn who_reads_nothing_for_too_long_is_gone() {
     let Some(front) = narrow(1, |config| config.send_timeout = Some(Duration::from_millis(700))) else { return };
     let mut silent = front.raw();

@@ -1,5 +1,5 @@
-//! The watcher: what server processes wait for names the resource that dominates, gives the model its demands, and tells real
-//! stalls from long statements.
+//! The watcher: wait events of server processes name the resource that dominates, give the model its demands, and tell
+//! real stalls from long statements.
 
 use crate::admin::{admin, cell, rows};
 use crate::support::Front;
@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 use wirekit::cluster::Cluster;
 use wirekit::raw::PATIENCE;
 
-/// One that looks all the time; `user` is the URL's.
+/// Proxy with a watcher that looks all the time; `user` is the URL's.
 fn front(user: &str, gate: Settings) -> Option<Front> {
     let cluster = Cluster::start("")?;
     cluster.ask("create role app login");
@@ -21,7 +21,7 @@ fn front(user: &str, gate: Settings) -> Option<Front> {
     Some(Front::gated(cluster, &url, options, gate, |_| {}))
 }
 
-/// Asks again until it is so.
+/// Repeats a SHOW until its rows meet a condition.
 async fn until(admin: &Client, show: &str, is_so: impl Fn(&[Vec<(String, String)>]) -> bool) {
     let begun = Instant::now();
     loop {
@@ -50,7 +50,7 @@ pub fn the_resource_that_dominates_is_named() {
             worker.batch_execute("select count(*) from generate_series(1, 100000)").await.unwrap();
         }
         until(&admin, "show mpl", |rows| dominating(rows) == "processor").await;
-        // Enough was seen for a model, unless the machine is very fast.
+        // Enough was observed for a model, unless the machine is very fast.
         while cell(&rows(&admin, "show mpl").await, &[("mode", "fixed")], "source") != "wait events" {
             worker.batch_execute("select count(*) from generate_series(1, 100000)").await.unwrap();
         }
@@ -59,10 +59,10 @@ pub fn the_resource_that_dominates_is_named() {
         let number = |resource, column| of(resource, column).parse::<f64>().unwrap();
         assert_eq!((of("processor", "dominates"), of("lock", "dominates")), ("t", "f"));
         assert!(0.5 < number("processor", "share") && 1.0 < number("processor", "demand_ms"), "{found:?}");
-        // This host is the server's, and it may use one of its processors.
+        // The server is on this host, and may use one of its processors.
         assert!(0.0 < number("processor", "host_busy") && number("processor", "host_busy") <= 1.0, "{found:?}");
         assert_eq!(front.door.view().unwrap().processors, 1);
-        // One transaction holds a lock and waits for its client, others wait for it.
+        // One transaction holds a lock and waits for its client; others wait for it.
         let holder = front.client().await;
         holder.batch_execute("begin; update t set a = 2").await.unwrap();
         let mut waiting = Vec::new();
@@ -80,13 +80,13 @@ pub fn the_resource_that_dominates_is_named() {
     front.all_idle();
 }
 
-/// One at a time; nobody gets a slot because of silence.
+/// Gate for one transaction at a time, which gives nobody a slot because of silence.
 fn narrow(stall_patience: Option<Duration>) -> Settings {
     let lend_after = Some(Duration::from_millis(20));
     Settings { lend_after, stall_patience, ..Settings::of_priorities(1) }
 }
 
-/// Until somebody has looked once.
+/// Waits until the watcher has looked once.
 async fn until_watched(front: &Front, admin: &Client) {
     let client = front.client().await;
     let running = tokio::spawn(async move { client.batch_execute("select pg_sleep(0.1)").await });
@@ -101,7 +101,7 @@ pub fn who_waits_for_itself_is_let_in_at_once() {
         let (one, two) = (front.client().await, front.client().await);
         one.batch_execute("create table t (a int); insert into t values (1)").await.unwrap();
         one.batch_execute("begin; update t set a = 2").await.unwrap();
-        // It gets the slot that is lent, and waits for the first.
+        // The transaction gets the slot that is lent, and waits for the first.
         let other = front.try_client("application_name=other").await.unwrap();
         let stuck = tokio::spawn(async move { other.batch_execute("update t set a = 3").await });
         let admin = admin(&front).await;
@@ -116,7 +116,7 @@ pub fn who_waits_for_itself_is_let_in_at_once() {
     front.all_idle();
 }
 
-/// How many extra slots there were while one waited for a long statement.
+/// Number of extra slots while a transaction waited for a long statement.
 fn extra_beside_a_long_statement(user: &str) -> Option<u64> {
     let front = front(user, narrow(Some(Duration::from_millis(300))))?;
     front.runtime.block_on(async {
@@ -142,7 +142,7 @@ pub fn a_long_statement_is_no_stall() {
     assert!(matches!(extra_beside_a_long_statement("postgres"), None | Some(0)));
 }
 
-/// Who may not see goes by time.
+/// A watcher without the rights to see goes by time.
 pub fn without_rights_silence_is_a_stall() {
     assert!(matches!(extra_beside_a_long_statement("app"), None | Some(1)));
 }

@@ -1,9 +1,9 @@
-//! Who is turned away, and what is said then.
+//! Refusals of admission, and their messages.
 
 use gate::{Refused, Whereabouts};
 use statement::{SqlError, SqlState};
 
-/// Why a transaction was turned away; what the client is told besides.
+/// Refusal of a transaction, with a notice for the client.
 #[derive(Debug)]
 pub struct TurnedAway {
     /// Error for the client.

@@ -9,31 +9,31 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// A fine point stands for so long.
+/// Duration of a fine point.
 const PERIOD: Duration = Duration::from_secs(1);
-/// An hour of them.
+/// Number of fine points: an hour of them.
 const FINE_MAX: usize = 3_600;
-/// A coarse one stands for so many of them.
+/// Number of fine points in a coarse one.
 const FINE_IN_COARSE: usize = 60;
-/// A day of those.
+/// Number of coarse points: a day of them.
 const COARSE_MAX: usize = 1_440;
 
-/// What the gate did between two looks.
+/// Activity of the gate between two looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
-    /// When it was over, in seconds since the door was made.
+    /// End of the interval, in seconds since the gate was created.
     pub at: f64,
-    /// For how long, in seconds.
+    /// Duration of the interval, in seconds.
     pub seconds: f64,
-    /// The limit at its end.
+    /// Limit at its end.
     pub mpl: u32,
-    /// How many were active inside, on average.
+    /// Number of active transactions inside, on average.
     pub active: f64,
-    /// How many waited, on average.
+    /// Number of waiting transactions, on average.
     pub waiting: f64,
-    /// Transactions in a second that have done what they were for.
+    /// Transactions per second that have completed.
     pub throughput: f64,
-    /// Their mean seconds from arrival to end, the client's own time left out; none if there were none.
+    /// Mean time of these transactions in seconds from arrival to end, without the client's own time; `None` if there were none.
     pub response: Option<f64>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct History {
     fine: VecDeque<Moment>,
     coarse: VecDeque<Moment>,
     last: Totals,
-    /// At the end of the last coarse point, and how many fine ones there were since.
+    /// Totals at the end of the last coarse point, and the number of fine points since then.
     last_coarse: Totals,
     since_coarse: usize,
 }
@@ -83,9 +83,9 @@ impl History {
         }
     }
 
-    /// What was after this moment, the oldest first: as fine as it is known.
+    /// Returns the points after this moment, the oldest first, each as fine as it is known.
     pub(super) fn since(&self, at: f64) -> Vec<Moment> {
-        // What is known by the second is not said by the minute.
+        // Times that are covered by fine points are not repeated by coarse ones.
         let begin = self.fine.front().map_or(0.0, |first| first.at - first.seconds);
         let coarse = self.coarse.iter().filter(|moment| moment.at <= begin + PERIOD.as_secs_f64() / 2.0);
         let end = coarse.clone().next_back().map_or(0.0, |last| last.at);
@@ -95,13 +95,13 @@ impl History {
 }
 
 impl Door {
-    /// Seconds since it was made, if there is a gate: what [`Moment::at`] counts from.
+    /// Seconds since the gate was created, if there is one: the clock of [`Moment::at`].
     pub fn seconds(&self) -> Option<f64> {
         self.gate().map(|shared| shared.began.elapsed().as_secs_f64())
     }
 
-    /// What the gate did in the last so many seconds, the oldest first: each second of the last hour, each minute of the last
-    /// day. Nothing, if there is no gate.
+    /// Activity of the gate in the last seconds, the oldest first: each second of the last hour, each minute of the
+    /// last day. Empty if there is no gate.
     pub fn history(&self, seconds: f64) -> Vec<Moment> {
         let Some(shared) = self.gate() else { return Vec::new() };
         let at = shared.began.elapsed().as_secs_f64() - seconds;
@@ -110,7 +110,7 @@ impl Door {
 }
 
 impl Shared {
-    /// Looks once in a while. For ever.
+    /// Adds a point once in a while, for ever.
     pub(super) async fn keep_history(&self) {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -130,7 +130,8 @@ impl Shared {
 mod tests {
     use super::*;
 
-    /// After so many seconds, of a gate that does 100 in each, 10 ms each, with two active and three waiting.
+    /// Totals after this many seconds, of a gate with 100 transactions a second of 10 ms each, two active ones and
+    /// three waiting.
     fn steady(seconds: f64) -> Totals {
         let done = (seconds * 100.0).round() as u64;
         let response_seconds = done as f64 * 0.01;

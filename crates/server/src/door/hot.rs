@@ -1,29 +1,29 @@
-//! Rules that say of which statements a value is what they will meet others at: `overtake.gate_hot`.
+//! Rules that name the value of a statement at which its transactions conflict with others: `overtake.gate_hot`.
 //!
-//! A rule is a statement in which `$key` stands for that value, `update accounts set balance = balance + $1 where id = $key`; all
-//! that differ from it only in their values are meant. Of several statements with one name before them, `accounts: …`, equal values
-//! are one key.
+//! A rule is a statement in which `$key` stands for that value, `update accounts set balance = balance + $1 where id =
+//! $key`. The rule matches all statements that differ from it only in their values. Where several statements have one
+//! name before them, `accounts: …`, equal values are one key.
 //!
-//! **Invariant:** a rule has its value in one place, which every statement of its fingerprint has, too.
+//! **Invariant:** a rule has its value in one place, and every statement of its fingerprint has that place, too.
 
 use super::marks::{Hot, of_literal};
 use std::collections::HashMap;
 use syntax::fingerprint::{self, Literal};
 
-/// All rules, by their statements.
+/// Table of the rules, by the fingerprints of their statements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HotRules(HashMap<u64, Place>);
 
-/// Where a statement's key stands.
+/// Position of the key in a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
-    /// The number of its name.
+    /// Hash of the rule's name.
     name: u64,
-    /// Which of its values it is.
+    /// Index of the key among the statement's values.
     value: usize,
 }
 
-/// Cuts at semicolons that stand outside of quotes.
+/// Splits a text at semicolons outside of quotes.
 fn cut(text: &str) -> Vec<&str> {
     let (mut quote, mut parts, mut begin) = (None, Vec::new(), 0);
     for (at, letter) in text.char_indices() {
@@ -41,7 +41,7 @@ fn cut(text: &str) -> Vec<&str> {
     parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
-/// The name before a statement, and the statement.
+/// Splits a rule into the name before its statement, if any, and the statement.
 fn named(rule: &str) -> (Option<&str>, &str) {
     let is_name = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
     match rule.split_once(':') {
@@ -53,10 +53,10 @@ fn named(rule: &str) -> (Option<&str>, &str) {
 }
 
 impl HotRules {
-    /// Reads rules with semicolons between them.
+    /// Parses rules that are separated by semicolons.
     ///
     /// # Errors
-    /// Why one is none.
+    /// The reason why one of them is invalid.
     pub fn parse(text: &str) -> Result<HotRules, String> {
         let mut rules = HashMap::new();
         for rule in cut(text) {
@@ -81,12 +81,12 @@ impl HotRules {
         Ok(HotRules(rules))
     }
 
-    /// True without any rule.
+    /// True if there are no rules.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What a statement of this fingerprint meets others at.
+    /// Returns the key of a statement with this fingerprint.
     pub fn of(&self, fingerprint: u64, text: &[u8]) -> Hot {
         let Some(place) = self.0.get(&fingerprint) else { return Hot::Unknown };
         let mut hot = Hot::Unknown;

@@ -1,17 +1,18 @@
-//! The tasks that look after time and the limit.
+//! Tasks that handle timeouts and the limit.
 //!
 //! **Invariant:** neither transactions nor the clock wait for a model.
 
 use super::{Mode, Shared};
 use std::time::Duration;
 
-/// How often the controller looks, if there is anything to see.
+/// Interval at which the controller looks, if there is anything to observe.
 const LOOK: Duration = Duration::from_millis(100);
-/// The task that looks after time is not woken for less.
+/// Smallest gain in time for which the task that handles timeouts is woken earlier.
 pub(super) const SOONER: Duration = Duration::from_millis(1);
 
 impl Shared {
-    /// Slots are lent, waits end; and there may be something for the controller to see.
+    /// Lends slots and ends waits when they are due, and notifies the controller that there may be something to
+    /// observe.
     pub(super) async fn keep_time(&self) {
         loop {
             let wait = self.with(|state, now| {
@@ -29,8 +30,8 @@ impl Shared {
         }
     }
 
-    /// Moves the limit under [`Mode::Auto`]. What follows from an observation is computed on a thread beside: models may take seconds,
-    /// and neither transactions nor the clock wait for them.
+    /// Moves the limit under [`Mode::Auto`]. The model is computed on a separate thread: it may take seconds, and
+    /// neither transactions nor the clock wait for it.
     pub(super) async fn control(&self) {
         loop {
             self.looks.notified().await;

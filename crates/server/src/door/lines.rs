@@ -1,4 +1,5 @@
-//! The gate's tables: classes and their times, the limit now and over time, why it has moved, what others would do.
+//! Tables of the gate: classes and their times, the limit now and over time, the reasons why it has moved, and the
+//! forecast of other limits.
 
 use crate::door::{Door, Mode, Moment, Row};
 use gate::control::{Expected, Move, Phase};
@@ -6,7 +7,7 @@ use gate::{ClassObservation, ClassView, Time, Times};
 use types::table::{Lines, ProvidedTable, count, ms};
 use types::{Datum, Kind};
 
-/// Rows of one of them; none of others.
+/// Returns the rows of one of the gate's tables; no rows for other names.
 pub fn lines(door: &Door, table: &str) -> Lines {
     match table {
         "gate" => classes(door),
@@ -21,8 +22,9 @@ pub fn lines(door: &Door, table: &str) -> Lines {
     }
 }
 
-/// Their columns.
+/// Names and columns of the tables.
 pub fn tables() -> [ProvidedTable; 8] {
+    // `lines` and the functions below it return the values in the order of these columns.
     use Kind::{Bool, Float8, Int8, Text};
     let gate = [
         &[("class", Text)][..],
@@ -114,7 +116,7 @@ fn classes(door: &Door) -> Lines {
     view.gate.classes.iter().zip(&view.seen.classes).map(row).collect()
 }
 
-/// The buckets that are not empty.
+/// Rows of the buckets that are not empty.
 fn histograms(door: &Door) -> Lines {
     let Some(view) = door.view() else { return Lines::new() };
     let mut lines = Lines::new();
@@ -134,7 +136,7 @@ fn histograms(door: &Door) -> Lines {
     lines
 }
 
-/// The last so many seconds, the oldest first.
+/// Rows of the history of the last seconds, the oldest first.
 pub fn history(door: &Door, seconds: f64) -> Lines {
     let Some(now) = door.seconds() else { return Lines::new() };
     let is_limited = door.mode() != Mode::Observe;
@@ -187,7 +189,7 @@ fn mpl(door: &Door) -> Lines {
     vec![line]
 }
 
-/// What transactions inside spend their time on.
+/// Rows of the resources that transactions inside spend their time on.
 fn resources(door: &Door) -> Lines {
     let known = |value: Option<f64>| value.map_or(Datum::Null, Datum::Float8);
     let row = |row: &Row| {
@@ -205,7 +207,7 @@ fn resources(door: &Door) -> Lines {
     door.resources().iter().map(row).collect()
 }
 
-/// A width that is known; null where too little was seen to say one.
+/// Value of a width that is known; NULL where too little was observed to tell.
 fn finite(width: f64) -> Datum {
     if width.is_finite() { Datum::Float8(width) } else { Datum::Null }
 }
@@ -230,7 +232,7 @@ fn mpl_log(door: &Door) -> Lines {
     view.moves.iter().map(row).collect()
 }
 
-/// What a limit would do, in words.
+/// Row of the verdict: the effect of a limit, in words.
 fn mpl_verdict(door: &Door) -> Lines {
     let verdict = door.verdict();
     let line = vec![

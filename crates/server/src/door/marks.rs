@@ -1,37 +1,37 @@
-//! What the door is told of a transaction by its first statement: by which statement its length is expected, and what it will meet
-//! others at.
+//! Properties of a transaction that its first statement tells the gate: the statement by which its length is expected,
+//! and the key at which it conflicts with others.
 //!
-//! **Invariant:** nobody who does not ask for it pays for it. A text is looked through once, and a prepared statement once for all
-//! its transactions.
+//! **Invariant:** the cost arises only where the settings ask for it. A text is scanned once, and a prepared statement
+//! once for all its transactions.
 
 use super::hot::HotRules;
 use syntax::fingerprint::{self, Literal};
 use syntax::tags::Tags;
 use wire::frame::Bind;
 
-/// The tag by which a statement names what it meets others at.
+/// Tag of the comment by which a statement names its hot key.
 const TAG: &str = "hot_key";
 
-/// Of one statement.
+/// Properties of one statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// Fingerprint of the statement, if it is needed.
     pub fingerprint: Option<u64>,
-    /// Key at which the transaction meets others.
+    /// Key at which the transaction conflicts with others.
     pub hot: Hot,
 }
 
-/// What a statement meets others at.
+/// Hot key of a statement: where its transactions conflict with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hot {
     /// No key is known.
     #[default]
     Unknown,
-    /// It says so itself.
+    /// Key that the statement names itself, in a comment.
     Tag(u64),
-    /// A rule does, and the value stands in its text.
+    /// Key that a rule determines, from a value in the statement's text.
     Key(u64),
-    /// The same, and it is the value of this parameter, from 1.
+    /// Key that a rule determines, from the value of a parameter.
     Parameter {
         /// Hash of the rule's name.
         name: u64,
@@ -40,10 +40,10 @@ pub enum Hot {
     },
 }
 
-/// What is to be found out about statements.
+/// Properties of statements that the settings need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Whether a class goes by expected length.
+    /// True if a class depends on the expected length.
     pub(crate) fingerprints: bool,
     pub hot: HotRules,
 }
@@ -53,7 +53,7 @@ impl Asked {
         !self.fingerprints && self.hot.is_empty()
     }
 
-    /// The marks of a text.
+    /// Returns the marks of a text.
     pub fn marks(&self, text: &[u8]) -> Marks {
         if self.is_nothing() {
             return Marks { fingerprint: None, hot: tagged(text) };
@@ -67,7 +67,7 @@ impl Asked {
     }
 }
 
-/// What a text's tag says. Almost no text gets further than its last letter.
+/// Returns the key that a text names in a comment. Almost every text is decided by its last letter.
 pub(crate) fn tagged(text: &[u8]) -> Hot {
     let is_open = |text: &[u8]| text.starts_with(b"/*");
     let end = text.trim_ascii_end();
@@ -81,7 +81,7 @@ pub(crate) fn tagged(text: &[u8]) -> Hot {
 }
 
 impl Hot {
-    /// The key, as far as it does not hang on a parameter; `session` is what the session says.
+    /// Returns the key, unless it depends on a parameter. `session` is the key that the session has set.
     pub fn key(self, session: Option<u64>) -> Option<u64> {
         match self {
             Hot::Tag(key) => Some(key),
@@ -90,7 +90,7 @@ impl Hot {
         }
     }
 
-    /// With the values of this `Bind`.
+    /// Resolves the key with the values of this `Bind`.
     pub fn bound(self, bind: &Bind<'_>) -> Hot {
         let Hot::Parameter { name, number } = self else { return self };
         let value = number.checked_sub(1).and_then(|at| bind.values.iter().nth(at)).flatten();
@@ -100,7 +100,7 @@ impl Hot {
             1 => bind.formats.iter().next().unwrap_or(0),
             _ => bind.formats.iter().nth(number - 1).unwrap_or(0),
         };
-        // Whole numbers are the same in either format.
+        // Whole numbers have the same key in either format.
         let number = match (format, value.len()) {
             (0, _) => None,
             (_, 2) => value.first_chunk().map(|bytes| i64::from(i16::from_be_bytes(*bytes))),
@@ -115,7 +115,7 @@ impl Hot {
     }
 }
 
-/// What a written value stands for.
+/// Key of a literal.
 pub(super) fn of_literal(name: u64, literal: Literal<'_>) -> Hot {
     match literal {
         Literal::Parameter(number) => Hot::Parameter { name, number },
@@ -140,7 +140,7 @@ mod tests {
         Hot::Key(fingerprint::of_key(text).expect("a key"))
     }
 
-    /// `Bind` of these values, the last one in this format.
+    /// Result of a `Bind` of these values, the last one in this format.
     fn bound(hot: Hot, format: u8, values: &[&[u8]]) -> Hot {
         let mut body = vec![0, 0];
         body.extend(u16::try_from(values.len()).expect("a few").to_be_bytes());
@@ -177,7 +177,7 @@ mod tests {
             assert_eq!(bound(parameter, 1, &[b"x", b"5", value]), key("a:42"));
         }
         assert_eq!(bound(parameter, 1, &[b"5", b"42"]), Hot::Unknown);
-        // What is said counts more; of others nothing is known.
+        // A tag takes precedence over a rule. Other statements have no known key.
         assert_eq!(
             asked.marks(b"update t set n = n + 5 where id = 42 /*hot_key='b'*/").hot.key(None),
             fingerprint::of_key("b")

@@ -1,6 +1,7 @@
-//! The gate's settings: `overtake.mpl…` and `overtake.gate_…`.
+//! Settings of the gate: `overtake.mpl…` and `overtake.gate_…`.
 //!
-//! **Invariant:** what is wrong is said with the setting's name and what would be right, before the server begins.
+//! **Invariant:** an invalid setting is reported with its name and with the values that are valid, before the server
+//! begins.
 
 use super::hot::HotRules;
 use super::marks::Asked;
@@ -12,22 +13,22 @@ use settings::Defaults;
 use settings::sources::OptionError;
 use std::time::Duration;
 
-/// What the gate does.
+/// Mode of the gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// There is none.
+    /// There is no gate.
     #[default]
     Off,
-    /// It looks on: everybody goes in at once, and it says what a limit would do.
+    /// The gate only observes: every transaction is admitted at once, and the forecast tells what a limit would do.
     Observe,
-    /// It keeps a limit that was given.
+    /// The gate keeps a configured limit.
     Fixed,
-    /// It finds the limit.
+    /// The gate finds the limit.
     Auto,
 }
 
 impl Mode {
-    /// Its name in views.
+    /// Name of the mode in views.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Off => "off",
@@ -38,18 +39,18 @@ impl Mode {
     }
 }
 
-/// What a [`Door`](crate::Door) is told when it is made.
+/// Options of a [`Door`](crate::Door).
 #[derive(Clone, Debug)]
 pub struct DoorOptions {
-    /// What it does.
+    /// Mode of the gate.
     pub mode: Mode,
-    /// The gate.
+    /// Settings of the gate.
     pub gate: Settings,
-    /// Whether the number of processors was said, and is not to be found out.
+    /// True if the number of processors is configured, and is not to be detected.
     pub has_processors: bool,
-    /// The controller, under [`Mode::Auto`].
+    /// Settings of the controller, under [`Mode::Auto`].
     pub control: ControlSettings,
-    /// What transactions meet others at, by their first statements.
+    /// Rules that find the hot keys of transactions, by their first statements.
     pub hot: HotRules,
 }
 
@@ -65,17 +66,17 @@ impl Default for DoorOptions {
     }
 }
 
-/// A limit that is none.
+/// Limit that stands for no limit.
 pub(crate) const UNLIMITED: u32 = u32::MAX / 2;
-/// What `shortest` means: how many times its own expected length a transaction lets others go before it.
+/// Patience under `shortest`: a transaction lets others go first for this many times its own expected length.
 const PATIENCE: f64 = 20.0;
 
 impl DoorOptions {
-    /// What the settings say; `default` is what `overtake.mpl` is where nothing was said, `knows_stalls` whether those behind the
-    /// door say who waits for a lock.
+    /// Reads the options from the settings. `default` stands for `overtake.mpl` where it is not set; `knows_stalls`
+    /// tells that the servers behind the gate report lock waits.
     ///
     /// # Errors
-    /// With the name of the setting that makes no gate.
+    /// Names the setting that describes no valid gate.
     pub fn from_settings(settings: &Defaults, default: &str, knows_stalls: bool) -> Result<DoorOptions, OptionError> {
         let said = match settings.get("overtake.mpl") {
             "" => default,
@@ -90,6 +91,7 @@ impl DoorOptions {
         let (mode, mpl) = match said {
             "off" => (Mode::Off, UNLIMITED),
             "observe" => (Mode::Observe, UNLIMITED),
+            // `auto` starts at 1 here. The controller sets its own start when the gate is made.
             "auto" => (Mode::Auto, 1),
             number => match number.parse::<u32>() {
                 Ok(mpl) if (1..=10_000).contains(&mpl) => (Mode::Fixed, mpl),
@@ -112,6 +114,7 @@ impl DoorOptions {
         gate.lend_after = never("overtake.gate_lend_after");
         gate.return_patience = settings.duration("overtake.gate_return_patience");
         gate.stall_patience = never("overtake.gate_stall_patience");
+        // Classes are checked before anything refers to them by name.
         classes(settings.get("overtake.gate_classes"), &mut gate)?;
         gate.check().map_err(|error| OptionError::of("overtake.gate_classes", error.to_string()))?;
         let percent = |name: &str| settings.real(name) / 100.0;
@@ -137,19 +140,19 @@ impl DoorOptions {
         Ok(DoorOptions { mode, gate, has_processors, control, hot })
     }
 
-    /// What is to be found out about statements.
+    /// Properties of statements that the settings need.
     pub(super) fn asked(&self) -> Asked {
         let by_length = |class: &ClassSettings| matches!(class.order, Order::ShortestExpected { .. });
         Asked { fingerprints: self.gate.classes.iter().any(by_length), hot: self.hot.clone() }
     }
 
-    /// Whether something happens to those that run for too long.
+    /// True if some class limits the run time of its transactions.
     pub(super) fn bounds_runaways(&self) -> bool {
         self.gate.classes.iter().any(|class| class.runaway.is_some())
     }
 }
 
-/// Reads `resource=milliseconds …` as a network; none if nothing is said.
+/// Parses `resource=milliseconds …` into a network; `None` for an empty text.
 fn demands(text: &str, processors: u32) -> Result<Option<Network>, OptionError> {
     let mut demands = Demands::default();
     let wrong = |why: String| {
@@ -176,7 +179,7 @@ fn demands(text: &str, processors: u32) -> Result<Option<Network>, OptionError> 
     demands.network(processors).map(Some).map_err(|error| wrong(error.to_string()))
 }
 
-/// Reads `CLASS word=value …; …` into the classes that are there.
+/// Applies `CLASS word=value …; …` to the existing classes.
 fn classes(text: &str, gate: &mut Settings) -> Result<(), OptionError> {
     for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
         let mut words = part.split_whitespace();
@@ -199,7 +202,7 @@ fn wrong(part: &str, why: &str) -> OptionError {
     OptionError::of("overtake.gate_classes", format!("\"{part}\": {why}. {known}"))
 }
 
-/// The class with one thing changed; nothing if there is no such thing, or no such value.
+/// Returns the class with one property changed; `None` if there is no such property, or no such value.
 fn class_with(gate: &Settings, index: usize, key: &str, value: &str) -> Option<ClassSettings> {
     let mut class = gate.classes[index].clone();
     match key {
@@ -218,7 +221,7 @@ fn class_with(gate: &Settings, index: usize, key: &str, value: &str) -> Option<C
             }
         }
         "runaway" => {
-            // Whoever is in the lowest class already has nowhere to go.
+            // A transaction of the lowest class cannot be demoted any further.
             let low = gate.class("low")?;
             let default = if low.index() == index { Reaction::Cancel } else { Reaction::Demote(low) };
             let reaction = class.runaway.map_or(default, |runaway| runaway.reaction);
@@ -238,7 +241,7 @@ fn class_with(gate: &Settings, index: usize, key: &str, value: &str) -> Option<C
     Some(class)
 }
 
-/// A number of milliseconds, or one with `ms`, `s` or `min`.
+/// Parses a number of milliseconds, or one with `ms`, `s` or `min`.
 fn time(text: &str) -> Option<Duration> {
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -288,7 +291,7 @@ mod tests {
         let model = |text: &str| options(&[&format!("overtake.mpl_demands={text}"), "overtake.mpl_processors=4"]);
         assert_eq!(model("").expect("none").control.model, None);
         let network = model("processor=8 log=0.5 think=3").expect("demands").control.model.expect("a network");
-        // Four processors do 500 a second.
+        // Four processors complete 500 transactions a second.
         assert!((network.throughput_max() - 500.0).abs() < 1e-6, "{network:?}");
         for wrong in ["processor", "processor=x", "cpu=1", "processor=-1", "io=0", "think=5", "log=inf"] {
             let error = model(wrong).expect_err(wrong).to_string();

@@ -1,6 +1,6 @@
-//! The door is told something else while transactions go through it.
+//! Change of the gate's settings while transactions pass through it.
 //!
-//! **Invariant:** all of the new settings count, or none. Whoever waits or is inside stays there.
+//! **Invariant:** either all of the new settings take effect, or none. Transactions that wait or are inside stay there.
 
 use super::{Door, DoorOptions, Mode, Source};
 use gate::SettingsError;
@@ -9,11 +9,11 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 impl Door {
-    /// Goes by these from now on. Says whether it can: where there is no door, none can be put while transactions are under way, nor
-    /// can it be taken away.
+    /// Applies these options from now on. Returns false where it cannot: a gate can neither be added nor removed while
+    /// transactions are under way.
     ///
     /// # Errors
-    /// Settings that make no gate; it stays as it was.
+    /// The settings describe no valid gate; the old ones stay in force.
     pub fn change(&self, options: &DoorOptions) -> Result<bool, SettingsError> {
         let Some(shared) = self.gate() else { return Ok(options.mode == Mode::Off) };
         if options.mode == Mode::Off {
@@ -22,7 +22,7 @@ impl Door {
         shared.with(|state, now| {
             let mut gate = options.gate.clone();
             if !options.has_processors {
-                // What was found out meanwhile is better than what is assumed.
+                // The detected number of processors is better than the assumed one.
                 gate.processors = state.gate.settings().processors;
             }
             state.gate.change(now, gate)?;
@@ -36,7 +36,7 @@ impl Door {
             state.mode = options.mode;
             let (least, most) = (options.control.mpl_min, options.control.mpl_max);
             let mpl = match options.mode {
-                // It goes on from where it is.
+                // The search goes on from the current limit.
                 Mode::Auto if was_auto => state.gate.mpl().clamp(least, most.max(least)),
                 Mode::Auto => state.controller.start(state.gate.settings().processors),
                 Mode::Off | Mode::Observe | Mode::Fixed => options.gate.mpl,
@@ -51,9 +51,9 @@ impl Door {
         shared.bounds_runaways.store(options.bounds_runaways(), Relaxed);
         shared.asks.store(!asked.is_nothing(), Relaxed);
         *shared.asked.write().unwrap_or_else(PoisonError::into_inner) = asked;
-        // Whoever sees the number finds what it stands for.
+        // A reader of the new number also sees the settings that belong to it.
         shared.generation.fetch_add(1, Release);
-        // Times may be due sooner.
+        // Timeouts may be due sooner.
         shared.alarm.notify_one();
         Ok(true)
     }

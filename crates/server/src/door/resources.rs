@@ -1,9 +1,10 @@
-//! What transactions inside spend their time on. The resource that dominates is the one where priority pays; and what each
-//! resource does for a transaction are the demands that models ask for.
+//! Resources that transactions inside spend their time on. Priority pays at the resource that dominates. The time that
+//! a transaction needs of each resource is the demand that models ask for.
 //!
-//! Before other servers it comes of samples of what their processes wait for, before our own engine of the clock of stages.
+//! In front of other servers, the figures come from samples of the wait events of their processes; in front of our own
+//! engine, from the clock of stages.
 //!
-//! **Invariant:** what is shown was seen lately: an older sample counts half as much a minute later.
+//! **Invariant:** the figures are recent: the weight of a sample halves every minute.
 
 use super::{Door, Shared};
 use crate::stats::Stats;
@@ -13,20 +14,20 @@ use stage::observe::{Observe, StageRow};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What a transaction that is inside can be at.
+/// Resource that a transaction inside can use or wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// It runs, or would if a processor were free.
+    /// Processor: it runs, or would if one were free.
     Processor,
-    /// It waits for a lock, of rows or of the server's own.
+    /// Lock, of rows or of the server's own.
     Lock,
-    /// It waits for a disk.
+    /// Disk.
     Io,
-    /// It waits for its changes to be safe.
+    /// Log: it waits until its changes are durable.
     Log,
-    /// It waits for its client.
+    /// Client.
     Client,
-    /// It waits for something else.
+    /// Anything else.
     Other,
 }
 
@@ -47,28 +48,28 @@ impl Resource {
         }
     }
 
-    /// Whether it is the database's: only such ones dominate.
+    /// True if the resource belongs to the database: only such ones can dominate.
     pub(super) fn is_inside(self) -> bool {
         !matches!(self, Resource::Client | Resource::Other)
     }
 }
 
-/// Where stations and demands of the model come from.
+/// Source of the model's stations and demands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// Nothing is known: two stations that are needed equally.
+    /// Nothing is known: two stations with equal demands are assumed.
     #[default]
     Assumed,
-    /// Settings give them.
+    /// Settings.
     Configured,
-    /// The stage clock of this server measures them.
+    /// Stage clock of this server.
     StageClock,
-    /// Wait events of the server behind the gate tell them.
+    /// Wait events of the server behind the gate.
     WaitEvents,
 }
 
 impl Source {
-    /// Before anything was seen.
+    /// Source before the first sample.
     pub(super) fn of(control: &ControlSettings) -> Source {
         if control.model.is_some() { Source::Configured } else { Source::Assumed }
     }
@@ -84,54 +85,55 @@ impl Source {
     }
 }
 
-/// What was seen at one moment.
+/// Observation at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// How many transactions were at each resource.
+    /// Number of transactions at each resource.
     pub at: [u32; Resource::ALL.len()],
-    /// Seconds of processors that server processes have had since the last one, if they can be seen.
+    /// Processor time in seconds that server processes have had since the last sample, if it is visible.
     pub used: Option<f64>,
-    /// The share of this host's processors that was busy since then.
+    /// Share of this host's processors that was busy since then.
     pub host_busy: Option<f64>,
 }
 
-/// What was seen lately.
+/// Observations of the last minutes, weighted by age.
 #[derive(Clone, Debug, Default)]
 pub struct Resources {
-    /// Seconds of transactions at each.
+    /// Seconds of transactions at each resource.
     at: [f64; Resource::ALL.len()],
-    /// Seconds of servers of each station that worked.
+    /// Seconds in which the servers of each station worked.
     busy: [f64; Resource::ALL.len()],
     seconds: f64,
-    /// Transactions that have ended.
+    /// Number of transactions that have ended.
     done: f64,
-    /// Seconds of processors that server processes have had.
+    /// Seconds of processor time that server processes have had.
     used: f64,
-    /// Seconds of the host's processors that were busy, of one of them on average, and of how many that is known.
+    /// Seconds in which the host's processors were busy, as the average of one processor, and the seconds for which
+    /// that is known.
     host_busy: f64,
     host_seconds: f64,
     last_done: Option<u64>,
     samples: u64,
-    /// Of the samples, how many transactions were seen at each.
+    /// Number of transactions that the samples saw at each resource.
     seen: [u64; Resource::ALL.len()],
 }
 
-/// One resource, as it is shown.
+/// Figures of one resource, as the views show them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// Resource.
     pub resource: Resource,
-    /// Of the time that transactions are inside.
+    /// Share of the time that transactions are inside.
     pub share: f64,
-    /// Seconds of transactions that were at it, as the share counts them.
+    /// Seconds of transactions at the resource, as the share counts them.
     pub seconds: f64,
     /// True if transactions spend most of their time at it.
     pub dominates: bool,
-    /// The share of its servers that works.
+    /// Share of its servers that work.
     pub busy: Option<f64>,
-    /// Share of the machine's processors that work, for whomever.
+    /// Share of the machine's processors that work, for any process.
     pub host_busy: Option<f64>,
-    /// Seconds of it that a transaction needs.
+    /// Seconds of the resource that a transaction needs.
     pub demand: Option<f64>,
     /// Number of samples.
     pub samples: u64,
@@ -139,18 +141,19 @@ pub struct Row {
     pub source: Source,
 }
 
-/// What one transaction needs, in seconds.
+/// Demands of one transaction, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Demands {
     pub processor: f64,
     pub io: f64,
     pub log: f64,
-    /// Its client's time between its statements.
+    /// Time of its client between its statements.
     pub think: f64,
 }
 
 impl Demands {
-    /// Stations of one server but for the processors; waits for locks are no station: they are what a limit shortens.
+    /// Network of these demands. Stations have one server each, except the processors. Waits for locks are no station:
+    /// a limit shortens them.
     pub fn network(&self, processors: u32) -> Result<Network, gate::model::Error> {
         let stations = [(self.processor, processors), (self.io, 1), (self.log, 1)];
         let stations = stations.map(|(demand, servers)| Station::queue(demand, servers));
@@ -158,20 +161,20 @@ impl Demands {
     }
 }
 
-/// After so long a sample counts half.
+/// Time after which a sample counts half.
 const HALF_LIFE: Duration = Duration::from_mins(1);
-/// Between two samples that belong together.
+/// Longest interval between two samples that belong together.
 const GAP: Duration = Duration::from_secs(20);
-/// Without so many samples of transactions, and so many that ended, nothing is concluded.
+/// Minimum numbers of transactions in samples, and of transactions that ended, for any conclusion.
 const SEEN_MIN: u64 = 50;
 const DONE_MIN: f64 = 50.0;
 
 impl Resources {
-    /// Adds what was seen so long after the last sample; `done` have ended up to now, of which a database with so many
-    /// processors has done.
+    /// Adds a sample, taken this long after the last one. `done` is the number of transactions that have ended up to
+    /// now; the database has this many processors.
     pub fn record(&mut self, passed: Duration, sample: &Sample, done: u64, processors: u32) {
         if GAP < passed {
-            // Nobody has looked, and one moment does not stand for so long.
+            // Nobody has sampled for a while, and one moment does not stand for such a long time.
             self.last_done = Some(done);
             return;
         }
@@ -206,17 +209,18 @@ impl Resources {
         SEEN_MIN <= self.seen.iter().sum() && DONE_MIN <= self.done
     }
 
-    /// How many of the servers of a station work, on average.
+    /// Number of working servers of a station, on average.
     fn working(&self, resource: Resource) -> f64 {
-        // What the system counts is exact; who waits for nothing may wait for a processor.
+        // Processor time that the system counts is exact. A transaction without a wait event may still wait for a
+        // processor.
         if resource == Resource::Processor && 0.0 < self.used {
             return self.used / self.seconds;
         }
         self.busy[resource as usize] / self.seconds
     }
 
-    /// A network of what a transaction needs. The log is a delay here: who waits for it is served together with others (group
-    /// commit), and a station that is always busy would say that no more can be done with more.
+    /// Network of the demands of a transaction. The log is a delay here: a group commit serves several waiters
+    /// together, and a station that is always busy would predict that more transactions cannot get more done.
     fn network(&self, processors: u32) -> Option<Network> {
         let demands = self.demands()?;
         let waits = self.at[Resource::Log as usize] / self.done;
@@ -224,7 +228,7 @@ impl Resources {
         demands.network(processors).ok()
     }
 
-    /// What a transaction needs: what is done of it over how many do it (the utilisation law).
+    /// Demands of a transaction: the work done divided by the number of transactions (the utilisation law).
     pub fn demands(&self) -> Option<Demands> {
         if !self.is_enough() {
             return None;
@@ -264,7 +268,7 @@ impl Resources {
     }
 }
 
-/// Of our own engine. It keeps its data in memory, and what it does is processor time but for its waits.
+/// Rows for our own engine, which keeps its data in memory: its time is processor time except for its waits.
 fn rows_of_stages(stages: &[StageRow], done: u64) -> Vec<Row> {
     let sum = |names: &[&str]| {
         let of = stages.iter().filter(|row| names.contains(&row.stage));
@@ -299,7 +303,7 @@ impl Shared {
         self.resources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many transactions have ended well, and how many processors there are for them.
+    /// Number of transactions that have ended well, and of processors for them.
     fn done(&self) -> (u64, u32) {
         let state = self.lock();
         (state.gate.done(), state.gate.settings().processors)
@@ -313,7 +317,7 @@ impl Shared {
         }
     }
 
-    /// Has the controller know what was learned of the database, unless somebody has said it.
+    /// Passes measured demands to the controller, unless the settings give them.
     pub(super) fn teach(&self, controller: &mut Controller) {
         let (done, processors) = self.done();
         let (network, source) = match self.clock.get() {
@@ -335,22 +339,23 @@ impl Shared {
 }
 
 impl Door {
-    /// Transactions run on our own engine: its stages say what they spend their time on.
+    /// Registers the stage clock, for transactions that run on our own engine: its stages tell what they spend their
+    /// time on.
     pub fn clocked_by(&self, stats: &Arc<Stats>) {
         if let Some(shared) = self.gate() {
-            // The first one counts.
+            // The first clock counts.
             let _ = shared.clock.set(Arc::clone(stats));
         }
     }
 
-    /// The database may use so many processors, as its host says.
+    /// Sets the number of processors that the database may use, as its host reports it.
     pub fn know_processors(&self, processors: u32) {
         if let Some(shared) = self.gate().filter(|shared| !shared.has_processors) {
             shared.with(|state, now| state.gate.know_processors(now, processors));
         }
     }
 
-    /// What was seen so long after the last sample.
+    /// Records a sample, taken this long after the last one.
     pub fn record(&self, passed: Duration, sample: &Sample) {
         if let Some(shared) = self.gate() {
             let (done, processors) = shared.done();
@@ -358,20 +363,20 @@ impl Door {
         }
     }
 
-    /// What transactions spend their time on; nothing, if there is no gate.
+    /// Returns the resources that transactions spend their time on; empty if there is no gate.
     pub fn resources(&self) -> Vec<Row> {
         self.gate().map_or_else(Vec::new, |shared| shared.rows())
     }
 
-    /// The one of the database's that they spend most of it on.
+    /// Returns the resource of the database on which they spend most of their time.
     pub fn dominating(&self) -> Option<Resource> {
         self.resources().into_iter().find(|row| row.dominates).map(|row| row.resource)
     }
 
-    /// Where the model's stations and demands come from.
+    /// Source of the model's stations and demands.
     pub(crate) fn model_source(&self) -> Source {
         let Some(shared) = self.gate() else { return Source::Assumed };
-        // It may have been learned since somebody last needed it.
+        // The demands may have been measured since the model was last needed.
         shared.teach(&mut Controller::new(ControlSettings::default()));
         shared.lock().source
     }
@@ -405,7 +410,7 @@ mod tests {
         seen.record(TICK, &sample(&[(Resource::Lock, 8), (Resource::Log, 2)]), 0, 2);
         assert_eq!(dominating(&seen), Some(Resource::Lock));
         assert!((seen.rows(2)[1].share - 0.4).abs() < 0.01, "{:?}", seen.rows(2));
-        // What was is forgotten.
+        // Old samples are forgotten.
         for _ in 0..600 {
             seen.record(TICK * 10, &sample(&[(Resource::Io, 1)]), 0, 2);
         }
@@ -416,7 +421,8 @@ mod tests {
     #[test]
     fn demands_follow_from_what_works_and_how_many_end() {
         let mut seen = Resources::default();
-        // In a second 100 end: both processors work all the time, three more wait for one, the disk works half of the time.
+        // 100 transactions end in a second: both processors work all the time, three more transactions wait for one,
+        // and the disk works half of the time.
         for tick in 0..100 {
             let disk = u32::from(tick % 2 == 0) * 3;
             let at = sample(&[(Resource::Processor, 5), (Resource::Io, disk), (Resource::Client, 4)]);
@@ -433,7 +439,7 @@ mod tests {
         assert_eq!(demand_of(&rows, Resource::Lock), None);
         let network = seen.network(2).expect("a network");
         assert!((network.throughput_max() / 100.0 - 1.0).abs() < 0.03);
-        // The system's count of processor time is worth more.
+        // The system's count of processor time takes precedence.
         let mut counted = Resources::default();
         for tick in 0..100 {
             let at = Sample { used: Some(0.1), host_busy: Some(0.5), ..sample(&[(Resource::Processor, 5)]) };
@@ -449,7 +455,7 @@ mod tests {
         let mut seen = Resources::default();
         seen.record(TICK, &sample(&[(Resource::Processor, 200)]), 0, 2);
         assert_eq!(seen.demands(), None);
-        // Nor from what ended while nobody looked.
+        // Transactions that ended while nobody sampled tell nothing either.
         seen.record(GAP * 2, &sample(&[(Resource::Processor, 200)]), 1_000, 2);
         seen.record(TICK, &sample(&[(Resource::Processor, 200)]), 1_001, 2);
         assert_eq!(seen.demands(), None);

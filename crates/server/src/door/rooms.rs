@@ -1,10 +1,10 @@
 //! Rooms: connections to a server, which the gate grants together with slots.
 //!
-//! A transaction that is let in for a room has one place in it, by its slot, and gives it back with that. A connection that its client
-//! keeps for longer takes the place along ([`Slot::keep`]).
+//! A transaction that is admitted for a room holds one place in it, through its slot, and returns it with the slot. If
+//! a client keeps its connection for longer, the place goes with it ([`Slot::keep`]).
 //!
-//! **Invariant:** a room is there for as long as somebody is in it or waits for it, and each place is given back once: by the slot,
-//! or by dropping it.
+//! **Invariant:** a room exists for as long as somebody is in it or waits for it, and each place is returned once: by
+//! the slot, or by dropping the place.
 
 use super::{Door, Shared, Slot, TurnedAway};
 use gate::{Entrance, PoolId};
@@ -12,13 +12,13 @@ use stage::Class;
 use std::fmt;
 use std::sync::Arc;
 
-/// Connection that the gate grants together with a slot.
+/// Pool of connections that the gate grants together with slots.
 pub struct Room {
     shared: Arc<Shared>,
     pub(super) pool: PoolId,
 }
 
-/// A place in a room that no transaction has. Dropping it gives it back.
+/// Place in a room that belongs to no transaction. Dropping it returns it.
 pub struct Place(Arc<Room>);
 
 impl fmt::Debug for Place {
@@ -28,7 +28,7 @@ impl fmt::Debug for Place {
 }
 
 impl Door {
-    /// A room with so many places; nothing, if there is no gate.
+    /// Creates a room with this many places; `None` if there is no gate.
     pub fn room(&self, size: usize) -> Option<Arc<Room>> {
         let shared = self.0.as_ref()?;
         let pool = shared.with(|state, _| state.gate.open_pool(size));
@@ -37,27 +37,27 @@ impl Door {
 }
 
 impl Room {
-    /// It has so many places from now on. Nobody loses one.
+    /// Sets the number of places. Places that are held stay valid.
     pub fn resize(&self, size: usize) {
         self.shared.with(|state, now| state.gate.resize_pool(now, self.pool, size));
     }
 
-    /// The server has no room for more than so many connections, as was seen; none: that is over.
+    /// Sets the maximum number of connections that the server was found to allow; `None` once that is over.
     pub fn bound(&self, ceiling: Option<usize>) {
         self.shared.with(|state, now| state.gate.bound_pool(now, self.pool, ceiling));
     }
 
-    /// Whether all places are taken.
+    /// True if all places are taken.
     pub fn is_full(&self) -> bool {
         self.shared.lock().gate.is_pool_shut(self.pool)
     }
 
-    /// How many wait for a place, because there is none.
+    /// Number of transactions that wait for a place because none is free.
     pub fn waiting(&self) -> usize {
         self.shared.lock().gate.waiting_for_pool(self.pool)
     }
 
-    /// Waits for a place without a slot, for what is no transaction. It goes before all others.
+    /// Waits for a place without a slot, for connections that serve no transaction. The request precedes all others.
     pub async fn place(self: &Arc<Room>) -> Place {
         let class = self.shared.classes[Class::High as usize];
         let (ticket, entrance) = self.shared.with(|state, now| {
@@ -67,11 +67,11 @@ impl Room {
             }
             (ticket, entrance)
         });
-        // From here on whoever gives up leaves.
+        // From here on, dropping the future leaves the gate.
         let inside = Some((Arc::clone(&self.shared), ticket));
         let mut asking = Slot { inside, room: Some(Arc::clone(self)), class: Class::High, is_idle: false };
         if entrance == Entrance::Waits {
-            // Nothing bounds this wait here.
+            // Nothing bounds this wait.
             let _: Result<(), TurnedAway> = self.shared.admission(ticket).await;
         }
         asking.keep().unwrap_or_else(|| unreachable!("who was let in for a place has one"))
@@ -92,7 +92,7 @@ impl Drop for Place {
 }
 
 impl Slot {
-    /// Its place is not the transaction's any more, if it has one.
+    /// Takes the place from the transaction, if it has one, so that it outlives the slot.
     pub fn keep(&mut self) -> Option<Place> {
         let (shared, ticket) = self.inside.as_ref()?;
         let room = self.room.take()?;
@@ -100,10 +100,11 @@ impl Slot {
         Some(Place(room))
     }
 
-    /// The server has no room for more than so many connections: gives slot and place back, and waits again where it stood.
+    /// Returns slot and place, because the server allows no more than `ceiling` connections, and waits again at the old
+    /// position.
     ///
     /// # Errors
-    /// It is turned away, by bounds that were set.
+    /// The transaction is turned away, by bounds that were set.
     pub async fn wait_again(&mut self, ceiling: usize) -> Result<(), TurnedAway> {
         let (Some((shared, ticket)), Some(room)) = (&self.inside, &self.room) else { return Ok(()) };
         shared.with(|state, now| {

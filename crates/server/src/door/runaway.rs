@@ -1,10 +1,10 @@
-//! What a transaction is told that is cancelled because it runs for too long.
+//! Transactions that are cancelled because they run for too long, and the reason that their clients are told.
 //!
-//! A cancel may come before the statement that it is for has begun, and do nothing: it comes again until the transaction ends, rests, or
-//! has been told.
+//! A cancel may arrive before the statement that it is for has begun, and do nothing. So it is repeated until the
+//! transaction ends, becomes idle, or has been told.
 //!
-//! **Invariant:** it is said once, to the transaction that the gate has cancelled, and only of a cancel: what fails for another
-//! reason meanwhile has that one.
+//! **Invariant:** the reason is given once, to the transaction that the gate has cancelled, and only for a cancel. A
+//! statement that fails for another reason meanwhile keeps that reason.
 
 use super::{Shared, Slot, State};
 use gate::{ClassId, Ticket, Time};
@@ -16,20 +16,20 @@ use std::time::Duration;
 /// Time between two cancels of one transaction.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The transactions that were cancelled and do not know why yet.
+/// Transactions that were cancelled and do not know the reason yet.
 #[derive(Default)]
 pub(super) struct Runaways(HashMap<Ticket, Runaway>);
 
-/// One of them.
+/// Cancelled transaction.
 struct Runaway {
     class: ClassId,
     bound: Duration,
-    /// When it is cancelled again.
+    /// Time of its next cancel.
     again: Time,
 }
 
 impl State {
-    /// Its time is over.
+    /// Notes a transaction whose time is over.
     pub(super) fn note_runaway(&mut self, now: Time, ticket: Ticket) {
         let Some((class, _)) = self.gate.active(ticket) else { return };
         if let Some(rule) = self.gate.settings().classes[class.index()].runaway {
@@ -37,7 +37,7 @@ impl State {
         }
     }
 
-    /// Cancels those that go on though they were cancelled before.
+    /// Cancels again the transactions that go on although they were cancelled before.
     pub(super) fn cancel_again(&mut self, now: Time) {
         for (ticket, runaway) in &mut self.runaways.0 {
             if runaway.again <= now {
@@ -49,7 +49,7 @@ impl State {
         }
     }
 
-    /// Its statement has ended, or it has left.
+    /// Forgets a transaction whose statement has ended, or which has left.
     pub(super) fn forget_runaway(&mut self, ticket: Ticket) {
         if !self.runaways.0.is_empty() {
             self.runaways.0.remove(&ticket);
@@ -70,7 +70,7 @@ impl State {
 }
 
 impl Slot {
-    /// Why its statement was cancelled, if the gate has done that.
+    /// Returns the reason why its statement was cancelled, if the gate has done that.
     pub fn runaway(&self) -> Option<SqlError> {
         let (shared, ticket): &(Arc<Shared>, Ticket) = self.inside.as_ref()?;
         shared.with(|state, _| state.told(*ticket))

@@ -1,6 +1,6 @@
-//! A place inside.
+//! Slot of a transaction inside.
 //!
-//! **Invariant:** whoever has one is known to the gate, and leaves it once, by ending or by dropping it.
+//! **Invariant:** the gate knows every holder, and the holder leaves it once, by ending or by dropping the slot.
 
 use super::{Room, Shared, TurnedAway};
 use gate::{Ending, Entrance, Ticket};
@@ -11,10 +11,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use wire::Cancel;
 
-/// A place inside. Dropping it is leaving.
+/// Slot of a transaction inside. Dropping it leaves the gate.
 pub struct Slot {
     pub(super) inside: Option<(Arc<Shared>, Ticket)>,
-    /// Where it has a place, too. Behind the ticket: it is left before the room may go.
+    /// Room in which the transaction has a place, too. The field stands behind the ticket: the ticket is released
+    /// before the room may go.
     pub(super) room: Option<Arc<Room>>,
     pub(super) class: Class,
     pub(super) is_idle: bool,
@@ -27,12 +28,12 @@ impl fmt::Debug for Slot {
 }
 
 impl Slot {
-    /// The transaction waits for its client, who has all its answers.
+    /// Marks the transaction as waiting for its client, which has all its answers.
     pub fn idle(&mut self) {
         self.rest(true);
     }
 
-    /// The transaction waits for its client, who takes nothing of the answer to a statement that goes on.
+    /// Marks the transaction as waiting for its client, which takes nothing of the answer of a running statement.
     pub fn unread(&mut self) {
         self.rest(false);
     }
@@ -51,7 +52,8 @@ impl Slot {
         }
     }
 
-    /// Its client has spoken again, or reads again: waits for a slot, if its own was lent.
+    /// Marks the transaction as active: its client has sent something, or reads again. Waits for a slot, if its own was
+    /// lent.
     pub async fn active(&mut self) {
         let Some((shared, ticket)) = &self.inside else { return };
         if !self.is_idle {
@@ -66,12 +68,12 @@ impl Slot {
         });
         self.is_idle = false;
         if entrance == Entrance::Waits {
-            // Who comes back is not turned away.
+            // A transaction that comes back is not turned away.
             let _: Result<(), TurnedAway> = shared.admission(*ticket).await;
         }
     }
 
-    /// The transaction is of another class from now on.
+    /// Changes the class of the transaction from now on.
     pub fn reclass(&mut self, class: Class) {
         if let Some((shared, ticket)) = &self.inside
             && std::mem::replace(&mut self.class, class) != class
@@ -81,7 +83,7 @@ impl Slot {
         }
     }
 
-    /// If it may have to be cancelled or to give way because it runs for too long, this is how.
+    /// Sets the handle that cancels or demotes the transaction, if it may be limited for running too long.
     pub fn cancel_by(&self, cancel: impl FnOnce() -> Arc<dyn Cancel>) {
         if let Some((shared, ticket)) = &self.inside
             && shared.bounds_runaways.load(Relaxed)
@@ -91,14 +93,14 @@ impl Slot {
         }
     }
 
-    /// Whether it waits for a lock.
+    /// Records that the transaction waits for a lock, or goes on.
     pub fn stall(&self, is_stalled: bool) {
         if let Some((shared, ticket)) = &self.inside {
             shared.with(|state, now| state.gate.stall(now, *ticket, is_stalled));
         }
     }
 
-    /// It has done what it was for.
+    /// Records that the transaction has completed.
     pub fn done(mut self, now: Instant) {
         self.leave(now, Ending::Done);
     }

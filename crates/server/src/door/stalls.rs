@@ -1,30 +1,30 @@
-//! Who waits for whom inside, as somebody sees who can look into the database.
+//! Lock waits of transactions inside, as an observer of the database reports them.
 //!
-//! **Invariant:** what is told of a transaction that has ended in between concerns nobody.
+//! **Invariant:** a report about a transaction that has ended in between affects nobody.
 
 use super::{Door, Mode, Slot};
 use gate::Ticket;
 use gate::control::Phase;
 use std::time::Duration;
 
-/// What was seen of those who are inside.
+/// Observed lock waits of the transactions inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
-    /// Whether each of them waits for a lock.
+    /// Transactions, each with true if it waits for a lock.
     pub waits: Vec<(Ticket, bool)>,
-    /// Those that sit idle while somebody waits for a lock of theirs.
+    /// Idle transactions that hold locks for which somebody waits.
     pub blockers: Vec<Ticket>,
 }
 
 impl Door {
-    /// Whether somebody looks, and can see.
+    /// Sets whether somebody observes lock waits.
     pub fn know_stalls(&self, knows: bool) {
         if let Some(shared) = self.gate() {
             shared.lock().gate.know_stalls(knows);
         }
     }
 
-    /// This is how it is.
+    /// Reports the lock waits.
     pub fn stalls(&self, seen: &Stalls) {
         if let Some(shared) = self.gate() {
             shared.with(|state, now| {
@@ -34,7 +34,8 @@ impl Door {
         }
     }
 
-    /// Whether anybody is inside; whether, besides, somebody waits and nobody has got on for so long.
+    /// Returns true if transactions are inside; and besides, true if others wait while no transaction has made progress
+    /// for this long.
     pub fn is_busy(&self, patience: Duration) -> (bool, bool) {
         let Some(shared) = self.gate() else { return (false, false) };
         let then = shared.began.elapsed().checked_sub(patience);
@@ -43,7 +44,7 @@ impl Door {
         (0 < state.gate.slots(), then.is_some_and(|then| state.gate.is_stuck_since(then)))
     }
 
-    /// Whether the limit is being looked for.
+    /// True if the controller is searching for the limit.
     pub fn is_searching(&self) -> bool {
         let Some(shared) = self.gate() else { return false };
         let state = shared.lock();
@@ -52,7 +53,7 @@ impl Door {
 }
 
 impl Slot {
-    /// The number of its transaction at the gate.
+    /// Ticket of its transaction at the gate.
     pub fn ticket(&self) -> Option<Ticket> {
         self.inside.as_ref().map(|(_, ticket)| *ticket)
     }

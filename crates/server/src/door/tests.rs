@@ -1,4 +1,4 @@
-//! Sessions before the door, in a runtime whose clock is the test's where time matters.
+//! Sessions that wait for admission, in a runtime whose clock the test controls where time matters.
 
 use super::*;
 use gate::Settings;
@@ -23,7 +23,7 @@ fn about(class: Class) -> About {
     About { class, fingerprint: None, hot_key: None, owner: 0 }
 }
 
-/// Whether it is not over yet.
+/// True if the future is still pending.
 fn waits<F: Future>(future: std::pin::Pin<&mut F>) -> bool {
     future.poll(&mut Context::from_waker(Waker::noop())).is_pending()
 }
@@ -65,7 +65,7 @@ fn the_important_go_first_and_who_drops_its_wait_is_forgotten() {
     });
     assert_eq!(slots(&door), (0, 0));
     let view = door.view().expect("there is a gate").gate;
-    // One was dropped before it had done anything.
+    // One of them was dropped before it had done anything.
     assert_eq!(
         view.classes.iter().map(|class| (class.done, class.failed)).collect::<Vec<_>>(),
         [(0, 1), (1, 0), (1, 0)]
@@ -82,7 +82,7 @@ fn one_that_was_let_in_and_does_not_look_gives_its_slot_back() {
         let mut next = Box::pin(door.enter(about(Class::Normal), Instant::now()));
         assert!(waits(admitted.as_mut()) && waits(next.as_mut()));
         drop(inside);
-        // It has the slot now, and has not been polled since.
+        // The transaction has the slot now, and has not been polled since.
         drop(admitted);
         drop(next.await.expect("its turn"));
     });
@@ -97,7 +97,7 @@ fn a_slot_is_lent_and_comes_back() {
         let watch = tokio::spawn(async move { watched.watch().await });
         let mut resting = door.enter(about(Class::Normal), Instant::now()).await.expect("the first");
         resting.idle();
-        // Nobody leaves: it goes in because the slot is lent.
+        // No transaction leaves: this one is admitted because the slot is lent.
         let other = door.enter(about(Class::Low), Instant::now()).await.expect("a lent slot");
         {
             let mut back = pin!(resting.active());
@@ -159,7 +159,7 @@ fn many_threads_leave_nobody_behind() {
                     let class = Class::ALL[((at + turn) % 3) as usize];
                     let entering = door.enter(about(class), Instant::now());
                     if (at * 7 + turn).is_multiple_of(11) {
-                        // Given up, sometimes after it was let in.
+                        // The wait is given up, sometimes after the transaction was admitted.
                         drop(tokio::time::timeout(Duration::from_micros(50), entering).await);
                         continue;
                     }
@@ -211,18 +211,18 @@ fn another_door_is_of_the_same_kind() {
     let gate = Settings::of_priorities(5);
     let options = DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() };
     assert_eq!(door.change(&options), Ok(true));
-    // As it is now; and each by itself.
+    // The copy has the current settings, and each one is independent.
     assert_eq!((mpl(&door), mpl(&before), mpl(&door.another())), (5, 3, 5));
     assert!(!Door::default().another().is_there());
 }
 
-/// A cancel that came before anybody knew how to cancel it, or to no effect.
+/// A cancel may come before a handle is set, or without effect.
 #[test]
 fn a_runaway_is_cancelled_until_it_hears_of_it() {
     struct Counts(AtomicU32, Notify, Door);
     impl Cancel for Counts {
         fn cancel(&self) {
-            // It cannot leave meanwhile: another transaction of its session is not hit.
+            // The transaction cannot leave meanwhile, so another one of its session is not hit.
             if self.2.0.as_ref().is_some_and(|shared| shared.state.try_lock().is_err()) {
                 self.0.fetch_add(1, Relaxed);
             }
@@ -269,13 +269,13 @@ fn a_door_without_a_gate_grants_connections_by_class() {
         first.done(Instant::now());
         assert!(waits(low.as_mut()));
         let mut high = high.await.expect("its turn");
-        // It keeps its connection beyond its end.
+        // The transaction keeps its connection beyond its end.
         let place = high.keep().expect("it has one");
         high.done(Instant::now());
         assert!(waits(low.as_mut()));
         drop(place);
         drop(low.await.expect("its turn"));
-        // Who asks for a connection alone has it before all others.
+        // A request for a connection alone precedes all others.
         let inside = enter(Class::High).await.expect("it is free");
         let (mut next, mut alone) = (Box::pin(enter(Class::High)), Box::pin(room.place()));
         assert!(waits(next.as_mut()) && waits(alone.as_mut()));
@@ -287,7 +287,8 @@ fn a_door_without_a_gate_grants_connections_by_class() {
     });
 }
 
-/// Places of two rooms are taken, kept, refused by the server and given up in all orders: none is lost, none is there twice.
+/// Places of two rooms are taken, kept, refused by the server and given up in all orders: none is lost, and none is
+/// granted twice.
 #[test]
 fn many_threads_share_rooms() {
     let door = door(4, |_| {});

@@ -1,32 +1,33 @@
-//! Prediction in words of what a limit would bring.
+//! Prediction in words of the effect of a limit.
 //!
-//! **Invariant:** where the model does not apply, it says so and names no number.
+//! **Invariant:** where the model does not apply, the verdict says so and names no number.
 
 use super::{Door, DoorView, Mode, Resource};
 use gate::control::{COMPLETIONS_MIN, Expected, Forecast};
 
-/// Without so many seconds of transactions that were inside lately, nothing is concluded of what they wait for.
+/// Minimum of recent seconds of transactions inside, for any conclusion about their waits.
 const SECONDS_MIN: f64 = 5.0;
-/// Waits for locks dominate where they are most of what the database has transactions do.
+/// Share from which waits for locks dominate the time that transactions spend in the database.
 const LOCKS_MIN: f64 = 0.5;
-/// What throughput or the soonest response must gain by for a limit to be worth it: less may be the model's error.
+/// Minimum gains of throughput and of the soonest response for which a limit is worth it: less may be the model's
+/// error.
 const GAIN_MIN: f64 = 1.1;
 const SOONER_MIN: f64 = 1.5;
 
-/// Where nothing is counted.
+/// Verdict where nothing is counted.
 const NO_GATE: &str = "There is no gate, so nothing was seen: overtake.mpl = observe changes nothing, and says here what a limit would do.";
 
 /// Predicted effect of a limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The lowest limit that costs almost nothing, if that can be said.
+    /// Lowest limit that costs almost nothing, if it can be told.
     pub mpl: Option<u32>,
-    /// One sentence.
+    /// Verdict in one sentence.
     pub words: String,
 }
 
 impl Door {
-    /// What a limit would do, in words. It takes as long as the forecast.
+    /// Predicts in words what a limit would do. It takes as long as the forecast.
     pub fn verdict(&self) -> Verdict {
         let Some(view) = self.view() else { return Verdict { mpl: None, words: NO_GATE.to_owned() } };
         match self.locks_share() {
@@ -35,8 +36,8 @@ impl Door {
         }
     }
 
-    /// The share of their time in the database that transactions wait for locks, if that is most of it: no station of the model's,
-    /// so what it says of throughput is wrong. What they wait for their clients does not count.
+    /// Share of their time in the database that transactions wait for locks, if that is most of it. The model has no
+    /// station for locks, so its prediction of throughput is wrong then. Waits for clients do not count.
     pub(super) fn locks_share(&self) -> Option<f64> {
         let rows = self.resources();
         let all: f64 = rows.iter().filter(|row| row.resource.is_inside()).map(|row| row.seconds).sum();
@@ -81,7 +82,7 @@ fn of(view: &DoorView, forecast: Option<&Forecast>) -> Verdict {
     Verdict { mpl: Some(enough.mpl), words }
 }
 
-/// Where there is no limit yet.
+/// Verdict where there is no limit yet.
 fn of_none(throughput: f64, active: f64, now: f64, enough: &Expected) -> String {
     let (gain, sooner) = (enough.throughput / throughput, now / enough.first);
     if gain < GAIN_MIN && sooner < SOONER_MIN {
@@ -136,11 +137,11 @@ mod tests {
         let words = |door: &Door| door.verdict().words;
         assert_eq!(words(&door), "Nothing can be said yet: 3 transactions were seen to end, and 400 are needed.");
         run(&door, 1_000);
-        // One after another: they are in nobody's way.
+        // Transactions run one after another, so they do not delay each other.
         assert!(words(&door).starts_with("No gain is expected from a limit: "), "{}", words(&door));
         assert!(door.verdict().mpl.is_some() && door.forecast().is_some());
         let mut sample = Sample::default();
-        // What clients take is not the database's, and the largest part may be little.
+        // Time at clients does not belong to the database, and the largest part may still be small.
         sample.at[Resource::Client as usize] = 900;
         sample.at[Resource::Lock as usize] = 4;
         sample.at[Resource::Processor as usize] = 3;

@@ -1,33 +1,34 @@
-//! What the door shows of itself.
+//! View of the gate's state.
 //!
-//! **Invariant:** whoever looks copies under the lock and computes after it: models take long, and transactions come and go.
+//! **Invariant:** a view is copied under the lock and computed after it: models take long, and transactions come and
+//! go.
 
 use super::{Door, Mode};
 use gate::control::{Controller, Forecast, Move, Phase};
 use gate::{Observation, View};
 use types::table::Lines;
 
-/// What there is to see.
+/// State of the gate.
 #[derive(Clone, Debug)]
 pub struct DoorView {
-    /// What it does.
+    /// Mode of the gate.
     pub mode: Mode,
-    /// The gate.
+    /// Queues, slots and counters of the gate.
     pub gate: View,
-    /// How many processors the database has.
+    /// Number of processors of the database.
     pub processors: u32,
-    /// What was seen since the limit last changed.
+    /// Observation since the limit last changed.
     pub seen: Observation,
-    /// Whether the controller searches or holds, under [`Mode::Auto`].
+    /// Phase of the controller, under [`Mode::Auto`].
     pub phase: Option<Phase>,
-    /// Why the limit has moved, the latest last.
+    /// Moves of the limit with their reasons, the latest last.
     pub moves: Vec<Move>,
-    /// Seconds since the door was made, which [`Move::at`] counts from.
+    /// Seconds since the gate was created: the clock of [`Move::at`].
     pub seconds: f64,
 }
 
 impl Door {
-    /// What there is to see; nothing, if there is no gate.
+    /// Returns the state; `None` if there is no gate.
     pub fn view(&self) -> Option<DoorView> {
         let shared = self.gate()?;
         let state = shared.lock();
@@ -43,19 +44,19 @@ impl Door {
         })
     }
 
-    /// The rows of a view of the schema `overtake` that is about the gate, for those who show it without SQL: each value with its
-    /// column's name. The forecast takes a while.
+    /// Returns the rows of a view of the schema `overtake` that is about the gate, for callers that show it without
+    /// SQL: each value with its column's name. The forecast takes a while.
     pub fn lines(&self, view: &str) -> Lines {
         super::lines::lines(self, view)
     }
 
-    /// Those of `overtake.mpl_history` of the last so many seconds.
+    /// Returns the rows of `overtake.mpl_history` for the last seconds.
     pub fn history_lines(&self, seconds: f64) -> Lines {
         super::lines::history(self, seconds)
     }
 
-    /// What other limits would do; nothing, if there is no gate, too little was seen, or they would do what the model does not know:
-    /// where most of the time goes into waits for locks, what was measured under other limits counts, or nothing.
+    /// Predicts the effect of other limits. `None` if there is no gate, too little was observed, or the model does not
+    /// apply: where most of the time goes into waits for locks, only measurements under other limits count.
     pub fn forecast(&self) -> Option<Forecast> {
         let shared = self.gate()?;
         if self.mode() != Mode::Auto && self.locks_share().is_some() {

@@ -1,16 +1,16 @@
-//! Those before the door, and what they are told.
+//! Transactions that wait for admission, and their answers.
 
 use gate::{ClassId, Ticket, Whereabouts};
 use std::task::Waker;
 
-/// Somebody before the door.
+/// State of a waiting transaction.
 pub(super) enum Waiting {
     Yet(Option<Waker>),
     Admitted,
     TimedOut(ClassId, Whereabouts),
 }
 
-/// Those before the door, each at the place that the gate has for it.
+/// Waiting transactions, each at the index that the gate has given to its ticket.
 #[derive(Default)]
 pub(super) struct Waits(Vec<Option<(Ticket, Waiting)>>);
 

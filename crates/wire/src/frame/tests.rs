@@ -1,4 +1,4 @@
-//! `pgwire` writes, we read.
+//! Messages that `pgwire` writes and this crate reads.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
@@ -8,7 +8,7 @@ use pgwire::messages::extendedquery as theirs;
 
 const MAX: usize = 1 << 20;
 
-/// One message: its first byte and its body.
+/// Message: its first byte and its body.
 struct Frame {
     kind: u8,
     body: Bytes,
@@ -34,7 +34,7 @@ fn framed(message: &impl Message) -> Frame {
     frame
 }
 
-/// Every part of a body is refused, and so is one byte more.
+/// Asserts that every prefix of a body is refused, and so is one more byte.
 fn refuses_parts<T>(body: &[u8], read: impl Fn(&[u8]) -> Result<T, Malformed>) {
     for length in 0..body.len() {
         assert!(read(&body[..length]).is_err(), "{length} of {} bytes", body.len());

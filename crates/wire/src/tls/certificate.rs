@@ -2,7 +2,7 @@
 //!
 //! webpki reads certificates of version 3 only; `openssl x509 -req` makes version 1.
 //!
-//! **Invariant:** nothing is verified here: whoever trusts a certificate has a reason of its own.
+//! **Invariant:** nothing is verified here. Callers have reasons of their own to trust a certificate.
 
 use std::time::Duration;
 use tokio_rustls::rustls::crypto::WebPkiSupportedAlgorithms;
@@ -17,46 +17,46 @@ const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const BOOLEAN: u8 = 0x01;
 const OCTET_STRING: u8 = 0x04;
-/// Strings of UTF-8, or of some of its letters.
+/// Tags of strings in UTF-8, or in a subset of it.
 const STRINGS: [u8; 3] = [0x0c, 0x13, 0x16];
-/// `[0]`, in which the version stands; without it, it is the first.
+/// Tag `[0]` of the version. A certificate without it is of the first version.
 const VERSION: u8 = 0xa0;
 
-/// `[3]`, in which the extensions stand.
+/// Tag `[3]` of the extensions.
 const EXTENSIONS: u8 = 0xa3;
-/// Kinds of a name in `subjectAltName`.
+/// Tags of the kinds of names in `subjectAltName`.
 const DNS_NAME: u8 = 0x82;
 const IP_ADDRESS: u8 = 0x87;
 
 /// Object identifiers of `commonName` and `subjectAltName`.
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 const ALTERNATIVE_NAME: [u8; 3] = [0x55, 0x1d, 0x11];
-/// Object identifier of RSA keys, and what ring verifies of them.
+/// Object identifier of RSA keys, and the sizes in bits that ring verifies.
 const RSA: [u8; 9] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
-/// A certificate, read but not verified.
+/// Certificate that was read but not verified.
 #[derive(Debug)]
 pub(super) struct Certificate<'d> {
-    /// 1, 2 or 3.
+    /// Version: 1, 2 or 3.
     pub(super) version: u8,
     not_before: UnixTime,
     not_after: UnixTime,
-    /// Who it is of: attributes, among them `commonName`.
+    /// Attributes of the subject, among them `commonName`.
     subject: &'d [u8],
-    /// What follows the key.
+    /// Fields behind the key.
     extensions: &'d [u8],
-    /// The public key with its algorithm: all of the element `SubjectPublicKeyInfo`.
+    /// Public key with its algorithm: the whole element `SubjectPublicKeyInfo`.
     pub(super) key: &'d [u8],
-    /// The algorithm of the key with its parameters, without the head of the element.
+    /// Algorithm of the key with its parameters, without the head of the element.
     pub(super) key_algorithm: &'d [u8],
-    /// The key itself.
+    /// Bits of the key itself.
     pub(super) key_bits: &'d [u8],
     /// Object identifier of the algorithm by which the issuer has signed.
     pub(super) signature_algorithm: &'d [u8],
 }
 
-/// One element of DER: its content, and what follows.
+/// Splits one element of DER off: its content, and the rest.
 fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let rest = bytes.strip_prefix(&[tag])?;
     let (&first, rest) = rest.split_first()?;
@@ -72,7 +72,7 @@ fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
 }
 
 impl<'d> Certificate<'d> {
-    /// None: it is no certificate.
+    /// Reads a certificate; `None` if the bytes are none.
     pub(super) fn read(der: &'d [u8]) -> Option<Certificate<'d>> {
         let (all, _) = element(der, SEQUENCE)?;
         let (signed, rest) = element(all, SEQUENCE)?;
@@ -96,7 +96,7 @@ impl<'d> Certificate<'d> {
         let key = from_key.strip_suffix(behind)?;
         let (key_algorithm, inside) = element(inside, SEQUENCE)?;
         let (key_bits, _) = element(inside, BIT_STRING)?;
-        // The first byte says how many bits of the last one are unused.
+        // The first byte tells how many bits of the last one are unused.
         let key_bits = key_bits.strip_prefix(&[0])?;
         Some(Certificate {
             version,
@@ -111,7 +111,7 @@ impl<'d> Certificate<'d> {
         })
     }
 
-    /// Why it does not hold at a moment, in OpenSSL's words.
+    /// Reason why the certificate is not valid at a moment, in OpenSSL's words.
     pub(super) fn is_out_of_date(&self, now: UnixTime) -> Option<&'static str> {
         if now < self.not_before {
             return Some("certificate is not yet valid");
@@ -119,8 +119,8 @@ impl<'d> Certificate<'d> {
         (self.not_after < now).then_some("certificate has expired")
     }
 
-    /// Whether its subject is called like this host, and it has no other names of that kind, which count alone if there are any: as
-    /// libpq has it.
+    /// True if the subject's name is this host's and there are no alternative names of that kind, which take precedence
+    /// if there are any. The rule is libpq's.
     pub(super) fn is_called(&self, host: &ServerName<'_>) -> bool {
         let kind = match host {
             ServerName::DnsName(_) => DNS_NAME,
@@ -131,7 +131,7 @@ impl<'d> Certificate<'d> {
         !kinds.contains(&kind) && self.common_name().is_some_and(|name| is_name_of(name, &host.to_str()))
     }
 
-    /// The first `commonName` of the subject.
+    /// First `commonName` of the subject.
     fn common_name(&self) -> Option<&'d str> {
         let mut rest = self.subject;
         while !rest.is_empty() {
@@ -147,7 +147,7 @@ impl<'d> Certificate<'d> {
         None
     }
 
-    /// Kinds of the names in `subjectAltName`; none: what stands there is not understood.
+    /// Kinds of the names in `subjectAltName`; `None` if the extension is not understood.
     fn kinds_of_names(&self) -> Option<Vec<u8>> {
         let mut rest = self.extensions;
         let mut all = loop {
@@ -161,7 +161,7 @@ impl<'d> Certificate<'d> {
             let (extension, behind) = element(all, SEQUENCE)?;
             let (name, value) = element(extension, OBJECT)?;
             if name == ALTERNATIVE_NAME {
-                // Between them it may say that it is critical.
+                // A flag that the extension is critical may stand between them.
                 let value = element(value, BOOLEAN).map_or(value, |(_, value)| value);
                 let (mut names, mut kinds) = (element(element(value, OCTET_STRING)?.0, SEQUENCE)?.0, Vec::new());
                 while let Some(&tag) = names.first() {
@@ -175,7 +175,7 @@ impl<'d> Certificate<'d> {
         Some(Vec::new())
     }
 
-    /// Why nothing that this key has signed can be verified by these algorithms.
+    /// Reason why these algorithms cannot verify anything that this key has signed.
     pub(super) fn unverifiable(&self, by: &WebPkiSupportedAlgorithms) -> Option<String> {
         let (name, _) = element(self.key_algorithm, OBJECT)?;
         if name == RSA {
@@ -196,7 +196,7 @@ impl<'d> Certificate<'d> {
     }
 }
 
-/// Whether a name in a certificate is this host's: a `*.` before it stands for one part, as in libpq.
+/// True if a name in a certificate matches this host. A leading `*.` stands for one label, as in libpq.
 fn is_name_of(name: &str, host: &str) -> bool {
     match name.strip_prefix('*') {
         Some(domain) if domain.starts_with('.') => {
@@ -206,7 +206,7 @@ fn is_name_of(name: &str, host: &str) -> bool {
     }
 }
 
-/// An object identifier as it is written.
+/// Dotted notation of an object identifier.
 fn dotted(name: &[u8]) -> String {
     let mut parts = Vec::new();
     let mut part: u64 = 0;
@@ -218,12 +218,12 @@ fn dotted(name: &[u8]) -> String {
         }
     }
     let Some((&first, rest)) = parts.split_first() else { return String::new() };
-    // The first two are one number.
+    // The first two components are encoded as one number.
     let root = (first / 40).min(2);
     [root, first - 40 * root].iter().chain(rest).map(u64::to_string).collect::<Vec<_>>().join(".")
 }
 
-/// A moment, and what follows: `YYMMDDhhmmssZ` of 1950 to 2049, or `YYYYMMDDhhmmssZ`.
+/// Splits a time off: `YYMMDDhhmmssZ` of 1950 to 2049, or `YYYYMMDDhhmmssZ`.
 fn moment(bytes: &[u8]) -> Option<(UnixTime, &[u8])> {
     let (text, rest, year_digits) = match element(bytes, UTC_TIME) {
         Some((text, rest)) => (text, rest, 2),
@@ -246,14 +246,14 @@ fn moment(bytes: &[u8]) -> Option<(UnixTime, &[u8])> {
     let mut parts = rest_of_text.chunks(2).map(number);
     let mut next = || parts.next().unwrap_or_default();
     let (month, day, hour, minute, second) = (next(), next(), next(), next(), next());
-    // Years begin in March here, so that the day of a leap year is the last of one.
+    // Years begin in March here, so that the leap day is the last day of a year.
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let days =
         365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (153 * month + 2) / 5 + day
             - 1
             - 719_468;
     let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second;
-    // What was before 1970 was before everything.
+    // Times before 1970 are clamped: every moment of interest is later.
     let seconds = u64::try_from(seconds).unwrap_or(0);
     Some((UnixTime::since_unix_epoch(Duration::from_secs(seconds)), rest))
 }
@@ -312,7 +312,7 @@ mod tests {
         for at in 0..whole.len() {
             let mut other = whole.to_vec();
             other[at] = other[at].wrapping_add(1);
-            // Whatever it is, it is an answer.
+            // Any answer will do, as long as nothing panics.
             let _ = Certificate::read(&other).map(|read| (read.rsa_bits(), read.common_name(), read.kinds_of_names()));
         }
         assert_eq!(dotted(&[0x2b, 0x65, 0x71]), "1.3.101.113");

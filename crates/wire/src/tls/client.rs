@@ -1,7 +1,7 @@
-//! The client's side of TLS, towards servers behind the front.
+//! TLS of the client's side, towards servers behind the proxy.
 //!
-//! **Invariant:** a handshake counts only if the key of the server's certificate has signed it. Where certificates are verified, nothing
-//! is said to a server before that.
+//! **Invariant:** a handshake counts only if the key of the server's certificate has signed it. Where certificates are
+//! verified, nothing is sent to a server before that.
 
 use super::certificate::Certificate;
 use super::invalid;
@@ -21,30 +21,30 @@ use tokio_rustls::rustls::{
     RootCertStore, SignatureScheme,
 };
 
-/// Servers that are spoken to.
+/// Servers that are trusted.
 #[derive(Debug)]
 pub enum Trust {
-    /// All: their certificates are not verified.
+    /// Every server: certificates are not verified.
     Everybody,
-    /// Those with a certificate of these issuers.
+    /// Servers with a certificate of these issuers.
     Issuers(Issuers),
-    /// The same, if the certificate names the host as well.
+    /// Servers with a certificate of these issuers that names the host as well.
     IssuersAndName(Issuers),
 }
 
-/// Certificates that were named as trusted.
+/// Certificates that are configured as trusted.
 #[derive(Debug)]
 pub struct Issuers {
     roots: RootCertStore,
-    /// A server may have one of them itself.
+    /// Certificates of which a server may present one as its own.
     own: Vec<CertificateDer<'static>>,
 }
 
 impl Issuers {
-    /// From a file of PEM.
+    /// Reads the certificates from a PEM file.
     ///
     /// # Errors
-    /// It cannot be read, or has no certificate.
+    /// The file cannot be read, or has no certificate.
     pub fn read(path: &Path) -> io::Result<Issuers> {
         let place = |why: &dyn fmt::Display| invalid(format!("sslrootcert: {}: {why}", path.display()));
         let pem = std::fs::read(path).map_err(|error| place(&error))?;
@@ -60,7 +60,7 @@ impl Issuers {
     }
 }
 
-/// Reason against a certificate that rustls has no name for.
+/// Reason against a certificate for which rustls has no name.
 #[derive(Debug)]
 struct Refused(String);
 
@@ -76,7 +76,7 @@ fn refused(why: impl Into<String>) -> Error {
     Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(Refused(why.into())))))
 }
 
-/// Verifies as a URL asks for it.
+/// Verifier that checks as much as the URL demands.
 #[derive(Debug)]
 struct Verifier {
     trust: Trust,
@@ -149,7 +149,7 @@ impl ServerCertVerifier for Verifier {
         let certificate = read(der)?;
         let mut of_scheme = self.algorithms.mapping.iter().filter(|(scheme, _)| *scheme == signed.scheme);
         let (_, algorithms) = of_scheme.next().ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
-        // A scheme of TLS 1.2 says nothing of the curve: the key does.
+        // A scheme of TLS 1.2 does not determine the curve: the key does.
         let mut suited = algorithms.iter().filter(|one| *one.public_key_alg_id() == *certificate.key_algorithm);
         let verified =
             suited.any(|one| one.verify_signature(certificate.key_bits, message, signed.signature()).is_ok());
@@ -174,7 +174,7 @@ impl ServerCertVerifier for Verifier {
 /// Encryption towards servers that are trusted like this.
 ///
 /// # Errors
-/// Versions of TLS that the library does not have.
+/// The library does not support a version of TLS.
 pub fn config(trust: Trust) -> io::Result<Arc<ClientConfig>> {
     let provider = Arc::new(default_provider());
     let verifier = Verifier { trust, algorithms: provider.signature_verification_algorithms };
@@ -187,12 +187,13 @@ pub fn config(trust: Trust) -> io::Result<Arc<ClientConfig>> {
 /// Encryption towards servers whose certificates are not verified.
 ///
 /// # Errors
-/// Versions of TLS that the library does not have.
+/// The library does not support a version of TLS.
 pub fn unverified() -> io::Result<Arc<ClientConfig>> {
     config(Trust::Everybody)
 }
 
-/// Why a handshake has failed, for whoever runs the server: PostgreSQL's and OpenSSL's words where they have some.
+/// Adds the reason why a handshake has failed, for the operator of the server, in the words of PostgreSQL and OpenSSL
+/// where they have some.
 pub fn explained(error: io::Error) -> io::Error {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
         Some(known) => io::Error::new(error.kind(), format!("SSL error: {}", told(known))),
@@ -200,7 +201,7 @@ pub fn explained(error: io::Error) -> io::Error {
     }
 }
 
-/// Name of the library for a server's certificate that says that it is an issuer's, as one does that signs itself.
+/// Name that the library has for a server's certificate that says that it is an issuer's, as a self-signed one does.
 const OF_AN_ISSUER: &str = "CaUsedAsEndEntity";
 
 fn told(error: &Error) -> String {

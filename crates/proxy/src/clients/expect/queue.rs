@@ -1,16 +1,17 @@
-//! What is to come, in order.
+//! Queue of the expected answers, in order.
 //!
-//! **Invariant:** what is asked for each message is known without a walk: a client may have a hundred thousand of them under way.
+//! **Invariant:** the checks that are made for each message need no walk through the queue: a client may have a hundred
+//! thousand messages under way.
 
 use super::Expect;
 use std::collections::VecDeque;
 
-/// Entries, and how many of them end a batch.
+/// Entries, and the numbers of those that end a batch.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     entries: VecDeque<Expect>,
     syncs: usize,
-    /// Queries and calls of functions, which end one as well.
+    /// Number of queries and function calls, which end a batch as well.
     queries: usize,
 }
 
@@ -23,7 +24,7 @@ impl Queue {
         0 < self.syncs
     }
 
-    /// Tells whether anything of it ends a batch.
+    /// True if an entry ends a batch.
     pub(super) fn has_end(&self) -> bool {
         0 < self.syncs + self.queries
     }
@@ -44,7 +45,7 @@ impl Queue {
         self.entries.back()
     }
 
-    /// For what is no end of a batch, and does not become one.
+    /// Mutable access to the first entry, which must neither be the end of a batch nor become one.
     pub(super) fn front_mut(&mut self) -> Option<&mut Expect> {
         self.entries.front_mut()
     }
@@ -67,7 +68,7 @@ impl Queue {
         second.iter().for_each(|expect| self.has_lost(expect));
     }
 
-    /// All that is left, but for so many.
+    /// Removes all remaining entries after the first `kept`.
     pub(super) fn drain_from(&mut self, kept: usize) -> impl Iterator<Item = Expect> {
         let rest = self.entries.split_off(kept.min(self.entries.len()));
         rest.iter().for_each(|expect| self.has_lost(expect));
@@ -85,7 +86,7 @@ impl Queue {
         self.queries -= queries;
     }
 
-    /// Ends of a batch that it stands for: by Sync, and by Query or a function call.
+    /// Numbers of batch ends that an entry stands for: by Sync, and by Query or a function call.
     fn ends(expect: &Expect) -> (usize, usize) {
         match expect {
             Expect::Sync => (1, 0),

@@ -28,7 +28,7 @@ fn an_error_takes_with_it_what_follows_up_to_sync() {
     assert_eq!(all.answered(Reply::Error, &mut |_| dropped += 1), Ok(Means::Pass));
     assert_eq!(dropped, 3);
     answer(&mut all, b"ZCZ");
-    // What is sent later is ignored, too, until there is a Sync.
+    // Messages that are sent later are ignored, too, until there is a Sync.
     let mut all = expects([Expect::Bind]);
     answer(&mut all, b"E");
     assert!(!all.push(Expect::Query(2)));
@@ -51,7 +51,7 @@ fn a_long_pipeline_is_not_walked_for_each_message() {
     assert!(!all.is_one_batch());
     answer(&mut all, b"Z");
     assert!(all.is_one_batch() && all.is_empty());
-    // What is ignored counts no more.
+    // Ignored messages do not count any more.
     let mut all = expects([Expect::Bind, Expect::Query(2), Expect::Function, Expect::Sync]);
     answer(&mut all, b"E");
     assert!(!all.is_one_batch());
@@ -82,25 +82,25 @@ fn a_copy_that_fails_is_resolved_by_a_barrier() {
     assert!(all.skips() && all.is_empty() && all.push(Expect::Sync));
 }
 
-/// Explores a client, the queue and a server together, in all their states: whatever the client sends, whenever the COPY fails and
-/// however late the server is, the client is told what the server alone would have told it, and the queue is empty exactly when the
-/// server is idle.
+/// Explores a client, the queue and a server together, in all their states. Whatever the client sends, whenever the
+/// COPY fails and however late the server is, the client is told what the server alone would have told it, and the
+/// queue is empty exactly when the server is idle.
 mod model {
     use super::*;
     use std::collections::{HashSet, VecDeque};
     use std::hash::{DefaultHasher, Hash, Hasher};
 
-    /// Sequences of so many messages.
+    /// Length of the sequences of messages.
     const LENGTH: usize = 8;
-    /// So many messages of the client are at most on their way; OVERTAKE_LAG says otherwise.
+    /// Maximum number of the client's messages on their way, unless OVERTAKE_LAG gives another.
     const LAG: usize = 3;
 
-    /// What a client sends, or the front.
+    /// Kind of a message of the client, or of the proxy.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     enum Kind {
         /// `Parse`, `Bind` and `Execute` of a COPY, which have one answer here.
         ExecuteCopy,
-        /// Of another statement.
+        /// `Parse`, `Bind` and `Execute` of another statement.
         Execute,
         QueryCopy,
         Query,
@@ -109,13 +109,13 @@ mod model {
         Data,
         Done,
         Fail,
-        /// Of the barrier.
+        /// `Close` of the barrier.
         Close,
-        /// The empty query that ends a COPY.
+        /// Empty query that ends a COPY.
         Probe,
     }
 
-    /// A message, and where the server fails that has it.
+    /// Message, with the point at which the server that has it fails.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     struct Message(Kind, Fails);
 
@@ -124,7 +124,7 @@ mod model {
         Never,
         /// At the message: a COPY is refused, or fails behind it.
         There,
-        /// A COPY fails as soon as it has begun.
+        /// At the begin: a COPY fails as soon as it has begun.
         Begun,
     }
 
@@ -142,7 +142,7 @@ mod model {
     }
 
     impl Server {
-        /// Takes a message; gives the kinds of its answers.
+        /// Takes a message; returns the kinds of its answers.
         fn take(&mut self, Message(kind, fails): Message) -> &'static [u8] {
             let is_failed = fails != Fails::Never;
             match *self {
@@ -160,7 +160,7 @@ mod model {
                         Kind::Done if is_simple => self.becomes(Server::Idle, b"CZ"),
                         Kind::Done => self.becomes(Server::Batch, b"C"),
                         Kind::Fail => self.becomes(after, failed),
-                        // The error, and the last words.
+                        // The error, and the last message.
                         _ => self.becomes(Server::Gone, b"EE"),
                     }
                 }
@@ -181,7 +181,7 @@ mod model {
             }
         }
 
-        /// Tells whether these answers are sent at once, with all that were kept before.
+        /// True if these answers are sent at once, with all that were kept before.
         fn flushes(self, before: Server, message: Message, answers: &[u8]) -> bool {
             let is_asked = message.0 == Kind::Flush && !matches!(before, Server::Copy { .. } | Server::Skips);
             is_asked || answers.iter().any(|answer| matches!(answer, b'Z' | b'G' | b'E'))
@@ -193,7 +193,7 @@ mod model {
         }
     }
 
-    /// The front between the two, with as much of the link as the queue needs.
+    /// Proxy between the two, with as much of the link as the queue needs.
     #[derive(Debug, Default)]
     struct Front {
         expects: Expects,
@@ -206,7 +206,7 @@ mod model {
         fn again(&self) -> Front {
             let mut queue = Queue::default();
             self.expects.queue.iter().map(again).for_each(|expect| queue.push_back(expect));
-            // All but the queue are plain values.
+            // All fields except the queue are plain values.
             let Expects { skips, copies_in, is_copy, may_copy, may_copy_next, .. } = self.expects;
             let Expects { ignorable, has_flushed, has_probed, wants_barrier, .. } = self.expects;
             let expects = Expects {
@@ -273,7 +273,7 @@ mod model {
             }
         }
 
-        /// Takes an answer of the server; gives what the client is told.
+        /// Takes an answer of the server; returns the client's answer.
         fn answered(&mut self, kind: u8) -> Option<u8> {
             let means = self.expects.answered(Reply::of(kind), &mut |_| {}).expect("it answers something");
             let mut out = BytesMut::new();
@@ -309,18 +309,19 @@ mod model {
         }
     }
 
-    /// A state of all.
+    /// State of all parties.
     #[derive(Debug)]
     struct World {
         front: Front,
         server: Server,
         /// Answers that the server has not sent yet.
         kept: Vec<u8>,
-        /// The server alone, and what it has said that the client has not heard yet; so many of them it has not sent.
+        /// Server alone, its answers that the client has not received yet, and how many of them it has not sent.
         alone: Server,
         to_hear: VecDeque<u8>,
         alone_kept: usize,
-        /// What has happened, for whoever reads of a failure: messages of the client, and a dot for each that the server has served.
+        /// Events so far, for readers of a failure: messages of the client, and a dot for each that the server has
+        /// served.
         story: String,
     }
 
@@ -340,7 +341,7 @@ mod model {
             World { front, server: *server, kept, alone: *alone, to_hear, alone_kept: *alone_kept, story }
         }
 
-        /// The client says something.
+        /// Sends a message of the client.
         fn says(&self, message: Message) -> World {
             let mut next = self.again(&format!("{message:?}"));
             let before = next.alone;
@@ -355,7 +356,7 @@ mod model {
             next
         }
 
-        /// The server takes one message, and the front its answers.
+        /// Serves one message at the server, and its answers at the proxy.
         fn serves(&self) -> World {
             let mut next = self.again(".");
             let message = next.front.sent.pop_front().expect("there is one");
@@ -374,13 +375,14 @@ mod model {
             next
         }
 
-        /// Nothing is under way: all is as it would be without the front.
+        /// Asserts that nothing is under way, and all is as it would be without the proxy.
         fn is_right(&self) {
             if self.server == Server::Gone {
                 assert_eq!((self.alone, self.to_hear.len()), (Server::Gone, 0), "{self:?}");
                 return;
             }
-            // What the server alone has sent was heard, and nothing of the client waits for what no server would send.
+            // Everything that the server alone has sent was received, and nothing of the client waits for an answer
+            // that no server would send.
             assert!(self.to_hear.len() <= self.alone_kept && self.front.input.is_empty(), "{self:?}");
             if !self.kept.is_empty() {
                 return;
@@ -414,7 +416,7 @@ mod model {
         };
         let lag = std::env::var("OVERTAKE_LAG").map_or(LAG, |lag| lag.parse().expect("a number"));
         let (mut seen, mut ends) = (HashSet::new(), 0);
-        // Those with fewer messages first, so that a state is met first with as many to come as there can be.
+        // States with fewer messages come first, so that a state is met first with as many to come as possible.
         let mut open = vec![first];
         for left in (0..=LENGTH).rev() {
             let mut next = Vec::new();

@@ -1,35 +1,35 @@
-//! Texts that are one of the front's commands.
+//! Texts that are commands of the proxy.
 //!
-//! **Invariant:** what is not such a command in whole, for certain, is none.
+//! **Invariant:** a text that is not for certain such a command in whole is none.
 
 use super::{Set, Setting};
 use std::sync::Arc;
 
-/// A command of the front's.
+/// Command of the proxy.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Set(Set),
-    /// SET of another one whose name begins with `overtake.`.
+    /// SET of another setting whose name begins with `overtake.`.
     SetOther(String),
-    /// Of one statement.
+    /// DEALLOCATE of one statement.
     Deallocate(Vec<u8>),
-    /// The setting of this name, which begins with `overtake.`.
+    /// SHOW of the setting of this name, which begins with `overtake.`.
     Show(Arc<str>),
 }
 
-/// More is not a command of the front's.
+/// Length in bytes above which a text is no command of the proxy.
 const TEXT_MAX: usize = 1_024;
-/// What all settings of the front begin with.
+/// Prefix of all settings of the proxy.
 const PREFIX: &str = "overtake.";
 
-/// The next word, in small letters, and what follows it.
+/// Splits off the next word, in lower case.
 fn word(text: &str) -> Option<(String, &str)> {
     let text = text.trim_start();
     let end = text.find(|letter: char| letter.is_whitespace() || letter == '=').unwrap_or(text.len());
     (0 < end).then(|| (text[..end].to_ascii_lowercase(), &text[end..]))
 }
 
-/// A value that is all there is: a word, or what stands between quotes.
+/// Parses a value that is the whole text: a word, or a quoted string.
 fn value(text: &str) -> Option<(String, bool)> {
     let text = text.trim();
     for quote in ['\'', '"'] {
@@ -44,7 +44,7 @@ fn value(text: &str) -> Option<(String, bool)> {
     (!text.is_empty() && text.chars().all(is_word)).then(|| (text.to_owned(), false))
 }
 
-/// The command that a text is, if it is one of the front's and nothing else.
+/// Parses a text that is one of the proxy's commands and nothing else.
 pub(crate) fn command(text: &[u8]) -> Option<Command> {
     // Almost no text gets further than this.
     let text = text.trim_ascii_start();
