@@ -82,7 +82,6 @@ const CONSTRUCTS: &[(&str, Construct, usize)] = &[
     ("notnull", |depth| format!("select 1{}", " notnull".repeat(depth)), 500),
     ("is null", |depth| format!("select 1{}", " is null".repeat(depth)), 500),
     ("operators", |depth| format!("select 1{}", " operator(pg_catalog.+) 1".repeat(depth)), 500),
-    ("intervals", |depth| format!("select {}'1 day'", "interval ".repeat(depth)), 1),
     // Rows have at most 1664 values.
     ("rows by order", |depth| format!("select ({0}1) <= ({0}1)", "1, ".repeat(depth.min(1_600))), 100),
     (
@@ -105,6 +104,7 @@ const WRONG: &[(&str, Construct)] = &[
     ("similar", |depth| format!("select 'a'{}", " similar to 'a'".repeat(depth))),
     ("overlaps", |depth| format!("select (now(), now()){}", " overlaps (now(), now())".repeat(depth))),
     ("prepare", |depth| format!("{}select 1", "prepare a as ".repeat(depth))),
+    ("intervals", |depth| format!("select {}'1 day'", "interval ".repeat(depth))),
     ("describe", |depth| format!("{}select 1", "describe ".repeat(depth))),
     ("if", |depth| format!("{}select 1", "if true then ".repeat(depth))),
     ("while", |depth| format!("{}select 1", "while true begin ".repeat(depth))),
