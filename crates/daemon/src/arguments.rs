@@ -33,7 +33,7 @@ pub struct Arguments {
     /// A setting; may be given several times.
     #[arg(short = 'c', long = "set", value_name = "NAME=VALUE")]
     pub set: Vec<String>,
-    /// Where clients connect; may be given several times. Port 0 takes a free one. The setting listen_addresses.
+    /// Address for clients; may be given several times. Port 0 takes a free one. The setting listen_addresses.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub listen: Vec<(String, u16)>,
     /// A directory for the unix socket `.s.PGSQL.PORT`, PORT being the first address's. The setting
@@ -49,7 +49,7 @@ pub struct Arguments {
     /// (overtake.target). The password is that of this user; others prove theirs.
     #[arg(long, value_name = "URL")]
     pub upstream: Vec<Url>,
-    /// Where metrics, /healthz and /readyz are served by HTTP. The setting overtake.metrics.
+    /// Address of metrics, /healthz and /readyz, by HTTP. The setting overtake.metrics.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics: Option<SocketAddr>,
     /// A page that shows what the gate does, for browsers on this machine: 127.0.0.1:PORT. Port 0 takes a free one.

@@ -325,7 +325,7 @@ novel_setting = 1
         assert!(text.contains("pool_size=5 of the database report"), "{text}");
     }
 
-    /// What is printed can be used as it is: only known settings with values that they take.
+    /// Goal: the configuration can be used as it is printed: it has only known settings, with values that they take.
     #[test]
     fn the_configuration_is_accepted() {
         let folder = tempfile::tempdir().unwrap();

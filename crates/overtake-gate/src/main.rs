@@ -14,12 +14,12 @@ static HEAP: preempt::Heap = preempt::Heap::HEAP;
 #[derive(Parser)]
 #[command(name = "overtake-gate", version = VERSION, propagate_version = true)]
 struct Gate {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     command: Command,
 }
 
-/// What to do.
+/// Commands of the binary.
 #[derive(Subcommand)]
 enum Command {
     /// Serve clients of the servers that --upstream names.

@@ -559,7 +559,7 @@ pub fn is_aggregate(name: &str) -> bool {
     !matches!(ops::resolve_aggregate(name, &[]), Ok(None))
 }
 
-/// What a session says of itself.
+/// Value of the session that has a syntax of its own, as a call.
 fn said(function: &'static ops::Function) -> Typed {
     let (eval, strict) = (function.eval, function.strict);
     let arguments = Vec::new();

@@ -1,13 +1,12 @@
 //! Statements about roles, and settings of roles and databases, as changes of roles.
 
-use crate::session::set::value_of;
+use crate::session::set::{value_of, zone_value};
 use query::bind::Binder;
 use settings::roles::change::{RoleChange, RoleOptionChange};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::mem::{Discriminant, discriminant};
 use syntax::ast::{
-    RoleDefinition, RoleName, RoleOption, RoleSetting, SetTarget, SetValue, SettingChange, SettingName, Statement,
-    ZoneValue,
+    RoleDefinition, RoleName, RoleOption, RoleSetting, SetTarget, SettingChange, SettingName, Statement,
 };
 use syntax::lex::Span;
 
@@ -122,14 +121,7 @@ fn assigned(binder: &Binder<'_>, target: &SetTarget) -> SqlResult<(String, Optio
             let value = value_of(&name, values)?;
             (name, value)
         }
-        SetTarget::TimeZone(zone) => {
-            let value = match zone {
-                None => None,
-                Some(ZoneValue::Value(SetValue::Text(value) | SetValue::Number(value))) => Some(value.to_string()),
-                Some(ZoneValue::Interval(interval)) => Some(binder.zone_interval(interval)?),
-            };
-            ("timezone".to_owned(), value)
-        }
+        SetTarget::TimeZone(zone) => ("timezone".to_owned(), zone_value(binder, zone.as_ref())?),
         SetTarget::FromCurrent(_) => return Err(SqlError::unsupported("SET FROM CURRENT")),
         SetTarget::Transaction(_) => return Err(SqlError::unsupported("SET TRANSACTION of a role")),
         SetTarget::Characteristics(_) => {

@@ -36,7 +36,7 @@ pub(super) struct Options<'o> {
     start: Option<&'o str>,
     cache: Option<&'o str>,
     cycle: Option<bool>,
-    /// Where it begins again; at its start if there is no number.
+    /// Number from which the sequence begins again; its start if none is given.
     restart: Option<Option<&'o str>>,
     owned_by: Option<&'o ObjectName>,
     /// Name of an identity's sequence.
@@ -123,7 +123,7 @@ pub(super) struct Numbers {
     cache: i64,
     /// Where it is, if that is not where it starts.
     pub(super) value: Option<SequenceValue>,
-    /// Where it begins again; at its start if there is no number.
+    /// Number from which the sequence begins again; its start if none is given.
     restart: Option<Option<i64>>,
 }
 

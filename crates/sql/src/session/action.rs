@@ -40,7 +40,7 @@ pub(crate) enum Action {
     Deallocate(Option<String>),
     /// The statement's locks are all that it does.
     LockTable,
-    /// What changes no answer: `UNLISTEN`, as nobody listens.
+    /// Statement that changes no answer: `UNLISTEN`, as nobody listens.
     Nothing(&'static str),
     /// Waits for who has locked what it names, and does nothing.
     Maintain(&'static str),
@@ -96,7 +96,7 @@ impl Action {
     }
 }
 
-/// What a statement does, and the columns of its rows, if it has rows.
+/// Action of a statement, and the columns of its rows, if it has rows.
 type Acts = (Action, Option<Vec<ColumnInfo>>);
 
 /// Binds a statement; also the columns of its rows, if it has rows.

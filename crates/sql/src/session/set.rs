@@ -30,12 +30,7 @@ pub(super) fn set(binder: &Binder<'_>, command: &SetCommand) -> SqlResult<Action
         SetTarget::Transaction(modes) => Action::SetTransaction(modes_of(modes)),
         SetTarget::Characteristics(modes) => Action::SetCharacteristics(modes_of(modes)),
         SetTarget::TimeZone(zone) => {
-            let value = match zone {
-                None => None,
-                Some(ZoneValue::Value(SetValue::Text(value) | SetValue::Number(value))) => Some(value.to_string()),
-                Some(ZoneValue::Interval(interval)) => Some(binder.zone_interval(interval)?),
-            };
-            Action::Set { name: "timezone".to_owned(), value, is_local }
+            Action::Set { name: "timezone".to_owned(), value: zone_value(binder, zone.as_ref())?, is_local }
         }
     })
 }
@@ -73,6 +68,18 @@ pub(crate) fn value_of(name: &str, values: &[SetValue]) -> SqlResult<Option<Stri
         SetValue::Text(value) | SetValue::Number(value) => value.to_string(),
     };
     Ok((!values.is_empty()).then(|| values.iter().map(text).collect::<Vec<_>>().join(", ")))
+}
+
+/// Value of `SET TIME ZONE`, as text; `None` for the default.
+///
+/// # Errors
+/// Those of an interval's value.
+pub(crate) fn zone_value(binder: &Binder<'_>, zone: Option<&ZoneValue>) -> SqlResult<Option<String>> {
+    Ok(match zone {
+        None => None,
+        Some(ZoneValue::Value(SetValue::Text(value) | SetValue::Number(value))) => Some(value.to_string()),
+        Some(ZoneValue::Interval(interval)) => Some(binder.zone_interval(interval)?),
+    })
 }
 
 /// Action of a `SHOW`, and its columns.
