@@ -1,6 +1,6 @@
-//! Goal: a session sees the same through analytics as by rows, whatever its transaction has done; it is cancelled there, falls
-//! back where it may, and EXPLAIN says which path it takes. Method: analytics that counts the rows of a query's first table
-//! through the snapshot that it is lent, on a thread of its own.
+//! Goal: a session sees the same through analytics as by rows, whatever its transaction has done; it can be cancelled
+//! there, falls back where it may, and EXPLAIN tells the path. Method: an analytics engine that counts the rows of a
+//! query's first table through the snapshot that it is lent, on a thread of its own.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -8,7 +8,7 @@ mod support;
 use engine::{Engine, EngineConfig, Table};
 use query::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
 use query::explain::Node;
-use query::plan::{Plan, Source};
+use query::plan::{InputKind, Plan};
 use sql::session::{Canceller, Database, Session, Step};
 use statement::{SqlError, SqlResult, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -17,16 +17,16 @@ use std::thread;
 use support::{connect, run};
 use types::Datum;
 
-/// Counts rows.
+/// Analytics engine that counts rows.
 #[derive(Default)]
 struct Counts {
     runs: AtomicUsize,
     cancels: AtomicUsize,
-    /// Runs do not end by themselves.
+    /// True if runs do not end by themselves.
     holds: AtomicBool,
-    /// What runs end with.
+    /// Error with which runs end.
     fails: Mutex<Option<SqlState>>,
-    /// Whom the next plan's making cancels.
+    /// Session that the making of the next plan cancels.
     cancelled: Mutex<Option<Canceller>>,
 }
 
@@ -39,8 +39,8 @@ struct Counted(Arc<Counts>);
 
 fn table_of(plan: &Plan) -> Option<Arc<Table>> {
     match plan {
-        Plan::Joins(joins) => match &joins.steps.first()?.source {
-            Source::Table { table, .. } => Some(table.table.clone()),
+        Plan::From(tree) => match &tree.group.inputs.first()?.kind {
+            InputKind::Table(table) => Some(table.table.clone()),
             _ => None,
         },
         Plan::Project { input, .. } | Plan::Aggregate { input, .. } | Plan::Filter { input, .. } => table_of(input),
@@ -59,7 +59,7 @@ impl Analytics for Fake {
     }
 }
 
-/// Wherever an effect stands, the query is not begun by a path that may begin it once more.
+/// Goal: wherever an effect occurs in a query, the query does not start on a path that may have to start it again.
 #[test]
 fn a_query_with_effects_is_begun_once() {
     let (database, counts) = database();
@@ -104,6 +104,7 @@ fn a_query_with_effects_is_begun_once() {
     let rows =
         "select count(*) from (select a.id from t a, generate_series(1, 5) limit (select nextval('s') * 15000)) x";
     assert_eq!(run(&mut session, rows).unwrap()[0][0], Datum::Int8(30_000));
+    // The sequence was advanced once, so the query ran once, and not by analytics.
     assert_eq!(run(&mut session, "select currval('s')").unwrap()[0][0], Datum::Int8(2));
     assert_eq!(counts.runs.load(SeqCst), 0);
     let lines = lines(&mut session, "explain (costs off) select random(), * from t limit 1");
@@ -184,12 +185,12 @@ fn a_large_query_sees_what_its_transaction_sees() {
     let (database, counts) = database();
     let (mut one, mut other) = (connect(&database), connect(&database));
     assert_eq!((count(&mut one), counts.runs.load(SeqCst)), (12_000, 1));
-    // Its own changes, which nobody else sees.
+    // The transaction's own changes, which nobody else sees.
     run(&mut one, "begin; delete from t where id <= 10").unwrap();
     assert_eq!((count(&mut one), count(&mut other)), (11_990, 12_000));
     run(&mut one, "rollback").unwrap();
     assert_eq!(count(&mut one), 12_000);
-    // Of its beginning, at REPEATABLE READ; of now, at READ COMMITTED.
+    // REPEATABLE READ counts as of its beginning, READ COMMITTED as of now.
     for (level, seen) in [("repeatable read", 12_000), ("read committed", 11_999)] {
         run(&mut other, "insert into t values (0) on conflict do nothing; delete from t where id = 0").unwrap();
         run(&mut one, &format!("begin isolation level {level}")).unwrap();
@@ -210,7 +211,7 @@ fn what_a_serializable_transaction_reads_by_analytics_counts() {
     for session in [&mut one, &mut other] {
         run(session, "begin isolation level serializable").unwrap();
     }
-    // Each counts what the other then adds to.
+    // Each counts the rows to which the other then adds.
     assert_eq!((count(&mut one), count(&mut other)), (12_000, 12_000));
     run(&mut one, "insert into t values (-1)").unwrap();
     run(&mut other, "insert into t values (-2)").unwrap();
@@ -232,7 +233,7 @@ fn a_cancel_ends_it_at_once() {
     waiting.join().unwrap();
     assert_eq!(session.execute(&mut portal).unwrap_err().state(), SqlState("57014"));
     assert_eq!(counts.cancels.load(SeqCst), 1);
-    // Who leaves cancels, too.
+    // A client that disconnects also cancels.
     session.sync().unwrap();
     let Step::Parked(_) = session.execute(&mut portal).unwrap() else { panic!("it runs elsewhere") };
     drop(session);
@@ -245,7 +246,7 @@ fn a_cancel_ends_it_before_it_has_begun() {
     let mut session = connect(&database);
     *counts.cancelled.lock().unwrap() = Some(session.canceller());
     assert_eq!(run(&mut session, COUNT).unwrap_err().state(), SqlState("57014"));
-    // Only that one.
+    // The cancel ended only that statement.
     assert_eq!(count(&mut session), 12_000);
 }
 
@@ -260,7 +261,7 @@ fn explain_says_which_path_it_takes() {
     let copied = ["Rows Read in Place: 0", "Rows Copied: 1", "Share Copied: 100.0%"];
     assert_eq!(analysed, [&["Count", "Path: analytics"], &copied[..]].concat());
     assert_eq!(counts.runs.load(SeqCst), 1);
-    // What analytics cannot, or fails at, is done by rows; unless it was forced.
+    // Queries that analytics refuses or fails at are run by rows, unless analytics was forced.
     *counts.fails.lock().unwrap() = Some(SqlState("22012"));
     let analysed = lines(&mut session, "explain (analyze, timing off, costs off, summary off) select count(*) from t");
     let rows = ["Aggregate (actual rows=1 loops=1)", "  ->  Seq Scan on t (actual rows=12000 loops=1)", "Path: row"];
@@ -271,7 +272,7 @@ fn explain_says_which_path_it_takes() {
     run(&mut session, "set overtake.path = row").unwrap();
     assert_eq!(lines(&mut session, "explain (costs off) select count(*) from t")[2], "Path: row");
     run(&mut session, "reset overtake.path").unwrap();
-    // Few rows are found by an index.
+    // A few rows are found by an index.
     let found = [
         "Index Scan using t_pkey on t",
         "  Index Cond: (id = 5)",

@@ -1,5 +1,5 @@
-//! Goal: EXPLAIN names the operators as PostgreSQL does, ANALYZE counts what they did and does what the statement does.
-//! Method: plans of each form, without what differs from run to run.
+//! Goal: EXPLAIN names the operators as PostgreSQL does, ANALYZE counts their work and has the statement's effects.
+//! Method: plans of each form, without the parts that differ from run to run.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
@@ -85,7 +85,55 @@ const PLANS: &[(&str, &str)] = &[
         "Seq Scan on b|  InitPlan 1|    ->  Limit|          ->  Aggregate|                ->  Seq Scan on a",
     ),
     ("create table c as select * from a", "Seq Scan on a"),
+    // Conditions are pushed into the joins of a subquery, and find rows by its indexes.
+    (
+        "select * from (select a.id, b.id from a, b where a.n = b.a_id union all select 1, 2) q (x, y) where y = 3",
+        "Append|  ->  Hash Join|        Hash Cond: (b.a_id = a.n)|        ->  Index Scan using b_pkey on b|              Index Cond: (id = 3)|              Filter: (b.id = 3)|        ->  Hash|              ->  Seq Scan on a|  ->  Result|        Filter: (2 = 3)",
+    ),
+    (
+        "select max(id) from a",
+        "Aggregate|  ->  Limit|        ->  Index Scan Backward using a_pkey on a|              Filter: (id IS NOT NULL)",
+    ),
+    ("select * from a order by id limit 3", "Limit|  ->  Index Scan using a_pkey on a"),
+    (
+        "select distinct id from a order by id desc limit 3",
+        "Limit|  ->  HashAggregate|        Group Key: id|        ->  Index Scan Backward using a_pkey on a",
+    ),
+    ("select id from a order by n, id", "Sort|  Sort Key: n, id|  ->  Seq Scan on a"),
 ];
+
+/// Goal: a plan follows the sizes of tables. Method: the same prepared join, before and after one of them has grown.
+#[test]
+fn prepared_joins_are_planned_again_when_a_table_has_grown() {
+    let mut session = session();
+    let first = |session: &mut Session| {
+        let plan = lines(session, "explain (costs off) execute joined");
+        plan.iter().find(|line| line.contains("Seq Scan")).map(|line| line.trim().to_owned()).unwrap()
+    };
+    for text in [
+        "create table few (k int)",
+        "create table many (k int)",
+        "insert into few select generate_series(1, 10)",
+        "insert into many select generate_series(1, 5000)",
+        "prepare joined as select count(*) from many join few using (k)",
+    ] {
+        run(&mut session, text, Vec::new()).unwrap();
+    }
+    assert_eq!(first(&mut session), "->  Seq Scan on few");
+    // Too little growth to matter.
+    run(&mut session, "insert into few select generate_series(1, 200)", Vec::new()).unwrap();
+    assert_eq!(first(&mut session), "->  Seq Scan on few");
+    run(&mut session, "insert into few select generate_series(1, 100000)", Vec::new()).unwrap();
+    assert_eq!(first(&mut session), "->  Seq Scan on many");
+    assert_eq!(shown_count(&mut session, "execute joined"), 5000 + 200 + 10);
+}
+
+fn shown_count(session: &mut Session, text: &str) -> i64 {
+    match run(session, text, Vec::new()).unwrap()[0][0] {
+        Datum::Int8(count) => count,
+        ref other => panic!("{other:?}"),
+    }
+}
 
 #[test]
 fn operators_have_postgresqls_names() {
@@ -234,8 +282,9 @@ const VALUES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Goal: a value of another type reaches the index, and the index changes no answer. Method: each comparison of a key of each
-/// type with the limits of all others, by the index and by a scan of the same rows, in zones whose clocks are put.
+/// Goal: a value of another type can use the index, and the index changes no answer. Method: each comparison of a key
+/// of each type with the limits of all others, by the index and by a scan of the same rows, in zones with changes of
+/// the clock.
 #[test]
 fn values_of_other_types_are_found_by_the_index() {
     let numbers = ["smallint", "integer", "bigint"];
@@ -276,12 +325,12 @@ fn values_of_other_types_are_found_by_the_index() {
                         };
                         let found = answer("indexed");
                         assert_eq!(found, answer("scanned"), "{key}: {condition} in {zone}");
-                        // A list's values are cast to its type, beyond which they are an error.
+                        // Values of a list are cast to its type, and fail if they are beyond its range.
                         if found.is_err() {
                             assert!(condition.contains(" in ("), "{key}: {condition}: {found:?}");
                             continue;
                         }
-                        // Of several keys that may be equal a list has no use.
+                        // A list cannot use the index where one value may equal several keys.
                         let is_near =
                             (*of == "timestamptz" && key != of) || (of.starts_with("float") && *key == "bigint");
                         if is_near && (condition.contains("any(") || condition.contains("in (")) {
@@ -296,7 +345,7 @@ fn values_of_other_types_are_found_by_the_index() {
     }
 }
 
-/// The same of joins, changes and parameters.
+/// Goal: values of other types also use the index in joins, changes and parameters.
 #[test]
 fn keys_of_other_types_are_found_in_joins_and_changes() {
     let mut session = session();
@@ -331,7 +380,8 @@ fn keys_of_other_types_are_found_in_joins_and_changes() {
     assert_eq!(run(&mut session, "execute by_list('{7,7,null,8,9223372036854775807}')", Vec::new()).unwrap().len(), 2);
 }
 
-/// Goal: long lists and arrays answer by hash as they do one value at a time. Method: short and long ones of the same values.
+/// Goal: long lists and arrays answer by hash as they do one value at a time. Method: short and long ones of the same
+/// values.
 #[test]
 fn long_lists_are_hashed() {
     let mut session = session();

@@ -1,8 +1,7 @@
-//! `FROM`.
+//! Join trees.
 //!
-//! **Invariant:** what the row path asks while it goes through the steps is asked here of the joined row: the condition of an
-//! outer join at the join, all else above. So sources may stand in the order in which the statement names them, from
-//! which DataFusion makes its own.
+//! **Invariant:** a condition of an outer join is asked at the join, and all else of the joined row, above. So inputs stand in
+//! the order of the tree, from which DataFusion makes its own.
 
 use super::guards::plan_can_raise;
 use super::{Lowered, Lowering, Place, Row, build};
@@ -11,37 +10,11 @@ use crate::values::Repr;
 use datafusion::common::{Column, JoinType, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
-use query::plan::{self, Expr, Full, Joins, Side, Source, Step, TableInfo};
+use query::plan::{Expr, InputKind, JoinGroup, JoinInput, JoinTree, TableInfo};
 use statement::{SqlError, SqlResult};
-use std::ops::Range;
 use types::Datum;
 
-/// Whether all that a condition looks at is there, or at these own places.
-fn is_placed(condition: &Expr, places: &[Option<Place>], own: Range<usize>) -> bool {
-    let mut all = true;
-    // Looking changes nothing, and never fails.
-    let _ = plan::rewrite(&mut condition.clone(), 0, &mut |part, depth| {
-        let at = match part {
-            Expr::Column(at) if depth == 0 => Some(*at),
-            Expr::Outer { level, column } if *level == depth && 0 < depth => Some(*column),
-            _ => None,
-        };
-        all &= at.is_none_or(|at| own.contains(&at) || places.get(at).is_some_and(Option::is_some));
-        Ok(false)
-    });
-    all
-}
-
-/// What makes a match; of a group, what has been moved into it too.
-fn of_match(step: &Step) -> Vec<&Expr> {
-    let mut all: Vec<&Expr> = step.on.iter().chain(step.kept.iter().flat_map(|kept| &kept.condition)).collect();
-    if let Source::Group(steps) = &step.source {
-        all.extend(steps.iter().flat_map(|step| of_match(step).into_iter().chain(&step.filter)));
-    }
-    all
-}
-
-/// A source, and the conditions that are asked of the row it is in.
+/// Input with the conditions that are asked of the row it is in.
 struct Part<'p> {
     plan: LogicalPlan,
     conditions: Vec<&'p Expr>,
@@ -51,10 +24,11 @@ struct Part<'p> {
 const JOINS_MAX: usize = 200;
 
 impl Lowering<'_> {
-    pub(super) fn joins(&self, joins: &Joins, outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
-        let Joins { when, steps, width } = joins;
+    pub(super) fn join_tree(&self, tree: &JoinTree, outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
+        // Columns that nothing looks at are found by DataFusion itself.
+        let JoinTree { when, group, width, needed: _ } = tree;
         let mut places = vec![None; *width];
-        let Part { plan, conditions } = self.steps(steps, &mut places, outer)?;
+        let Part { plan, conditions } = self.join_group(group, &mut places, outer)?;
         let asked = match when {
             Some(Expr::And(parts)) => &parts[..],
             when => when.as_slice(),
@@ -81,51 +55,37 @@ impl Lowering<'_> {
         self.filter(Lowered { plan, places }, &conditions, outer)
     }
 
-    fn steps<'p>(
+    fn join_group<'p>(
         &self,
-        steps: &'p [Step],
+        group: &'p JoinGroup,
         places: &mut Vec<Option<Place>>,
         outer: Option<&Row<'_>>,
     ) -> SqlResult<Part<'p>> {
+        let JoinGroup { inputs, conditions } = group;
         // DataFusion's joins stand one inside the other.
-        if JOINS_MAX < steps.len() {
+        if JOINS_MAX < inputs.len() {
             return Err(SqlError::unsupported("a join of so many sources as analytics"));
         }
-        let mut left: Vec<&Step> = steps.iter().collect();
-        left.sort_by_key(|step| step.first);
         let mut joined: Option<LogicalPlan> = None;
-        let mut conditions = Vec::new();
-        while !left.is_empty() {
-            // The null side of a right join is named before what it is joined to.
-            let is_ready = |step: &&Step| {
-                let own = step.first..step.first + step.width;
-                !step.is_outer || of_match(step).into_iter().all(|on| is_placed(on, places, own.clone()))
-            };
-            let step = left.remove(left.iter().position(is_ready).unwrap_or(0));
-            let Step { source, is_outer, on, filter, first, width: _, kept } = step;
-            let mut part = self.source(source, *first, places, outer)?;
-            part.conditions.extend(on);
-            part.conditions.extend(kept.iter().flat_map(|kept| &kept.condition));
-            joined = Some(match joined {
-                None if !is_outer => part.plan,
-                None => {
-                    let unit = build(Ok(LogicalPlanBuilder::empty(true)))?;
-                    let on = self.all(&part.conditions, places, outer)?;
-                    part.conditions.clear();
-                    build(LogicalPlanBuilder::from(unit).join_on(part.plan, JoinType::Left, on))?
-                }
-                Some(before) if *is_outer => {
+        let mut asked = Vec::new();
+        for input in inputs {
+            let mut part = self.input(input, places, outer)?;
+            joined = Some(match (joined, &input.outer) {
+                (None, None) => part.plan,
+                (Some(before), None) => build(LogicalPlanBuilder::from(before).cross_join(part.plan))?,
+                (before, Some(condition)) => {
+                    let before = before.map_or_else(|| build(Ok(LogicalPlanBuilder::empty(true))), Ok)?;
+                    part.conditions.extend(&condition.on);
                     let on = self.all(&part.conditions, places, outer)?;
                     part.conditions.clear();
                     build(LogicalPlanBuilder::from(before).join_on(part.plan, JoinType::Left, on))?
                 }
-                Some(before) => build(LogicalPlanBuilder::from(before).cross_join(part.plan))?,
             });
-            conditions.extend(part.conditions);
-            conditions.extend(filter);
+            asked.extend(part.conditions);
         }
+        asked.extend(conditions);
         let plan = joined.map_or_else(|| build(Ok(LogicalPlanBuilder::empty(true))), Ok)?;
-        Ok(Part { plan, conditions })
+        Ok(Part { plan, conditions: asked })
     }
 
     /// Conditions of a join. One that has a query in it is not looked for there by DataFusion.
@@ -141,43 +101,43 @@ impl Lowering<'_> {
         parts.map(|condition| self.condition(condition, &row, false)).collect()
     }
 
-    fn source<'p>(
+    fn input<'p>(
         &self,
-        source: &'p Source,
-        first: usize,
+        input: &'p JoinInput,
         places: &mut Vec<Option<Place>>,
         outer: Option<&Row<'_>>,
     ) -> SqlResult<Part<'p>> {
-        match source {
-            Source::Table { table, access: _, columns: _ } => {
-                let plan = self.table(table, &mut places[first..])?;
-                Ok(Part { plan, conditions: Vec::new() })
-            }
-            Source::Query { plan, is_lateral: false } => {
+        let first = input.first;
+        let plan = match &input.kind {
+            InputKind::Table(table) => self.table(table, &mut places[first..])?,
+            InputKind::Query { plan, is_lateral: false } => {
                 let lowered = self.plan(plan, outer)?;
                 for (place, own) in places[first..].iter_mut().zip(lowered.places) {
                     *place = own;
                 }
-                Ok(Part { plan: lowered.plan, conditions: Vec::new() })
+                lowered.plan
             }
-            Source::Group(steps) => self.steps(steps, places, outer),
-            Source::Full(full) => {
-                let Full { left, right, on, keys: _ } = &**full;
+            InputKind::Group(group) => return self.join_group(group, places, outer),
+            InputKind::Full { left, right, on } => {
                 let left = self.side(left, places, outer)?;
                 let right = self.side(right, places, outer)?;
-                let on: Vec<&Expr> = on.iter().collect();
-                let on = self.all(&on, places, outer)?;
-                let plan = build(LogicalPlanBuilder::from(left).join_on(right, JoinType::Full, on))?;
-                Ok(Part { plan, conditions: Vec::new() })
+                let on = self.all(&on.iter().collect::<Vec<_>>(), places, outer)?;
+                build(LogicalPlanBuilder::from(left).join_on(right, JoinType::Full, on))?
             }
-            Source::Query { is_lateral: true, .. } => Err(SqlError::unsupported("LATERAL as analytics")),
-            Source::Functions { .. } => Err(SqlError::unsupported("functions in FROM as analytics")),
-        }
+            InputKind::Query { is_lateral: true, .. } => return Err(SqlError::unsupported("LATERAL as analytics")),
+            InputKind::Functions { .. } => return Err(SqlError::unsupported("functions in FROM as analytics")),
+        };
+        Ok(Part { plan, conditions: Vec::new() })
     }
 
-    fn side(&self, side: &Side, places: &mut Vec<Option<Place>>, outer: Option<&Row<'_>>) -> SqlResult<LogicalPlan> {
-        let Side { steps, first: _, width: _ } = side;
-        let Part { plan, conditions } = self.steps(steps, places, outer)?;
+    /// Side of a full join.
+    fn side(
+        &self,
+        group: &JoinGroup,
+        places: &mut Vec<Option<Place>>,
+        outer: Option<&Row<'_>>,
+    ) -> SqlResult<LogicalPlan> {
+        let Part { plan, conditions } = self.join_group(group, places, outer)?;
         let lowered = self.filter(Lowered { plan, places: places.clone() }, &conditions, outer)?;
         Ok(lowered.plan)
     }

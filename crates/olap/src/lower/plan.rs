@@ -22,7 +22,7 @@ impl Lowering<'_> {
         match plan {
             Plan::Unit => Ok(Lowered { plan: build(Ok(LogicalPlanBuilder::empty(true)))?, places: Vec::new() }),
             Plan::Values(rows) => self.literal_rows(rows, outer),
-            Plan::Joins(joins) => self.joins(joins, outer),
+            Plan::From(tree) => self.join_tree(tree, outer),
             Plan::Filter { input, condition } => {
                 let input = self.plan(input, outer)?;
                 self.filter(input, &[condition], outer)
@@ -36,7 +36,7 @@ impl Lowering<'_> {
             Plan::Aggregate { input, groups, sets, calls } => {
                 self.aggregate(input, groups, sets.as_deref(), calls, outer)
             }
-            Plan::Sort { input, keys, is_given: _ } => self.sort(input, keys, outer),
+            Plan::Sort { input, keys } => self.sort(input, keys, outer),
             Plan::Distinct { input, kinds } => {
                 let input = self.plan(input, outer)?;
                 self.distinct(input, kinds)
@@ -62,6 +62,8 @@ impl Lowering<'_> {
                 }
                 Ok(lowered)
             }
+            // It lowers logical plans.
+            Plan::Joins(_) => Err(mismatch()),
             Plan::Windows { .. } => Err(SqlError::unsupported("window functions as analytics")),
             Plan::Sets { .. } => Err(SqlError::unsupported("functions that return sets as analytics")),
             Plan::DistinctOn { .. } => Err(SqlError::unsupported("DISTINCT ON as analytics")),

@@ -2,12 +2,14 @@
 //!
 //! **Invariant:** a file or program of the server's machine is never touched.
 
+use super::from::input;
 use super::write::Written;
 use super::{Binder, settled};
 use crate::change::Modify;
 use crate::constraints::Rules;
 use crate::copy::{Named, Options};
-use crate::plan::{Access, ColumnInfo, Expr, Hold, Joins, Plan, Source, Step};
+use crate::plan::{ColumnInfo, Expr, Hold, InputKind, Plan, Slots};
+use crate::rewrite::from_clause;
 use catalog::TableInfo;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
@@ -149,12 +151,13 @@ impl Binder<'_> {
     }
 }
 
-/// Plan of these columns of all rows of a table.
+/// Returns the plan of these columns of all rows of a table.
 fn whole(table: &Arc<TableInfo>, places: Vec<usize>) -> Plan {
-    let source = Source::Table { table: Arc::clone(table), access: Access::All, columns: Some(places.clone()) };
+    let mut needed = Slots::default();
+    places.iter().for_each(|place| needed.add(*place));
     let width = table.columns.len() + 1;
-    let step = Step { source, is_outer: false, on: None, filter: None, first: 0, width, kept: None };
-    let plan = Plan::Joins(Joins { when: None, steps: vec![step], width });
+    let group = input(InputKind::Table(Arc::clone(table)), 0, width, Slots::default());
+    let plan = from_clause(group, Vec::new(), Some(&needed));
     let columns = places.into_iter().map(Expr::Column).collect();
     Plan::Project { input: Box::new(plan), columns }
 }

@@ -284,11 +284,11 @@ impl Binder<'_> {
             }));
         }
         if 0 < level {
-            call_parts(&mut call).try_for_each(|expr| inward(expr, level))?;
+            call.parts_mut().try_for_each(|expr| inward(expr, level))?;
         }
         let mut calls = owner.calls.borrow_mut();
         // ORDER BY names what the select list has computed. Elsewhere a volatile one is computed for itself.
-        let is_named = clause == Clause::OrderBy || !call_parts(&mut call).any(|part| part.is_volatile());
+        let is_named = clause == Clause::OrderBy || !call.parts_mut().any(|part| part.is_volatile());
         let written = Written::new(function);
         let known = calls.aggregates.iter().position(|(other, ..)| level == 0 && is_named && other.is_same(&written));
         let at = known.unwrap_or(calls.aggregates.len());
@@ -481,14 +481,6 @@ pub(super) fn has_aggregate(expr: &Expr) -> bool {
     found
 }
 
-/// What an aggregate evaluates over the rows before grouping.
-pub(super) fn call_parts(call: &mut AggregateCall) -> impl Iterator<Item = &mut Expr> {
-    let AggregateCall { arguments, order, orders_arguments, filter, aggregate: _, argument_kinds: _, is_distinct: _ } =
-        call;
-    let keys = if *orders_arguments { &mut [][..] } else { &mut order[..] };
-    arguments.iter_mut().chain(keys.iter_mut().map(|key| &mut key.value)).chain(filter)
-}
-
 /// Says whether a column stands for an aggregate.
 fn is_aggregate_column(column: usize) -> bool {
     (AGGREGATES..super::calls::WINDOWS).contains(&column)
@@ -497,7 +489,7 @@ fn is_aggregate_column(column: usize) -> bool {
 /// Number of queries out of the nearest row that a call looks at, by these columns.
 fn level_of(call: &mut AggregateCall, is_counted: impl Fn(usize) -> bool) -> Option<usize> {
     let mut least: Option<usize> = None;
-    for part in call_parts(call) {
+    for part in call.parts_mut() {
         visit(part, 0, &mut |expr, depth| {
             let level = match expr {
                 Expr::Column(column) if depth == 0 && is_counted(*column) => Some(0),

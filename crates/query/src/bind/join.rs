@@ -3,11 +3,8 @@
 //! **Invariant:** `ON` sees the two sides of its join and nothing else of `FROM`; an earlier part is seen only by what is
 //! LATERAL.
 
-use super::from::{Group, Item, ItemSource, Outer, split};
-use super::steps::is_equality;
 use super::{Binder, Clause, Noted, Reach, Relation, Scope};
-use crate::plan::ColumnInfo;
-use crate::plan::{Expr, Typed};
+use crate::plan::{ColumnInfo, Expr, InputKind, JoinGroup, JoinInput, OuterCondition, Slots, Typed, slots_of, split};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use syntax::ast::{self, FromItem, JoinCondition, JoinItem};
@@ -38,7 +35,7 @@ type SideColumn = (ColumnInfo, Expr);
 
 impl Binder<'_> {
     /// Joins, each the left side of the next.
-    pub(super) fn joined(&self, last: &JoinItem, scope: &mut Scope<'_>) -> SqlResult<Group> {
+    pub(super) fn joined(&self, last: &JoinItem, scope: &mut Scope<'_>) -> SqlResult<JoinGroup> {
         let start = scope.relations.len();
         let named = self.recursive_references();
         let mut joins = vec![last];
@@ -228,10 +225,10 @@ fn side_column<'s>(side: &'s [SideColumn], name: &str, which: &str) -> SqlResult
 }
 
 /// Two sides as one group.
-fn group_of(mut left: Group, right: Group, kind: JoinKind, on: Vec<Expr>) -> SqlResult<Group> {
+fn group_of(mut left: JoinGroup, right: JoinGroup, kind: JoinKind, on: Vec<Expr>) -> SqlResult<JoinGroup> {
     match kind {
         JoinKind::Inner => {
-            left.items.extend(right.items);
+            left.inputs.extend(right.inputs);
             left.conditions.extend(right.conditions);
             left.conditions.extend(on);
             Ok(left)
@@ -253,21 +250,31 @@ fn group_of(mut left: Group, right: Group, kind: JoinKind, on: Vec<Expr>) -> Sql
                 let ((a, a_width), (b, b_width)) = (left.places(), right.places());
                 (a.min(b), (a + a_width).max(b + b_width))
             };
-            for item in left.items.iter().chain(&right.items) {
-                refuse!(!item.needs.is_within(&own) => "LATERAL in FULL JOIN of what is before it");
+            for input in left.inputs.iter().chain(&right.inputs) {
+                refuse!(!input.needs.is_within(&own) => "LATERAL in FULL JOIN of what is before it");
             }
-            let source = ItemSource::Full { left, right, on };
-            let needs = crate::plan::Slots::default();
-            Ok(Group::one(Item { source, first, width: end - first, outer: None, needs }))
+            let kind = InputKind::Full { left, right, on };
+            Ok(JoinGroup::one(JoinInput { kind, first, width: end - first, outer: None, needs: Slots::default() }))
         }
     }
 }
 
 /// A group whose rows are kept without a match on the other side.
-fn outer(mut kept: Group, nullable: Group, on: Vec<Expr>) -> Group {
+fn outer(mut kept: JoinGroup, nullable: JoinGroup, on: Vec<Expr>) -> JoinGroup {
     let left = kept.own();
-    let mut item = nullable.into_item();
-    item.outer = Some(Outer { on, left });
-    kept.items.push(item);
+    let mut input = nullable.into_input();
+    input.outer = Some(OuterCondition { on, left });
+    kept.inputs.push(input);
     kept
+}
+
+/// Returns true if a condition is an equality of both sides, by which PostgreSQL can do a full join.
+fn is_equality(condition: &Expr, left: &Slots, right: &Slots) -> bool {
+    let Expr::Call { operator: Some(operator), arguments, .. } = condition else { return false };
+    let [a, b] = &arguments[..] else { return false };
+    let (a, b) = (slots_of(a), slots_of(b));
+    let is_side = |slots: &Slots, of: &Slots| !slots.is_empty() && slots.is_within(of);
+    operator.name == "="
+        && !condition.is_volatile()
+        && ((is_side(&a, left) && is_side(&b, right)) || (is_side(&b, left) && is_side(&a, right)))
 }

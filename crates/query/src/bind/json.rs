@@ -3,10 +3,11 @@
 //! **Invariant:** each argument is JSON by its own type before the function sees it: the table of functions has no type for
 //! "any".
 
-use super::subquery::{is_row, lifted};
+use super::subquery::is_row;
 use super::{Binder, Scope};
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Plan, SetCall, SetFunction, Typed};
+use crate::rewrite::lifted;
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{self, ExprKind};
 use types::datum::Datum;

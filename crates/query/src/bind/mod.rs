@@ -3,7 +3,6 @@
 //! **Invariant:** every field of the tree is used or refused with `0A000`, so that nothing a client wrote is dropped
 //! silently. Patterns on the trees therefore name all fields; there is no `..`.
 
-mod access;
 mod advisory;
 mod calls;
 mod columns;
@@ -22,18 +21,14 @@ mod names;
 mod near;
 mod once;
 mod place;
-mod pull;
-mod push;
 mod query;
 mod recursion;
 mod select;
 mod sequences;
 mod sets;
 mod special;
-mod steps;
 mod subquery;
 mod typing;
-mod unused;
 mod vectors;
 mod window;
 mod write;
@@ -94,12 +89,8 @@ pub struct Binder<'c> {
     /// What names stand for, if somebody wants to know.
     notes: RefCell<Option<Vec<Note>>>,
     views: Views,
-    /// The query that is bound next may be pulled up.
-    may_pull: Cell<bool>,
     /// First byte of the name of the table that the statement changes, which is never a query of WITH.
     target: Cell<Option<u32>>,
-    /// Queries of `WITH` that take the places of their names and may be pulled up, by the numbers of their plans.
-    inline: RefCell<Vec<(u64, Box<pull::Simple>)>>,
     /// Names that are written in the subquery that is being bound, as one number.
     names: Cell<u64>,
     /// Those of subqueries that look at no row, by the numbers of their plans.
@@ -237,15 +228,13 @@ pub struct Bound {
     pub plan: Plan,
     /// Columns of its result.
     pub columns: Vec<ColumnInfo>,
-    /// The query itself, if whoever asked may pull it up and it is simple; then there is no plan.
-    pub simple: Option<Box<pull::Simple>>,
     /// Of a subquery, the names in it, as one number.
     pub names: u64,
 }
 
 impl Bound {
     fn new(plan: Plan, columns: Vec<ColumnInfo>) -> Bound {
-        Bound { plan, columns, simple: None, names: 0 }
+        Bound { plan, columns, names: 0 }
     }
 }
 
@@ -274,9 +263,7 @@ impl<'c> Binder<'c> {
             uses: RefCell::default(),
             notes: RefCell::default(),
             views: Views::Expanded(Vec::new()),
-            may_pull: Cell::new(false),
             target: Cell::default(),
-            inline: RefCell::default(),
             names: Cell::new(0),
             named: RefCell::default(),
         }

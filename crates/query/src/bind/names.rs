@@ -144,7 +144,6 @@ impl Binder<'_> {
         let inner = Binder::new(self.catalog, &view.path, &view.text, self.env, Vec::new());
         let views = Views::Expanded(outer.iter().copied().chain([view.oid]).collect());
         let inner = Binder { views, ..inner };
-        inner.may_pull.set(true);
         // Its places are in another text.
         let bound = syntax::grammar::query(&view.text).and_then(|query| inner.query(&query, None));
         let bound = bound.map_err(SqlError::nowhere);

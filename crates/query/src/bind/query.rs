@@ -3,13 +3,13 @@
 use super::columns::Qualifier;
 use super::expr::operator_name;
 use super::place::start;
-use super::pull::Simple;
 use super::recursion::{in_order, looks_out};
 use super::select::lock_word;
 use super::sets::{composite, field_name};
 use super::{Binder, Bound, Clause, Noted, Scope, column_info, settled};
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Plan, SetOperation, SortKey, Typed, has_working, is_volatile_plan, move_inward, new_id};
+use crate::rewrite::is_simple;
 use statement::bulk::Bulk;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::plants::is_planted;
@@ -54,13 +54,11 @@ impl Binder<'_> {
     pub fn query(&self, query: &ast::Query, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
         statement::stack::check()?;
         let is_top = self.is_top.replace(false);
-        let may_pull = self.may_pull.take() && query.with.is_none();
         let with_before = self.with.borrow().len();
         if let Some(with) = &query.with {
             self.bind_with(with, parent, is_top, Some(query))?;
         }
         let tail = self.tail(query, parent)?;
-        self.may_pull.set(may_pull && matches!(query.body, QueryBody::Select(_)));
         let bound = self.body(&query.body, tail, parent);
         self.with.borrow_mut().truncate(with_before);
         bound
@@ -125,11 +123,7 @@ impl Binder<'_> {
             let own = table.name.to_string();
             let beside = self.height.replace(0);
             let is_named_once = references.get(&own).is_some_and(|count| *count == 1);
-            let mut bound = self.common_table(table, parent, is_top, (*is_recursive, is_named_once))?;
-            let simple = bound.simple.take();
-            if let Some(simple) = &simple {
-                bound.plan = Simple::clone(simple).into_plan();
-            }
+            let mut bound = self.common_table(table, parent, is_top, *is_recursive)?;
             let height = self.height.replace(beside) + 1;
             statement::stack::check_queries(height)?;
             self.name_columns(&mut bound.columns, table)?;
@@ -138,7 +132,13 @@ impl Binder<'_> {
                 let message = format!("WITH query name \"{own}\" specified more than once");
                 return Err(self.at(SqlError::new(SqlState::DUPLICATE_ALIAS, message), &table.name));
             }
-            let plan = self.common_plan(bound.plan, simple, parent)?;
+            let is_inline = !is_recursive
+                && match table.materialized {
+                    Materialized::Always => false,
+                    Materialized::Never => true,
+                    Materialized::Default => is_named_once,
+                };
+            let plan = self.common_plan(bound.plan, is_inline, parent)?;
             self.with.borrow_mut().push((own, plan, bound.columns, height));
         }
         Ok(())
@@ -150,27 +150,14 @@ impl Binder<'_> {
         table: &ast::CommonTable,
         parent: Option<&Scope<'_>>,
         is_top: bool,
-        (is_recursive, is_named_once): (bool, bool),
+        is_recursive: bool,
     ) -> SqlResult<Bound> {
-        let ast::CommonTable { name: _, columns: _, materialized, statement, unsupported } = table;
+        let ast::CommonTable { name: _, columns: _, materialized: _, statement, unsupported } = table;
         if let Some((feature, span)) = unsupported {
             return Err(self.at_place(SqlError::unsupported(feature), *span));
         }
         let own = if is_recursive { self.recursive(table, parent)? } else { None };
-        let bound = match own {
-            Some(bound) => bound,
-            None => {
-                let is_inline = match materialized {
-                    Materialized::Always => false,
-                    Materialized::Never => true,
-                    Materialized::Default => is_named_once,
-                };
-                self.may_pull.set(is_inline && !is_recursive);
-                self.with_query(statement, parent, is_top)?
-            }
-        };
-        self.may_pull.set(false);
-        Ok(bound)
+        own.map_or_else(|| self.with_query(statement, parent, is_top), Ok)
     }
 
     /// Gives the columns of a query of `WITH` their types and the names that stand behind its own.
@@ -193,8 +180,8 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Plan that stands where the next query of `WITH` is named; `simple` is the query, if it may be pulled up.
-    fn common_plan(&self, plan: Plan, simple: Option<Box<Simple>>, parent: Option<&Scope<'_>>) -> SqlResult<Plan> {
+    /// Returns the plan that stands where the next query of `WITH` is named. One that is inlined may be pulled up there.
+    fn common_plan(&self, plan: Plan, is_inline: bool, parent: Option<&Scope<'_>>) -> SqlResult<Plan> {
         let looks_out = looks_out(&plan);
         refuse!(
             looks_out && is_volatile_plan(&plan) =>
@@ -212,21 +199,9 @@ impl Binder<'_> {
             plan @ (Plan::Modified(_) | Plan::Recursive(_)) => plan,
             // Its rows are others in each round.
             plan if has_working(&plan) => plan,
-            plan => {
-                let id = new_id();
-                if let Some(simple) = simple {
-                    self.inline.borrow_mut().push((id, simple));
-                }
-                Plan::Shared { id, plan: Arc::new(plan) }
-            }
+            plan if is_inline && is_simple(&plan) => plan,
+            plan => Plan::Shared { id: new_id(), plan: Arc::new(plan) },
         })
-    }
-
-    /// The query of `WITH` that has this plan, if it takes the place of its name.
-    pub(super) fn inlined(&self, plan: &Plan) -> Option<Box<Simple>> {
-        let Plan::Shared { id, .. } = plan else { return None };
-        let inline = self.inline.borrow();
-        inline.iter().find(|(own, _)| own == id).map(|(_, simple)| simple.clone())
     }
 
     /// The query of `WITH` that a name means.
@@ -388,7 +363,7 @@ impl Binder<'_> {
         }
         let mut plan = bound.plan;
         if !keys.is_empty() {
-            plan = Plan::Sort { input: Box::new(plan), keys: keys.clone(), is_given: false };
+            plan = Plan::Sort { input: Box::new(plan), keys: keys.clone() };
         }
         Ok(Bound::new(limited(plan, tail, keys), bound.columns))
     }

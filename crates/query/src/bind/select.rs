@@ -4,24 +4,20 @@
 //! plan above the one before.
 
 use super::calls::Calls;
-use super::from::{Group, all_of, joined_steps, split};
 use super::group::{Grouping, Layout};
-use super::pull::{Simple, is_volatile, pull_up};
 use super::query::{Tail, limited};
-use super::steps::put_in_order;
-use super::window::window_parts;
 use super::{Binder, Bound, Clause, Scope, settled};
-use crate::plan::ColumnInfo;
 use crate::plan::{
-    AggregateCall, Expr, Hold, Joins, Lock, Plan, SetOperation, Slots, SortKey, Typed, WindowCall, slots_of,
+    AggregateCall, ColumnInfo, Expr, Hold, JoinGroup, Lock, Plan, Slots, SortKey, Typed, WindowCall, all_of, slots_of,
+    split,
 };
+use crate::rewrite::{from_clause, pull_up};
 use engine::{RowLock, TableLock, Wait};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
 use syntax::ast::{self, Distinct, LockStrength, LockWait};
 use syntax::lex::Span;
-use types::datum::Datum;
 use types::ops::Context;
 use types::{Kind, SqlType};
 
@@ -46,7 +42,6 @@ impl Binder<'_> {
         let ast::Select { distinct, list, into, from, condition, group_by, is_group_distinct, having, windows } =
             select;
         refuse!(into.is_some() => "SELECT INTO", *is_group_distinct => "GROUP BY DISTINCT");
-        let may_pull = self.may_pull.take();
         let mut scope = Scope::inside(parent);
         let mut tree = self.from(from, &mut scope)?;
         self.check_windows(windows)?;
@@ -140,7 +135,7 @@ impl Binder<'_> {
         };
         if is_grouped {
             let more = sets.iter_mut().flat_map(|set| &mut set.arguments);
-            let more = more.chain(windows.iter_mut().flat_map(window_parts));
+            let more = more.chain(windows.iter_mut().flat_map(WindowCall::parts_mut));
             for (at, expr) in values.all.iter_mut().enumerate() {
                 self.regroup_item(at, expr, &mut grouping, &scope)?;
             }
@@ -169,9 +164,9 @@ impl Binder<'_> {
             } else {
                 over_row.extend(&mut values.all);
                 over_row.extend(sets.iter_mut().flat_map(|set| &mut set.arguments));
-                over_row.extend(windows.iter_mut().flat_map(window_parts));
+                over_row.extend(windows.iter_mut().flat_map(WindowCall::parts_mut));
             }
-            over_row.extend(aggregates.iter_mut().flat_map(super::functions::call_parts));
+            over_row.extend(aggregates.iter_mut().flat_map(AggregateCall::parts_mut));
             pull_up(&mut tree, &mut over_row, locks.is_empty())?.width(scope.width)
         };
         if !is_grouped {
@@ -179,27 +174,13 @@ impl Binder<'_> {
         }
         layout.sets = layout.windows + windows.len();
         // References of subqueries in these to aggregates of this query, too.
-        let below = selection.iter_mut().chain(aggregates.iter_mut().flat_map(super::functions::call_parts));
-        let more = sets.iter_mut().flat_map(|set| &mut set.arguments).chain(windows.iter_mut().flat_map(window_parts));
+        let below = selection.iter_mut().chain(aggregates.iter_mut().flat_map(AggregateCall::parts_mut));
+        let more = sets
+            .iter_mut()
+            .flat_map(|set| &mut set.arguments)
+            .chain(windows.iter_mut().flat_map(WindowCall::parts_mut));
         for expr in values.all.iter_mut().chain(&mut having).chain(more).chain(below) {
             layout.place(expr)?;
-        }
-
-        let is_plain = *distinct == Distinct::No && tail.locks.is_empty() && keys.is_empty();
-        let is_whole = tail.limit.is_none() && tail.offset.is_none() && !tail.with_ties && !from.is_empty();
-        if may_pull
-            && is_plain
-            && is_whole
-            && !is_grouped
-            && windows.is_empty()
-            && sets.is_empty()
-            && !tree.has_working()
-            && !values.all.iter().chain(&selection).any(Expr::is_volatile)
-            && !is_volatile(&tree)
-        {
-            let Values { columns, all } = values;
-            let simple = Box::new(Simple { group: tree, conditions: selection, columns: all, width });
-            return Ok(Bound { simple: Some(simple), ..Bound::new(Plan::Unit, columns) });
         }
 
         // What is looked at of the rows of FROM.
@@ -207,10 +188,10 @@ impl Binder<'_> {
         let mut need = |expr: &Expr| needed.add_all(&slots_of(expr));
         if is_grouped {
             grouping.groups.iter().for_each(|(group, _)| need(group));
-            aggregates.iter_mut().for_each(|call| super::functions::call_parts(call).for_each(|expr| need(expr)));
+            aggregates.iter().flat_map(AggregateCall::parts).for_each(&mut need);
         } else {
             values.all.iter().chain(sets.iter().flat_map(|set| &set.arguments)).for_each(&mut need);
-            windows.iter_mut().flat_map(window_parts).for_each(|expr| need(expr));
+            windows.iter_mut().flat_map(WindowCall::parts_mut).for_each(|expr| need(expr));
         }
         let needed = locks.is_empty().then_some(&needed);
         let mut plan = match from.is_empty() {
@@ -218,7 +199,7 @@ impl Binder<'_> {
                 Some(condition) => Plan::Filter { input: Box::new(Plan::Unit), condition },
                 None => Plan::Unit,
             },
-            false => Plan::Joins(joined_steps(tree, selection, needed)),
+            false => from_clause(tree, selection, needed),
         };
         // What the keys are over the rows of FROM.
         let at_source = |key: &SortKey| match key.value {
@@ -226,21 +207,8 @@ impl Binder<'_> {
             _ => key.clone(),
         };
         let source_keys: Vec<SortKey> = keys.iter().map(at_source).collect();
-        let is_given = match &mut plan {
-            Plan::Joins(joins) if !is_grouped && windows.is_empty() && sets.is_empty() && !keys.is_empty() => {
-                put_in_order(joins, &source_keys, tail.limit.is_some())
-            }
-            _ => false,
-        };
         if is_grouped {
             let Grouping { groups, sets, .. } = grouping;
-            if groups.is_empty()
-                && sets.is_none()
-                && let Plan::Joins(joins) = &plan
-                && let Some(ends) = ends_of(joins, &mut aggregates)
-            {
-                plan = ends;
-            }
             plan = Plan::Aggregate { input: Box::new(plan), groups, sets, calls: aggregates };
             if let Some(condition) = having {
                 plan = Plan::Filter { input: Box::new(plan), condition };
@@ -253,7 +221,7 @@ impl Binder<'_> {
         if waits && locks.is_empty() {
             let Values { mut columns, all } = values;
             columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
-            plan = Plan::Sort { input: Box::new(plan), keys: source_keys, is_given: is_given && sets.is_empty() };
+            plan = Plan::Sort { input: Box::new(plan), keys: source_keys };
             if let Some(on) = on {
                 let at_source = |(value, kind): (Expr, Kind)| match value {
                     Expr::Column(at) => (all[at].clone(), kind),
@@ -288,7 +256,7 @@ impl Binder<'_> {
             // As in PostgreSQL, rows are locked after they were ordered, and before the limit.
             let keys = source_keys;
             if !keys.is_empty() {
-                plan = Plan::Sort { input: Box::new(plan), keys: keys.clone(), is_given };
+                plan = Plan::Sort { input: Box::new(plan), keys: keys.clone() };
             }
             for lock in &locks {
                 let is_hasty = lock.wait != Wait::Block;
@@ -311,7 +279,7 @@ impl Binder<'_> {
             plan = Plan::Distinct { input: Box::new(plan), kinds };
         }
         if !keys.is_empty() {
-            plan = Plan::Sort { input: Box::new(plan), keys: keys.clone(), is_given };
+            plan = Plan::Sort { input: Box::new(plan), keys: keys.clone() };
         }
         if let Some(values) = on {
             plan = Plan::DistinctOn { input: Box::new(plan), values };
@@ -423,7 +391,7 @@ impl Binder<'_> {
         Ok(places.into_iter().map(|(at, kind)| (Expr::Column(at), kind)).collect())
     }
 
-    fn locks(&self, clauses: &[ast::Locking], scope: &Scope<'_>, tree: &Group) -> SqlResult<Vec<Lock>> {
+    fn locks(&self, clauses: &[ast::Locking], scope: &Scope<'_>, tree: &JoinGroup) -> SqlResult<Vec<Lock>> {
         let mut locks: Vec<Lock> = Vec::new();
         for clause in clauses {
             if clause.of.is_empty() {
@@ -446,7 +414,7 @@ impl Binder<'_> {
         clause: &ast::Locking,
         of: Option<&ast::Name>,
         scope: &Scope<'_>,
-        tree: &Group,
+        tree: &JoinGroup,
         locks: &mut Vec<Lock>,
     ) -> SqlResult<()> {
         let ast::Locking { strength, of: _, wait, span: _ } = clause;
@@ -525,50 +493,6 @@ fn waits_for_order(
         return false;
     }
     others.iter().any(|(_, expr)| makes_set(expr) || expr.is_volatile())
-}
-
-/// For `min` and `max` of columns whose least and greatest values an index finds: the arguments in the rows that have them.
-/// The aggregates of these rows are those of all.
-fn ends_of(joins: &Joins, calls: &mut [AggregateCall]) -> Option<Plan> {
-    let mut rows: Option<Plan> = None;
-    let columns: Vec<Expr> = calls.iter().flat_map(|call| call.arguments.iter().cloned()).collect();
-    let kinds: Vec<Kind> = calls.iter().flat_map(|call| call.argument_kinds.iter().copied()).collect();
-    for call in &*calls {
-        let descending = match call.aggregate.name {
-            "min" => false,
-            "max" => true,
-            _ => return None,
-        };
-        let ([value @ Expr::Column(_)], [kind], None) = (&call.arguments[..], &call.argument_kinds[..], &call.filter)
-        else {
-            return None;
-        };
-        let key = SortKey { value: value.clone(), kind: *kind, descending, nulls_first: descending };
-        let mut joins = joins.clone();
-        if !put_in_order(&mut joins, std::slice::from_ref(&key), true) {
-            return None;
-        }
-        let input = Box::new(Plan::Joins(joins));
-        let condition = Expr::Not(Box::new(Expr::IsNull(Box::new(value.clone()))));
-        let input = Box::new(Plan::Filter { input, condition });
-        let input = Box::new(Plan::Sort { input, keys: vec![key], is_given: true });
-        let input = Box::new(Plan::Limit { input, limit: Some(Expr::Constant(Datum::Int8(1))), offset: None });
-        let one = Plan::Project { input, columns: columns.clone() };
-        rows = Some(match rows {
-            None => one,
-            Some(before) => Plan::Set {
-                operation: SetOperation::Union,
-                all: true,
-                kinds: kinds.clone(),
-                left: Box::new(before),
-                right: Box::new(one),
-            },
-        });
-    }
-    for (at, argument) in calls.iter_mut().flat_map(|call| &mut call.arguments).enumerate() {
-        *argument = Expr::Column(at);
-    }
-    rows
 }
 
 /// Words of a locking clause.

@@ -1,10 +1,10 @@
 //! Functions that return sets: in `FROM`, and in the select list.
 
 use super::calls::SETS;
-use super::from::{Group, ItemSource, item};
+use super::from::input;
 use super::functions::is_system;
 use super::{Binder, Clause, Relation, Scope, column_info};
-use crate::plan::{Expr, SetCall, SetFunction, Slots, Typed, slots_of, visit};
+use crate::plan::{Expr, InputKind, JoinGroup, SetCall, SetFunction, Slots, Typed, slots_of, visit};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use syntax::ast::{self, Argument, ExprKind, FunctionCall};
@@ -279,7 +279,7 @@ impl Binder<'_> {
         is_numbered: bool,
         alias: Option<&ast::Alias>,
         scope: &mut Scope<'_>,
-    ) -> SqlResult<Group> {
+    ) -> SqlResult<JoinGroup> {
         let call = match &written.kind {
             ExprKind::Call(call) => Some(&**call),
             _ => None,
@@ -321,7 +321,7 @@ impl Binder<'_> {
         is_numbered: bool,
         alias: Option<&ast::Alias>,
         scope: &mut Scope<'_>,
-    ) -> SqlResult<Group> {
+    ) -> SqlResult<JoinGroup> {
         let first = scope.width;
         let alias_name = alias.and_then(|alias| alias.name.as_deref());
         let own = match (output_of(name), alias_name, &calls[..]) {
@@ -342,7 +342,7 @@ impl Binder<'_> {
         let calls: Vec<SetCall> = calls.into_iter().map(|(call, _)| call).collect();
         let mut needs = Slots::default();
         calls.iter().flat_map(|call| &call.arguments).for_each(|argument| needs.add_all(&slots_of(argument)));
-        Ok(item(ItemSource::Functions { calls, is_numbered }, first, width, needs))
+        Ok(input(InputKind::Functions { calls, is_numbered }, first, width, needs))
     }
 
     /// A value as a set of one.

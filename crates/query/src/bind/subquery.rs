@@ -5,10 +5,10 @@
 use super::expr::{HASHED_MIN, hashed, not, operator_name, truth};
 use super::place::start;
 use super::typing::{Equality, equality};
-use super::unused::drop_unused;
 use super::{Binder, Bound, Scope, settled};
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Over, Plan, Slots, Typed, new_id, slots_of_plan};
+use crate::rewrite::{drop_unused, lifted};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
@@ -20,20 +20,6 @@ use types::{Kind, SqlType};
 
 /// Greatest number of values of a row, as in PostgreSQL.
 const ROW_MAX: usize = 1664;
-
-/// An expression as a query over its row says it.
-pub(super) fn lifted(mut expr: Expr) -> SqlResult<Expr> {
-    crate::plan::rewrite(&mut expr, 0, &mut |expr, depth| {
-        match expr {
-            Expr::Column(column) if depth == 0 => *expr = Expr::Outer { level: 1, column: *column },
-            Expr::Outer { level, .. } if depth < *level => *level += 1,
-            Expr::Outer { level, .. } if depth == *level && 0 < depth => *level += 1,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    })?;
-    Ok(expr)
-}
 
 /// At most so many rows of it.
 pub(super) fn first_of(plan: Plan, rows: i64) -> Plan {

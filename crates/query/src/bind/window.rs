@@ -91,20 +91,6 @@ pub(super) fn has_window(expr: &Expr) -> bool {
     found
 }
 
-/// The expressions of a call.
-pub(super) fn window_parts(call: &mut WindowCall) -> impl Iterator<Item = &mut Expr> {
-    let WindowCall { function, arguments, partition, order, frame: _ } = call;
-    let inner = match function {
-        WindowFunction::Aggregate(call) => Some(super::functions::call_parts(call)),
-        _ => None,
-    };
-    arguments
-        .iter_mut()
-        .chain(inner.into_iter().flatten())
-        .chain(partition.iter_mut().map(|(value, _)| value))
-        .chain(order.iter_mut().map(|key| &mut key.value))
-}
-
 /// Partition, order and frame of a window.
 type Window = (Vec<(Expr, Kind)>, Vec<SortKey>, Frame);
 

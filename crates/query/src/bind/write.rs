@@ -1,13 +1,11 @@
 //! `INSERT`, `UPDATE`, `DELETE`, `RETURNING`, and those of them that stand in `WITH`.
 
-use super::from::{all_of, split};
 use super::place::start;
-use super::pull::pull_up;
 use super::subquery::first_of;
 use super::{Binder, Bound, Clause, Relation, Scope, columns_of};
 use crate::change::{Assignments, Change, Modify, NewValue, Target};
-use crate::plan::ColumnInfo;
-use crate::plan::{Access, Expr, Hold, Plan, Source, Step, Typed};
+use crate::plan::{ColumnInfo, Expr, Hold, Plan, Typed, all_of, split};
+use crate::rewrite::{from_clause, pull_up};
 use catalog::TableInfo;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
@@ -250,7 +248,6 @@ impl Binder<'_> {
         is_top: bool,
     ) -> SqlResult<Bound> {
         let changing = || {
-            self.may_pull.set(false);
             if is_top {
                 return Ok(());
             }
@@ -314,12 +311,9 @@ impl Binder<'_> {
         if others.is_empty() {
             return self.target_among(&[&own], (0, name), condition);
         }
-        // The other tables must not see the changed one, which stands behind them here.
+        // The other tables must not see the changed one, so it stands behind them.
         let all: Vec<&FromItem> = others.iter().chain([&own]).collect();
-        let behind = self.target_among(&all, (others.len(), name), condition)?;
-        let all: Vec<&FromItem> = [&own].into_iter().chain(others).collect();
-        let before = self.target_among(&all, (0, name), condition)?;
-        Ok(if scans(&before.0.input) < scans(&behind.0.input) { before } else { behind })
+        self.target_among(&all, (others.len(), name), condition)
     }
 
     /// The same; the table that is changed is the one at `at`, whose name stands there.
@@ -362,7 +356,7 @@ impl Binder<'_> {
         }
         scope.width = pulled.width(scope.width);
         let condition = all_of(conditions.clone());
-        let input = self.join(tree, conditions);
+        let input = from_clause(tree, conditions, None);
         let is_joined = 1 < from.len();
         Ok((Target { table, input, first: pulled.first(relation.first), condition, is_joined, needed: None }, scope))
     }
@@ -510,14 +504,6 @@ fn listed(plan: &mut Plan) -> Option<&mut Vec<Expr>> {
         Plan::Limit { input, .. } | Plan::Sort { input, .. } => listed(input),
         _ => None,
     }
-}
-
-/// How bad an order of nested loops is: whole tables that are gone through again and again, then whole tables.
-fn scans(plan: &Plan) -> (usize, usize) {
-    let Plan::Joins(joins) = plan else { return (0, 0) };
-    let is_scan =
-        |step: &&Step| matches!(step.source, Source::Table { access: Access::All, .. }) && step.kept.is_none();
-    (joins.steps.iter().skip(1).filter(is_scan).count(), joins.steps.iter().filter(is_scan).count())
 }
 
 fn is_default(value: &ast::Expr) -> bool {

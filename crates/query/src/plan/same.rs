@@ -8,9 +8,8 @@
 //! named, and within one comparison the same one of one side is always the same one of the other.
 
 use super::{
-    Access, AggregateCall, Expr, Frame, FrameBound, FrameUnit, Full, JoinKey, Joins, Kept, KeyValue, Limit, List, Lock,
-    OuterJoin, Over, Plan, RangeSteps, Recursive, SetCall, SetFunction, Side, SortKey, Source, Step, WindowCall,
-    WindowFunction,
+    AggregateCall, Expr, Frame, FrameBound, FrameUnit, InputKind, JoinGroup, JoinInput, JoinTree, Lock, OuterCondition,
+    OuterJoin, Over, Plan, RangeSteps, Recursive, SetCall, SetFunction, SortKey, WindowCall, WindowFunction,
 };
 use statement::pulse;
 use std::collections::{HashMap, HashSet};
@@ -59,7 +58,7 @@ fn compare<'p>(copies: Option<Copies<'p>>, begin: impl FnOnce(&mut Comparison<'p
             && match pair {
                 Pair::Exprs(left, right) => comparison.expr(left, right),
                 Pair::Plans(left, right) => comparison.plan(left, right),
-                Pair::Steps(left, right) => comparison.step(left, right),
+                Pair::Groups(left, right) => comparison.inputs(left, right),
             };
     }
     is_same
@@ -69,7 +68,7 @@ fn compare<'p>(copies: Option<Copies<'p>>, begin: impl FnOnce(&mut Comparison<'p
 enum Pair<'p> {
     Exprs(&'p Expr, &'p Expr),
     Plans(&'p Plan, &'p Plan),
-    Steps(&'p Step, &'p Step),
+    Groups(&'p JoinGroup, &'p JoinGroup),
 }
 
 /// Two queries with numbers that meet.
@@ -264,10 +263,13 @@ impl<'p> Comparison<'p> {
             (Plan::Values(left), Plan::Values(right)) => {
                 left.len() == right.len() && left.iter().zip(right).all(|(left, right)| self.exprs(left, right))
             }
-            (
-                Plan::Joins(Joins { when, steps, width }),
-                Plan::Joins(Joins { when: other_when, steps: others, width: other_width }),
-            ) => width == other_width && self.option(when.as_ref(), other_when.as_ref()) && self.steps(steps, others),
+            (Plan::From(tree), Plan::From(other)) => {
+                let JoinTree { when, group, width, needed } = &**tree;
+                *width == other.width
+                    && *needed == other.needed
+                    && self.option(when.as_ref(), other.when.as_ref())
+                    && self.group(group, &other.group)
+            }
             (Plan::Filter { input, condition }, Plan::Filter { input: other, condition: other_condition }) => {
                 self.later(condition, other_condition) && self.query(input, other)
             }
@@ -292,10 +294,9 @@ impl<'p> Comparison<'p> {
             (Plan::Sets { input, calls }, Plan::Sets { input: other, calls: other_calls }) => {
                 self.set_calls(calls, other_calls) && self.query(input, other)
             }
-            (
-                Plan::Sort { input, keys, is_given },
-                Plan::Sort { input: other, keys: other_keys, is_given: other_is_given },
-            ) => is_given == other_is_given && self.sort_keys(keys, other_keys) && self.query(input, other),
+            (Plan::Sort { input, keys }, Plan::Sort { input: other, keys: other_keys }) => {
+                self.sort_keys(keys, other_keys) && self.query(input, other)
+            }
             (Plan::Distinct { input, kinds }, Plan::Distinct { input: other, kinds: other_kinds }) => {
                 kinds == other_kinds && self.query(input, other)
             }
@@ -372,6 +373,8 @@ impl<'p> Comparison<'p> {
             (
                 Plan::Unit
                 | Plan::Values(_)
+                | Plan::From(_)
+                // Only logical plans are compared.
                 | Plan::Joins(_)
                 | Plan::Filter { .. }
                 | Plan::Project { .. }
@@ -413,129 +416,56 @@ impl<'p> Comparison<'p> {
         }
     }
 
-    fn steps(&mut self, left: &'p [Step], right: &'p [Step]) -> bool {
-        self.todo.extend(left.iter().zip(right).map(|(left, right)| Pair::Steps(left, right)));
-        left.len() == right.len()
+    fn group(&mut self, left: &'p JoinGroup, right: &'p JoinGroup) -> bool {
+        self.todo.push(Pair::Groups(left, right));
+        true
     }
 
-    fn step(&mut self, left: &'p Step, right: &'p Step) -> bool {
-        let Step { source, is_outer, on, filter, first, width, kept } = left;
-        let is_kept_same = match (kept, &right.kept) {
+    fn inputs(&mut self, left: &'p JoinGroup, right: &'p JoinGroup) -> bool {
+        let JoinGroup { inputs, conditions } = left;
+        inputs.len() == right.inputs.len()
+            && self.exprs(conditions, &right.conditions)
+            && inputs.iter().zip(&right.inputs).all(|(left, right)| self.input(left, right))
+    }
+
+    fn input(&mut self, left: &'p JoinInput, right: &'p JoinInput) -> bool {
+        let JoinInput { kind, first, width, outer, needs } = left;
+        let is_outer_same = match (outer, &right.outer) {
             (None, None) => true,
-            (Some(left), Some(right)) => {
-                let Kept { id: _, is_constant, condition, keys } = left;
-                *is_constant == right.is_constant
-                    && self.option(condition.as_ref(), right.condition.as_ref())
-                    && self.join_keys(keys, &right.keys)
-            }
+            (Some(OuterCondition { on, left }), Some(right)) => *left == right.left && self.exprs(on, &right.on),
             (Some(_), None) | (None, Some(_)) => false,
         };
-        is_kept_same
-            && *is_outer == right.is_outer
+        is_outer_same
             && *first == right.first
             && *width == right.width
-            && self.option(on.as_ref(), right.on.as_ref())
-            && self.option(filter.as_ref(), right.filter.as_ref())
-            && self.source(source, &right.source)
+            && *needs == right.needs
+            && self.input_kind(kind, &right.kind)
     }
 
-    fn source(&mut self, left: &'p Source, right: &'p Source) -> bool {
+    fn input_kind(&mut self, left: &'p InputKind, right: &'p InputKind) -> bool {
         match (left, right) {
-            (
-                Source::Table { table, access, columns },
-                Source::Table { table: other, access: other_access, columns: other_columns },
-            ) => table.oid == other.oid && columns == other_columns && self.access(access, other_access),
-            (Source::Query { plan, is_lateral }, Source::Query { plan: other, is_lateral: other_is_lateral }) => {
+            (InputKind::Table(table), InputKind::Table(other)) => table.oid == other.oid,
+            (InputKind::Query { plan, is_lateral }, InputKind::Query { plan: other, is_lateral: other_is_lateral }) => {
                 is_lateral == other_is_lateral && self.query(plan, other)
             }
             (
-                Source::Functions { calls, is_numbered },
-                Source::Functions { calls: others, is_numbered: other_is_numbered },
+                InputKind::Functions { calls, is_numbered },
+                InputKind::Functions { calls: others, is_numbered: other_is_numbered },
             ) => is_numbered == other_is_numbered && self.set_calls(calls, others),
-            (Source::Group(left), Source::Group(right)) => self.steps(left, right),
-            (Source::Full(full), Source::Full(other)) => {
-                let Full { left, right, on, keys } = &**full;
-                self.side(left, &other.left)
-                    && self.side(right, &other.right)
-                    && self.option(on.as_ref(), other.on.as_ref())
-                    && self.join_keys(keys, &other.keys)
-            }
+            (InputKind::Group(left), InputKind::Group(right)) => self.group(left, right),
             (
-                Source::Table { .. }
-                | Source::Query { .. }
-                | Source::Functions { .. }
-                | Source::Group(_)
-                | Source::Full(_),
+                InputKind::Full { left, right, on },
+                InputKind::Full { left: other_left, right: other_right, on: other_on },
+            ) => self.group(left, other_left) && self.group(right, other_right) && self.exprs(on, other_on),
+            (
+                InputKind::Table(_)
+                | InputKind::Query { .. }
+                | InputKind::Functions { .. }
+                | InputKind::Group(_)
+                | InputKind::Full { .. },
                 _,
             ) => false,
         }
-    }
-
-    fn side(&mut self, left: &'p Side, right: &'p Side) -> bool {
-        let Side { steps, first, width } = left;
-        *first == right.first && *width == right.width && self.steps(steps, &right.steps)
-    }
-
-    fn access(&mut self, left: &'p Access, right: &'p Access) -> bool {
-        match (left, right) {
-            (Access::All, Access::All) => true,
-            (
-                Access::Index { index, prefix, lower, upper, backward },
-                Access::Index {
-                    index: other_index,
-                    prefix: other_prefix,
-                    lower: other_lower,
-                    upper: other_upper,
-                    backward: other_backward,
-                },
-            ) => {
-                index == other_index
-                    && backward == other_backward
-                    && self.key_values(prefix, other_prefix)
-                    && self.limit(lower.as_deref(), other_lower.as_deref())
-                    && self.limit(upper.as_deref(), other_upper.as_deref())
-            }
-            (
-                Access::AnyOf { index, prefix, list },
-                Access::AnyOf { index: other_index, prefix: other_prefix, list: other_list },
-            ) => {
-                let is_list_same = match (list, other_list) {
-                    (List::Values(left), List::Values(right)) => self.key_values(left, right),
-                    (List::Array { array, kind }, List::Array { array: other, kind: other_kind }) => {
-                        kind == other_kind && self.later(array, other)
-                    }
-                    (List::Values(_), List::Array { .. }) | (List::Array { .. }, List::Values(_)) => false,
-                };
-                is_list_same && index == other_index && self.key_values(prefix, other_prefix)
-            }
-            (Access::All | Access::Index { .. } | Access::AnyOf { .. }, _) => false,
-        }
-    }
-
-    fn limit(&mut self, left: Option<&'p Limit>, right: Option<&'p Limit>) -> bool {
-        match (left, right) {
-            (Some(Limit { value, inclusive }), Some(right)) => {
-                *inclusive == right.inclusive && self.key_value(value, &right.value)
-            }
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        }
-    }
-
-    fn key_value(&mut self, left: &'p KeyValue, right: &'p KeyValue) -> bool {
-        let KeyValue { value, kind } = left;
-        *kind == right.kind && self.later(value, &right.value)
-    }
-
-    fn key_values(&mut self, left: &'p [KeyValue], right: &'p [KeyValue]) -> bool {
-        left.len() == right.len() && left.iter().zip(right).all(|(left, right)| self.key_value(left, right))
-    }
-
-    fn join_keys(&mut self, left: &'p [JoinKey], right: &'p [JoinKey]) -> bool {
-        left.len() == right.len()
-            && left.iter().zip(right).all(|(JoinKey { before, own, kind }, right)| {
-                *kind == right.kind && self.later(before, &right.before) && self.later(own, &right.own)
-            })
     }
 
     fn sort_keys(&mut self, left: &'p [SortKey], right: &'p [SortKey]) -> bool {

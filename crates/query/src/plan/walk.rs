@@ -1,24 +1,52 @@
-//! Going through plans: which places of a row are looked at, and how they are renamed.
+//! Walks over plans and expressions.
 //!
-//! **Invariant:** both walks visit every expression that is evaluated over a row, or over one inside it. `depth` counts the
-//! queries between: 0 for the row itself, which [`Expr::Column`] names; from 1 on [`Expr::Outer`] of that level does.
+//! One pair of functions knows the children of every operator and expression: [`children_of_plan`] and [`children_of_expr`],
+//! and the same for changes. All walks are made of them.
+//!
+//! **Invariant:** the children of a plan are all plans and expressions that a run of it evaluates over rows of its own or of
+//! enclosing queries. What depends on nothing outside (shared and recursive queries, changes) has no children: who must look
+//! inside asks for it.
 
-use super::{Access, Expr, FrameBound, Full, Joins, Kept, List, Over, Plan, Recursive, Source, Step, WindowFunction};
+use super::{
+    Access, Expr, FrameBound, Full, InputKind, JoinGroup, JoinTree, Joins, Kept, List, Over, Plan, Recursive, Source,
+    Step, WindowFunction,
+};
 use statement::error::{SqlError, SqlResult};
 use std::sync::Arc;
 
-/// Units of work of an expression or plan that is looked at.
+/// Units of work of an expression or plan that is visited.
 const NODE: usize = 8;
-/// Words of [`Slots`] within a unit.
-const WORDS: usize = 8;
+
+/// Child of a plan or an expression.
+#[derive(Clone, Copy, Debug)]
+pub enum Child<'p> {
+    /// Expression.
+    Expr(&'p Expr),
+    /// Plan.
+    Plan(&'p Plan),
+}
+
+/// Child of a plan or an expression, to be changed.
+#[derive(Debug)]
+pub(crate) enum ChildMut<'p> {
+    /// Expression.
+    Expr(&'p mut Expr),
+    /// Plan.
+    Plan(&'p mut Plan),
+}
 
 macro_rules! walks {
-    ($parts:ident, $plan_parts:ident, $steps:ident, $recursive:ident $(, $mutable:tt)?) => {
-        /// The parts of an expression and the plans in it, one level deeper.
-        fn $parts(
-            expr: & $($mutable)? Expr,
-            depth: usize,
-            part: &mut dyn FnMut(& $($mutable)? Expr, usize) -> SqlResult<()>,
+    (
+        $visibility:vis $of_expr:ident, $of_plan:ident, $of_group:ident, $of_steps:ident, $exprs_of:ident,
+        $recursive:ident, $Child:ident $(, $mutable:tt)?
+    ) => {
+        /// Calls `each` with the children of an expression, and 1 for a query in it, which stands one level deeper, or else 0.
+        ///
+        /// # Errors
+        /// Those of `each`, and that the statement must end.
+        $visibility fn $of_expr<'p>(
+            expr: &'p $($mutable)? Expr,
+            each: &mut dyn FnMut($Child<'p>, usize) -> SqlResult<()>,
         ) -> SqlResult<()> {
             statement::pulse::walk(NODE)?;
             match expr {
@@ -27,14 +55,14 @@ macro_rules! walks {
                 | Expr::Column(_)
                 | Expr::Outer { .. }
                 | Expr::Local(_)
-                | Expr::Now { .. } => Ok(()),
+                | Expr::Now { .. } => {}
                 Expr::Let { values, body } => {
                     for value in values {
-                        part(value, depth)?;
+                        each($Child::Expr(value), 0)?;
                     }
-                    part(body, depth)
+                    each($Child::Expr(body), 0)?;
                 }
-                Expr::Scalar(plan) | Expr::Exists(plan) | Expr::ArrayQuery(plan) => $plan_parts(plan, depth + 1, part),
+                Expr::Scalar(plan) | Expr::Exists(plan) | Expr::ArrayQuery(plan) => each($Child::Plan(plan), 1)?,
                 Expr::Call { arguments, .. }
                 | Expr::And(arguments)
                 | Expr::Or(arguments)
@@ -44,210 +72,253 @@ macro_rules! walks {
                 | Expr::Advisory { arguments, call: _ }
                 | Expr::Extreme { arguments, .. } => {
                     for argument in arguments {
-                        part(argument, depth)?;
+                        each($Child::Expr(argument), 0)?;
                     }
-                    Ok(())
                 }
                 Expr::IsSame { arguments, kind: _ } => {
-                    let [left, right] = & $($mutable)? **arguments;
-                    part(left, depth)?;
-                    part(right, depth)
+                    for side in & $($mutable)? **arguments {
+                        each($Child::Expr(side), 0)?;
+                    }
                 }
                 Expr::Cast { argument, .. }
                 | Expr::Not(argument)
                 | Expr::IsNull(argument)
-                | Expr::IsBool(argument, _) => part(argument, depth),
+                | Expr::IsBool(argument, _) => each($Child::Expr(argument), 0)?,
                 Expr::InQuery { arguments, query, kinds: _ } => {
                     for argument in arguments {
-                        part(argument, depth)?;
+                        each($Child::Expr(argument), 0)?;
                     }
-                    $plan_parts(query, depth + 1, part)
+                    each($Child::Plan(query), 1)?;
                 }
                 Expr::InList { argument, list, kind: _, hashed: _ } => {
-                    part(argument, depth)?;
+                    each($Child::Expr(argument), 0)?;
                     for one in list {
-                        part(one, depth)?;
+                        each($Child::Expr(one), 0)?;
                     }
-                    Ok(())
                 }
-                // The condition is over a row of its own.
+                // The condition is over a row of its own, and compares two of its places.
                 Expr::Quantified { arguments, over, condition: _, all: _, hashed: _ } => {
                     for argument in arguments {
-                        part(argument, depth)?;
+                        each($Child::Expr(argument), 0)?;
                     }
                     match over {
-                        Over::Query(plan) => $plan_parts(plan, depth + 1, part),
-                        Over::Array(array) => part(array, depth),
+                        Over::Query(plan) => each($Child::Plan(plan), 1)?,
+                        Over::Array(array) => each($Child::Expr(array), 0)?,
                     }
                 }
                 Expr::Case { whens, otherwise } => {
                     for (when, then) in whens {
-                        part(when, depth)?;
-                        part(then, depth)?;
+                        each($Child::Expr(when), 0)?;
+                        each($Child::Expr(then), 0)?;
                     }
-                    part(otherwise, depth)
+                    each($Child::Expr(otherwise), 0)?;
                 }
             }
+            Ok(())
         }
 
-        /// The expressions of a plan; `depth` is that of its own rows' expressions.
-        fn $plan_parts(
-            plan: & $($mutable)? Plan,
-            depth: usize,
-            part: &mut dyn FnMut(& $($mutable)? Expr, usize) -> SqlResult<()>,
+        /// Calls `each` with the children of a plan, and 1 for a lateral query, which stands one level deeper, or else 0.
+        ///
+        /// # Errors
+        /// Those of `each`, and that the statement must end.
+        $visibility fn $of_plan<'p>(
+            plan: &'p $($mutable)? Plan,
+            each: &mut dyn FnMut($Child<'p>, usize) -> SqlResult<()>,
         ) -> SqlResult<()> {
             statement::pulse::walk(NODE)?;
             match plan {
-                Plan::Unit => Ok(()),
+                Plan::Unit => {}
                 Plan::Values(rows) => {
                     for row in rows {
                         for value in row {
-                            part(value, depth)?;
+                            each($Child::Expr(value), 0)?;
                         }
                     }
-                    Ok(())
+                }
+                Plan::From(tree) => {
+                    let JoinTree { when, group, width: _, needed: _ } = & $($mutable)? **tree;
+                    if let Some(when) = when {
+                        each($Child::Expr(when), 0)?;
+                    }
+                    $of_group(group, each)?;
                 }
                 Plan::Joins(Joins { when, steps, width: _ }) => {
                     if let Some(when) = when {
-                        part(when, depth)?;
+                        each($Child::Expr(when), 0)?;
                     }
-                    $steps(steps, depth, part)
+                    $of_steps(steps, each)?;
                 }
                 Plan::Filter { input, condition } => {
-                    $plan_parts(input, depth, part)?;
-                    part(condition, depth)
+                    each($Child::Plan(input), 0)?;
+                    each($Child::Expr(condition), 0)?;
                 }
                 Plan::Project { input, columns } => {
-                    $plan_parts(input, depth, part)?;
+                    each($Child::Plan(input), 0)?;
                     for column in columns {
-                        part(column, depth)?;
+                        each($Child::Expr(column), 0)?;
                     }
-                    Ok(())
                 }
                 Plan::Aggregate { input, groups, sets: _, calls } => {
-                    $plan_parts(input, depth, part)?;
+                    each($Child::Plan(input), 0)?;
                     for (group, _) in groups {
-                        part(group, depth)?;
+                        each($Child::Expr(group), 0)?;
                     }
                     for call in calls {
                         for argument in & $($mutable)? call.arguments {
-                            part(argument, depth)?;
+                            each($Child::Expr(argument), 0)?;
                         }
                         if !call.orders_arguments {
                             for key in & $($mutable)? call.order {
-                                part(& $($mutable)? key.value, depth)?;
+                                each($Child::Expr(& $($mutable)? key.value), 0)?;
                             }
                         }
                         if let Some(filter) = & $($mutable)? call.filter {
-                            part(filter, depth)?;
+                            each($Child::Expr(filter), 0)?;
                         }
                     }
-                    Ok(())
                 }
                 Plan::Windows { input, calls } => {
-                    $plan_parts(input, depth, part)?;
+                    each($Child::Plan(input), 0)?;
                     for call in calls {
                         for argument in & $($mutable)? call.arguments {
-                            part(argument, depth)?;
+                            each($Child::Expr(argument), 0)?;
                         }
                         for (value, _) in & $($mutable)? call.partition {
-                            part(value, depth)?;
+                            each($Child::Expr(value), 0)?;
                         }
                         for key in & $($mutable)? call.order {
-                            part(& $($mutable)? key.value, depth)?;
+                            each($Child::Expr(& $($mutable)? key.value), 0)?;
                         }
                         for bound in [& $($mutable)? call.frame.start, & $($mutable)? call.frame.end] {
-                            if let FrameBound::Preceding(offset) | FrameBound::Following(offset) = bound {
-                                part(offset, depth)?;
+                            match bound {
+                                FrameBound::Preceding(offset) | FrameBound::Following(offset) => {
+                                    each($Child::Expr(offset), 0)?;
+                                }
+                                FrameBound::UnboundedPreceding
+                                | FrameBound::CurrentRow
+                                | FrameBound::UnboundedFollowing => {}
                             }
                         }
                         if let WindowFunction::Aggregate(call) = & $($mutable)? call.function {
                             for argument in & $($mutable)? call.arguments {
-                                part(argument, depth)?;
+                                each($Child::Expr(argument), 0)?;
                             }
                             if let Some(filter) = & $($mutable)? call.filter {
-                                part(filter, depth)?;
+                                each($Child::Expr(filter), 0)?;
                             }
                         }
                     }
-                    Ok(())
                 }
                 Plan::Sets { input, calls } => {
-                    $plan_parts(input, depth, part)?;
+                    each($Child::Plan(input), 0)?;
                     for call in calls {
                         for argument in & $($mutable)? call.arguments {
-                            part(argument, depth)?;
+                            each($Child::Expr(argument), 0)?;
                         }
                     }
-                    Ok(())
                 }
-                Plan::Sort { input, keys, is_given: _ } => {
-                    $plan_parts(input, depth, part)?;
+                Plan::Sort { input, keys } => {
+                    each($Child::Plan(input), 0)?;
                     for key in keys {
-                        part(& $($mutable)? key.value, depth)?;
+                        each($Child::Expr(& $($mutable)? key.value), 0)?;
                     }
-                    Ok(())
                 }
-                Plan::Distinct { input, kinds: _ } => $plan_parts(input, depth, part),
+                Plan::Distinct { input, kinds: _ } => each($Child::Plan(input), 0)?,
                 Plan::DistinctOn { input, values } => {
-                    $plan_parts(input, depth, part)?;
+                    each($Child::Plan(input), 0)?;
                     for (value, _) in values {
-                        part(value, depth)?;
+                        each($Child::Expr(value), 0)?;
                     }
-                    Ok(())
                 }
                 Plan::Limit { input, limit, offset } => {
-                    $plan_parts(input, depth, part)?;
+                    each($Child::Plan(input), 0)?;
                     for count in [limit, offset] {
                         if let Some(count) = count {
-                            part(count, depth)?;
+                            each($Child::Expr(count), 0)?;
                         }
                     }
-                    Ok(())
                 }
                 Plan::Ties { input, keys, limit, offset } => {
-                    $plan_parts(input, depth, part)?;
+                    each($Child::Plan(input), 0)?;
                     for key in keys {
-                        part(& $($mutable)? key.value, depth)?;
+                        each($Child::Expr(& $($mutable)? key.value), 0)?;
                     }
                     for count in [limit, offset] {
                         if let Some(count) = count {
-                            part(count, depth)?;
+                            each($Child::Expr(count), 0)?;
                         }
                     }
-                    Ok(())
                 }
                 Plan::Set { left, right, operation: _, all: _, kinds: _ } => {
-                    $plan_parts(left, depth, part)?;
-                    $plan_parts(right, depth, part)
+                    each($Child::Plan(left), 0)?;
+                    each($Child::Plan(right), 0)?;
                 }
                 Plan::Lock { input, joins, condition, locks: _ } => {
-                    $plan_parts(input, depth, part)?;
+                    each($Child::Plan(input), 0)?;
                     for join in joins {
                         if let Some(on) = & $($mutable)? join.on {
-                            part(on, depth)?;
+                            each($Child::Expr(on), 0)?;
                         }
                     }
-                    match condition {
-                        Some(condition) => part(condition, depth),
-                        None => Ok(()),
+                    if let Some(condition) = condition {
+                        each($Child::Expr(condition), 0)?;
                     }
                 }
-                Plan::Modifying { input, modifies: _ } => $plan_parts(input, depth, part),
+                Plan::Modifying { input, modifies: _ } => each($Child::Plan(input), 0)?,
                 Plan::Recursive(recursive) if recursive.looks_out => {
                     let recursive = $recursive(recursive);
-                    $plan_parts(& $($mutable)? recursive.first, depth, part)?;
-                    $plan_parts(& $($mutable)? recursive.step, depth, part)
+                    each($Child::Plan(& $($mutable)? recursive.first), 0)?;
+                    each($Child::Plan(& $($mutable)? recursive.step), 0)?;
                 }
                 // They depend on nothing outside.
-                Plan::Shared { .. } | Plan::Modified(_) | Plan::System(_) | Plan::Recursive(_) | Plan::Working(_) => Ok(()),
+                Plan::Shared { .. }
+                | Plan::Modified(_)
+                | Plan::System(_)
+                | Plan::Recursive(_)
+                | Plan::Working(_) => {}
             }
+            Ok(())
         }
 
-        fn $steps(
-            steps: & $($mutable)? [Step],
-            depth: usize,
-            part: &mut dyn FnMut(& $($mutable)? Expr, usize) -> SqlResult<()>,
+        fn $of_group<'p>(
+            group: &'p $($mutable)? JoinGroup,
+            each: &mut dyn FnMut($Child<'p>, usize) -> SqlResult<()>,
+        ) -> SqlResult<()> {
+            for input in & $($mutable)? group.inputs {
+                match & $($mutable)? input.kind {
+                    InputKind::Table(_) => {}
+                    InputKind::Query { plan, is_lateral } => each($Child::Plan(plan), usize::from(*is_lateral))?,
+                    InputKind::Functions { calls, is_numbered: _ } => {
+                        for call in calls {
+                            for argument in & $($mutable)? call.arguments {
+                                each($Child::Expr(argument), 0)?;
+                            }
+                        }
+                    }
+                    InputKind::Group(group) => $of_group(group, each)?,
+                    InputKind::Full { left, right, on } => {
+                        $of_group(left, each)?;
+                        $of_group(right, each)?;
+                        for condition in on {
+                            each($Child::Expr(condition), 0)?;
+                        }
+                    }
+                }
+                if let Some(outer) = & $($mutable)? input.outer {
+                    for condition in & $($mutable)? outer.on {
+                        each($Child::Expr(condition), 0)?;
+                    }
+                }
+            }
+            for condition in & $($mutable)? group.conditions {
+                each($Child::Expr(condition), 0)?;
+            }
+            Ok(())
+        }
+
+        fn $of_steps<'p>(
+            steps: &'p $($mutable)? [Step],
+            each: &mut dyn FnMut($Child<'p>, usize) -> SqlResult<()>,
         ) -> SqlResult<()> {
             for step in steps {
                 match & $($mutable)? step.source {
@@ -255,66 +326,78 @@ macro_rules! walks {
                         Access::All => {}
                         Access::Index { prefix, lower, upper, index: _, backward: _ } => {
                             for value in prefix {
-                                part(& $($mutable)? value.value, depth)?;
+                                each($Child::Expr(& $($mutable)? value.value), 0)?;
                             }
                             for limit in [lower, upper] {
                                 if let Some(limit) = limit {
-                                    part(& $($mutable)? limit.value.value, depth)?;
+                                    each($Child::Expr(& $($mutable)? limit.value.value), 0)?;
                                 }
                             }
                         }
                         Access::AnyOf { prefix, list, index: _ } => {
                             for value in prefix {
-                                part(& $($mutable)? value.value, depth)?;
+                                each($Child::Expr(& $($mutable)? value.value), 0)?;
                             }
                             match list {
                                 List::Values(values) => {
                                     for value in values {
-                                        part(& $($mutable)? value.value, depth)?;
+                                        each($Child::Expr(& $($mutable)? value.value), 0)?;
                                     }
                                 }
-                                List::Array { array, kind: _ } => part(array, depth)?,
+                                List::Array { array, kind: _ } => each($Child::Expr(array), 0)?,
                             }
                         }
                     },
-                    Source::Query { plan, is_lateral } => $plan_parts(plan, depth + usize::from(*is_lateral), part)?,
+                    Source::Query { plan, is_lateral } => each($Child::Plan(plan), usize::from(*is_lateral))?,
                     Source::Functions { calls, is_numbered: _ } => {
                         for call in calls {
                             for argument in & $($mutable)? call.arguments {
-                                part(argument, depth)?;
+                                each($Child::Expr(argument), 0)?;
                             }
                         }
                     }
-                    Source::Group(steps) => $steps(steps, depth, part)?,
+                    Source::Group(steps) => $of_steps(steps, each)?,
                     Source::Full(full) => {
                         let Full { left, right, on, keys } = & $($mutable)? **full;
-                        $steps(& $($mutable)? left.steps, depth, part)?;
-                        $steps(& $($mutable)? right.steps, depth, part)?;
+                        $of_steps(& $($mutable)? left.steps, each)?;
+                        $of_steps(& $($mutable)? right.steps, each)?;
                         if let Some(on) = on {
-                            part(on, depth)?;
+                            each($Child::Expr(on), 0)?;
                         }
                         for key in keys {
-                            part(& $($mutable)? key.before, depth)?;
-                            part(& $($mutable)? key.own, depth)?;
+                            each($Child::Expr(& $($mutable)? key.before), 0)?;
+                            each($Child::Expr(& $($mutable)? key.own), 0)?;
                         }
                     }
                 }
                 for condition in [& $($mutable)? step.on, & $($mutable)? step.filter] {
                     if let Some(condition) = condition {
-                        part(condition, depth)?;
+                        each($Child::Expr(condition), 0)?;
                     }
                 }
                 if let Some(Kept { condition, keys, id: _, is_constant: _ }) = & $($mutable)? step.kept {
                     if let Some(condition) = condition {
-                        part(condition, depth)?;
+                        each($Child::Expr(condition), 0)?;
                     }
                     for key in keys {
-                        part(& $($mutable)? key.before, depth)?;
-                        part(& $($mutable)? key.own, depth)?;
+                        each($Child::Expr(& $($mutable)? key.before), 0)?;
+                        each($Child::Expr(& $($mutable)? key.own), 0)?;
                     }
                 }
             }
             Ok(())
+        }
+
+        /// Calls `each` with the expressions of a plan and of the plans below it; `depth` is that of expressions over its own rows.
+        pub(super) fn $exprs_of(
+            plan: & $($mutable)? Plan,
+            depth: usize,
+            each: &mut dyn FnMut(& $($mutable)? Expr, usize) -> SqlResult<()>,
+        ) -> SqlResult<()> {
+            $of_plan(plan, &mut |child, deeper| match child {
+                $Child::Expr(expr) => each(expr, depth + deeper),
+                $Child::Plan(plan) => $exprs_of(plan, depth + deeper, each),
+            })
         }
     };
 }
@@ -323,72 +406,67 @@ fn recursive_of(recursive: &Arc<Recursive>) -> &Recursive {
     recursive
 }
 
-/// Copy of the plan's own, if other plans have it, too.
+/// Returns a copy of the plan's own, if other plans have it, too.
 fn recursive_mut(recursive: &mut Arc<Recursive>) -> &mut Recursive {
     Arc::make_mut(recursive)
 }
 
-walks!(parts_of, plan_parts_of, step_parts_of, recursive_of);
-walks!(parts_mut, plan_parts_mut, step_parts_mut, recursive_mut, mut);
+walks!(pub children_of_expr, children_of_plan, children_of_group, children_of_steps, exprs_of, recursive_of, Child);
+walks!(
+    pub(crate) children_of_expr_mut, children_of_plan_mut, children_of_group_mut, children_of_steps_mut, exprs_mut,
+    recursive_mut, ChildMut, mut
+);
 
-/// Makes a plan that looks at rows of enclosing queries say the same from within so many more queries.
-pub(crate) fn move_inward(plan: &mut Plan, by: usize) -> SqlResult<()> {
-    plan_parts_mut(plan, 0, &mut |part, depth| {
-        rewrite(part, depth, &mut |expr, depth| {
-            if let Expr::Outer { level, .. } = expr
-                && depth < *level
-            {
-                *level += by;
-            }
-            Ok(false)
-        })
+/// Calls `each` with the parts of an expression, queries in it replaced by their expressions.
+pub(super) fn parts_of(
+    expr: &Expr,
+    depth: usize,
+    each: &mut dyn FnMut(&Expr, usize) -> SqlResult<()>,
+) -> SqlResult<()> {
+    children_of_expr(expr, &mut |child, deeper| match child {
+        Child::Expr(part) => each(part, depth + deeper),
+        Child::Plan(plan) => exprs_of(plan, depth + deeper, each),
     })
 }
 
-/// Whether a plan's rows are others in each round of a recursive query. (None is looked at in an expression.)
+fn parts_mut(expr: &mut Expr, depth: usize, each: &mut dyn FnMut(&mut Expr, usize) -> SqlResult<()>) -> SqlResult<()> {
+    children_of_expr_mut(expr, &mut |child, deeper| match child {
+        ChildMut::Expr(part) => each(part, depth + deeper),
+        ChildMut::Plan(plan) => exprs_mut(plan, depth + deeper, each),
+    })
+}
+
+/// Makes a plan that looks at rows of enclosing queries say the same from within so many more queries.
+pub(crate) fn move_inward(plan: &mut Plan, by: usize) -> SqlResult<()> {
+    rewrite_plan(plan, 0, &mut |expr, depth| {
+        if let Expr::Outer { level, .. } = expr
+            && depth < *level
+        {
+            *level += by;
+        }
+        Ok(false)
+    })
+}
+
+/// Returns true if the rows of a plan are others in each round of a recursive query. No expression looks at such rows.
 pub(crate) fn has_working(plan: &Plan) -> bool {
-    if statement::pulse::walk(NODE).is_err() {
-        return false;
+    if matches!(plan, Plan::Working(_)) {
+        return true;
     }
-    match plan {
-        Plan::Working(_) => true,
-        // What is shared has the same rows whenever it is asked.
-        Plan::Unit
-        | Plan::Values(_)
-        | Plan::Modified(_)
-        | Plan::System(_)
-        | Plan::Recursive(_)
-        | Plan::Shared { .. } => false,
-        Plan::Filter { input, .. }
-        | Plan::Project { input, .. }
-        | Plan::Aggregate { input, .. }
-        | Plan::Windows { input, .. }
-        | Plan::Sets { input, .. }
-        | Plan::Sort { input, .. }
-        | Plan::Distinct { input, .. }
-        | Plan::DistinctOn { input, .. }
-        | Plan::Limit { input, .. }
-        | Plan::Ties { input, .. }
-        | Plan::Lock { input, .. }
-        | Plan::Modifying { input, .. } => has_working(input),
-        Plan::Set { left, right, .. } => has_working(left) || has_working(right),
-        Plan::Joins(joins) => joins.steps.iter().any(|step| source_has_working(&step.source)),
-    }
+    let mut found = false;
+    // Looking never fails, but for a statement that must end, of which nothing is used.
+    let _ = children_of_plan(plan, &mut |child, _| {
+        found |= match child {
+            Child::Plan(plan) => !found && has_working(plan),
+            Child::Expr(_) => false,
+        };
+        Ok(())
+    });
+    found
 }
 
-/// The same of a source.
-pub(crate) fn source_has_working(source: &Source) -> bool {
-    let any = |steps: &[Step]| steps.iter().any(|step| source_has_working(&step.source));
-    match source {
-        Source::Table { .. } | Source::Functions { .. } => false,
-        Source::Query { plan, .. } => has_working(plan),
-        Source::Group(steps) => any(steps),
-        Source::Full(full) => any(&full.left.steps) || any(&full.right.steps),
-    }
-}
-
-/// Calls `change` with an expression and all in it, outer ones first, and how many queries within the first each stands.
-/// What it says it has changed is not gone into.
+/// Calls `change` with an expression and all in it, outer ones first, and with the number of queries between each and the
+/// first. It does not descend into what `change` says it has changed.
 ///
 /// # Errors
 /// Those of `change`.
@@ -434,7 +512,7 @@ pub fn visit(expr: &Expr, depth: usize, look: &mut dyn FnMut(&Expr, usize)) {
     });
 }
 
-/// [`rewrite`] of all expressions of a plan; `depth` is that of its own rows' expressions.
+/// Applies [`rewrite`] to all expressions of a plan; `depth` is that of expressions over its own rows.
 ///
 /// # Errors
 /// Those of `change`.
@@ -443,130 +521,24 @@ pub(crate) fn rewrite_plan(
     depth: usize,
     change: &mut dyn FnMut(&mut Expr, usize) -> SqlResult<bool>,
 ) -> SqlResult<()> {
-    plan_parts_mut(plan, depth, &mut |part, depth| rewrite(part, depth, change))
+    exprs_mut(plan, depth, &mut |part, depth| rewrite(part, depth, change))
 }
 
-/// [`visit`] of all expressions of a plan.
+/// Applies [`visit`] to all expressions of a plan.
 pub(crate) fn visit_plan(plan: &Plan, depth: usize, look: &mut dyn FnMut(&Expr, usize)) {
     // Looking never fails.
-    let _ = plan_parts_of(plan, depth, &mut |part, depth| {
+    let _ = exprs_of(plan, depth, &mut |part, depth| {
         visit(part, depth, look);
         Ok(())
     });
 }
 
-/// Columns from here on stand for something that is not yet placed; they are no places.
-pub(crate) const PLACEHOLDERS: usize = 1 << 40;
-
-/// Some places of a row, and whether an enclosing query's are looked at.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Slots {
-    bits: Vec<u64>,
-    /// True if a column of an outer query is among them.
-    pub looks_out: bool,
-}
-
-impl Slots {
-    /// These places.
-    pub fn range(first: usize, width: usize) -> Slots {
-        let mut slots = Slots::default();
-        (first..first + width).for_each(|slot| slots.add(slot));
-        slots
-    }
-
-    /// Adds a slot.
-    pub fn add(&mut self, slot: usize) {
-        if PLACEHOLDERS <= slot {
-            return;
-        }
-        let word = slot / 64;
-        if self.bits.len() <= word {
-            self.bits.resize(word + 1, 0);
-        }
-        self.bits[word] |= 1 << (slot % 64);
-    }
-
-    /// Adds all slots of another set.
-    pub fn add_all(&mut self, other: &Slots) {
-        let _ = statement::pulse::walk(other.bits.len() / WORDS);
-        if self.bits.len() < other.bits.len() {
-            self.bits.resize(other.bits.len(), 0);
-        }
-        self.bits.iter_mut().zip(&other.bits).for_each(|(word, other)| *word |= other);
-    }
-
-    pub(crate) fn remove_all(&mut self, other: &Slots) {
-        let _ = statement::pulse::walk(other.bits.len() / WORDS);
-        self.bits.iter_mut().zip(&other.bits).for_each(|(word, other)| *word &= !other);
-    }
-
-    /// Tells if the slot is in the set.
-    pub fn has(&self, slot: usize) -> bool {
-        self.bits.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
-    }
-
-    /// Says whether any of them is this one or one behind it.
-    pub fn reaches(&self, slot: usize) -> bool {
-        let word = slot / 64;
-        self.bits.iter().enumerate().skip(word).any(|(at, bits)| {
-            let behind = if at == word { u64::MAX << (slot % 64) } else { u64::MAX };
-            bits & behind != 0
-        })
-    }
-
-    /// True without any slot.
-    pub fn is_empty(&self) -> bool {
-        self.bits.iter().all(|word| *word == 0)
-    }
-
-    /// Whether each of them is also in the other.
-    pub fn is_within(&self, other: &Slots) -> bool {
-        let _ = statement::pulse::walk(self.bits.len() / WORDS);
-        let of = |at: usize| other.bits.get(at).copied().unwrap_or(0);
-        self.bits.iter().enumerate().all(|(at, word)| word & !of(at) == 0)
-    }
-
-    /// Tells if two sets have a slot in common.
-    pub fn meets(&self, other: &Slots) -> bool {
-        let _ = statement::pulse::walk(self.bits.len() / WORDS);
-        self.bits.iter().zip(&other.bits).any(|(word, other)| word & other != 0)
-    }
-}
-
-/// Says whether an expression of a plan may differ from one evaluation to the next.
+/// Returns true if an expression of a plan may differ from one evaluation to the next.
 pub(crate) fn is_volatile_plan(plan: &Plan) -> bool {
     let mut found = false;
-    let _ = plan_parts_of(plan, 0, &mut |part, _| {
+    let _ = exprs_of(plan, 0, &mut |part, _| {
         found |= part.is_volatile();
         Ok(())
     });
     found
-}
-
-fn note(expr: &Expr, depth: usize, target: usize, slots: &mut Slots) -> SqlResult<()> {
-    match expr {
-        Expr::Column(column) if depth == target => slots.add(*column),
-        Expr::Outer { level, column } if level + target == depth => {
-            slots.add(*column);
-            slots.looks_out |= PLACEHOLDERS <= *column;
-        }
-        Expr::Outer { level, .. } if depth < level + target => slots.looks_out = true,
-        _ => {}
-    }
-    parts_of(expr, depth, &mut |part, depth| note(part, depth, target, slots))
-}
-
-/// The places of its row that an expression looks at.
-pub fn slots_of(expr: &Expr) -> Slots {
-    let mut slots = Slots::default();
-    // Noting never fails.
-    let _ = note(expr, 0, 0, &mut slots);
-    slots
-}
-
-/// The places that a plan looks at of the row that is `depth` queries out of its own rows; from 1 on.
-pub(crate) fn slots_of_plan(plan: &Plan, depth: usize) -> Slots {
-    let mut slots = Slots::default();
-    let _ = plan_parts_of(plan, depth, &mut |part, depth| note(part, depth, 0, &mut slots));
-    slots
 }

@@ -1,10 +1,10 @@
-//! Window functions, as plans have them.
+//! Window functions.
 
 use super::{AggregateCall, Expr, SortKey};
 use types::Kind;
 use types::ops::Eval;
 
-/// A call of a window function.
+/// Call of a window function.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct WindowCall {
@@ -15,7 +15,23 @@ pub struct WindowCall {
     pub frame: Frame,
 }
 
-/// What it computes.
+impl WindowCall {
+    /// Returns the expressions over the row, to be changed.
+    pub(crate) fn parts_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let WindowCall { function, arguments, partition, order, frame: _ } = self;
+        let inner = match function {
+            WindowFunction::Aggregate(call) => Some(call.parts_mut()),
+            _ => None,
+        };
+        arguments
+            .iter_mut()
+            .chain(inner.into_iter().flatten())
+            .chain(partition.iter_mut().map(|(value, _)| value))
+            .chain(order.iter_mut().map(|key| &mut key.value))
+    }
+}
+
+/// Window function.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "PostgreSQL's names")]
 pub enum WindowFunction {
@@ -31,11 +47,11 @@ pub enum WindowFunction {
     FirstValue,
     LastValue,
     NthValue,
-    /// Over the frame's rows; the call has its arguments.
+    /// Aggregate over the rows of the frame; the call has its arguments.
     Aggregate(Box<AggregateCall>),
 }
 
-/// Which rows around a row it looks at.
+/// Frame: the rows around a row that a window function looks at.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Frame {
@@ -45,21 +61,21 @@ pub struct Frame {
     pub exclude: Exclude,
 }
 
-/// Which rows of a frame do not count.
+/// Rows of a frame that do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exclude {
-    /// All count.
+    /// None.
     #[default]
     NoOthers,
-    /// The row whose frame it is.
+    /// Row whose frame it is.
     CurrentRow,
-    /// It, and those that are equal to it in the order.
+    /// Current row, and those that are equal to it in the order.
     Group,
-    /// Only the latter.
+    /// Rows that are equal to the current one in the order.
     Ties,
 }
 
-/// What a frame counts.
+/// Unit of a frame.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum FrameUnit {
@@ -70,17 +86,17 @@ pub enum FrameUnit {
     Range(Option<RangeSteps>),
 }
 
-/// How a `RANGE` frame's ends are computed.
+/// Operators that compute the ends of a RANGE frame.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct RangeSteps {
     pub minus: Eval,
     pub plus: Eval,
-    /// The offset's kind, and its least value.
+    /// Kind of the offset.
     pub offset: Kind,
 }
 
-/// An end of a frame.
+/// End of a frame.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum FrameBound {

@@ -1,7 +1,7 @@
-//! Keys, checks and references of a table being defined.
+//! Keys, checks and foreign keys of a table that is being defined.
 //!
-//! **Invariant:** a valid constraint of a table holds for all its rows: who adds one to a table with rows, or validates it,
-//! looks ([`Ddl::verify`]).
+//! **Invariant:** a valid constraint of a table holds for all its rows. Adding one to a table with rows, or validating
+//! it, verifies the rows ([`Ddl::verify`]).
 
 use super::Ddl;
 use super::columns::{Draft, scope_of};
@@ -13,6 +13,7 @@ use catalog::{
 use engine::TableLock;
 use query::bind::{Binder, Clause};
 use query::constraints::compared;
+use query::planner::Planner;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
@@ -38,11 +39,11 @@ const UNIQUE: &str = "unique";
 pub(super) struct NewConstraint<'a> {
     pub(super) name: Option<String>,
     pub(super) what: What<'a>,
-    /// `DEFERRABLE` and the like, in order.
+    /// Clauses such as `DEFERRABLE`, in order.
     pub(super) timing: Vec<ConstraintTiming>,
-    /// Says whether rows that are there may break it.
+    /// True if existing rows may violate the constraint.
     pub(super) is_not_valid: bool,
-    /// Place of the constraint; nowhere if another table has it.
+    /// Position of the constraint; unknown if it is copied from another table.
     pub(super) span: Span,
 }
 
@@ -53,7 +54,7 @@ pub(super) enum What<'a> {
         condition: &'a KeptExpr,
         no_inherit: bool,
     },
-    /// Condition that another table has.
+    /// Condition copied from another table.
     Copied(Check),
     Key {
         options: KeyOptions,
@@ -84,14 +85,13 @@ impl<'a> From<&'a TableConstraint> for NewConstraint<'a> {
     }
 }
 
-/// Name of a key in messages.
+/// Returns the name of a key in messages.
 pub(super) fn key_word(options: &KeyOptions) -> &'static str {
     if options.is_primary { PRIMARY_KEY } else { UNIQUE }
 }
 
 impl Ddl<'_> {
-    /// Adds a constraint to the draft. References to others are left to [`Ddl::add_reference`], for which both tables must
-    /// be there.
+    /// Adds a constraint to the draft. Foreign keys are left to [`Ddl::add_reference`], which needs both tables.
     pub(super) fn add_constraint(&mut self, draft: &mut Draft, constraint: &NewConstraint<'_>) -> SqlResult<()> {
         match &constraint.what {
             What::Key { options, columns } => self.add_key(draft, constraint, options, columns),
@@ -143,8 +143,8 @@ impl Ddl<'_> {
         self.add_key_of(draft, constraint.name.as_deref(), [columns, include], *is_primary)
     }
 
-    /// Looks at what ALTER TABLE says of a key before it changes what the key may name: no column stands there twice, and those of a
-    /// primary key, which become NOT NULL first, are there.
+    /// Checks a key of ALTER TABLE before the statement changes the columns that the key names: no column appears
+    /// twice, and the columns of a primary key, which become NOT NULL first, exist.
     pub(super) fn check_key(&self, draft: &Draft, columns: &[Name], at: Span, word: &str) -> SqlResult<()> {
         for (position, name) in columns.iter().enumerate() {
             if columns[..position].contains(name) {
@@ -157,13 +157,13 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Error of a column that stands twice in a key. Its place is that of the whole constraint.
+    /// Error for a column that appears twice in a key. Its position is that of the whole constraint.
     fn twice(&self, column: &str, at: Span, word: &str) -> SqlError {
         let message = format!("column \"{column}\" appears twice in {word} constraint");
         self.binder().at_place(SqlError::new(SqlState::DUPLICATE_COLUMN, message), at)
     }
 
-    /// Position of a column of a key, whose constraint stands there.
+    /// Returns the position of a column of a key. `at` is the position of the key's constraint in the text.
     fn key_column(&self, draft: &Draft, name: &str, at: Span) -> SqlResult<usize> {
         draft.column(name).ok_or_else(|| {
             let message = format!("column \"{name}\" named in key does not exist");
@@ -183,12 +183,12 @@ impl Ddl<'_> {
         Ok(positions)
     }
 
-    /// Positions of the columns that a key's index has beside the key.
+    /// Returns the positions of the included columns of a key's index.
     fn included(&self, draft: &Draft, of: &[Name], at: Span) -> SqlResult<Vec<usize>> {
         of.iter().map(|name| self.key_column(draft, name, at)).collect()
     }
 
-    /// Adds an index of these columns, those of its key and others, to the draft. Returns its position.
+    /// Adds an index to the draft, over its key columns and its included columns. Returns the index's position.
     pub(super) fn add_index(
         &mut self,
         draft: &mut Draft,
@@ -255,7 +255,8 @@ impl Ddl<'_> {
         Ok(name.to_owned())
     }
 
-    /// Tells whether a table of the draft's schema has a constraint of this name. A name that nobody has said is not one of those.
+    /// Returns true if a table of the draft's schema has a constraint of this name. A generated name must not be one of
+    /// those.
     fn is_constraint(&self, draft: &Draft, name: &str) -> bool {
         let has_it = |constraints: &[Constraint]| constraints.iter().any(|constraint| constraint.name == name);
         let is_other = |table: &&Arc<TableInfo>| table.schema == draft.schema && table.oid != draft.oid;
@@ -264,7 +265,7 @@ impl Ddl<'_> {
 
     fn add_check(&mut self, draft: &mut Draft, name: Option<&str>, condition: &KeptExpr) -> SqlResult<()> {
         let used = bind_check(&self.binder(), &draft.name, &draft.columns, &condition.value)?;
-        // Named after its only column, wherever it stands.
+        // The default name is that of the only column the condition uses, wherever the constraint is written.
         let mut parts = vec![&*draft.name];
         if let [at] = used[..] {
             parts.push(&*draft.columns[at].name);
@@ -272,22 +273,23 @@ impl Ddl<'_> {
         let name = self.constraint_name(draft, name, &parts, "check")?;
         let scope = scope_of(&self.binder(), &draft.name, &draft.columns)?;
         let (text, uses) = self.binder().kept(condition, &scope, Kind::Bool.into())?;
-        // Nothing in it stands for the table's name, which may change.
+        // The text must not contain the table's name, which may change.
         let what = ConstraintKind::Check(Box::new(Check { text: unqualified(&text)?, uses }));
         draft.constraints.push(Constraint::new(self.catalog.oid()?, name, what));
         Ok(())
     }
 
-    /// Columns that a condition looks at which a table of this name has, with these columns.
+    /// Returns the columns that a condition uses, if a table of this name and with these columns has it.
     ///
     /// # Errors
-    /// Those of binding it: the columns have other types now.
+    /// Errors of binding the condition: the columns have other types now.
     pub(super) fn columns_of_check(&self, table: &str, columns: &[ColumnDef], check: &Check) -> SqlResult<Vec<usize>> {
         let condition = grammar::expression(&check.text)?;
         bind_check(&self.binder_of(&check.text), table, columns, &condition).map_err(SqlError::nowhere)
     }
 
-    /// Adds a reference to the draft, whose table may be the draft's own. Both tables keep writers out until the end.
+    /// Adds a foreign key to the draft. The referenced table may be the draft's own. Both tables block writers until
+    /// the end of the transaction.
     pub(super) fn add_reference(&mut self, draft: &mut Draft, constraint: &NewConstraint<'_>) -> SqlResult<()> {
         let What::Foreign { columns, reference } = &constraint.what else { return Ok(()) };
         let Reference { table: foreign_table, columns: referred_columns, matching, on_delete, on_update } = reference;
@@ -301,6 +303,7 @@ impl Ddl<'_> {
             check_name(draft, name)?;
         }
         let own = columns.iter().map(|name| referencing(&draft.columns, name)).collect::<SqlResult<Vec<_>>>()?;
+        // A new table is not in the catalog yet, so a reference to its own name is resolved by the draft.
         let (parent_oid, parent_name, parent_columns, parent_indexes) = {
             let binder = self.binder();
             let qualified = binder.qualified(foreign_table)?;
@@ -329,6 +332,7 @@ impl Ddl<'_> {
             referred_columns.iter().map(|name| referencing(&parent_columns, name)).collect::<SqlResult<_>>()?
         };
         let invalid = |message: String| SqlError::new(SqlState("42830"), message);
+        // The key and the reference may list the columns in different orders.
         let is_key = |index: &&IndexInfo| {
             index.is_unique
                 && index.columns.len() == referred.len()
@@ -372,8 +376,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Looks whether all rows of a table satisfy the constraints that it did not have before. The table is part of the
-    /// state already.
+    /// Verifies that all rows of a table satisfy its new constraints. The table is part of the state already.
     pub(super) fn verify(&self, table: &TableInfo, is_new: impl Fn(&Constraint) -> bool) -> SqlResult<()> {
         let quoted = quoted_name;
         let full = |table: &TableInfo| {
@@ -403,7 +406,7 @@ impl Ddl<'_> {
                         let other = &parent.columns[other];
                         let kind = table.columns[*at].kind.kind;
                         let compared = compared(kind, other.kind.kind);
-                        // As those who change rows look for the key.
+                        // The same comparison as in the lookup of a key by statements that change rows.
                         let cast = if compared == kind { "" } else { "::bpchar" };
                         format!("{own}{cast} = p.{}", quoted(&other.name))
                     };
@@ -447,15 +450,15 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// The rows of a query of ours.
+    /// Returns the rows of an internal query.
     fn rows_of(&self, text: &str) -> SqlResult<Vec<Box<[Datum]>>> {
         let bound = self.binder_of(text).query(&grammar::query(text)?, None)?;
-        self.run.collect(&bound.plan, None)
+        self.run.collect(&Planner::default().query(bound.plan)?)
     }
 }
 
-/// Tells whether values of a column can be looked up among those of a key: an operator compares both as they are, or the column's as
-/// the key's.
+/// Returns true if values of a column can be looked up among those of a key: an operator compares both as they are, or
+/// the column's after a cast to the key's type.
 fn can_refer(from: Kind, to: Kind) -> bool {
     let plain = |kind: Kind| if kind == Kind::Varchar { Kind::Text } else { kind };
     let (from, to) = (plain(from), plain(to));
@@ -465,6 +468,8 @@ fn can_refer(from: Kind, to: Kind) -> bool {
     })
 }
 
+/// Checks that a constraint's name is free.
+///
 /// # Errors
 /// `42710`: the table has a constraint of this name.
 fn check_name(draft: &Draft, name: &str) -> SqlResult<()> {
@@ -475,7 +480,7 @@ fn check_name(draft: &Draft, name: &str) -> SqlResult<()> {
     Err(SqlError::new(SqlState("42710"), message))
 }
 
-/// Binds a condition over one row. Returns the columns that it looks at.
+/// Binds a condition over one row. Returns the columns that it uses.
 fn bind_check(binder: &Binder<'_>, table: &str, columns: &[ColumnDef], condition: &Expr) -> SqlResult<Vec<usize>> {
     let scope = scope_of(binder, table, columns)?;
     scope.clause.set(Clause::Check);
@@ -487,7 +492,7 @@ fn bind_check(binder: &Binder<'_>, table: &str, columns: &[ColumnDef], condition
     Ok(used)
 }
 
-/// Position of a column that a foreign key names.
+/// Returns the position of a column that a foreign key names.
 fn referencing(columns: &[ColumnDef], name: &str) -> SqlResult<usize> {
     columns.iter().position(|column| column.name == name).ok_or_else(|| {
         let message = format!("column \"{name}\" referenced in foreign key constraint does not exist");
@@ -495,7 +500,7 @@ fn referencing(columns: &[ColumnDef], name: &str) -> SqlResult<usize> {
     })
 }
 
-/// A condition without the table's name before its columns: it holds for a row of whatever name.
+/// Returns a condition without the table's name before its columns, so that it holds whatever the name of the table.
 fn unqualified(condition: &str) -> SqlResult<String> {
     struct Names<'t> {
         text: &'t str,
@@ -519,7 +524,7 @@ fn shown(value: &Datum, column: &ColumnDef, forms: &Forms) -> String {
     if value.is_null() { "null".to_owned() } else { text::to_string(value, column.kind, forms) }
 }
 
-/// The columns of the row that an expression looks at.
+/// Collects the columns of the row that an expression uses.
 fn columns_in(expr: &query::plan::Expr, found: &mut Vec<usize>) {
     if let query::plan::Expr::Column(at) = expr
         && !found.contains(at)
@@ -541,7 +546,7 @@ fn action(action: &ReferenceAction, when: &str) -> SqlResult<ForeignAction> {
     Ok(action)
 }
 
-/// Returns true if it says anything but what is so anyway.
+/// Returns true if a clause makes the constraint deferrable, which it is not by default.
 fn is_deferrable(timing: &[ConstraintTiming]) -> bool {
     timing.iter().any(|one| match one {
         ConstraintTiming::Deferrable | ConstraintTiming::InitiallyDeferred => true,

@@ -9,6 +9,7 @@ use crate::session::with_kept;
 use catalog::{ColumnDef, Relation, Schema, TableInfo};
 use engine::TableLock;
 use query::bind::Binder;
+use query::planner::Planner;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use syntax::ast::{
 };
 use syntax::lex::Span;
 
-/// Order in which a new table gets constraints of each kind, as in PostgreSQL. Names that nobody has written are numbered in it.
+/// Returns the position of a constraint's kind in the order in which a new table gets its constraints, as in
+/// PostgreSQL. Generated names are numbered in this order.
 fn kind_order(constraint: &NewConstraint<'_>) -> u8 {
     match &constraint.what {
         What::Check { .. } | What::Copied(_) => 0,
@@ -51,7 +53,8 @@ impl Ddl<'_> {
                 }
             }
         }
-        // Those of columns and those of the table stand between one another. Another table's come last.
+        // The constraints of columns and of the table are sorted together by position. Those copied from another table
+        // come last.
         pending.sort_by_key(|one| (kind_order(one), one.span.start));
         pending.append(&mut copied);
         let table = self.finish_new(draft, &pending, indexes)?;
@@ -59,7 +62,7 @@ impl Ddl<'_> {
         Ok("CREATE TABLE".into())
     }
 
-    /// Draft of a new table; `None` if there is one of this name already, and that is allowed.
+    /// Returns the draft of a new table; `None` if the name is taken, and `IF NOT EXISTS` is given.
     fn new_draft(&mut self, name: &ObjectName, if_not_exists: bool) -> SqlResult<Option<Draft>> {
         let (schema, name) = self.place(name)?;
         if self.is_taken(schema, &name) {
@@ -83,7 +86,7 @@ impl Ddl<'_> {
         }))
     }
 
-    /// Makes the table of a draft with its constraints, in this order, and puts it into the state.
+    /// Creates the table of a draft with its constraints, in this order, and adds it to the state.
     fn finish_new(
         &mut self,
         mut draft: Draft,
@@ -109,7 +112,7 @@ impl Ddl<'_> {
             TableSource::Execute(_) => return Err(SqlError::unsupported("CREATE TABLE AS EXECUTE")),
         };
         let Some(mut draft) = self.new_draft(name, *if_not_exists)? else { return Ok("CREATE TABLE AS".into()) };
-        // It reads what the transaction's queries read.
+        // The query reads what the transaction's other queries read.
         let seen = with_kept(&self.state, self.kept, self.catalog)?;
         let catalog = seen.as_ref().unwrap_or(&self.state);
         let binder = Binder::new(catalog, self.path, self.text, self.run.env, Vec::new());
@@ -137,9 +140,9 @@ impl Ddl<'_> {
             });
         }
         draft.next_column = draft.columns.len() as i16 + 1;
-        let plan = bound.plan;
+        let plan = Planner::default().query(bound.plan)?;
         let table = self.finish_new(draft, &[], Vec::new())?;
-        let rows = if *with_data { self.run.collect(&plan, None)? } else { Vec::new() };
+        let rows = if *with_data { self.run.collect(&plan)? } else { Vec::new() };
         self.insert_all(&table, &rows)?;
         Ok(Defined { tag: "SELECT", rows: Some(rows.len() as u64) })
     }
@@ -149,7 +152,7 @@ impl Ddl<'_> {
         self.state.schema_numbered(oid).cloned().ok_or_else(missing)
     }
 
-    /// Looks at what a statement says of a new table's storage, which nobody can see here.
+    /// Checks the storage options of a new table, which have no effect here.
     ///
     /// # Errors
     /// `0A000`
@@ -201,7 +204,7 @@ impl Ddl<'_> {
     pub(super) fn truncate(&mut self, truncate: &TruncateCommand) -> SqlResult<Defined> {
         let TruncateCommand { tables: targets, restarts, is_cascading } = truncate;
         let mut tables: Vec<Arc<TableInfo>> = Vec::new();
-        // Nothing inherits, so it makes no difference whether they are meant alone.
+        // Inheritance does not exist here, so ONLY makes no difference.
         for target in targets {
             let table = self.binder().table(&target.name)?;
             if tables.iter().all(|other| other.oid != table.oid) {
@@ -244,7 +247,7 @@ impl Ddl<'_> {
         Ok("TRUNCATE TABLE".into())
     }
 
-    /// The sequences that a table owns begin again, in this transaction's eyes: each gets a value of its own.
+    /// Restarts the sequences that a table owns, within this transaction: each gets a value of its own.
     fn restart_sequences(&mut self, table: u32) -> SqlResult<()> {
         let owned: Vec<_> =
             self.state.sequences().filter(|one| one.owned_by.is_some_and(|(of, _)| of == table)).cloned().collect();
@@ -257,10 +260,10 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// A table with these rows in the place of another: `sources` says where each column comes from.
+    /// Replaces a table by one with its rows: `sources` tells the source of each column.
     pub(super) fn rebuild(&mut self, old: &TableInfo, draft: Draft, sources: &[Source]) -> SqlResult<Arc<TableInfo>> {
         let table = self.in_place_of(old, draft)?;
-        // What is copied is there for every snapshot, so it must be what this one has.
+        // Every snapshot sees the copied rows, so they must be those of this snapshot.
         if self.keeps_snapshot && !self.run.txn.is_unchanged(&old.table)? {
             return Err(SqlError::changed_since());
         }
@@ -268,9 +271,9 @@ impl Ddl<'_> {
         self.replace_table(table)
     }
 
-    /// A table of its own in the engine, without rows, for another's description. Locks of rows and of tables, and notes of
-    /// what was read, are of a table of the engine: whoever has one must not be left with the old table, while others go on
-    /// with the new one. So this excludes everybody who has any, whatever the statement does.
+    /// Returns a description with a new, empty table of the engine in the place of another's. Locks of rows and tables,
+    /// and records of reads, belong to a table of the engine. Their holder must not be left with the old table while
+    /// others go on with the new one. So this excludes all holders, whatever the statement does.
     fn in_place_of(&mut self, old: &TableInfo, draft: Draft) -> SqlResult<TableInfo> {
         self.lock(old, TableLock::AccessExclusive)?;
         let schema = self.schema_of(draft.schema)?;

@@ -78,7 +78,7 @@ impl Set {
 impl Run<'_> {
     /// The rows of a query that depends on nothing.
     pub(super) fn shared(&self, id: u64, plan: &Plan) -> SqlResult<Kept> {
-        self.made_once(id, || self.collect(plan, None))
+        self.made_once(id, || self.collect_for(Use::Results, plan, None))
     }
 
     /// Rows that are made when they are first asked for.

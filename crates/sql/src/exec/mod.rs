@@ -28,6 +28,7 @@ use engine::memory::SMALL_BYTES;
 pub(crate) use memo::Memo;
 pub(crate) use probe::Probe;
 use query::plan::{Expr, Hold, Plan, SetOperation};
+use query::planner::RowPlan;
 use query::rows::{BYTES_MAX, bytes_of, too_much};
 use statement::bulk::Bulk;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -148,6 +149,7 @@ impl Run<'_> {
                 Ok(Flow::Continue(()))
             }
             Plan::Joins(joins) => self.joins(joins, outer, each),
+            Plan::From(_) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a FROM clause that was not planned")),
             Plan::Filter { input, condition } => self.rows(input, outer, &mut |row| {
                 if self.holds(condition, &Rows { row, outer })? { each(row) } else { Ok(Flow::Continue(())) }
             }),
@@ -170,8 +172,7 @@ impl Run<'_> {
                 }
                 Ok(Flow::Continue(()))
             }),
-            Plan::Sort { input, is_given: true, .. } => self.rows(input, outer, each),
-            Plan::Sort { input, keys, is_given: false } => self.sort(input, keys, None, outer, each),
+            Plan::Sort { input, keys } => self.sort(input, keys, None, outer, each),
             Plan::Distinct { input, kinds } => {
                 let mut seen = RowTable::new(kinds.clone());
                 self.rows(input, outer, &mut |row| {
@@ -248,9 +249,9 @@ impl Run<'_> {
         self.value(expr, &Rows { row, outer: None })
     }
 
-    /// All rows of a plan.
-    pub(crate) fn collect(&self, plan: &Plan, outer: Option<&Rows<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
-        self.collect_for(Use::Results, plan, outer)
+    /// Returns all rows of a plan.
+    pub(crate) fn collect(&self, plan: &RowPlan) -> SqlResult<Vec<Box<[Datum]>>> {
+        self.collect_for(Use::Results, plan, None)
     }
 
     fn collect_for(&self, of: Use, plan: &Plan, outer: Option<&Rows<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
@@ -264,8 +265,8 @@ impl Run<'_> {
     }
 
     /// All rows of a plan; nothing when they take more than the budget.
-    pub(crate) fn collect_within_budget(&self, plan: &Plan) -> SqlResult<Option<Vec<Box<[Datum]>>>> {
-        match self.collect(plan, None) {
+    pub(crate) fn collect_within_budget(&self, plan: &RowPlan) -> SqlResult<Option<Vec<Box<[Datum]>>>> {
+        match self.collect(plan) {
             Err(_) if self.spent.is_over_budget() => Ok(None),
             result => result.map(Some),
         }

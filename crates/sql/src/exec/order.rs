@@ -138,7 +138,7 @@ impl Run<'_> {
             Ok(if left == 0 { Flow::Break(()) } else { stopped })
         };
         let _ = match input {
-            Plan::Sort { input: unsorted, keys, is_given: false } => self.watched(input, &mut pass, |each| {
+            Plan::Sort { input: unsorted, keys } => self.watched(input, &mut pass, |each| {
                 self.sort(unsorted, keys, bound.filter(|bound| *bound <= TOP_MAX), outer, each)
             })?,
             input => self.rows(input, outer, &mut pass)?,

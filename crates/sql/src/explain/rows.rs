@@ -103,6 +103,8 @@ impl Explainer<'_> {
                 (node, (1..=width).map(|at| plain(format!("column{at}"))).collect())
             }
             Plan::Joins(joins) => self.joins(joins),
+            // None is left in a plan of the row executor.
+            Plan::From(_) => (Node::new("From"), Vec::new()),
             Plan::Filter { input, condition } => {
                 let (mut node, columns) = self.plan(input);
                 let before = node.actual.take();
@@ -153,8 +155,7 @@ impl Explainer<'_> {
                 (Node::new("ProjectSet").over([inner]), columns)
             }
             // An index gives it.
-            Plan::Sort { input, is_given: true, .. } => self.plan(input),
-            Plan::Sort { input, keys, is_given: false } => {
+            Plan::Sort { input, keys } => {
                 let (inner, columns) = self.plan(input);
                 let mut node = Node::new("Sort").over([inner]);
                 node = node.fact("Sort Key", Value::List(self.keys(keys, &columns)));

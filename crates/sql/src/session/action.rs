@@ -5,10 +5,10 @@ use crate::ddl::role;
 use crate::session::cursors::{Declare, Fetch};
 use crate::session::explain::Explain;
 use crate::session::prepared::Execute;
-use query::bind::{Binder, Bound, CopyFrom, CopyTo, Written};
+use query::bind::{Binder, Bound, Copied, CopyFrom, CopyTo, Written};
 use query::change::Modify;
-use query::plan::ColumnInfo;
-use query::plan::Plan;
+use query::plan::{ColumnInfo, Plan};
+use query::planner::{Planner, RowPlan};
 use settings::roles::change::RoleChange;
 use statement::error::{SqlError, SqlResult};
 use statement::refuse;
@@ -21,7 +21,7 @@ use syntax::ast::{
 #[derive(Debug)]
 pub(crate) enum Action {
     Empty,
-    Query(Box<Plan>),
+    Query(Box<PlannedQuery>),
     Change(Box<Modify>),
     CopyFrom(Box<CopyFrom>),
     CopyTo(Box<CopyTo>),
@@ -73,6 +73,22 @@ pub(crate) enum Action {
     Role(RoleChange),
 }
 
+/// Query, bound and planned.
+#[derive(Debug)]
+pub(crate) struct PlannedQuery {
+    /// Plan that analytics lowers.
+    pub(crate) logical: Plan,
+    /// Plan of the row executor.
+    pub(crate) rows: RowPlan,
+}
+
+impl PlannedQuery {
+    /// Returns true if it runs changes of rows in its `WITH`.
+    pub(crate) fn is_modifying(&self) -> bool {
+        matches!(*self.rows, Plan::Modifying { .. })
+    }
+}
+
 /// `ISOLATION LEVEL`, `READ ONLY`: names and values of settings.
 pub(crate) type Modes = Vec<(&'static str, &'static str)>;
 
@@ -99,15 +115,15 @@ impl Action {
 /// Action of a statement, and the columns of its rows, if it has rows.
 type Acts = (Action, Option<Vec<ColumnInfo>>);
 
-/// Binds a statement; also the columns of its rows, if it has rows.
-pub(crate) fn of_statement(binder: &Binder<'_>, statement: &Statement) -> SqlResult<Acts> {
+/// Binds and plans a statement. Returns its action, and the columns of its rows, if it has rows.
+pub(crate) fn of_statement(binder: &Binder<'_>, planner: &mut Planner, statement: &Statement) -> SqlResult<Acts> {
     let action = match statement {
-        Statement::Query(query) => return of_query(binder, query),
-        Statement::Insert(insert) => return Ok(written(binder, binder.insert(insert)?)),
-        Statement::Update(update) => return Ok(written(binder, binder.update(update)?)),
-        Statement::Delete(delete) => return Ok(written(binder, binder.delete(delete)?)),
+        Statement::Query(query) => return of_query(binder, planner, query),
+        Statement::Insert(insert) => return written(binder, planner, binder.insert(insert)?),
+        Statement::Update(update) => return written(binder, planner, binder.update(update)?),
+        Statement::Delete(delete) => return written(binder, planner, binder.delete(delete)?),
         Statement::Show(name) => return Ok(set::show(name)),
-        Statement::Copy(copy) => of_copy(binder, copy)?,
+        Statement::Copy(copy) => of_copy(binder, planner, copy)?,
         Statement::Prepare(prepare) => {
             if let Statement::Unsupported(foreign) = &prepare.statement {
                 return Err(unsupported(foreign));
@@ -160,28 +176,35 @@ fn unsupported(statement: &UnsupportedStatement) -> SqlError {
     SqlError::unsupported(feature)
 }
 
-fn of_query(binder: &Binder<'_>, tree: &Query) -> SqlResult<Acts> {
-    let Bound { mut plan, mut columns, simple: _, names: _ } = binder.query(tree, None)?;
+fn of_query(binder: &Binder<'_>, planner: &mut Planner, tree: &Query) -> SqlResult<Acts> {
+    let Bound { mut plan, mut columns, names: _ } = binder.query(tree, None)?;
     columns.iter_mut().for_each(|column| column.kind = query::bind::settled(column.kind));
     refuse!(columns.iter().any(|column| column.name.contains('\0')) => "a composite value in a result");
     let modifies = binder.take_modifies();
     if !modifies.is_empty() {
         plan = Plan::Modifying { modifies, input: Box::new(plan) };
     }
-    Ok((Action::Query(Box::new(plan)), Some(columns)))
+    let rows = planner.query(plan.clone())?;
+    Ok((Action::Query(Box::new(PlannedQuery { logical: plan, rows })), Some(columns)))
 }
 
-fn of_copy(binder: &Binder<'_>, copy: &CopyCommand) -> SqlResult<Action> {
-    Ok(match binder.copy_from(copy)? {
-        Some(from) => Action::CopyFrom(Box::new(from)),
-        None => Action::CopyTo(Box::new(binder.copy_to(copy)?)),
-    })
+fn of_copy(binder: &Binder<'_>, planner: &mut Planner, copy: &CopyCommand) -> SqlResult<Action> {
+    if let Some(from) = binder.copy_from(copy)? {
+        return Ok(Action::CopyFrom(Box::new(from)));
+    }
+    let mut to = binder.copy_to(copy)?;
+    match &mut to.rows {
+        Copied::Query(plan) => planner.in_place(plan)?,
+        Copied::Change(modify) => planner.change(modify)?,
+    }
+    Ok(Action::CopyTo(Box::new(to)))
 }
 
-fn written(binder: &Binder<'_>, written: Written) -> Acts {
+fn written(binder: &Binder<'_>, planner: &mut Planner, written: Written) -> SqlResult<Acts> {
     let Written { mut modify, columns } = written;
     modify.with = binder.take_modifies();
-    (Action::Change(Box::new(modify)), columns)
+    planner.change(&mut modify)?;
+    Ok((Action::Change(Box::new(modify)), columns))
 }
 
 fn of_transaction(command: &TransactionCommand) -> Action {

@@ -50,14 +50,14 @@ impl Database {
             return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
         let bound = statement.bound();
-        let (Action::Query(plan), Some(columns)) = (&*bound.action, statement.columns()) else {
+        let (Action::Query(query), Some(columns)) = (&*bound.action, statement.columns()) else {
             return Err(SqlError::unsupported("anything but a query by itself"));
         };
-        if statement.known().locks(plan) {
+        if statement.known().locks(&query.rows) {
             return Err(SqlError::unsupported("a query by itself that does more than read rows"));
         }
         let kinds = columns.iter().map(|column| column.kind).collect();
         let context: Arc<dyn CallContext> = session.env_at(clock_us());
-        Ok(QueryAlone { plan: (**plan).clone(), columns: columns.to_vec(), kinds, context })
+        Ok(QueryAlone { plan: query.logical.clone(), columns: columns.to_vec(), kinds, context })
     }
 }

@@ -14,6 +14,7 @@ use engine::{Replaced, Table, TableLock};
 use query::bind::Binder;
 use query::plan::ColumnInfo;
 use query::plan::TableUse;
+use query::planner::Planner;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Tag;
 use statement::pulse;
@@ -220,14 +221,16 @@ impl Session {
         let tables = RefCell::default();
         let bind = || {
             let binder = Binder::new(state, &path, text, &*self.env, given.clone());
-            let bound = action::of_statement(&binder, tree);
+            let mut planner = Planner::default();
+            let bound = action::of_statement(&binder, &mut planner, tree);
             tables.replace(binder.take_tables());
             let (action, columns) = bound?;
-            Ok((Arc::new(action), columns, binder.parameter_types(), binder.take_uses()))
+            let dependencies = (binder.take_uses(), planner.into_sizes());
+            Ok((Arc::new(action), columns, binder.parameter_types(), dependencies))
         };
         let bound = pulse::preparing(|| statement::stack::bounded(bind));
         let tables = tables.into_inner();
-        let ((action, columns, parameters, uses), is_deep) = match bound {
+        let ((action, columns, parameters, (uses, sizes)), is_deep) = match bound {
             Ok(bound) => bound,
             Err(error) if !error.is_of_names() => {
                 self.unbound = None;
@@ -246,6 +249,7 @@ impl Session {
             known: Arc::default(),
             columns: columns.as_deref().map(Arc::from),
             uses,
+            sizes,
             tables,
             catalog,
             path,
@@ -256,7 +260,7 @@ impl Session {
         {
             // Here it delays nobody.
             pulse::preparing(|| {
-                bound.known.read(plan);
+                bound.known.read(&plan.rows);
                 Ok(())
             })?;
         }
@@ -274,7 +278,8 @@ impl Session {
             return Ok(Arc::clone(running));
         }
         let (version, path) = (self.version(), self.search_path()?);
-        if bound.catalog == version && (Arc::ptr_eq(&bound.path, &path) || bound.path == path) {
+        let has_path = Arc::ptr_eq(&bound.path, &path) || bound.path == path;
+        if bound.catalog == version && has_path && bound.sizes.are_current() {
             return Ok(bound);
         }
         let given = statement.parameters.iter().copied().map(Some).collect();

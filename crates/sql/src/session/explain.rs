@@ -3,6 +3,7 @@
 //! **Invariant:** what is explained takes the path that it would take without; ANALYZE runs it, effects and all, and drops its
 //! rows.
 
+use super::action::PlannedQuery;
 use super::explain_options::Options;
 use super::{Bound, Outcome, Session, Statement, Step};
 use crate::exec::Probe;
@@ -12,7 +13,6 @@ use query::analytics::Report;
 use query::bind::column_info;
 use query::explain::{Fact, Node, Told, Value};
 use query::plan::ColumnInfo;
-use query::plan::Plan;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Tag;
 use statement::pulse;
@@ -144,13 +144,13 @@ impl Session {
                 let values = self.values_of(execute)?;
                 self.operators(execute.statement(), &values, probe)
             }
-            Action::Query(plan) => {
-                let is_large = probe.is_none() && self.goes_to_analytics(statement, plan)?;
-                match if is_large { self.analytics_operators(statement, plan, values) } else { Ok(None) } {
+            Action::Query(query) => {
+                let is_large = probe.is_none() && self.goes_to_analytics(statement, query)?;
+                match if is_large { self.analytics_operators(statement, query, values) } else { Ok(None) } {
                     Ok(Some(plan)) => Ok(Operators { path: ANALYTICS, plan, row_budget: None }),
                     Ok(None) => {
-                        let row_budget = self.row_budget(statement, plan)?;
-                        let plan = self.by_explainer(probe, |explainer| explainer.query(plan))?;
+                        let row_budget = self.row_budget(statement, query)?;
+                        let plan = self.by_explainer(probe, |explainer| explainer.query(&query.rows))?;
                         Ok(Operators { path: ROW, plan, row_budget })
                     }
                     Err(error) => Err(error),
@@ -168,7 +168,9 @@ impl Session {
                 let (bound, ..) = self.bind_now(&statement.text, &tree, Vec::new())?;
                 match &*bound.action {
                     // Its rows are made by the definition, which has bound the query anew.
-                    Action::Query(plan) => Ok(by_rows(self.by_explainer(None, |explainer| explainer.query(plan))?)),
+                    Action::Query(query) => {
+                        Ok(by_rows(self.by_explainer(None, |explainer| explainer.query(&query.rows))?))
+                    }
                     _ => Err(SqlError::unsupported("EXPLAIN of this CREATE TABLE AS")),
                 }
             }
@@ -177,9 +179,14 @@ impl Session {
     }
 
     /// The operators of a query as analytics; nothing if it cannot be that, and need not.
-    fn analytics_operators(&mut self, statement: &Statement, plan: &Plan, values: &[Datum]) -> SqlResult<Option<Node>> {
-        let node = self.analytics_plan(statement, plan).and_then(|ready| {
-            let start = self.start_now(statement, plan, values, None)?;
+    fn analytics_operators(
+        &mut self,
+        statement: &Statement,
+        query: &PlannedQuery,
+        values: &[Datum],
+    ) -> SqlResult<Option<Node>> {
+        let node = self.analytics_plan(statement, query).and_then(|ready| {
+            let start = self.start_now(statement, query, values, None)?;
             start.map(|start| ready.explain(&start)).transpose()
         });
         match node {

@@ -45,7 +45,8 @@ pub use naps::Nap;
 pub use parked::{Parked, Step};
 pub use parts::{Part, parts};
 use query::analytics::Analytics;
-use query::plan::{ColumnInfo, Plan, TableUse};
+use query::plan::{ColumnInfo, TableUse};
+use query::planner::Sizes;
 use run::{Given, Needs};
 use server::{LiveSettings, ServerSettings};
 use settings::Connect;
@@ -108,6 +109,8 @@ struct Bound {
     columns: Option<Arc<[ColumnInfo]>>,
     /// Locks that it takes before it begins.
     uses: Vec<TableUse>,
+    /// Sizes of tables on which its plan depends.
+    sizes: Sizes,
     /// Tables that its names stand for.
     tables: Vec<Arc<TableInfo>>,
     catalog: u64,
@@ -135,6 +138,7 @@ impl Bound {
             known: Arc::default(),
             columns: None,
             uses: Vec::new(),
+            sizes: Sizes::default(),
             tables: Vec::new(),
             catalog: 0,
             path: Arc::from([]),
@@ -195,7 +199,7 @@ impl Statement {
     /// Whether it is a query that changes rows on the way.
     fn is_modifying(&self) -> bool {
         match &*self.bound().action {
-            Action::Query(plan) => matches!(**plan, Plan::Modifying { .. }),
+            Action::Query(query) => query.is_modifying(),
             _ => true,
         }
     }
@@ -493,14 +497,14 @@ impl Session {
         match &*bound.action {
             Action::Empty => Ok(Step::Done(Outcome::Empty)),
             Action::CopyFrom(_) | Action::CopyTo(_) => self.copy(given),
-            Action::Query(plan) if matches!(**plan, Plan::Modifying { .. }) => self.by_rows(given, plan),
-            Action::Query(plan) => {
+            Action::Query(query) if query.is_modifying() => self.by_rows(given, query),
+            Action::Query(query) => {
                 if self.settings.is_read_only()
-                    && let Some(verb) = statement.known().writes(plan)
+                    && let Some(verb) = statement.known().writes(&query.rows)
                 {
                     return Err(read_only(engine::Error::ReadOnly.into(), verb));
                 }
-                self.query(given, plan)
+                self.query(given, query)
             }
             Action::Change(modify) => {
                 let words = modify.change.tag();

@@ -5,14 +5,14 @@
 //! that of the first row. Nothing has been sent before a path is through. Whatever the path, a statement sees what its
 //! transaction sees: an open one lends its snapshot to analytics.
 
-use super::action::Action;
+use super::action::{Action, PlannedQuery};
 use super::analysis::Analysis;
 use super::run::{Given, Needs, Ran};
 use super::{Bound, Outcome, Parked, Portal, Session, Statement, Step};
 use crate::exec::Spent;
 use engine::{Isolation, RowLock, Snapshot, Table};
 use query::analytics::{AnalyticsPlan, Query, Start};
-use query::plan::{self, Access, Expr, FrameBound, Joins, List, Over, Plan, SequenceCall, Source};
+use query::plan::{self, Access, Child, Expr, Plan, SequenceCall, Source};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Tag;
 use statement::pulse;
@@ -126,7 +126,7 @@ impl Drop for Own {
 
 impl Session {
     /// Runs a query, or goes on with the one that waits.
-    pub(super) fn query(&mut self, given: Given<'_>, plan: &Plan) -> SqlResult<Step> {
+    pub(super) fn query(&mut self, given: Given<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         if let Some(analysis) = self.analysis.0.get() {
             return match analysis.take() {
                 None => Ok(Step::Parked(Parked::Analysis(analysis))),
@@ -135,7 +135,7 @@ impl Session {
                     // By rows it begins anew.
                     self.running = None;
                     match result {
-                        Err(error) if self.may_fall_back(&error) => self.by_rows(given, plan),
+                        Err(error) if self.may_fall_back(&error) => self.by_rows(given, query),
                         result => {
                             let answer = result?;
                             if let Some(explaining) = &mut self.explaining {
@@ -147,11 +147,11 @@ impl Session {
                 }
             };
         }
-        match self.choose(given.statement, plan)? {
-            Path::Row => self.by_rows(given, plan),
-            Path::Small => self.by_few_rows(given, plan),
-            Path::Large => self.analyse_or_by_rows(given, plan, self.deadline),
-            Path::Analytics => self.analyse(given, plan, self.deadline),
+        match self.choose(given.statement, query)? {
+            Path::Row => self.by_rows(given, query),
+            Path::Small => self.by_few_rows(given, query),
+            Path::Large => self.analyse_or_by_rows(given, query, self.deadline),
+            Path::Analytics => self.analyse(given, query, self.deadline),
         }
     }
 
@@ -165,13 +165,13 @@ impl Session {
     }
 
     /// Whether it begins as analytics.
-    pub(super) fn goes_to_analytics(&self, statement: &Statement, plan: &Plan) -> SqlResult<bool> {
-        Ok(matches!(self.choose(statement, plan)?, Path::Large | Path::Analytics))
+    pub(super) fn goes_to_analytics(&self, statement: &Statement, query: &PlannedQuery) -> SqlResult<bool> {
+        Ok(matches!(self.choose(statement, query)?, Path::Large | Path::Analytics))
     }
 
     /// If it begins by rows, and goes over to analytics when it has made too many: how many.
-    pub(super) fn row_budget(&self, statement: &Statement, plan: &Plan) -> SqlResult<Option<u64>> {
-        Ok((self.choose(statement, plan)? == Path::Small).then_some(BUDGET_ROWS))
+    pub(super) fn row_budget(&self, statement: &Statement, query: &PlannedQuery) -> SqlResult<Option<u64>> {
+        Ok((self.choose(statement, query)? == Path::Small).then_some(BUDGET_ROWS))
     }
 
     /// Whether a statement that analytics has refused so is done by rows.
@@ -187,8 +187,8 @@ impl Session {
 
     fn holds_no_lock(&self, portal: &Portal) -> bool {
         let bound = portal.statement.bound();
-        let Action::Query(plan) = &*bound.action else { return false };
-        (!self.engine.is_open() || self.stay.is_moved_first) && !bound.known.reads(plan).locks
+        let Action::Query(query) = &*bound.action else { return false };
+        (!self.engine.is_open() || self.stay.is_moved_first) && !bound.known.reads(&query.rows).locks
     }
 
     /// Tells whether the portal, once it runs, ends soon or can be parked as [`Parked::Elsewhere`].
@@ -199,17 +199,17 @@ impl Session {
     /// Whether the portal's query goes to analytics as soon as it is run.
     pub fn is_large(&self, portal: &Portal) -> bool {
         let bound = portal.statement.bound();
-        let Action::Query(plan) = &*bound.action else { return false };
-        statement::stack::fitting(self.is_deep, || self.goes_to_analytics(&portal.statement, plan)).unwrap_or(false)
+        let Action::Query(query) = &*bound.action else { return false };
+        statement::stack::fitting(self.is_deep, || self.goes_to_analytics(&portal.statement, query)).unwrap_or(false)
     }
 
-    fn choose(&self, statement: &Statement, plan: &Plan) -> SqlResult<Path> {
+    fn choose(&self, statement: &Statement, query: &PlannedQuery) -> SqlResult<Path> {
         let wanted = self.path();
         if wanted == Path::Row {
             return Ok(Path::Row);
         }
         let known = statement.known();
-        let reads = known.reads(plan);
+        let reads = known.reads(&query.rows);
         if wanted == Path::Analytics {
             return if reads.locks {
                 Err(SqlError::unsupported("FOR UPDATE, sequences and the catalog as analytics"))
@@ -252,24 +252,29 @@ impl Session {
     }
 
     /// By rows, to its end.
-    pub(super) fn by_rows(&mut self, given: Given<'_>, plan: &Plan) -> SqlResult<Step> {
-        let ran = self.run(given.values, Needs::of(given.bound), |run| run.collect(plan, None))?;
+    pub(super) fn by_rows(&mut self, given: Given<'_>, query: &PlannedQuery) -> SqlResult<Step> {
+        let ran = self.run(given.values, Needs::of(given.bound), |run| run.collect(&query.rows))?;
         self.step_of(ran, given, |_, all| Ok(Step::Done(rows(all))))
     }
 
     /// As analytics; what those refuse, by rows.
-    fn analyse_or_by_rows(&mut self, given: Given<'_>, plan: &Plan, deadline: Option<Instant>) -> SqlResult<Step> {
-        match self.analyse(given, plan, deadline) {
-            Err(error) if falls_back(&error) => self.by_rows(given, plan),
+    fn analyse_or_by_rows(
+        &mut self,
+        given: Given<'_>,
+        query: &PlannedQuery,
+        deadline: Option<Instant>,
+    ) -> SqlResult<Step> {
+        match self.analyse(given, query, deadline) {
+            Err(error) if falls_back(&error) => self.by_rows(given, query),
             step => step,
         }
     }
 
     /// By rows as long as it is small, and else as analytics.
-    fn by_few_rows(&mut self, given: Given<'_>, plan: &Plan) -> SqlResult<Step> {
+    fn by_few_rows(&mut self, given: Given<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         let spent = || Spent::within(BUDGET_ROWS);
         let ran =
-            self.run_within(given.values, Needs::of(given.bound), spent, |run| run.collect_within_budget(plan))?;
+            self.run_within(given.values, Needs::of(given.bound), spent, |run| run.collect_within_budget(&query.rows))?;
         self.step_of(ran, given, |session, all| match all {
             Some(all) => Ok(Step::Done(rows(all))),
             // It is not small any more, and to make it ready takes a while.
@@ -277,12 +282,16 @@ impl Session {
                 Ok(Step::Parked(Parked::Elsewhere))
             }
             // In what is left of its time.
-            None => session.analyse_or_by_rows(given, plan, session.deadline),
+            None => session.analyse_or_by_rows(given, query, session.deadline),
         })
     }
 
     /// The plan as analytics, made ready at the first use.
-    pub(super) fn analytics_plan(&self, statement: &Statement, plan: &Plan) -> SqlResult<Arc<dyn AnalyticsPlan>> {
+    pub(super) fn analytics_plan(
+        &self,
+        statement: &Statement,
+        query: &PlannedQuery,
+    ) -> SqlResult<Arc<dyn AnalyticsPlan>> {
         let analytics = self.database.analytics.as_ref();
         let prepare = || {
             let bound = statement.bound();
@@ -291,7 +300,9 @@ impl Session {
             let analytics = analytics.ok_or_else(|| SqlError::unsupported("analytics without workers"))?;
             let parameters = &statement.parameters[..];
             let context: Arc<dyn CallContext> = Arc::clone(&self.env) as _;
-            pulse::preparing(|| analytics.prepare(&Query { plan, parameters, columns: &columns, context: &context }))
+            pulse::preparing(|| {
+                analytics.prepare(&Query { plan: &query.logical, parameters, columns: &columns, context: &context })
+            })
         };
         let (known, made) = (statement.known(), OnceLock::new());
         match known.plan.get().unwrap_or_else(|| made.get_or_init(prepare)) {
@@ -307,13 +318,13 @@ impl Session {
     pub(super) fn start_now(
         &mut self,
         statement: &Statement,
-        plan: &Plan,
+        query: &PlannedQuery,
         values: &[Datum],
         deadline: Option<Instant>,
     ) -> SqlResult<Option<Start>> {
         let statement_us = types::ops::context::clock_us();
         let bound = statement.bound();
-        let Some(snapshot) = self.snapshot(&bound, bound.known.reads(plan))? else { return Ok(None) };
+        let Some(snapshot) = self.snapshot(&bound, bound.known.reads(&query.rows))? else { return Ok(None) };
         Ok(Some(Start {
             snapshot,
             parameters: values.to_vec(),
@@ -325,11 +336,11 @@ impl Session {
         }))
     }
 
-    fn analyse(&mut self, given: Given<'_>, plan: &Plan, deadline: Option<Instant>) -> SqlResult<Step> {
+    fn analyse(&mut self, given: Given<'_>, query: &PlannedQuery, deadline: Option<Instant>) -> SqlResult<Step> {
         let analysis = Arc::<Analysis>::default();
         // A cancel finds it from now on, while the plan is made ready, too.
         self.analysis.0.set(Some(Arc::clone(&analysis)));
-        let started = self.start_analysis(&analysis, given, plan, deadline);
+        let started = self.start_analysis(&analysis, given, query, deadline);
         match started {
             Ok(true) => {}
             Ok(false) => {
@@ -350,11 +361,11 @@ impl Session {
         &mut self,
         analysis: &Arc<Analysis>,
         Given { statement, values, .. }: Given<'_>,
-        plan: &Plan,
+        query: &PlannedQuery,
         deadline: Option<Instant>,
     ) -> SqlResult<bool> {
-        let ready = self.analytics_plan(statement, plan)?;
-        match self.start_now(statement, plan, values, deadline)? {
+        let ready = self.analytics_plan(statement, query)?;
+        match self.start_now(statement, query, values, deadline)? {
             Some(start) => analysis.start(&*ready, start).map(|()| true),
             None => Ok(false),
         }
@@ -378,77 +389,14 @@ fn falls_back(error: &SqlError) -> bool {
 }
 
 impl Reads {
-    /// **Invariant:** every expression that the row path evaluates is looked at. One that is forgotten may have an effect, and a query
-    /// with effects must not be begun twice.
+    /// **Invariant:** every expression that the row path evaluates is looked at. One that is forgotten may have an effect, and a
+    /// query with effects must not be begun twice.
     fn add(&mut self, plan: &Plan) {
-        let _ = pulse::walk(8);
         match plan {
-            Plan::Unit => {}
-            Plan::Values(rows) => rows.iter().flatten().for_each(|value| self.add_expr(value)),
-            Plan::Joins(Joins { when, steps, width: _ }) => {
-                when.iter().for_each(|when| self.add_expr(when));
-                self.add_steps(steps);
-            }
-            Plan::Windows { input, calls } => {
-                self.add(input);
-                for plan::WindowCall { arguments, partition, order, function, frame } in calls {
-                    let values = partition.iter().map(|(value, _)| value).chain(order.iter().map(|key| &key.value));
-                    arguments.iter().chain(values).for_each(|part| self.add_expr(part));
-                    if let plan::WindowFunction::Aggregate(call) = function {
-                        self.add_aggregate(call);
-                    }
-                    for bound in [&frame.start, &frame.end] {
-                        match bound {
-                            FrameBound::Preceding(offset) | FrameBound::Following(offset) => self.add_expr(offset),
-                            FrameBound::UnboundedPreceding
-                            | FrameBound::CurrentRow
-                            | FrameBound::UnboundedFollowing => {}
-                        }
-                    }
-                }
-            }
-            Plan::Sets { input, calls } => {
-                self.add(input);
-                calls.iter().flat_map(|call| &call.arguments).for_each(|argument| self.add_expr(argument));
-            }
-            Plan::DistinctOn { input, values } => {
-                self.add(input);
-                values.iter().for_each(|(value, _)| self.add_expr(value));
-            }
-            Plan::Filter { input, condition } => {
-                self.add(input);
-                self.add_expr(condition);
-            }
-            Plan::Project { input, columns } => {
-                self.add(input);
-                columns.iter().for_each(|column| self.add_expr(column));
-            }
-            Plan::Aggregate { input, groups, sets: _, calls } => {
-                self.add(input);
-                groups.iter().for_each(|(group, _)| self.add_expr(group));
-                calls.iter().for_each(|call| self.add_aggregate(call));
-            }
-            Plan::Sort { input, keys, is_given: _ } => {
-                self.add(input);
-                keys.iter().for_each(|key| self.add_expr(&key.value));
-            }
-            Plan::Distinct { input, kinds: _ } => self.add(input),
-            Plan::Limit { input, limit, offset } => {
-                self.add(input);
-                limit.iter().chain(offset).for_each(|count| self.add_expr(count));
-            }
-            Plan::Ties { input, keys, limit, offset } => {
-                self.add(input);
-                let keys = keys.iter().map(|key| &key.value);
-                keys.chain(limit).chain(offset).for_each(|part| self.add_expr(part));
-            }
-            Plan::Set { left, right, operation: _, all: _, kinds: _ } => {
-                self.add(left);
-                self.add(right);
-            }
+            Plan::Joins(joins) => self.add_tables(&joins.steps),
             // Only rows know the catalog.
             Plan::System(_) => self.locks = true,
-            Plan::Lock { locks, input: _, joins: _, condition: _ } => {
+            Plan::Lock { locks, .. } => {
                 self.locks = true;
                 self.writes = locks.first().map(|lock| match lock.mode {
                     RowLock::KeyShare => "SELECT FOR KEY SHARE",
@@ -458,81 +406,50 @@ impl Reads {
                 });
             }
             Plan::Modified(_) | Plan::Modifying { .. } => self.locks = true,
-            Plan::Shared { id, plan } => {
-                if self.shared.insert(*id) {
-                    self.add(plan);
-                }
-            }
+            // Each is looked at once, however often it is named.
+            Plan::Shared { id, plan } if self.shared.insert(*id) => self.add(plan),
             Plan::Recursive(recursive) => {
                 if self.shared.insert(recursive.id) {
                     self.add(&recursive.first);
                     self.add(&recursive.step);
                 }
+                return;
             }
-            Plan::Working(_) => {}
+            _ => {}
+        }
+        // Looking fails only when the statement must end.
+        let _ = plan::children_of_plan(plan, &mut |child, _| {
+            self.add_child(child);
+            Ok(())
+        });
+    }
+
+    fn add_child(&mut self, child: Child<'_>) {
+        match child {
+            Child::Plan(plan) => self.add(plan),
+            Child::Expr(expr) => self.add_expr(expr),
         }
     }
 
-    fn add_aggregate(&mut self, call: &plan::AggregateCall) {
-        let keys = call.order.iter().map(|key| &key.value);
-        call.arguments.iter().chain(keys).chain(&call.filter).for_each(|part| self.add_expr(part));
-    }
-
-    fn add_keys(&mut self, keys: &[plan::JoinKey]) {
-        keys.iter().flat_map(|key| [&key.before, &key.own]).for_each(|value| self.add_expr(value));
-    }
-
-    fn add_access(&mut self, access: &Access) {
-        match access {
-            Access::All => {}
-            Access::Index { prefix, lower, upper, index: _, backward: _ } => {
-                let limits = [lower, upper].into_iter().flatten().map(|limit| &limit.value);
-                prefix.iter().chain(limits).for_each(|key| self.add_expr(&key.value));
-            }
-            Access::AnyOf { prefix, list, index: _ } => {
-                prefix.iter().for_each(|key| self.add_expr(&key.value));
-                match list {
-                    List::Values(values) => values.iter().for_each(|key| self.add_expr(&key.value)),
-                    List::Array { array, kind: _ } => self.add_expr(array),
-                }
-            }
-        }
-    }
-
-    fn add_steps(&mut self, steps: &[plan::Step]) {
-        for plan::Step { source, on, filter, kept, is_outer: _, first: _, width: _ } in steps {
-            on.iter().chain(filter).for_each(|condition| self.add_expr(condition));
-            if let Some(plan::Kept { condition, keys, id: _, is_constant: _ }) = kept {
-                condition.iter().for_each(|condition| self.add_expr(condition));
-                self.add_keys(keys);
-            }
-            match source {
+    fn add_tables(&mut self, steps: &[plan::Step]) {
+        for step in steps {
+            match &step.source {
                 Source::Table { table, access, columns: _ } => {
                     let tables = if matches!(access, Access::All) { &mut self.scanned } else { &mut self.found };
                     tables.push(Arc::clone(&table.table));
-                    self.add_access(access);
                 }
-                Source::Query { plan, is_lateral: _ } => self.add(plan),
-                Source::Functions { calls, is_numbered: _ } => {
-                    calls.iter().flat_map(|call| &call.arguments).for_each(|argument| self.add_expr(argument));
-                }
-                Source::Group(steps) => self.add_steps(steps),
+                Source::Query { .. } | Source::Functions { .. } => {}
+                Source::Group(steps) => self.add_tables(steps),
                 Source::Full(full) => {
-                    self.add_steps(&full.left.steps);
-                    self.add_steps(&full.right.steps);
-                    full.on.iter().for_each(|on| self.add_expr(on));
-                    self.add_keys(&full.keys);
+                    self.add_tables(&full.left.steps);
+                    self.add_tables(&full.right.steps);
                 }
             }
         }
     }
 
     fn add_expr(&mut self, expr: &Expr) {
-        let _ = pulse::walk(8);
         match expr {
-            Expr::Scalar(plan) | Expr::Exists(plan) | Expr::ArrayQuery(plan) => self.add(plan),
-            Expr::Quantified { over: Over::Query(plan), .. } => self.add(plan),
-            Expr::InQuery { query, .. } => self.add(query),
             Expr::Call { function: Some(function), .. } if function.has_effects() => self.locks = true,
             // Its transaction may not be another's, either.
             Expr::Advisory { call: _, arguments: _ } => self.locks = true,
@@ -542,11 +459,14 @@ impl Reads {
                 match call {
                     SequenceCall::Next => self.writes = Some("nextval()"),
                     SequenceCall::Set => self.writes = Some("setval()"),
-                    _ => {}
+                    SequenceCall::Current | SequenceCall::Last => {}
                 }
             }
             _ => {}
         }
-        expr.parts().into_iter().for_each(|part| self.add_expr(part));
+        let _ = plan::children_of_expr(expr, &mut |child, _| {
+            self.add_child(child);
+            Ok(())
+        });
     }
 }

@@ -4,16 +4,18 @@
 //! **Invariant:** a condition goes only below what says the same of each row without the rows that it excludes: below a window
 //! only if it looks at nothing but the partition, below groups only if it looks at nothing but them, and never below a limit.
 
-use super::access::{self, Wanted};
-use super::from::{Group, Item, ItemSource, all_of, split};
-use crate::plan::{Access, Expr, Plan, SetOperation, Slots, Source, Step, is_same, rewrite, slots_of, visit};
+use super::is_once;
+use crate::plan::{
+    Expr, InputKind, JoinGroup, JoinInput, JoinTree, Plan, SetOperation, Slots, all_of, is_same, rewrite, slots_of,
+    split, visit,
+};
 use statement::error::SqlResult;
 
 /// Asks of these conditions within the subqueries what looks at one of those alone.
-pub(super) fn push_down(group: &mut Group, conditions: &mut Vec<Expr>) {
-    for item in &mut group.items {
-        let Item { source, first, width, outer, needs: _ } = item;
-        let ItemSource::Query { plan, is_lateral: false } = source else { continue };
+pub(super) fn push_down(group: &mut JoinGroup, conditions: &mut Vec<Expr>) {
+    for input in &mut group.inputs {
+        let JoinInput { kind, first, width, outer, needs: _ } = input;
+        let InputKind::Query { plan, is_lateral: false } = kind else { continue };
         let (own, mut pushed) = (Slots::range(*first, *width), Vec::new());
         let mut take = |conditions: &mut Vec<Expr>| {
             conditions.retain(|condition| {
@@ -40,7 +42,7 @@ pub(super) fn push_down(group: &mut Group, conditions: &mut Vec<Expr>) {
                 take(&mut outer.on);
             }
         }
-        push(plan, pushed, false);
+        push(plan, pushed);
     }
 }
 
@@ -92,7 +94,7 @@ fn takes(plan: &Plan, condition: &Expr) -> bool {
             below(condition, &columns.iter().collect::<Vec<_>>()).is_some_and(|below| takes(input, &below))
         }
         // What it looks at is the partition.
-        Plan::Windows { input, calls: _ } | Plan::Sort { input, keys: _, is_given: _ } => takes(input, condition),
+        Plan::Windows { input, calls: _ } | Plan::Sort { input, keys: _ } => takes(input, condition),
         Plan::Distinct { input, kinds } => {
             let is_of_values = !slots_of(condition).reaches(kinds.len());
             is_of_values && matches!(**input, Plan::Project { .. }) && takes(input, condition)
@@ -100,7 +102,7 @@ fn takes(plan: &Plan, condition: &Expr) -> bool {
         Plan::Set { left, right, operation: SetOperation::Union | SetOperation::Intersect, all: _, kinds: _ } => {
             takes(left, condition) && takes(right, condition)
         }
-        Plan::Unit | Plan::Joins(_) | Plan::Filter { .. } | Plan::Aggregate { .. } => true,
+        Plan::Unit | Plan::From(_) | Plan::Filter { .. } | Plan::Aggregate { .. } => true,
         // Fewer rows would be others, or more than one query reads them, or nothing is computed of them. PostgreSQL leaves EXCEPT
         // alone, too.
         Plan::Values(_)
@@ -115,13 +117,13 @@ fn takes(plan: &Plan, condition: &Expr) -> bool {
         | Plan::Recursive(_)
         | Plan::Working(_)
         | Plan::Modified(_)
-        | Plan::Modifying { .. } => false,
+        | Plan::Modifying { .. }
+        | Plan::Joins(_) => false,
     }
 }
 
-/// Asks conditions within a plan that takes each of them. All at once: at each place they are put in order once, and an index is
-/// chosen by all of them. The rows may be wanted in the order in which an index gives them.
-fn push(plan: &mut Plan, conditions: Vec<Expr>, is_ordered: bool) {
+/// Asks conditions within a plan that takes each of them. All at once, so that at each place they are put in order once.
+fn push(plan: &mut Plan, conditions: Vec<Expr>) {
     if conditions.is_empty() {
         return;
     }
@@ -129,16 +131,15 @@ fn push(plan: &mut Plan, conditions: Vec<Expr>, is_ordered: bool) {
         Plan::Project { input, columns } => {
             let values: Vec<&Expr> = columns.iter().collect();
             let (within, here) = moved_below(conditions, |condition| below(condition, &values));
-            push(input, within, is_ordered);
+            push(input, within);
             here
         }
-        Plan::Windows { input, calls: _ } | Plan::Distinct { input, kinds: _ } => {
-            return push(input, conditions, is_ordered);
+        Plan::Windows { input, calls: _ } | Plan::Distinct { input, kinds: _ } | Plan::Sort { input, keys: _ } => {
+            return push(input, conditions);
         }
-        Plan::Sort { input, keys: _, is_given } => return push(input, conditions, is_ordered || *is_given),
         Plan::Set { left, right, operation: SetOperation::Union | SetOperation::Intersect, all: _, kinds: _ } => {
-            push(left, conditions.clone(), is_ordered);
-            return push(right, conditions, is_ordered);
+            push(left, conditions.clone());
+            return push(right, conditions);
         }
         Plan::Aggregate { input, groups, sets: None, calls: _ } if !groups.is_empty() => {
             let values: Vec<&Expr> = groups.iter().map(|(group, _)| group).collect();
@@ -147,7 +148,7 @@ fn push(plan: &mut Plan, conditions: Vec<Expr>, is_ordered: bool) {
                 is_of_groups.then(|| below(condition, &values)).flatten().filter(|below| takes(input, below))
             };
             let (within, here) = moved_below(conditions, of_groups);
-            push(input, within, is_ordered);
+            push(input, within);
             here
         }
         Plan::Filter { input, condition: own } => {
@@ -156,17 +157,14 @@ fn push(plan: &mut Plan, conditions: Vec<Expr>, is_ordered: bool) {
             } else {
                 (Vec::new(), conditions)
             };
-            push(input, within, is_ordered);
+            push(input, within);
             if !here.is_empty() {
                 let before = std::mem::replace(own, Expr::And(Vec::new()));
                 *own = Expr::And(cheapest_first(split(before).into_iter().chain(here).collect()));
             }
             return;
         }
-        Plan::Joins(joins) => match (&mut joins.steps[..], is_ordered) {
-            ([step], false) => search(step, conditions),
-            _ => conditions,
-        },
+        Plan::From(tree) => return ask(tree, conditions),
         // A filter above it is right for any plan.
         _ => conditions,
     };
@@ -188,22 +186,17 @@ fn moved_below(conditions: Vec<Expr>, below: impl Fn(&Expr) -> Option<Expr>) -> 
     (within, here)
 }
 
-/// Asks the conditions of the rows of one table, which an index may find by them. Returns them if it is something else.
-fn search(step: &mut Step, conditions: Vec<Expr>) -> Vec<Expr> {
-    let Step { source: Source::Table { table, access, .. }, is_outer: false, on, first, kept: None, .. } = step else {
-        return conditions;
-    };
-    let own = on.take().map(split).unwrap_or_default();
-    let all = cheapest_first(own.into_iter().chain(conditions.into_iter().flat_map(split)).collect());
-    if matches!(access, Access::All | Access::Index { .. }) {
-        let wanted = Wanted { table, first: *first, known: &Slots::default() };
-        *access = access::choose(&wanted, &all.iter().collect::<Vec<_>>()).0;
-    }
-    *on = all_of(all);
-    Vec::new()
+/// Asks conditions of the rows of a join tree, and of the queries in it as far as those take them.
+fn ask(tree: &mut JoinTree, conditions: Vec<Expr>) {
+    let JoinTree { when, group, width: _, needed: _ } = tree;
+    let (once, mut conditions): (Vec<_>, Vec<_>) = conditions.into_iter().flat_map(split).partition(is_once);
+    *when = all_of(when.take().into_iter().flat_map(split).chain(once).collect());
+    push_down(group, &mut conditions);
+    group.conditions.extend(conditions);
+    group.conditions = cheapest_first(std::mem::take(&mut group.conditions));
 }
 
-/// Conditions in the order in which they are asked: as by PostgreSQL's `order_qual_clauses`, what computes less comes first.
+/// Sorts conditions into the order in which they are asked: as by PostgreSQL's `order_qual_clauses`, cheap ones come first.
 pub(super) fn cheapest_first(mut conditions: Vec<Expr>) -> Vec<Expr> {
     const QUERY: usize = 1_000_000;
     let cost = |condition: &Expr| {

@@ -1,4 +1,4 @@
-//! Which index finds the rows of a table, given what is known before it.
+//! Access paths: which index finds the rows of a table, given what is known before it.
 //!
 //! **Invariant:** the condition is kept whole above the look-up, and a value that is looked up is the one that the condition
 //! compares with, so a choice here can make a query slow, never wrong.
@@ -9,7 +9,7 @@ use catalog::storage::search::{Precision, keeps_order, precision};
 use types::Kind;
 use types::datum::Datum;
 
-/// How a column compares with a value that is known before.
+/// Comparison of a column with a value that is known before.
 #[derive(Clone)]
 struct Bound {
     column: usize,
@@ -17,7 +17,7 @@ struct Bound {
     value: KeyValue,
 }
 
-/// A column that is equal to any of some values.
+/// Column that equals any of some values.
 struct AnyOf {
     column: usize,
     list: List,
@@ -41,7 +41,7 @@ impl Comparison {
         (">=", Comparison::GreaterOrEqual),
     ];
 
-    /// With its sides exchanged.
+    /// Exchanges the sides.
     fn turned(self) -> Comparison {
         match self {
             Comparison::Equal => Comparison::Equal,
@@ -53,34 +53,34 @@ impl Comparison {
     }
 }
 
-/// A table whose rows are looked for: its places of the row, and those that are known.
-pub struct Wanted<'w> {
-    pub table: &'w TableInfo,
-    pub first: usize,
-    pub known: &'w Slots,
+/// Table whose rows are wanted: its places of the row, and those that are known.
+pub(super) struct Wanted<'w> {
+    pub(super) table: &'w TableInfo,
+    pub(super) first: usize,
+    pub(super) known: &'w Slots,
 }
 
-/// How good a way to a table's rows is.
+/// Quality of an access path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
-    /// At most one row.
-    pub(crate) is_point: bool,
-    /// Columns of the index that are equal to a value.
-    pub equal: usize,
-    /// Whether the next one is between bounds, or any of a list.
-    pub next: usize,
+pub(super) struct Rank {
+    /// True if it finds at most one row.
+    pub(super) is_point: bool,
+    /// Number of columns of the index that equal a value.
+    pub(super) equal: usize,
+    /// Number of bounds of the next column; 3 for a list.
+    pub(super) next: usize,
 }
 
-/// A key of an order: a table's column.
+/// Key of an order: a column of a table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OrderKey {
-    pub column: usize,
-    pub descending: bool,
-    pub nulls_first: bool,
+pub(super) struct OrderKey {
+    pub(super) column: usize,
+    pub(super) descending: bool,
+    pub(super) nulls_first: bool,
 }
 
-/// The best way to rows that satisfy these conditions.
-pub fn choose(wanted: &Wanted<'_>, conditions: &[&Expr]) -> (Access, Rank) {
+/// Returns the best access path to rows that satisfy these conditions.
+pub(super) fn choose(wanted: &Wanted<'_>, conditions: &[&Expr]) -> (Access, Rank) {
     let mut best = (Access::All, Rank::default());
     for found in ways(wanted, conditions) {
         if best.1 < found.1 {
@@ -90,9 +90,14 @@ pub fn choose(wanted: &Wanted<'_>, conditions: &[&Expr]) -> (Access, Rank) {
     best
 }
 
-/// A way as good as the best one that finds the rows in this order. One that finds all rows of an index, only if few of them
-/// are wanted.
-pub fn in_order(wanted: &Wanted<'_>, conditions: &[&Expr], keys: &[OrderKey], few_wanted: bool) -> Option<Access> {
+/// Returns an access path as good as the best one that finds the rows in this order. One that finds all rows of an index, only
+/// if few of them are wanted.
+pub(super) fn in_order(
+    wanted: &Wanted<'_>,
+    conditions: &[&Expr],
+    keys: &[OrderKey],
+    few_wanted: bool,
+) -> Option<Access> {
     let best = choose(wanted, conditions).1;
     if best == Rank::default() && !few_wanted {
         return None;
@@ -106,8 +111,8 @@ pub fn in_order(wanted: &Wanted<'_>, conditions: &[&Expr], keys: &[OrderKey], fe
     })
 }
 
-/// Whether an index gives the order from its greatest key down; none if it does not give it. So many of its columns are
-/// the same in all rows.
+/// Returns true if an index gives the order from its greatest key down, false from its least key up, `None` if neither. So many
+/// of its first columns are the same in all rows.
 fn is_backward(table: &TableInfo, index: usize, equal: usize, keys: &[OrderKey]) -> Option<bool> {
     let (same, mut columns) = table.table.indexes()[index].columns.split_at_checked(equal)?;
     let mut seen = same.to_vec();
@@ -130,7 +135,7 @@ fn is_backward(table: &TableInfo, index: usize, equal: usize, keys: &[OrderKey])
     Some(backward.unwrap_or(false))
 }
 
-/// The ways by each index.
+/// Returns the access paths by each index.
 fn ways(wanted: &Wanted<'_>, conditions: &[&Expr]) -> Vec<(Access, Rank)> {
     let mut bounds = Vec::new();
     let mut lists = Vec::new();

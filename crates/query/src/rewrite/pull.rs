@@ -1,14 +1,15 @@
-//! Simple subqueries of `FROM` are pulled up, as by PostgreSQL's `pull_up_subqueries`: their sources and conditions become the
-//! enclosing query's, and their columns are computed where they are used.
+//! Simple subqueries of FROM are pulled up, as by PostgreSQL's `pull_up_subqueries`: their inputs and conditions become those of
+//! the enclosing query, and their columns are computed where they are used.
 //!
-//! **Invariant:** a pulled query has nothing but sources, conditions and columns, none of them volatile. Of one on the nullable
-//! side of an outer join each column is null where its sources are.
+//! **Invariant:** a pulled query has nothing but inputs, conditions and columns, none of them volatile. Of one on the nullable
+//! side of an outer join each column is null where its inputs are.
 
-use super::from::joined_steps;
-use super::from::{Group, Item, ItemSource, Outer, split};
-use super::subquery::lifted;
-use crate::plan::{Expr, Plan, Slots, is_volatile_plan, rewrite, rewrite_plan, slots_of, visit, visit_plan};
-use statement::error::SqlResult;
+use super::lifted;
+use crate::plan::{
+    Expr, InputKind, JoinGroup, JoinInput, JoinTree, OuterCondition, PLACEHOLDERS, Plan, Slots, is_volatile_plan,
+    rewrite, rewrite_plan, slots_of, split, visit, visit_plan,
+};
+use statement::error::{SqlError, SqlResult, SqlState};
 
 /// Sources of a query, beyond which none is pulled up.
 const SOURCES_MAX: usize = 64;
@@ -16,28 +17,25 @@ const SOURCES_MAX: usize = 64;
 /// Parts of expressions that pulling up a query may add, since its columns are used more than once.
 const GROWTH_MAX: usize = 2_000;
 
-/// A query that only joins, chooses and computes.
-#[derive(Clone, Debug)]
-pub struct Simple {
-    pub(super) group: Group,
-    pub(super) conditions: Vec<Expr>,
-    pub(super) columns: Vec<Expr>,
-    /// Places of its row.
-    pub(super) width: usize,
+/// Returns true if a query may be pulled up.
+pub(crate) fn is_simple(plan: &Plan) -> bool {
+    simple(plan).is_some()
 }
 
-impl Simple {
-    /// The query as a plan of its own.
-    pub(super) fn into_plan(self) -> Plan {
-        let Simple { group, conditions, columns, width: _ } = self;
-        let mut needed = Slots::default();
-        columns.iter().for_each(|column| needed.add_all(&slots_of(column)));
-        let input = Box::new(Plan::Joins(joined_steps(group, conditions, Some(&needed))));
-        Plan::Project { input, columns }
-    }
+/// Returns the join tree and the columns of a query that may be pulled up: one that only joins, chooses and computes.
+fn simple(plan: &Plan) -> Option<(&JoinTree, &[Expr])> {
+    let (tree, columns) = parts(plan)?;
+    (!tree.group.has_working() && !is_volatile_plan(plan)).then_some((tree, columns))
 }
 
-/// A source, with its places of the row before and after.
+/// Returns the join tree and the columns of a query that has nothing else.
+fn parts(plan: &Plan) -> Option<(&JoinTree, &[Expr])> {
+    let Plan::Project { input, columns } = plan else { return None };
+    let Plan::From(tree) = &**input else { return None };
+    Some((tree, columns))
+}
+
+/// Source with its places of the row before and after.
 struct Leaf {
     first: usize,
     width: usize,
@@ -50,7 +48,7 @@ struct Leaf {
 /// New values of the places of a row.
 struct Moves {
     leaves: Vec<Leaf>,
-    /// By place.
+    /// Values by place.
     values: Vec<Expr>,
 }
 
@@ -82,8 +80,8 @@ impl Moves {
         self.leaves.last().map_or(0, |leaf| leaf.to + leaf.to_width)
     }
 
-    fn leaf(&self, item: &Item) -> Option<&Leaf> {
-        self.leaves.iter().find(|leaf| leaf.first == item.first && leaf.width == item.width)
+    fn leaf(&self, input: &JoinInput) -> Option<&Leaf> {
+        self.leaves.iter().find(|leaf| leaf.first == input.first && leaf.width == input.width)
     }
 
     fn change(&self, expr: &mut Expr, depth: usize) -> SqlResult<bool> {
@@ -114,7 +112,7 @@ impl Moves {
         after
     }
 
-    /// Whole sources.
+    /// Returns the places of the sources that have any of these places.
     fn sources(&self, before: &Slots) -> Slots {
         let mut after = Slots::default();
         for leaf in self.leaves.iter().filter(|leaf| before.meets(&Slots::range(leaf.first, leaf.width))) {
@@ -123,67 +121,61 @@ impl Moves {
         after
     }
 
-    fn group(&self, group: Group) -> SqlResult<Group> {
-        let mut all = Group { items: Vec::with_capacity(group.items.len()), conditions: Vec::new() };
-        for item in group.items {
-            let leaf = self.leaf(&item);
-            let Item { source, mut first, mut width, outer, needs } = item;
+    fn group(&self, group: JoinGroup) -> SqlResult<JoinGroup> {
+        let mut all = JoinGroup { inputs: Vec::with_capacity(group.inputs.len()), conditions: Vec::new() };
+        for input in group.inputs {
+            let leaf = self.leaf(&input);
+            let JoinInput { kind, mut first, mut width, outer, needs } = input;
             if let Some(leaf) = leaf {
                 (first, width) = (leaf.to, leaf.to_width);
             }
             let needs = self.needs(&needs);
             let outer = match outer {
                 None => None,
-                Some(Outer { mut on, left }) => {
+                Some(OuterCondition { mut on, left }) => {
                     on.iter_mut().try_for_each(|on| self.apply(on))?;
-                    Some(Outer { on, left: self.sources(&left) })
+                    Some(OuterCondition { on, left: self.sources(&left) })
                 }
             };
-            let source = match source {
-                ItemSource::Simple(simple) if leaf.is_some_and(|leaf| leaf.columns.is_some()) => {
-                    let Simple { group, conditions, columns: _, width: _ } = *simple;
+            let kind = match kind {
+                InputKind::Query { plan, is_lateral: false } if leaf.is_some_and(|leaf| leaf.columns.is_some()) => {
+                    let JoinTree { when, mut group, width: _, needed: _ } = tree_of(*plan)?;
+                    group.conditions.extend(when);
                     let moves = Moves::new(leaves_of(&group), first)?;
                     let mut own = moves.group(group)?;
-                    for mut condition in conditions {
-                        moves.apply(&mut condition)?;
-                        own.conditions.push(condition);
-                    }
                     if outer.is_none() {
-                        all.items.append(&mut own.items);
+                        all.inputs.append(&mut own.inputs);
                         all.conditions.append(&mut own.conditions);
                         continue;
                     }
-                    ItemSource::Group(own)
+                    InputKind::Group(own)
                 }
-                ItemSource::Simple(simple) => {
-                    ItemSource::Query { plan: Box::new(simple.into_plan()), is_lateral: false }
-                }
-                ItemSource::Table(table) => ItemSource::Table(table),
-                ItemSource::Query { mut plan, is_lateral } => {
+                InputKind::Table(table) => InputKind::Table(table),
+                InputKind::Query { mut plan, is_lateral } => {
                     if is_lateral {
                         rewrite_plan(&mut plan, 1, &mut |expr, depth| self.change(expr, depth))?;
                     }
-                    ItemSource::Query { plan, is_lateral }
+                    InputKind::Query { plan, is_lateral }
                 }
-                ItemSource::Functions { mut calls, is_numbered } => {
+                InputKind::Functions { mut calls, is_numbered } => {
                     calls.iter_mut().flat_map(|call| &mut call.arguments).try_for_each(|one| self.apply(one))?;
-                    ItemSource::Functions { calls, is_numbered }
+                    InputKind::Functions { calls, is_numbered }
                 }
-                ItemSource::Group(group) => {
+                InputKind::Group(group) => {
                     let group = self.group(group)?;
                     (first, width) = group.places();
-                    ItemSource::Group(group)
+                    InputKind::Group(group)
                 }
-                ItemSource::Full { left, right, mut on } => {
+                InputKind::Full { left, right, mut on } => {
                     let (left, right) = (self.group(left)?, self.group(right)?);
                     on.iter_mut().try_for_each(|on| self.apply(on))?;
                     let ((a, a_width), (b, b_width)) = (left.places(), right.places());
                     first = a.min(b);
                     width = (a + a_width).max(b + b_width) - first;
-                    ItemSource::Full { left, right, on }
+                    InputKind::Full { left, right, on }
                 }
             };
-            all.items.push(Item { source, first, width, outer, needs });
+            all.inputs.push(JoinInput { kind, first, width, outer, needs });
         }
         for mut condition in group.conditions {
             self.apply(&mut condition)?;
@@ -193,7 +185,7 @@ impl Moves {
     }
 }
 
-/// The expression over a row whose places begin so much further on.
+/// Moves an expression to a row whose places begin so much further on.
 fn shift(expr: &mut Expr, by: usize) -> SqlResult<()> {
     rewrite(expr, 0, &mut |expr, depth| {
         match expr {
@@ -205,17 +197,17 @@ fn shift(expr: &mut Expr, by: usize) -> SqlResult<()> {
     })
 }
 
-/// The sources of a group in which nothing is pulled up.
-fn leaves_of(group: &Group) -> Vec<Leaf> {
+/// Returns the sources of a group in which nothing is pulled up.
+fn leaves_of(group: &JoinGroup) -> Vec<Leaf> {
     let mut leaves = Vec::new();
-    for item in &group.items {
-        match &item.source {
-            ItemSource::Group(group) => leaves.extend(leaves_of(group)),
-            ItemSource::Full { left, right, on: _ } => {
+    for input in &group.inputs {
+        match &input.kind {
+            InputKind::Group(group) => leaves.extend(leaves_of(group)),
+            InputKind::Full { left, right, on: _ } => {
                 leaves.extend(leaves_of(left).into_iter().chain(leaves_of(right)))
             }
-            ItemSource::Table(_) | ItemSource::Query { .. } | ItemSource::Functions { .. } | ItemSource::Simple(_) => {
-                let (first, width) = (item.first, item.width);
+            InputKind::Table(_) | InputKind::Query { .. } | InputKind::Functions { .. } => {
+                let (first, width) = (input.first, input.width);
                 leaves.push(Leaf { first, width, to: first, to_width: width, columns: None });
             }
         }
@@ -237,7 +229,7 @@ impl Uses {
     }
 
     fn add(&mut self, column: usize) {
-        if crate::plan::PLACEHOLDERS <= column {
+        if PLACEHOLDERS <= column {
             return;
         }
         self.0.resize(self.0.len().max(column + 1), 0);
@@ -248,22 +240,22 @@ impl Uses {
         visit(expr, 0, &mut |expr, depth| self.note(expr, depth));
     }
 
-    fn add_group(&mut self, group: &Group) {
+    fn add_group(&mut self, group: &JoinGroup) {
         group.conditions.iter().for_each(|one| self.add_expr(one));
-        for item in &group.items {
-            item.outer.iter().flat_map(|outer| &outer.on).for_each(|on| self.add_expr(on));
-            match &item.source {
-                ItemSource::Table(_) | ItemSource::Simple(_) => {}
-                ItemSource::Query { plan, is_lateral } => {
+        for input in &group.inputs {
+            input.outer.iter().flat_map(|outer| &outer.on).for_each(|on| self.add_expr(on));
+            match &input.kind {
+                InputKind::Table(_) => {}
+                InputKind::Query { plan, is_lateral } => {
                     if *is_lateral {
                         visit_plan(plan, 1, &mut |expr, depth| self.note(expr, depth));
                     }
                 }
-                ItemSource::Functions { calls, is_numbered: _ } => {
+                InputKind::Functions { calls, is_numbered: _ } => {
                     calls.iter().flat_map(|call| &call.arguments).for_each(|one| self.add_expr(one));
                 }
-                ItemSource::Group(group) => self.add_group(group),
-                ItemSource::Full { left, right, on } => {
+                InputKind::Group(group) => self.add_group(group),
+                InputKind::Full { left, right, on } => {
                     self.add_group(left);
                     self.add_group(right);
                     on.iter().for_each(|on| self.add_expr(on));
@@ -279,7 +271,7 @@ fn size(expr: &Expr) -> usize {
     size
 }
 
-/// Says whether it is null where all of the row is.
+/// Returns true if an expression is null where all of the row is.
 fn is_strict(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) => true,
@@ -297,38 +289,38 @@ struct Choice {
 }
 
 impl Choice {
-    fn add(&mut self, group: &Group, is_nullable: bool, can_pull: bool) {
-        for item in &group.items {
-            let is_nullable = is_nullable || item.outer.is_some();
-            let (first, width) = (item.first, item.width);
+    fn add(&mut self, group: &JoinGroup, is_nullable: bool, can_pull: bool) {
+        for input in &group.inputs {
+            let is_nullable = is_nullable || input.outer.is_some();
+            let (first, width) = (input.first, input.width);
             let kept = Leaf { first, width, to: first, to_width: width, columns: None };
-            match &item.source {
-                ItemSource::Group(group) => self.add(group, is_nullable, can_pull),
-                ItemSource::Full { left, right, on: _ } => {
+            match &input.kind {
+                InputKind::Group(group) => self.add(group, is_nullable, can_pull),
+                InputKind::Full { left, right, on: _ } => {
                     self.add(left, true, false);
                     self.add(right, true, false);
                 }
-                ItemSource::Simple(simple) if can_pull && self.can_pull(simple, first, is_nullable) => {
-                    self.leaves.push(Leaf { to_width: simple.width, columns: Some(simple.columns.clone()), ..kept });
-                }
-                ItemSource::Table(_)
-                | ItemSource::Query { .. }
-                | ItemSource::Functions { .. }
-                | ItemSource::Simple(_) => self.leaves.push(kept),
+                InputKind::Query { plan, is_lateral: false } if can_pull => match simple(plan) {
+                    Some((tree, columns)) if self.can_pull(tree, columns, first, is_nullable) => {
+                        self.leaves.push(Leaf { to_width: tree.width, columns: Some(columns.to_vec()), ..kept });
+                    }
+                    Some(_) | None => self.leaves.push(kept),
+                },
+                InputKind::Table(_) | InputKind::Query { .. } | InputKind::Functions { .. } => self.leaves.push(kept),
             }
         }
     }
 
-    fn can_pull(&mut self, simple: &Simple, first: usize, is_nullable: bool) -> bool {
-        if simple.columns.is_empty() || (is_nullable && !simple.columns.iter().all(is_strict)) {
+    fn can_pull(&mut self, tree: &JoinTree, columns: &[Expr], first: usize, is_nullable: bool) -> bool {
+        if columns.is_empty() || (is_nullable && !columns.iter().all(is_strict)) {
             return false;
         }
         let more = |(at, column): (usize, &Expr)| {
             let uses = self.uses.0.get(first + at).copied().unwrap_or(0);
             uses.saturating_sub(1).saturating_mul(size(column) - 1)
         };
-        let growth = simple.columns.iter().enumerate().map(more).fold(0, usize::saturating_add);
-        let sources = self.sources + leaves_of(&simple.group).len() - 1;
+        let growth = columns.iter().enumerate().map(more).fold(0, usize::saturating_add);
+        let sources = self.sources + leaves_of(&tree.group).len() - 1;
         if GROWTH_MAX < growth || SOURCES_MAX < sources {
             return false;
         }
@@ -337,60 +329,51 @@ impl Choice {
     }
 }
 
-fn has_simple(group: &Group) -> bool {
-    group.items.iter().any(|item| match &item.source {
-        ItemSource::Simple(_) => true,
-        ItemSource::Group(group) => has_simple(group),
-        ItemSource::Full { left, right, on: _ } => has_simple(left) || has_simple(right),
-        ItemSource::Table(_) | ItemSource::Query { .. } | ItemSource::Functions { .. } => false,
+/// Returns the join tree of a query for which [`simple`] has returned one.
+fn tree_of(plan: Plan) -> SqlResult<JoinTree> {
+    if let Plan::Project { input, columns: _ } = plan
+        && let Plan::From(tree) = *input
+    {
+        return Ok(*tree);
+    }
+    Err(SqlError::new(SqlState::INTERNAL_ERROR, "a query that is pulled up has no join tree"))
+}
+
+/// Returns true if a query among the inputs may be simple.
+fn has_simple(group: &JoinGroup) -> bool {
+    group.inputs.iter().any(|input| match &input.kind {
+        InputKind::Query { plan, is_lateral: false } => parts(plan).is_some(),
+        InputKind::Group(group) => has_simple(group),
+        InputKind::Full { left, right, on: _ } => has_simple(left) || has_simple(right),
+        InputKind::Table(_) | InputKind::Query { is_lateral: true, .. } | InputKind::Functions { .. } => false,
     })
 }
 
 /// Result of [`pull_up`], for what is said of the row afterwards.
-pub(super) struct Pulled(Option<Moves>);
+pub(crate) struct Pulled(Option<Moves>);
 
 impl Pulled {
-    pub(super) fn apply(&self, expr: &mut Expr) -> SqlResult<()> {
+    pub(crate) fn apply(&self, expr: &mut Expr) -> SqlResult<()> {
         self.0.as_ref().map_or(Ok(()), |moves| moves.apply(expr))
     }
 
     /// Places of the row, which had this many.
-    pub(super) fn width(&self, before: usize) -> usize {
+    pub(crate) fn width(&self, before: usize) -> usize {
         self.0.as_ref().map_or(before, Moves::width)
     }
 
     /// Place where the columns of a source begin that began there.
-    pub(super) fn first(&self, before: usize) -> usize {
+    pub(crate) fn first(&self, before: usize) -> usize {
         let leaf = self.0.iter().flat_map(|moves| &moves.leaves).find(|leaf| leaf.first == before && 0 < leaf.width);
         leaf.map_or(before, |leaf| leaf.to)
     }
 }
 
-/// Says whether two evaluations of the sources may differ.
-pub(super) fn is_volatile(group: &Group) -> bool {
-    let of_item = |item: &Item| {
-        item.outer.iter().flat_map(|outer| &outer.on).any(Expr::is_volatile)
-            || match &item.source {
-                ItemSource::Table(_) => false,
-                ItemSource::Query { plan, is_lateral: _ } => is_volatile_plan(plan),
-                ItemSource::Simple(simple) => {
-                    simple.columns.iter().chain(&simple.conditions).any(Expr::is_volatile) || is_volatile(&simple.group)
-                }
-                ItemSource::Functions { calls, is_numbered: _ } => {
-                    calls.iter().flat_map(|call| &call.arguments).any(Expr::is_volatile)
-                }
-                ItemSource::Group(group) => is_volatile(group),
-                ItemSource::Full { left, right, on } => {
-                    is_volatile(left) || is_volatile(right) || on.iter().any(Expr::is_volatile)
-                }
-            }
-    };
-    group.conditions.iter().any(Expr::is_volatile) || group.items.iter().any(of_item)
-}
-
-/// Pulls up the simple queries among the sources, unless they must stay; those that stay become plans. These expressions are
-/// over the row.
-pub(super) fn pull_up(tree: &mut Group, exprs: &mut [&mut Expr], can_pull: bool) -> SqlResult<Pulled> {
+/// Pulls up the simple queries among the inputs, unless they must stay. These expressions are over the joined row.
+///
+/// # Errors
+/// `57014`: the statement must end.
+pub(crate) fn pull_up(tree: &mut JoinGroup, exprs: &mut [&mut Expr], can_pull: bool) -> SqlResult<Pulled> {
     if !has_simple(tree) {
         return Ok(Pulled(None));
     }

@@ -3,17 +3,15 @@
 //! **Invariant:** a column keeps its place; in an unused one stands NULL, or for an aggregate a count. Columns that change
 //! something, or differ from call to call, stay, and so do those that decide which rows there are.
 
-use super::steps::prune;
-use super::window::window_parts;
 use crate::plan::{
-    AggregateCall, Exclude, Expr, Frame, FrameBound, FrameUnit, Plan, SetOperation, Slots, SortKey, WindowCall,
-    WindowFunction, slots_of,
+    AggregateCall, Exclude, Expr, Frame, FrameBound, FrameUnit, InputKind, JoinGroup, JoinTree, Plan, SetOperation,
+    Slots, SortKey, WindowCall, WindowFunction, slots_of, slots_of_plan,
 };
 use types::datum::Datum;
 use types::ops::resolve_aggregate;
 
 /// Removes what a plan computes beside these columns.
-pub(super) fn drop_unused(plan: &mut Plan, used: &Slots) {
+pub(crate) fn drop_unused(plan: &mut Plan, used: &Slots) {
     if statement::plants::is_planted("unused_output_raises") {
         return;
     }
@@ -35,7 +33,7 @@ pub(super) fn drop_unused(plan: &mut Plan, used: &Slots) {
             drop_unused(input, &below);
         }
         Plan::Filter { input, condition } => drop_unused(input, &with(&mut std::iter::once(&*condition))),
-        Plan::Sort { input, keys, is_given: _ } | Plan::Ties { input, keys, limit: _, offset: _ } => {
+        Plan::Sort { input, keys } | Plan::Ties { input, keys, limit: _, offset: _ } => {
             drop_unused(input, &with_keys(keys));
         }
         Plan::DistinctOn { input, values } => drop_unused(input, &with(&mut values.iter().map(|(value, _)| value))),
@@ -45,10 +43,10 @@ pub(super) fn drop_unused(plan: &mut Plan, used: &Slots) {
             let mut below = Slots::default();
             groups.iter().for_each(|(group, _)| below.add_all(&slots_of(group)));
             for (at, call) in calls.iter_mut().enumerate() {
-                if !used.has(groups.len() + at) && !parts(call).any(|part| part.is_volatile()) {
+                if !used.has(groups.len() + at) && !call.parts().any(Expr::is_volatile) {
                     count_instead(call);
                 }
-                parts(call).for_each(|part| below.add_all(&slots_of(part)));
+                call.parts().for_each(|part| below.add_all(&slots_of(part)));
             }
             drop_unused(input, &below);
         }
@@ -57,15 +55,15 @@ pub(super) fn drop_unused(plan: &mut Plan, used: &Slots) {
             let mut below = Slots::default();
             (0..width).filter(|at| used.has(*at)).for_each(|at| below.add(at));
             for (at, call) in calls.iter_mut().enumerate() {
-                let is_volatile = window_parts(call).any(|part| part.is_volatile());
+                let is_volatile = call.parts_mut().any(|part| part.is_volatile());
                 if !used.has(width + at) && !is_volatile {
                     number_instead(call);
                 }
-                window_parts(call).for_each(|part| below.add_all(&slots_of(part)));
+                call.parts_mut().for_each(|part| below.add_all(&slots_of(part)));
             }
             drop_unused(input, &below);
         }
-        Plan::Joins(joins) => prune(&mut joins.steps, used),
+        Plan::From(tree) => need(tree, used),
         Plan::Set { operation: SetOperation::Union, all: true, left, right, kinds: _ } => {
             drop_unused(left, used);
             drop_unused(right, used);
@@ -73,6 +71,7 @@ pub(super) fn drop_unused(plan: &mut Plan, used: &Slots) {
         // All columns decide which rows there are, or more than one query reads them.
         Plan::Unit
         | Plan::Values(_)
+        | Plan::Joins(_)
         | Plan::Distinct { .. }
         | Plan::Set { .. }
         | Plan::Lock { .. }
@@ -85,14 +84,58 @@ pub(super) fn drop_unused(plan: &mut Plan, used: &Slots) {
     }
 }
 
-/// Expressions that an aggregate evaluates over a row.
-fn parts(call: &AggregateCall) -> impl Iterator<Item = &Expr> {
-    let AggregateCall { arguments, order, orders_arguments, filter, aggregate: _, argument_kinds: _, is_distinct: _ } =
-        call;
-    let keys = if *orders_arguments { &[][..] } else { &order[..] };
-    arguments.iter().chain(keys.iter().map(|key| &key.value)).chain(filter)
+/// Notes that only these places of a join tree's rows are looked at, and drops what its queries compute beside them.
+pub(super) fn need(tree: &mut JoinTree, used: &Slots) {
+    tree.needed = Some(used.clone());
+    let mut all = used.clone();
+    add_group(&tree.group, &mut all);
+    drop_in_group(&mut tree.group, &all);
 }
 
+/// Adds the places that conditions and lateral inputs of a group look at.
+fn add_group(group: &JoinGroup, slots: &mut Slots) {
+    let mut add = |expr: &Expr| slots.add_all(&slots_of(expr));
+    group.conditions.iter().for_each(&mut add);
+    for input in &group.inputs {
+        input.outer.iter().flat_map(|outer| &outer.on).for_each(&mut add);
+        if let InputKind::Functions { calls, is_numbered: _ } = &input.kind {
+            calls.iter().flat_map(|call| &call.arguments).for_each(&mut add);
+        }
+    }
+    for input in &group.inputs {
+        match &input.kind {
+            InputKind::Query { plan, is_lateral: true } => slots.add_all(&slots_of_plan(plan, 1)),
+            InputKind::Group(group) => add_group(group, slots),
+            InputKind::Full { left, right, on } => {
+                add_group(left, slots);
+                add_group(right, slots);
+                on.iter().for_each(|on| slots.add_all(&slots_of(on)));
+            }
+            InputKind::Table(_) | InputKind::Query { is_lateral: false, .. } | InputKind::Functions { .. } => {}
+        }
+    }
+}
+
+fn drop_in_group(group: &mut JoinGroup, slots: &Slots) {
+    for input in &mut group.inputs {
+        let (first, width) = (input.first, input.width);
+        match &mut input.kind {
+            InputKind::Query { plan, is_lateral: _ } => {
+                let mut used = Slots::default();
+                (0..width).filter(|at| slots.has(first + at)).for_each(|at| used.add(at));
+                drop_unused(plan, &used);
+            }
+            InputKind::Group(group) => drop_in_group(group, slots),
+            InputKind::Full { left, right, on: _ } => {
+                drop_in_group(left, slots);
+                drop_in_group(right, slots);
+            }
+            InputKind::Table(_) | InputKind::Functions { .. } => {}
+        }
+    }
+}
+
+/// Makes an aggregate a count, which looks at nothing.
 fn count_instead(call: &mut AggregateCall) {
     if let Ok(Some(count)) = resolve_aggregate("count", &[]) {
         *call = AggregateCall {
@@ -107,7 +150,7 @@ fn count_instead(call: &mut AggregateCall) {
     }
 }
 
-/// The row's number, which looks at nothing.
+/// Makes a window function the number of the row, which looks at nothing.
 fn number_instead(call: &mut WindowCall) {
     *call = WindowCall {
         function: WindowFunction::RowNumber,
@@ -123,11 +166,11 @@ fn number_instead(call: &mut WindowCall) {
     };
 }
 
-/// Places of a row of what windows are computed over.
+/// Returns the number of places of a row over which window functions are computed.
 fn width_of(plan: &Plan) -> Option<usize> {
     match plan {
         Plan::Unit => Some(0),
-        Plan::Joins(joins) => Some(joins.width),
+        Plan::From(tree) => Some(tree.width),
         Plan::Filter { input, .. } => width_of(input),
         Plan::Aggregate { groups, sets, calls, input: _ } => {
             Some(groups.len() + calls.len() + usize::from(sets.is_some()))

@@ -1,0 +1,281 @@
+//! Typed expressions.
+
+use super::{Child, Plan, children_of_expr, visit};
+use syntax::lex::Span;
+use types::datum::Datum;
+use types::ops::casts::Convert as CastEval;
+use types::ops::{Eval, Function, Operator};
+use types::{Kind, SqlType};
+
+/// Typed expression over a row.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Expr {
+    Constant(Datum),
+    /// Parameter, counted from 0.
+    Parameter(usize),
+    /// Value of the row at this place.
+    Column(usize),
+    /// Value of the row of an enclosing query, so many levels out, from 1.
+    Outer {
+        level: usize,
+        column: usize,
+    },
+    /// Call of a function or operator; a strict one is null if any argument is.
+    Call {
+        eval: Eval,
+        strict: bool,
+        operator: Option<&'static Operator>,
+        /// Line of the table of functions, for a call by name.
+        function: Option<&'static Function>,
+        arguments: Vec<Expr>,
+    },
+    Cast {
+        eval: CastEval,
+        to: SqlType,
+        argument: Box<Expr>,
+    },
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Not(Box<Expr>),
+    IsNull(Box<Expr>),
+    /// `IS TRUE`, `IS FALSE`, or, without a value, `IS UNKNOWN`, which is another expression than `IS NULL`.
+    IsBool(Box<Expr>, Option<bool>),
+    /// `IS NOT DISTINCT FROM`.
+    IsSame {
+        kind: Kind,
+        arguments: Box<[Expr; 2]>,
+    },
+    Case {
+        whens: Vec<(Expr, Expr)>,
+        otherwise: Box<Expr>,
+    },
+    /// Body that names these values, which are computed once, however often it does.
+    Let {
+        values: Vec<Expr>,
+        body: Box<Expr>,
+    },
+    /// Value of the innermost [`Expr::Let`] around it.
+    Local(usize),
+    Coalesce(Vec<Expr>),
+    /// `GREATEST` or `LEAST`; nulls do not count.
+    Extreme {
+        greatest: bool,
+        kind: Kind,
+        arguments: Vec<Expr>,
+    },
+    /// Value of a query of one row, null if it has no row.
+    Scalar(Box<Plan>),
+    Exists(Box<Plan>),
+    /// Equality of a row of arguments with any row of the query, column by column as values of these kinds; of a value with any
+    /// of the list.
+    InQuery {
+        kinds: Vec<Kind>,
+        arguments: Vec<Expr>,
+        query: Box<Plan>,
+    },
+    InList {
+        kind: Kind,
+        argument: Box<Expr>,
+        list: Vec<Expr>,
+        /// Hash table in which a run keeps the list, if it is long and the same for all rows.
+        hashed: Option<ListId>,
+    },
+    /// `ANY` and `ALL`. The condition is over a row of its own: the arguments' values, then the query's columns or the array's
+    /// element.
+    Quantified {
+        all: bool,
+        arguments: Vec<Expr>,
+        over: Over,
+        condition: Box<Expr>,
+        /// Hash table in which a run keeps the elements, for `= ANY` or `<> ALL` of an array that is the same for all rows.
+        hashed: Option<ListId>,
+    },
+    /// `ARRAY[...]`
+    Array(Vec<Expr>),
+    /// `ARRAY(query)`
+    ArrayQuery(Box<Plan>),
+    /// Time at which the transaction began.
+    Now {
+        to: SqlType,
+    },
+    /// Function of a sequence, which is the first argument: by its number, or by its name as text.
+    Sequence {
+        call: SequenceCall,
+        arguments: Vec<Expr>,
+    },
+    /// Function of an advisory lock, whose number, or two, are the arguments.
+    Advisory {
+        call: AdvisoryCall,
+        arguments: Vec<Expr>,
+    },
+}
+
+/// Function of advisory locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdvisoryCall {
+    /// `pg_advisory_lock` and its kin.
+    Lock {
+        /// True if the lock is shared.
+        shared: bool,
+        /// True if it does not wait for another holder.
+        tries: bool,
+        /// Scope at whose end the lock is released.
+        scope: engine::AdvisoryScope,
+    },
+    /// `pg_advisory_unlock`, `pg_advisory_unlock_shared`
+    Unlock {
+        /// True if the lock is shared.
+        shared: bool,
+    },
+    /// `pg_advisory_unlock_all`, without arguments.
+    UnlockAll,
+}
+
+impl AdvisoryCall {
+    /// Returns true if it returns nothing.
+    pub fn is_void(self) -> bool {
+        matches!(self, AdvisoryCall::Lock { tries: false, .. } | AdvisoryCall::UnlockAll)
+    }
+}
+
+/// Function of sequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SequenceCall {
+    /// `nextval`
+    Next,
+    /// `currval`
+    Current,
+    /// `setval`, with two arguments or three.
+    Set,
+    /// `lastval`, without arguments.
+    Last,
+}
+
+/// Operand of `ANY` and `ALL`.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Over {
+    Query(Box<Plan>),
+    Array(Box<Expr>),
+}
+
+impl Expr {
+    /// Returns true if there is a query in it.
+    pub fn has_query(&self) -> bool {
+        match self {
+            Expr::Scalar(_)
+            | Expr::Exists(_)
+            | Expr::InQuery { .. }
+            | Expr::ArrayQuery(_)
+            | Expr::Quantified { over: Over::Query(_), .. } => true,
+            other => other.parts().into_iter().any(Expr::has_query),
+        }
+    }
+
+    /// Returns true if it looks at the row of an enclosing query, queries inside not counted.
+    pub fn looks_out(&self) -> bool {
+        matches!(self, Expr::Outer { .. }) || self.parts().into_iter().any(Expr::looks_out)
+    }
+
+    /// Returns true if two evaluations over the same row may differ, or change something: `random()`, `nextval`.
+    pub fn is_volatile(&self) -> bool {
+        let mut found = false;
+        visit(self, 0, &mut |expr, _| {
+            found |= matches!(expr, Expr::Sequence { .. } | Expr::Advisory { .. })
+                || matches!(expr, Expr::Call { function: Some(function), .. } if function.volatile);
+        });
+        found
+    }
+
+    /// Returns true if its value is the same wherever a run of the statement evaluates it.
+    pub fn is_fixed(&self) -> bool {
+        let is_own = match self {
+            Expr::Column(_)
+            | Expr::Outer { .. }
+            | Expr::Local(_)
+            | Expr::Sequence { .. }
+            | Expr::Advisory { .. }
+            | Expr::Scalar(_)
+            | Expr::Exists(_)
+            | Expr::InQuery { .. }
+            | Expr::Quantified { over: Over::Query(_), .. }
+            | Expr::ArrayQuery(_) => false,
+            Expr::Call { function, .. } => !function.is_some_and(|function| function.volatile),
+            Expr::Constant(_)
+            | Expr::Parameter(_)
+            | Expr::Cast { .. }
+            | Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::IsBool(..)
+            | Expr::IsSame { .. }
+            | Expr::Case { .. }
+            | Expr::Let { .. }
+            | Expr::Coalesce(_)
+            | Expr::Extreme { .. }
+            | Expr::InList { .. }
+            | Expr::Quantified { over: Over::Array(_), .. }
+            | Expr::Array(_)
+            | Expr::Now { .. } => true,
+        };
+        is_own && self.parts().into_iter().all(Expr::is_fixed)
+    }
+
+    /// Returns true if it looks at the row.
+    pub fn looks_at_row(&self) -> bool {
+        matches!(self, Expr::Column(_)) || self.parts().into_iter().any(Expr::looks_at_row)
+    }
+
+    /// Returns the number of expressions that it is made of, itself included, queries inside not counted.
+    pub fn size(&self) -> usize {
+        1 + self.parts().into_iter().map(Expr::size).sum::<usize>()
+    }
+
+    /// Returns the expressions that it is made of, without those of queries in it.
+    pub fn parts(&self) -> Vec<&Expr> {
+        let mut parts = Vec::new();
+        // It fails when the statement must end, which whoever looks next finds.
+        let _ = children_of_expr(self, &mut |child, _| {
+            match child {
+                Child::Expr(part) => parts.push(part),
+                Child::Plan(_) => {}
+            }
+            Ok(())
+        });
+        parts
+    }
+}
+
+/// Number by which a run of a statement knows the hash table of a list. Two expressions that differ in it say the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ListId(pub u64);
+
+impl std::fmt::Debug for ListId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ListId")
+    }
+}
+
+/// Expression with its type and its place in the text.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Typed {
+    pub expr: Expr,
+    pub kind: SqlType,
+    pub place: Span,
+}
+
+impl Typed {
+    /// Creates one that is written nowhere.
+    pub fn new(expr: Expr, kind: impl Into<SqlType>) -> Typed {
+        Typed { expr, kind: kind.into(), place: Span::NOWHERE }
+    }
+
+    /// Sets the place where it is written.
+    #[must_use]
+    pub fn at(self, place: Span) -> Typed {
+        Typed { place, ..self }
+    }
+}

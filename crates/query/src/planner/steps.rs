@@ -1,0 +1,170 @@
+//! Steps of nested loops: which conditions are asked where, and how the rows of each source are found.
+//!
+//! **Invariant:** every condition of an inner join is asked as soon as all it looks at is there, and of an outer join
+//! exactly where the join is.
+
+use super::access::{self, Wanted};
+use super::order::order_of;
+use super::sizes::Sizes;
+use crate::plan::{
+    Access, Expr, Full, InputKind, JoinGroup, JoinInput, JoinKey, Joins, Kept, List, OuterCondition, Plan, Side, Slots,
+    Source, Step, all_of, has_working, new_id, slots_of, slots_of_plan, split,
+};
+use statement::pulse;
+use types::Kind;
+
+/// Condition with the places that it looks at.
+#[derive(Clone)]
+pub(super) struct Condition {
+    pub(super) expr: Expr,
+    pub(super) slots: Slots,
+}
+
+/// Returns the conjuncts of conditions.
+pub(super) fn conditions(exprs: Vec<Expr>) -> Vec<Condition> {
+    let one = |expr: Expr| Condition { slots: slots_of(&expr), expr };
+    exprs.into_iter().flat_map(split).map(one).collect()
+}
+
+/// Makes the steps of a group with more conditions than its own. `known`: places that are known before it.
+pub(super) fn steps_of(group: JoinGroup, more: Vec<Expr>, known: &Slots, sizes: &mut Sizes) -> Vec<Step> {
+    let JoinGroup { inputs, conditions: own } = group;
+    let all = conditions(own.into_iter().chain(more).collect());
+    let order = order_of(&inputs, &all, known, sizes);
+    let mut inputs: Vec<Option<JoinInput>> = inputs.into_iter().map(Some).collect();
+    // A volatile condition that looks at no row has a value for each row of the join.
+    let (mut of_join, mut left): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|one| one.slots.is_empty() && one.expr.is_volatile());
+    let last = order.last().copied();
+    let mut known = known.clone();
+    let mut steps: Vec<Step> = Vec::new();
+    for at in order {
+        // Of what must end nothing is used.
+        if pulse::walk(left.len() + 1).is_err() {
+            break;
+        }
+        let Some(input) = inputs.get_mut(at).and_then(Option::take) else { continue };
+        let mut reach = known.clone();
+        reach.add_all(&input.own());
+        let (mut now, later): (Vec<_>, Vec<_>) = left.into_iter().partition(|one| one.slots.is_within(&reach));
+        left = later;
+        if last == Some(at) {
+            now.append(&mut of_join);
+        }
+        steps.push(step_of(input, now, (&known, steps.is_empty()), sizes));
+        known = reach;
+    }
+    // Nothing is left but what looks at places that no input has, of which there are none.
+    if let (Some(last), false) = (steps.last_mut(), left.is_empty()) {
+        let rest = last.filter.take().into_iter().chain(left.into_iter().map(|one| one.expr)).collect();
+        last.filter = all_of(rest);
+    }
+    steps
+}
+
+/// Returns a condition as an equality between known places and these own ones, if equal values have equal hashes. A volatile
+/// one has a value for each pair of rows, and none for a row.
+pub(super) fn key_of(condition: &Condition, known: &Slots, own: &Slots) -> Option<JoinKey> {
+    if condition.expr.is_volatile() {
+        return None;
+    }
+    let Expr::Call { operator: Some(operator), arguments, .. } = &condition.expr else { return None };
+    let (left_kind, right_kind) = (operator.left?, operator.right);
+    let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
+    let hashes = left_kind == right_kind || (is_integer(left_kind) && is_integer(right_kind));
+    let ([left, right], true, "=") = (&arguments[..], hashes, operator.name) else { return None };
+    let (left_slots, right_slots) = (slots_of(left), slots_of(right));
+    let key = |before: &Expr, own: &Expr| JoinKey { before: before.clone(), own: own.clone(), kind: right_kind };
+    let is_side = |slots: &Slots, of: &Slots| !slots.is_empty() && slots.is_within(of);
+    if is_side(&left_slots, known) && is_side(&right_slots, own) {
+        return Some(key(left, right));
+    }
+    (is_side(&right_slots, known) && is_side(&left_slots, own)).then(|| key(right, left))
+}
+
+/// Returns a source as a plan of its own, for walks.
+fn as_plan(source: &Source) -> Plan {
+    let step = Step { source: source.clone(), is_outer: false, on: None, filter: None, first: 0, width: 0, kept: None };
+    Plan::Joins(Joins { when: None, steps: vec![step], width: 0 })
+}
+
+/// Makes the step of an input. `now`: conditions of inner joins that are asked as soon as it is there.
+fn step_of(input: JoinInput, now: Vec<Condition>, (known, is_first): (&Slots, bool), sizes: &mut Sizes) -> Step {
+    let own = input.own();
+    let JoinInput { kind, first, width, outer, needs } = input;
+    let is_outer = outer.is_some();
+    let (mut on, filter) = match outer {
+        None => (now, Vec::new()),
+        Some(OuterCondition { on, left: _ }) => (conditions(on), now),
+    };
+    let exprs: Vec<&Expr> = on.iter().map(|one| &one.expr).collect();
+    // Its rows are the same whatever is before it, and an index does not find them quickly anyway.
+    let mut can_keep = needs.is_empty() && !(is_first && known.is_empty());
+    let source = match kind {
+        InputKind::Table(table) => {
+            let (mut access, mut rank) = access::choose(&Wanted { table: &table, first, known }, &exprs);
+            if can_keep && rank.equal == 0 && !is_first {
+                // Kept by a key rather than gone through within bounds again and again.
+                (access, rank) = access::choose(&Wanted { table: &table, first, known: &Slots::default() }, &exprs);
+            }
+            can_keep = can_keep && !rank.is_point && access_slots(&access).is_empty();
+            Source::Table { table, access, columns: None }
+        }
+        InputKind::Query { plan, is_lateral } => Source::Query { plan, is_lateral },
+        InputKind::Functions { calls, is_numbered } => Source::Functions { calls, is_numbered },
+        InputKind::Group(group) => {
+            can_keep = false;
+            let on = std::mem::take(&mut on).into_iter().map(|one| one.expr).collect();
+            Source::Group(steps_of(group, on, known, sizes))
+        }
+        InputKind::Full { left, right, on } => full(left, right, on, sizes),
+    };
+    let mut kept = None;
+    if can_keep {
+        let keys: Vec<JoinKey> = on.iter().filter_map(|one| key_of(one, known, &own)).collect();
+        let is_own = |one: &Condition| one.slots.is_within(&own) && !one.slots.is_empty();
+        let (own_conditions, rest): (Vec<_>, Vec<_>) = on.into_iter().partition(is_own);
+        on = rest;
+        let plan = as_plan(&source);
+        let slots = slots_of_plan(&plan, 1);
+        let is_constant = slots.is_empty()
+            && !slots.looks_out
+            && !has_working(&plan)
+            && own_conditions.iter().all(|one| !one.slots.looks_out)
+            && keys.iter().all(|key| !slots_of(&key.own).looks_out);
+        let condition = all_of(own_conditions.into_iter().map(|one| one.expr).collect());
+        kept = Some(Kept { id: new_id(), is_constant, condition, keys });
+    }
+    let expr = |all: Vec<Condition>| all_of(all.into_iter().map(|one| one.expr).collect());
+    Step { source, is_outer, on: expr(on), filter: expr(filter), first, width, kept }
+}
+
+/// Returns the places that an access path looks at.
+pub(super) fn access_slots(access: &Access) -> Slots {
+    let mut slots = Slots::default();
+    let exprs: Vec<&Expr> = match access {
+        Access::All => Vec::new(),
+        Access::Index { prefix, lower, upper, index: _, backward: _ } => {
+            let values = prefix.iter().chain([lower, upper].into_iter().flatten().map(|limit| &limit.value));
+            values.map(|value| &value.value).collect()
+        }
+        Access::AnyOf { prefix, list, index: _ } => match list {
+            List::Values(values) => prefix.iter().chain(values).map(|value| &value.value).collect(),
+            List::Array { array, kind: _ } => prefix.iter().map(|value| &value.value).chain([array]).collect(),
+        },
+    };
+    exprs.into_iter().for_each(|expr| slots.add_all(&slots_of(expr)));
+    slots
+}
+
+fn full(left: JoinGroup, right: JoinGroup, on: Vec<Expr>, sizes: &mut Sizes) -> Source {
+    let (left_slots, right_slots) = (left.own(), right.own());
+    let on = conditions(on);
+    let keys = on.iter().filter_map(|one| key_of(one, &left_slots, &right_slots)).collect();
+    let mut side = |group: JoinGroup| {
+        let (first, width) = group.places();
+        Side { steps: steps_of(group, Vec::new(), &Slots::default(), sizes), first, width }
+    };
+    let on = all_of(on.into_iter().map(|one| one.expr).collect());
+    Source::Full(Box::new(Full { left: side(left), right: side(right), on, keys }))
+}
