@@ -1,6 +1,6 @@
-//! Goal: tables that the program has made in the engine are tables of SQL: sessions and the program read each other's rows, keys
-//! hold for both, and no definition pulls a table away from the program. Method: tables made by the engine's own calls, and a
-//! session beside them.
+//! Goal: tables that the program has created in the engine are SQL tables: sessions and the program see each other's
+//! rows, keys hold for both, and no definition takes a table away from the program. Method: tables created by the
+//! engine's own calls, and a session beside them.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -15,7 +15,7 @@ use std::thread;
 use support::{connect, run};
 use types::{Datum, SqlType};
 
-/// Rows as text, a line each.
+/// Returns rows as text, one per line.
 fn shown(session: &mut Session, text: &str) -> Vec<String> {
     let cell = |value: &Datum| match value {
         Datum::Text(text) => text.to_string(),
@@ -99,7 +99,7 @@ fn the_catalog_shows_columns_and_keys() {
     let expected = [
         "CREATE UNIQUE INDEX items_pkey ON shop.items USING btree (place, id)|true",
         "CREATE INDEX items_by_name ON shop.items USING btree (name)|false",
-        // Of a column that may be null: no primary key.
+        // The column may be null, so this is no primary key.
         "CREATE UNIQUE INDEX numbers_key ON public.numbers USING btree (number)|false",
     ];
     assert_eq!(shown(&mut session, indexes), expected);
@@ -128,7 +128,7 @@ fn sessions_and_the_program_see_each_others_rows() {
         (0..items.columns().len()).map(|at| format!("{:?}", row.get(at))).collect::<Vec<_>>()
     };
     let show = |values: &[Value<'_>]| values.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>();
-    // As the program would have written them.
+    // The values as the program would have written them.
     let expected = show(&[
         Value::Int32(1),
         Value::Int64(8),
@@ -187,7 +187,7 @@ fn no_definition_takes_a_table_from_the_program() {
             "{text}"
         );
     }
-    // What changes nothing for the program.
+    // Definitions that change nothing for the program.
     run(
         &mut session,
         "create view names as select name from shop.items; comment on table shop.items is 'for sale';
@@ -218,7 +218,7 @@ fn a_table_is_adopted_once_and_all_or_none() {
     database.adopt(&[items, numbers, fine]).unwrap();
     assert_eq!(shown(&mut session, "select count(*) from fine"), ["0"]);
     assert_eq!(shown(&mut session, oid), before);
-    // The catalog's own table, which the engine has by now, is nobody else's.
+    // The engine has the catalog's own table by now, which is not adopted.
     database
         .adopt(&engine.tables().into_iter().filter(|table| table.name().starts_with("pg_")).collect::<Vec<_>>())
         .unwrap();

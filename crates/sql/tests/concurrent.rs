@@ -1,6 +1,6 @@
-//! Goal: statements that meet rows which others are changing do what PostgreSQL 15 does at READ COMMITTED. Method: a table of
-//! scripts of two sessions, of which the second waits for the first; each script names the rows that are left. With
-//! `OVERTAKE_SLT_URL` the same scripts run on that PostgreSQL.
+//! Goal: statements that meet rows which others are changing do what PostgreSQL 15 does at READ COMMITTED. Method: a
+//! table of scripts of two sessions, of which the second waits for the first; each script names the remaining rows.
+//! With `OVERTAKE_SLT_URL` the same scripts run on that PostgreSQL.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
@@ -18,10 +18,10 @@ const BEGIN: &str = "create table t (id int primary key, n int, s text);
     create sequence numbers;
     insert into p values (1), (2)";
 
-/// What the first session does in a transaction that it commits while the second waits, what the second does, and what it
-/// comes to: the rows that it returns or its error, and the rows of `t` at the end.
+/// Scripts: the statements of the first session in a transaction that it commits while the second waits, the statement
+/// of the second, its rows or its error, and the rows of `t` at the end.
 const SCRIPTS: &[(&str, &str, &str, &str)] = &[
-    // The condition and the new value are over the row as it is then.
+    // The condition and the new value are computed from the latest version of the row.
     ("update t set n = 11 where id = 1", "update t set n = n + 1 where n = 10 returning n", "", "1 11 a;2 20 b;3 30 c"),
     (
         "update t set n = 11 where id = 1",
@@ -32,7 +32,7 @@ const SCRIPTS: &[(&str, &str, &str, &str)] = &[
     ("delete from t where id = 1", "update t set n = 0 where id < 3 returning id", "2", "2 0 b;3 30 c"),
     ("update t set n = 99 where id = 1", "delete from t where n < 25 returning id", "2", "1 99 a;3 30 c"),
     ("update t set n = 12 where id = 1", "delete from t where n < 15 returning n", "12", "2 20 b;3 30 c"),
-    // FOR KEY SHARE is for the keys, and returns what the snapshot has; FOR SHARE the row as it is then.
+    // FOR KEY SHARE concerns the keys only, and returns the row of the snapshot; FOR SHARE returns the latest version.
     (
         "select pg_advisory_xact_lock(1); update t set n = 11 where id = 1",
         "select n from t where id = 1 and pg_advisory_xact_lock(1) is not null for key share",
@@ -45,7 +45,7 @@ const SCRIPTS: &[(&str, &str, &str, &str)] = &[
         "11",
         "1 11 a;2 20 b;3 30 c",
     ),
-    // Session locks of a statement that waits again are had once.
+    // A statement that waits twice takes its session locks once.
     (
         "select pg_advisory_xact_lock(1)",
         "select (pg_advisory_lock(2) is null)::text || (pg_advisory_lock(1) is null)::text || pg_advisory_unlock(2)::text \
@@ -53,7 +53,8 @@ const SCRIPTS: &[(&str, &str, &str, &str)] = &[
         "falsefalsetruefalsetruefalse",
         "1 10 a;2 20 b;3 30 c",
     ),
-    // Who takes a value waits for a new definition, whose values come next; who defines waits for who has taken some.
+    // Taking a value waits for a new definition, whose values come next; a definition waits for transactions that have
+    // taken values.
     ("alter sequence numbers restart with 7", "select nextval('numbers')", "7", "1 10 a;2 20 b;3 30 c"),
     (
         "alter sequence numbers increment 5",
@@ -63,18 +64,18 @@ const SCRIPTS: &[(&str, &str, &str, &str)] = &[
     ),
     ("select nextval('numbers')", "alter sequence numbers restart with 7", "", "1 10 a;2 20 b;3 30 c"),
     ("select setval('numbers', 9)", "drop sequence numbers", "", "1 10 a;2 20 b;3 30 c"),
-    // Maintenance waits as if it had something to do.
+    // Maintenance commands wait as if they had something to do.
     ("lock t in share update exclusive mode", "vacuum t", "", "1 10 a;2 20 b;3 30 c"),
     ("update t set n = 11 where id = 1", "reindex table t", "", "1 11 a;2 20 b;3 30 c"),
     ("lock t in share mode", "analyze t", "", "1 10 a;2 20 b;3 30 c"),
-    // A reference that is not validated excludes writers, and its validation does not.
+    // Adding a foreign key that is not validated excludes writers; validating it does not.
     (
         "insert into c values (1, 1)",
         "alter table c add foreign key (p) references p not valid",
         "",
         "1 10 a;2 20 b;3 30 c",
     ),
-    // DO NOTHING goes by a key that is there to stay: it waits for a delete and for a change of the key, and for nothing else.
+    // DO NOTHING depends on a key that stays: it waits for a delete and for a change of the key, and for nothing else.
     (
         "delete from t where id = 1",
         "insert into t values (1, 7, 'x') on conflict do nothing returning n",
@@ -93,7 +94,7 @@ const SCRIPTS: &[(&str, &str, &str, &str)] = &[
         "",
         "1 5 y;2 20 b;3 30 c",
     ),
-    // Queries in it see the snapshot.
+    // Subqueries see the snapshot.
     (
         "update t set n = 11 where id = 1",
         "update t set n = n + (select max(n) from t) where id = 1 and exists (select 1 from u where u.id = t.id) returning n",
@@ -106,7 +107,7 @@ const SCRIPTS: &[(&str, &str, &str, &str)] = &[
         "2;3",
         "1 11 a;2 0 b;3 0 c",
     ),
-    // Other tables stay as they were.
+    // Other tables are seen as of the snapshot.
     (
         "update t set n = 11 where id = 1; update u set n = 1000",
         "update t set n = t.n + u.n from u where u.id = t.id and t.n > 0 returning t.n, u.n",
@@ -125,7 +126,7 @@ const SCRIPTS: &[(&str, &str, &str, &str)] = &[
         "111",
         "1 111 u;2 20 b;3 30 c",
     ),
-    // A key that the snapshot does not see.
+    // The snapshot does not see the key.
     (
         "insert into t values (4, 40, 'd')",
         "insert into t values (4, 1, 'x') on conflict (id) do update set n = t.n + excluded.n returning n, s",
@@ -151,7 +152,7 @@ const SCRIPTS: &[(&str, &str, &str, &str)] = &[
         "1 10 a;2 20 b;3 31 c",
     ),
     ("insert into t values (4, 40, 'd')", "insert into t values (4, 1, 'x')", "23505", "1 10 a;2 20 b;3 30 c;4 40 d"),
-    // Who waits for a table sees what was committed meanwhile, in the table as it is then.
+    // A statement that waits for a table sees the rows committed meanwhile, in the table's latest version.
     (
         "alter table t add column w int default 4",
         "update t set n = 7 where id = 2 returning n",
@@ -212,7 +213,7 @@ const SCRIPTS: &[(&str, &str, &str, &str)] = &[
         "11",
         "1 11 a;2 20 b;3 30 c",
     ),
-    // What it refers to was defined anew, and the row is gone with that.
+    // The referenced table was altered, and the referenced row deleted with that.
     (
         "alter table p add column w int; delete from p where id = 2",
         "insert into c values (1, 2)",
@@ -225,7 +226,7 @@ const SCRIPTS: &[(&str, &str, &str, &str)] = &[
         "23503",
         "1 10 a;2 20 b;3 30 c",
     ),
-    // It gets a number once, however often it is begun.
+    // The statement takes one number, however often it is run again.
     (
         "insert into t values (4, 40, 'd')",
         "insert into t values (4, nextval('numbers'), 'x') on conflict (id) do update set n = excluded.n returning n",
@@ -332,7 +333,7 @@ fn there(url: &str, (first, second, ..): &(&str, &str, &str, &str)) -> (String, 
             let second = (*second).to_owned();
             async move { other.simple_query(&second).await }
         });
-        // It waits in the other process, which says so to who asks.
+        // The other process waits, and reports that in its locks.
         while rows(one.simple_query(&format!("select 1 where pg_blocking_pids({pid}) <> '{{}}'")).await.unwrap()) != "1"
         {
         }
@@ -380,8 +381,8 @@ fn finish(client: &mut Client, text: &str) -> Result<String, String> {
     result
 }
 
-/// Goal: who is told of a deadlock over keys is told of the transactions that were waited for, and of no table. Method: two sessions
-/// insert what the other one has inserted.
+/// Goal: the report of a deadlock over keys names the transactions that were waited for, and no table. Method: two
+/// sessions insert the keys that the other one has inserted.
 #[test]
 fn a_deadlock_over_keys_is_one_of_transactions() {
     let database = Database::new(Engine::new(EngineConfig::in_memory()));
@@ -416,8 +417,9 @@ fn a_deadlock_over_keys_is_one_of_transactions() {
     assert_eq!(detail.lines().count(), 2);
 }
 
-/// Goal: no change is lost beside definitions, and nobody sees half of a transaction that defines something. Method: sessions
-/// on threads of their own increment counters and read two sums of which transactions with an ALTER TABLE move parts.
+/// Goal: no change is lost beside definitions, and nobody sees half of a transaction that contains one. Method:
+/// sessions on threads of their own increment counters and read two sums between which transactions with an ALTER TABLE
+/// move parts.
 #[test]
 fn nothing_is_lost_beside_definitions() {
     const INCREMENTS: usize = 400;
@@ -441,6 +443,7 @@ fn nothing_is_lost_beside_definitions() {
                 left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
             });
         }
+        // Neither the writers nor the reader run definitions, so none of their statements may fail.
         let mut reader = client(&database);
         scope.spawn(move || {
             while !is_over() {
@@ -475,8 +478,9 @@ fn nothing_is_lost_beside_definitions() {
     assert_eq!(finish(&mut one, "select sum(v) from m"), Ok((writers_count * INCREMENTS).to_string()));
 }
 
-/// Goal: what a session defines stays, whatever another takes back by a savepoint. Method: one goes back to before its first
-/// definition, or a statement fails behind it, the other defines a table and fills it, and the first commits.
+/// Goal: the definitions of one session stay, whatever another rolls back to a savepoint. Method: one session rolls
+/// back to before its first definition, or a statement fails after it, the other creates a table and fills it, and the
+/// first commits.
 #[test]
 fn a_definition_that_was_taken_back_takes_no_other_with_it() {
     let definitions = [
@@ -496,7 +500,7 @@ fn a_definition_that_was_taken_back_takes_no_other_with_it() {
     let mut wrong = Vec::new();
     for definition in definitions {
         for (ends, is_early) in [("", false), (fails, false), (fails, true)] {
-            // What failed is undone at once, but for what was defined before its savepoint.
+            // A failed statement is undone at once, except for definitions before its savepoint.
             if is_early && definition.contains("savepoint") {
                 continue;
             }

@@ -1,6 +1,6 @@
-//! Goal: COPY takes and gives what PostgreSQL 15 does, and says what it says about data that are wrong. Method: a table of
-//! statements with data; each is expected to leave these rows, or to end with this error. With `OVERTAKE_SLT_URL` the same table
-//! is checked on that PostgreSQL, by psql.
+//! Goal: COPY accepts and returns what PostgreSQL 15 does, and reports wrong data as it does. Method: a table of
+//! statements with data, each with the rows that it leaves, or the error that ends it. With `OVERTAKE_SLT_URL` the same
+//! table is checked on that PostgreSQL, by psql.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 const TABLE: &str = "create table t (a int not null default 7, b text, c char(3), d numeric(6, 2))";
 
-/// A statement, its data, and what comes of it: the rows as `COPY t TO STDOUT` gives them, or state, message, context.
+/// Statement, its data and the result: the rows as `COPY t TO STDOUT` returns them, or SQLSTATE, message and context.
 type Case = (&'static str, &'static [u8], Result<&'static str, [&'static str; 3]>);
 
 const CASES: &[Case] = &[
@@ -197,10 +197,10 @@ const CASES: &[Case] = &[
     ("copy (insert into t values (1)) to stdout", b"", Err(["0A000", "COPY query must have a RETURNING clause", ""])),
 ];
 
-/// An end of the data whose line ends in another way than those before.
+/// Message for an end-of-copy marker whose line ends differently from those before.
 const OTHER_STYLE: &str = "end-of-copy marker does not match previous newline style";
 
-/// What a COPY to the client gives, of one row `(1, 'x,"y"', null, 2.5)` and one of `(2, e'a\tb', '', null)`.
+/// Results of COPY to the client, for the rows `(1, 'x,"y"', null, 2.5)` and `(2, e'a\tb', '', null)`.
 const GIVEN: &[(&str, &str)] = &[
     ("copy t to stdout", "1\tx,\"y\"\t\\N\t2.50\n2\ta\\tb\t   \t\\N\n"),
     ("copy t (b, a) to stdout (delimiter ';', null '-')", "x,\"y\";1\na\\tb;2\n"),
@@ -235,7 +235,7 @@ impl Client {
         client
     }
 
-    /// Runs it with these data; gives what it gives.
+    /// Runs a statement with these data; returns the data that it sends.
     fn run(&mut self, text: &str, data: &[u8]) -> SqlResult<Vec<u8>> {
         let result = self.run_now(text, data);
         if result.is_err() {
@@ -272,7 +272,7 @@ fn told(error: &SqlError) -> [String; 3] {
     [error.state().0, error.message(), error.context_text().unwrap_or_default()].map(str::to_owned)
 }
 
-/// psql, with the session's text and the data of a COPY behind it.
+/// Runs psql with the session's text, followed by the data of a COPY.
 fn psql(url: &str, commands: &[&str], data: &[u8]) -> Result<Vec<u8>, [String; 3]> {
     let mut psql = Command::new("psql");
     psql.arg(url).args(["-XqAt", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose"]);
@@ -280,7 +280,7 @@ fn psql(url: &str, commands: &[&str], data: &[u8]) -> Result<Vec<u8>, [String; 3
         psql.args(["-c", command]);
     });
     let mut child = psql.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // It may have gone already.
+    // psql may have exited already.
     let _ = child.stdin.take().unwrap().write_all(data);
     let output = child.wait_with_output().unwrap();
     if output.status.success() {
@@ -353,7 +353,8 @@ fn data_go_out_as_on_postgresql() {
     }
 }
 
-/// What one gives the other takes, in each format; a COPY that fails leaves nothing; one in a transaction is part of it.
+/// Goal: each format can read the data it writes; a COPY that fails leaves nothing; a COPY in a transaction is part of
+/// it.
 #[test]
 fn copies_are_part_of_their_transaction() {
     let mut client = Client::new();

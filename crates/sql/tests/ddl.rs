@@ -1,4 +1,4 @@
-//! Definitions beside the work of other sessions.
+//! Definitions concurrent with the work of other sessions.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -23,7 +23,7 @@ impl Client {
         Ok((portal, step))
     }
 
-    /// Begins a statement that must wait.
+    /// Starts a statement that must wait.
     fn parks(&mut self, text: &str) -> Portal {
         let (portal, step) = self.start(text).unwrap();
         assert!(matches!(step, Step::Parked(_)), "{text} does not wait");
@@ -83,7 +83,7 @@ fn what_was_written_while_a_definition_waited_is_copied() {
         let waits = definer.parks("alter table t add column b int default 7");
         writer.run("commit").unwrap();
         if isolation == "repeatable read" {
-            // Its snapshot does not see that row.
+            // The snapshot does not see that row.
             assert_eq!(state(definer.goes_on(waits)), "40001");
             definer.run("rollback").unwrap();
             break;
@@ -102,7 +102,7 @@ fn who_waited_to_write_writes_to_the_table_as_it_is_then() {
     let (mut definer, mut writer) = two();
     definer.run("begin").unwrap();
     definer.run("alter table t add column b int default 7").unwrap();
-    // Nobody sees it, and who reads does not wait.
+    // Nobody sees the change, and readers do not wait.
     assert_eq!(writer.rows("select * from t"), [[1]]);
     let waits = writer.parks("insert into t values (2)");
     definer.run("commit").unwrap();
@@ -193,7 +193,7 @@ fn a_transaction_takes_its_snapshot_when_its_first_statement_has_its_locks() {
         assert_eq!(other.rows("select * from t order by a"), [[1, 7], [3, 8]]);
         other.run("commit").unwrap();
 
-        // Once it has one it keeps it.
+        // A transaction that has a snapshot keeps it.
         other.run(&format!("begin isolation level {isolation}")).unwrap();
         assert_eq!(other.rows("select 1"), [[1]]);
         one.run("begin").unwrap();
@@ -221,7 +221,7 @@ fn an_old_snapshot_writes_by_new_definitions_of_the_same_rows() {
         old.run(&format!("update {name} set a = 1 where a = 1")).unwrap();
         old.run("commit").unwrap();
     }
-    // A reference of which it did not know refuses all the same.
+    // A foreign key that is newer than the snapshot still refuses the delete.
     old.run("begin isolation level repeatable read").unwrap();
     assert_eq!(old.rows("select a from t"), [[1]]);
     new.run("create table c (a int references t)").unwrap();
@@ -234,7 +234,7 @@ fn columns_that_were_told_do_not_change() {
     let (mut definer, mut reader) = two();
     definer.run("begin").unwrap();
     definer.run("alter table t add column b int default 7").unwrap();
-    // Prepared, and told its columns.
+    // The statement is prepared, and the client knows its columns.
     let waits = reader.parks("select * from t for update");
     definer.run("commit").unwrap();
     let error = reader.goes_on(waits).unwrap_err();
@@ -270,7 +270,7 @@ fn changes_of_roles_are_their_transactions_own_until_it_commits() {
             other.run("alter role app nologin nocreatedb nocreaterole").unwrap();
         }
     }
-    // A role keeps the number that its own transaction has seen, whatever roles others make before its commit.
+    // A role keeps the OID that its own transaction has seen, whatever roles others create before its commit.
     let number = "select oid::int from pg_roles where rolname = 'numbered'";
     one.start("create role numbered").unwrap();
     let (_, seen) = one.start(number).unwrap();
@@ -279,7 +279,7 @@ fn changes_of_roles_are_their_transactions_own_until_it_commits() {
     let Some(Outcome::Rows(seen, _)) = seen.done() else { panic!("a query waits") };
     assert!(matches!(seen[0][0], Datum::Int4(seen) if other.rows(number) == [[seen]]), "{seen:?}");
     assert!(other.rows("select count(*)::int from pg_roles group by oid having 1 < count(*)").is_empty());
-    // What the others have left does not allow it any more.
+    // The changes of other sessions do not allow the statement any more.
     one.start("alter role app login").unwrap();
     other.run("drop role app").unwrap();
     let unchecked = one.start("create table t (a int)").map(drop).and_then(|()| one.0.sync());

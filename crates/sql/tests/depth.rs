@@ -1,5 +1,5 @@
-//! Goal: no statement overflows the stack, however deep it is, and what PostgreSQL takes every day is taken. Method: each
-//! construct that nests, strings together or refers is written to a depth, and goes every way that a statement can go, on
+//! Goal: no statement overflows the stack, however deep it is, and everyday depths of PostgreSQL work. Method: each
+//! construct that nests, chains or refers is written to a depth, and run in every way in which a statement can run, on
 //! threads with stacks of 2 MiB: the answer is right, or `54001`. An overflow would end this process.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,10 +10,10 @@ use statement::{SqlError, SqlResult, SqlState};
 use types::Datum;
 
 const STACK_BYTES: usize = 2 << 20;
-/// Code that is not optimised takes minutes for as many as 100,000.
+/// Greatest depth. Unoptimized code takes minutes for 100,000.
 const DEEPEST: usize = if cfg!(debug_assertions) { 12_000 } else { 100_000 };
 
-/// A query of one column and one row, to this depth.
+/// Query of one column and one row, to this depth.
 type Construct = fn(usize) -> String;
 
 fn chain(of: &str, depth: usize, last: &str) -> String {
@@ -82,7 +82,7 @@ const CONSTRUCTS: &[(&str, Construct, usize)] = &[
     ("notnull", |depth| format!("select 1{}", " notnull".repeat(depth)), 500),
     ("is null", |depth| format!("select 1{}", " is null".repeat(depth)), 500),
     ("operators", |depth| format!("select 1{}", " operator(pg_catalog.+) 1".repeat(depth)), 500),
-    // Rows have at most 1664 values.
+    // A row has at most 1664 values.
     ("rows by order", |depth| format!("select ({0}1) <= ({0}1)", "1, ".repeat(depth.min(1_600))), 100),
     (
         "rows by order within each other",
@@ -97,7 +97,7 @@ const CONSTRUCTS: &[(&str, Construct, usize)] = &[
     ),
 ];
 
-/// Chains that mean nothing, or not in PostgreSQL's grammar.
+/// Chains without meaning, or outside PostgreSQL's grammar.
 const WRONG: &[(&str, Construct)] = &[
     ("fields", |depth| format!("select (1){}", ".x".repeat(depth))),
     ("names", |depth| format!("select x{}", ".x".repeat(depth))),
@@ -112,7 +112,7 @@ const WRONG: &[(&str, Construct)] = &[
     ("explain prepare", |depth| format!("{}select 1", "explain prepare a as ".repeat(depth))),
 ];
 
-/// What may stand before a statement, in the library's grammar.
+/// Prefixes of a statement, in the library's grammar.
 const BEFORE: [&str; 5] = ["prepare a as ", "describe ", "if true then ", "while true begin ", "create view v as "];
 
 fn connect(database: &Database) -> Session {
@@ -131,7 +131,7 @@ fn run(session: &mut Session, text: &str, values: Vec<Datum>) -> SqlResult<Outco
     }
 }
 
-/// As the simple protocol does it.
+/// Runs the statements of a text as the simple protocol does.
 fn each(session: &mut Session, text: &str) -> SqlResult<Option<Outcome>> {
     let result = session.split(text).and_then(|all| {
         all.iter().try_fold(None, |_, one| {
@@ -168,13 +168,13 @@ fn everyday_depths_are_answered() {
     });
 }
 
-/// What catalogs say of definitions is bound while the query runs, in sessions that have seen nothing deep.
+/// Goal: definitions that catalogs show are bound while the query runs, in sessions that have seen nothing deep.
 #[test]
 fn deep_definitions_are_read_in_catalogs() {
     on_a_small_stack(|| {
         for (name, construct, everyday) in CONSTRUCTS {
             let database = Database::new(Engine::new(EngineConfig::in_memory()));
-            // What is kept may not be as deep as what is run.
+            // Stored definitions may be limited to less depth than statements.
             let is_made = |depth: &usize| match each(
                 &mut connect(&database),
                 &format!("create view v as {}", construct((*everyday).min(*depth))),
@@ -198,7 +198,7 @@ fn deep_definitions_are_read_in_catalogs() {
     });
 }
 
-/// Half of the constructs, for a processor of its own: all of them take five minutes of one.
+/// Tests half of the constructs, for one CPU: all of them take five minutes of one.
 fn no_depth_ends_the_process(first: usize) {
     on_a_small_stack(move || {
         for (name, construct, everyday) in CONSTRUCTS.iter().skip(first).step_by(2) {
@@ -216,7 +216,7 @@ fn no_depth_ends_the_process(first: usize) {
                 ] {
                     if let Err(error) = each(&mut session, &text) {
                         let is_json = *name == "json" || *name == "pattern";
-                        // Steps into one value stand side by side in the tree, and the binder takes one of them.
+                        // Subscripts of one value are siblings in the tree, and the binder supports one of them.
                         let is_flat = *name == "subscripts" && error.state() == SqlState::FEATURE_NOT_SUPPORTED;
                         let is_told = is_too_deep(&error) || is_flat || (is_json && !error.state().0.starts_with("XX"));
                         assert!(is_told, "{name}, {depth}, {}: {error}", &text[..30]);
@@ -252,7 +252,7 @@ fn no_depth_of_what_is_wrong_ends_the_process() {
     });
 }
 
-/// Statements inside of statements leave room for the deepest expression that a small stack takes, however far down they are.
+/// Goal: nested statements leave room for the deepest expression that a small stack takes, at any depth.
 #[test]
 fn no_statement_in_statements_ends_the_process() {
     on_a_small_stack(|| {
@@ -282,7 +282,7 @@ fn chains_of_views_are_answered_or_refused() {
                 each(&mut session, &format!("create view v{at} as {select}{}{close}", at - 1)).unwrap();
             }
             assert!(each(&mut session, "select * from v400").is_ok());
-            // A view that relies on a key is bound to find that out.
+            // The dependency on a key is found by binding the view.
             each(
                 &mut session,
                 "create table k (id int primary key, n int);
@@ -309,7 +309,7 @@ fn chains_of_views_are_answered_or_refused() {
     });
 }
 
-/// Each query of `WITH` is planned once, and run once.
+/// Goal: each query of `WITH` is planned once, and run once.
 #[test]
 fn queries_named_twice_are_planned_once() {
     on_a_small_stack(|| {
@@ -323,7 +323,7 @@ fn queries_named_twice_are_planned_once() {
             text.clone(),
             format!("explain {text}"),
             format!("create table t as {text}"),
-            // Queries that are compared with their copies.
+            // Queries that are compared with copies of themselves.
             format!("select ({text}) group by rollup (({text}))"),
             format!("select distinct ({text}) order by ({text})"),
             format!("select string_agg(distinct ({text})::text, '' order by ({text})::text)"),

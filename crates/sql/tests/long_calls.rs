@@ -1,6 +1,6 @@
-//! Goal: whatever a statement computes, a cancel or `statement_timeout` ends it soon, and no value becomes longer than 1 GB.
-//! Method: each call is given so much that it takes seconds, and stopped after a few milliseconds. Soon is a matter of the
-//! thread's own processor time, so that a busy machine changes nothing; the worst is printed.
+//! Goal: a cancel or `statement_timeout` soon ends a statement, whatever it computes, and no value becomes longer than
+//! 1 GB. Method: each call gets enough input for seconds, and is stopped after a few milliseconds. The limit applies to
+//! the thread's own processor time, so that a busy machine changes nothing; the worst case is printed.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
@@ -12,12 +12,13 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use types::Datum;
 
-/// Processor time from a cancel to its error. Debug builds count as much work between two looks, but are slower.
+/// Processor time from a cancel to its error. Debug builds do as much work between two checks, but are slower.
 const SOON: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 250 });
 /// Time in which a statement may compute before it is stopped.
 const BEGIN: Duration = Duration::from_millis(15);
 
-/// A text to be repeated to so many millions of bytes, or, if there are none, 100,000 times: `$1`. Of an empty text there is no `$1`.
+/// Text `$1`, to be repeated to so many millions of bytes or, if the number is 0, 100,000 times. An empty text means no
+/// `$1`.
 type Input = (&'static str, usize);
 
 const NONE: Input = ("", 0);
@@ -25,7 +26,7 @@ const LONG: Input = ("a", 20);
 
 /// Calls that take seconds.
 const CALLS: &[(&str, &str, Input)] = &[
-    // One call of many bytes.
+    // One call over many bytes.
     ("replace", "select length(replace($1, 'a', 'bcde'))", LONG),
     ("replace of nothing", "select count(replace($1, 'aab', '')) from generate_series(1, 1000)", LONG),
     ("concat", "select count(concat($1, $1, n)) from generate_series(1, 1000) n", LONG),
@@ -199,21 +200,21 @@ fn run(session: &mut Session, text: &str, value: Option<Datum>) -> SqlResult<Out
     outcome
 }
 
-/// Processor time of a thread of this process; nothing when it is over.
+/// Returns the processor time of a thread of this process; `None` when the thread has ended.
 fn processor_time(thread: &str) -> Option<Duration> {
     let told = std::fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?;
     Some(Duration::from_nanos(told.split(' ').next()?.parse().ok()?))
 }
 
-/// How a statement is stopped.
+/// Way to stop a statement.
 #[derive(Clone, Copy, PartialEq)]
 enum Stop {
-    /// When it has computed for so long.
+    /// A cancel after so much computation.
     Cancel(Duration),
     Timeout,
 }
 
-/// Runs a call on a thread and stops it. Says how it ended, and what processor time it took from the stop to the end.
+/// Runs a call on a thread and stops it. Returns its result, and the processor time from the stop to the end.
 fn stopped(database: &Database, text: &str, value: Option<Datum>, stop: Stop) -> (SqlResult<Outcome>, Duration) {
     let mut session = session(database);
     if stop == Stop::Timeout {
@@ -239,7 +240,7 @@ fn stopped(database: &Database, text: &str, value: Option<Datum>, stop: Stop) ->
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
-            // One that comes between the parts of a statement is nobody's.
+            // A cancel between the parts of a statement is ignored, so it is repeated.
             while !runs.is_finished() {
                 canceller.cancel();
                 std::thread::sleep(Duration::from_millis(1));
@@ -315,7 +316,7 @@ fn a_cancel_ends_each_part() {
     judge(took, "user request");
 }
 
-/// Statements that take a second or so to be read, bound and planned.
+/// Returns statements that take about a second to be parsed, bound and planned.
 fn long_texts() -> Vec<(&'static str, String)> {
     let list = |count: usize, one: &dyn Fn(usize) -> String| (0..count).map(one).collect::<Vec<_>>().join(",");
     let nested = |depth: usize| {
@@ -350,8 +351,8 @@ fn long_texts() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Goal: the preparation of a statement can be stopped, whatever it is at. Method: it is stopped at moments all over its time; a few are
-/// refused for their size before that.
+/// Goal: the preparation of a statement can be stopped in each of its phases. Method: it is stopped at moments all over
+/// its time; a few are refused for their size before that.
 #[test]
 fn a_cancel_ends_each_preparation() {
     let database = database();
@@ -376,13 +377,15 @@ fn a_cancel_ends_each_preparation() {
     judge(took, "user request");
 }
 
-/// Longest time in which a preparation does not look. A debug build counts as much work between two looks, but is slower.
+/// Longest processor time of a preparation between two checks. A debug build does as much work between them, but is
+/// slower.
 const LONGEST: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1000 } else { 100 });
-/// The same where the parser's library goes down a nest, on which way it asks nobody.
+/// Longest time where the parser's library descends into a nest, which it does without a check.
 const LONGEST_OF_NESTS: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 250 });
 
-/// Goal: whoever ends a statement that is read and planned, or a join of many tables, waits for no long step of it. Method: processor
-/// time from one look to the next, the least of three tries: a virtual machine counts time that its host took.
+/// Goal: a cancel of a statement that is parsed and planned, or of a join of many tables, waits for no long step.
+/// Method: processor time from one check to the next, the least of three tries, as a virtual machine counts time that
+/// its host took.
 #[test]
 fn no_step_of_a_preparation_is_long() {
     let database = database();
@@ -415,8 +418,9 @@ fn no_step_of_a_preparation_is_long() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// Goal: a value that would be longer than 1 GB is refused in PostgreSQL's words, before it is made. Method: what makes it is given
-/// little, so that the limit is known from the lengths alone, or a few values of 300 MB of one text.
+/// Goal: a value that would be longer than 1 GB is refused in PostgreSQL's words, before it is built. Method: the
+/// function gets little input, so that the limit is known from the lengths alone, or a few values of 300 MB of one
+/// text.
 #[test]
 fn no_value_is_longer_than_a_gigabyte() {
     let database = database();

@@ -1,10 +1,11 @@
-//! Goal: sessions that meet each other answer as PostgreSQL 15 does. Method: scripts of several sessions, step by step, with
-//! the answers of PostgreSQL. With `OVERTAKE_SLT_URL` they run on that PostgreSQL instead, but for those that say why not.
+//! Goal: sessions that meet each other answer as PostgreSQL 15 does. Method: scripts of several sessions, step by step,
+//! with the answers of PostgreSQL. With `OVERTAKE_SLT_URL` they run on that PostgreSQL instead, except for those with a
+//! reason against it.
 //!
-//! A script begins with `== name`; one whose name is followed by `(here)` is not for PostgreSQL. `! text` is for a session that
-//! makes what is there; `1: text` is a step of session 1, with `-> answer` behind it if it must give that, and with `~` if it
-//! must wait; `1= answer` is where that one ends. An answer is the rows, the number of rows, or an SQLSTATE that a message may
-//! follow. A step without an answer must succeed.
+//! A script begins with `== name`; one whose name is followed by `(here)` is not for PostgreSQL. `! text` is for a
+//! session that prepares the tables; `1: text` is a step of session 1, followed by `-> answer` if it must have that
+//! answer, and by `~` if it must wait; `1= answer` is the point where a waiting step ends. An answer is the rows, the
+//! number of rows, or an SQLSTATE, which a message may follow. A step without an answer must succeed.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use engine::{Engine, EngineConfig};
@@ -16,14 +17,14 @@ use types::text;
 
 const FOLDER: &str = "tests/sessions";
 
-/// What a statement gave: rows or their number, or SQLSTATE and message.
+/// Answer to a statement: rows or their number, or SQLSTATE and message.
 type Answer = Result<String, (String, String)>;
 
-/// Sessions of some server.
+/// Sessions of a server.
 trait Server {
-    /// Runs a statement; nothing if it waits.
+    /// Runs a statement; returns `None` if it waits.
     fn run(&mut self, session: &str, text: &str) -> Option<Answer>;
-    /// The answer of the statement that waits.
+    /// Returns the answer of the waiting statement.
     fn end(&mut self, session: &str) -> Answer;
 }
 
@@ -36,7 +37,7 @@ fn is(answer: &Answer, wanted: Option<&str>) -> bool {
     }
 }
 
-/// Plays a script; says what went wrong.
+/// Plays a script; fails with a description of the first difference.
 fn play(server: &mut dyn Server, script: &str) -> Result<(), String> {
     for line in script.lines().filter(|line| !line.trim().is_empty()) {
         if let Some(text) = line.strip_prefix("! ") {
@@ -76,7 +77,7 @@ struct Here {
     waiting: BTreeMap<String, Waiting>,
 }
 
-/// A statement that waits.
+/// Statement that waits.
 enum Waiting {
     Runs(Portal),
     IsPrepared(String),
@@ -173,7 +174,7 @@ fn shown(outcome: Outcome) -> String {
     rows.join(";")
 }
 
-/// PostgreSQL; its sessions are clients of their own.
+/// PostgreSQL server; its sessions are clients of their own.
 struct There {
     runtime: tokio::runtime::Runtime,
     url: String,
@@ -253,10 +254,10 @@ impl Server for There {
     }
 }
 
-/// Scripts of transactions above READ COMMITTED that define something beside another that changes a row, before or after
-/// their first read: they see what their snapshot has, and take no change back. A definition that copies a table is refused
-/// when the snapshot does not have all of it, where PostgreSQL refuses the next change of such a row, or, if it writes the
-/// rows anew, loses the change.
+/// Returns scripts of transactions above READ COMMITTED that contain a definition, while another changes a row before
+/// or after their first read: they see their snapshot, and revert no change. A definition that copies a table is
+/// refused when the snapshot does not have all of it, where PostgreSQL refuses the next change of such a row, or, if it
+/// rewrites the rows, loses the change.
 fn own_definitions(is_here: bool) -> Vec<(String, String)> {
     let definitions = [
         ("alter table t add column c int", true),
@@ -265,7 +266,7 @@ fn own_definitions(is_here: bool) -> Vec<(String, String)> {
         ("truncate t", false),
         ("create table x (a int)", false),
     ];
-    // What the change makes of the sum, what a later change of row 1 gives, and the sum after that.
+    // The sum after the change, the rows that a later change of row 1 finds, and the sum after that.
     let changes = [
         ("update t set v = 2 where id = 1", 4, 1, 13),
         ("delete from t where id = 1", 2, 0, 2),
@@ -292,7 +293,7 @@ fn own_definitions(is_here: bool) -> Vec<(String, String)> {
                         lines.push("1: rollback".to_owned());
                         lines.push(format!("2: {sum} {new}"));
                     } else if is_after && define.contains("type") {
-                        // PostgreSQL's snapshot sees rows that are written anew as they are now.
+                        // PostgreSQL's snapshot sees the latest versions of rewritten rows.
                         continue;
                     } else {
                         let is_truncated = define.starts_with("truncate");
@@ -327,9 +328,9 @@ fn own_definitions(is_here: bool) -> Vec<(String, String)> {
     scripts
 }
 
-/// Scripts of transactions above READ COMMITTED that write, by whatever statement, to a table that another has defined anew since
-/// their snapshot, after they have gone on with the definitions of now for the sake of another table. The write is refused,
-/// and what was written before is there.
+/// Returns scripts of transactions above READ COMMITTED that write, by any statement, to a table that another
+/// transaction has altered since their snapshot, after they have switched to the latest definitions for the sake of
+/// another table. The write is refused, and earlier writes persist.
 fn writes_to_the_replaced() -> Vec<(String, String)> {
     let definitions = [
         "alter table t alter n type bigint",
@@ -380,6 +381,7 @@ fn writes_to_the_replaced() -> Vec<(String, String)> {
                 lines.push("2: create table later (k int)".to_owned());
                 lines.push(format!("1: {advance}"));
                 lines.push("1: savepoint a".to_owned());
+                // Each write must fail by itself, so the script returns to a savepoint after it.
                 for write in writes {
                     lines.push(format!("1: {write} -> 40001 could not serialize access due to concurrent update"));
                     lines.push("1: rollback to a".to_owned());
@@ -420,7 +422,7 @@ fn sessions_answer_as_in_postgresql() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Goal: a statement that cannot be bound says so, whatever there is no room for. Method: no lock can be had.
+/// Goal: a statement that cannot be bound reports that, whatever resource is exhausted. Method: no lock can be had.
 #[test]
 fn an_error_of_binding_needs_no_lock() {
     let engine = Engine::new(EngineConfig::in_memory());
@@ -438,7 +440,8 @@ fn an_error_of_binding_needs_no_lock() {
     session.sync().unwrap();
 }
 
-/// Goal: `statement_timeout` counts once for all that is done for a statement, and anew for the next one. Method: what is left of it.
+/// Goal: `statement_timeout` counts once for all the work of a statement, and anew for the next one. Method: the
+/// remaining time.
 #[test]
 fn a_statement_has_one_timer() {
     let database = Database::new(Engine::new(EngineConfig::in_memory()));
@@ -453,7 +456,7 @@ fn a_statement_has_one_timer() {
     assert!(done(&mut session, "set statement_timeout = '1h'"));
     session.sync().unwrap();
     assert_eq!(session.time_left(), Some(all), "the next one has all of it");
-    // By the simple protocol, of one statement and of two.
+    // The simple protocol, with one statement and with two.
     assert_eq!(session.split("select 1; select 2").unwrap().len(), 2);
     let mut before = session.time_left().unwrap();
     assert!(before < all);
@@ -467,12 +470,12 @@ fn a_statement_has_one_timer() {
     less(&session);
     assert!(matches!(session.execute(&mut portal), Ok(Step::Done(_))));
     assert_eq!(session.time_left(), Some(all));
-    // It is run again in what it has left.
+    // A statement that is run again has the remaining time.
     session.begin_again();
     less(&session);
     session.sync().unwrap();
     assert_eq!(session.time_left(), Some(all));
-    // By the extended protocol: from the first message to the end, or to Sync, or to an error.
+    // The extended protocol: from the first message to the end, to Sync, or to an error.
     let statement = session.prepare("select 1", &[]).unwrap();
     assert!(session.time_left().unwrap() < all);
     session.sync().unwrap();
@@ -484,14 +487,14 @@ fn a_statement_has_one_timer() {
     assert!(!done(&mut session, "select 1 / 0"));
     assert_eq!(session.time_left(), Some(all));
     session.sync().unwrap();
-    // One that fails to be bound may be bound again.
+    // A statement that fails to bind may be bound again.
     assert!(session.prepare("select nothing", &[]).is_err());
     assert!(session.time_left().unwrap() < all);
     assert!(matches!(session.await_definitions(), Ok(Unbound::Stands)));
     assert!(session.time_left().unwrap() < all);
     session.fail();
     session.sync().unwrap();
-    // A COPY has one for all of its data.
+    // A COPY has one timer for all of its data.
     assert!(done(&mut session, "create table t (a int)"));
     session.sync().unwrap();
     assert!(done(&mut session, "copy t from stdin"));

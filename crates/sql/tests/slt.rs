@@ -1,7 +1,7 @@
-//! Goal: statements do what they do on PostgreSQL 15. Method: the files under `tests/slt`, in the format of sqllogictest, of
-//! which every one holds on PostgreSQL, too; here each runs on a database of its own. With `OVERTAKE_SLT_URL` set to the
-//! address of a PostgreSQL (`host=/tmp/pg15 port=55432 user=postgres`) they run there, each in a new schema; with
-//! `OVERTAKE_SLT_ONLY` only those whose path has this in it.
+//! Goal: statements do what they do on PostgreSQL 15. Method: the files under `tests/slt`, in the format of
+//! sqllogictest, each of which also holds on PostgreSQL; here each runs on a database of its own. With
+//! `OVERTAKE_SLT_URL` set to the address of a PostgreSQL (`host=/tmp/pg15 port=55432 user=postgres`) they run there,
+//! each in a new schema; with `OVERTAKE_SLT_ONLY` only those whose path contains its value.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "errors/mod.rs"]
@@ -25,7 +25,7 @@ fn wishes() -> Connect {
     Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() }
 }
 
-/// What a statement gave: rows as texts, none for NULL.
+/// Result of a statement: rows as texts, `None` for NULL.
 #[derive(Default)]
 struct Given {
     kinds: Option<Vec<SqlType>>,
@@ -76,7 +76,7 @@ impl Client {
     }
 }
 
-/// A value as the files write it.
+/// Returns a value in the form of the files.
 fn shown(cell: Option<&str>) -> String {
     match cell {
         None => "NULL".to_owned(),
@@ -112,7 +112,7 @@ impl DB for Client {
     }
 }
 
-/// A session with a real PostgreSQL.
+/// Session with a real PostgreSQL.
 struct Peer {
     runtime: tokio::runtime::Runtime,
     client: tokio_postgres::Client,
@@ -129,7 +129,7 @@ impl Peer {
     }
 }
 
-/// An error with its message.
+/// Error with its message.
 #[derive(Debug)]
 struct Told(tokio_postgres::Error);
 
@@ -193,7 +193,7 @@ fn statements_do_what_they_do_on_postgresql() {
         if only.as_ref().is_some_and(|only| !path.to_string_lossy().contains(only.as_str())) {
             continue;
         }
-        // Anything would do: an internal error, too.
+        // Any error would match, even an internal one.
         let bare = std::fs::read_to_string(&path).unwrap().lines().any(|line| line.trim_end() == "statement error");
         assert!(!bare, "{}: an error that is expected has a SQLSTATE or words", path.display());
         if let Some(url) = &peer {
@@ -217,7 +217,7 @@ fn statements_do_what_they_do_on_postgresql() {
     assert!(5 <= count || only.is_some(), "the files are there");
 }
 
-/// `client_min_messages`, as it is when a statement has been run.
+/// Goal: `client_min_messages` is as the statement has left it.
 #[test]
 fn clients_are_sent_the_messages_that_they_want() {
     let mut client = Client::new();
@@ -237,7 +237,7 @@ fn clients_are_sent_the_messages_that_they_want() {
     }
 }
 
-/// The words, and where: what a client shows.
+/// Goal: errors have PostgreSQL's message and position, which a client shows.
 #[test]
 fn errors_say_what_postgresql_says() {
     let mut client = Client::new();

@@ -1,4 +1,4 @@
-//! Goal: every type goes the whole way through the row path. Method: a table with a column of each type and one of its array,
+//! Goal: every type passes through the whole row path. Method: a table with a column of each type and one of its array,
 //! with and without an index, and statements that compare, group, order, join, aggregate and write its values.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,7 +24,7 @@ fn run(session: &mut Session, text: &str) -> SqlResult<Vec<Vec<Datum>>> {
     }
 }
 
-/// Two values in their order.
+/// Returns two values of a type in their order.
 fn values(kind: Kind) -> Option<[&'static str; 2]> {
     Some(match kind {
         Kind::Bool => ["f", "t"],

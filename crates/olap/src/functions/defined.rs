@@ -1,11 +1,11 @@
-//! The only way in which DataFusion is given a function or an aggregate of ours.
+//! The only path by which functions and aggregates of this crate reach DataFusion.
 //!
-//! **Invariant:** what DataFusion takes for the same function computes the same values. It compares functions by name (for
-//! common subexpressions), by equality and by hash. Here all three are one text, [`Identity`]: the name and the `Debug` form
-//! of all that the function captures, that is, constants, types, modifiers and the session's settings. A function is plain
-//! data with a derived `Debug`. A closure has none, so a function cannot capture a value that its identity does not show.
-//! A tidy test (crate `xtask`) keeps DataFusion's traits of functions, and handwritten `Debug` of functions, out of all
-//! other files.
+//! **Invariant:** functions that DataFusion takes for equal compute the same values. It compares functions by name (for
+//! common subexpressions), by equality and by hash. Here all three are one text, [`Identity`]: the name and the `Debug`
+//! form of all that the function captures, that is, constants, types, modifiers and the session's settings. A function
+//! is plain data with a derived `Debug`. A closure has none, so a function cannot capture a value that its identity
+//! does not show. A tidy test (crate `xtask`) keeps DataFusion's traits of functions, and handwritten `Debug` of
+//! functions, out of all other files.
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
@@ -24,17 +24,17 @@ use types::ops::CallContext;
 
 /// Data that computes a value of each row.
 pub(crate) trait Scalar: Debug + Send + Sync + 'static {
-    /// Name that `EXPLAIN` shows.
+    /// Returns the name that `EXPLAIN` shows.
     fn name(&self) -> &str;
-    /// Constants that `EXPLAIN` shows behind the name; empty if there are none.
+    /// Returns the constants that `EXPLAIN` shows after the name; empty if there are none.
     fn constants(&self) -> String {
         String::new()
     }
-    /// Type of the values.
+    /// Returns the type of the values.
     fn result(&self) -> DataType;
-    /// Null if any argument is.
+    /// Returns true if the value is null whenever an argument is.
     fn is_strict(&self) -> bool;
-    /// Fails for some arguments, so that it must not see rows that the query has excluded.
+    /// Returns true if the function fails for some arguments, so that it must not see rows that the query has excluded.
     fn can_raise(&self) -> bool;
     /// Computes the values of a batch.
     fn invoke(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue>;
@@ -42,13 +42,13 @@ pub(crate) trait Scalar: Debug + Send + Sync + 'static {
 
 /// Data that computes a value of each group of rows.
 pub(crate) trait Grouped: Debug + Send + Sync + 'static {
-    /// Name that `EXPLAIN` shows.
+    /// Returns the name that `EXPLAIN` shows.
     fn name(&self) -> &str;
-    /// Number of arguments.
+    /// Returns the number of arguments.
     fn arguments_count(&self) -> usize;
-    /// Type of the values.
+    /// Returns the type of the values.
     fn result(&self) -> DataType;
-    /// Type and name of each part of a group's state.
+    /// Returns the type and the name of each part of a group's state.
     fn state(&self, of: &str) -> Vec<FieldRef>;
     /// Begins one group.
     fn one(&self) -> Box<dyn Accumulator>;
@@ -56,7 +56,8 @@ pub(crate) trait Grouped: Debug + Send + Sync + 'static {
     fn many(&self) -> Option<Box<dyn GroupsAccumulator>>;
 }
 
-/// Settings, zone and clock of the statement, part of a function's identity by their address: a statement has one.
+/// Settings, zone and clock of the statement. Their address is part of a function's identity, as a statement has one of
+/// them.
 #[derive(Clone)]
 pub(crate) struct Session(Arc<dyn CallContext>);
 
@@ -80,10 +81,10 @@ impl Debug for Session {
     }
 }
 
-/// Around what people need not see of an identity. `Debug` escapes both characters in texts.
+/// Delimiters of the part of an identity that users need not see. `Debug` escapes both characters in texts.
 const HIDDEN: [char; 2] = ['\u{1}', '\u{2}'];
 
-/// Name, equality and hash of a function: see the module.
+/// Name, equality and hash of a function, as the module explains.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity(String);
 
@@ -97,7 +98,7 @@ impl Identity {
     }
 }
 
-/// A text of DataFusion's for people: the names of functions without what only tells them apart.
+/// Returns a text of DataFusion's in a readable form: without the hidden parts of the functions' identities.
 pub(crate) fn readable(text: &str) -> String {
     let [begin, end] = HIDDEN;
     let mut shown = String::with_capacity(text.len());
@@ -114,7 +115,7 @@ pub(crate) fn readable(text: &str) -> String {
     shown
 }
 
-/// A call of a function.
+/// Returns a call of a function.
 pub(crate) fn call(function: impl Scalar, arguments: Vec<Expr>) -> Expr {
     let signature = match arguments.len() {
         0 => Signature::nullary(Volatility::Immutable),
@@ -125,7 +126,7 @@ pub(crate) fn call(function: impl Scalar, arguments: Vec<Expr>) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(defined)), arguments))
 }
 
-/// An aggregate.
+/// Returns an aggregate as DataFusion has it.
 pub(crate) fn aggregate(function: impl Grouped) -> AggregateUDF {
     let signature = Signature::any(function.arguments_count(), Volatility::Immutable);
     let identity = Identity::of(function.name(), "", &function);
@@ -133,12 +134,12 @@ pub(crate) fn aggregate(function: impl Grouped) -> AggregateUDF {
     AggregateUDF::new_from_impl(defined)
 }
 
-/// Our function behind one of DataFusion's; nothing if it is DataFusion's own.
+/// Returns the function of this crate behind one of DataFusion's; `None` if it is DataFusion's own.
 pub(crate) fn of(function: &ScalarUDF) -> Option<&dyn Scalar> {
     function.inner().downcast_ref::<Defined<dyn Scalar>>().map(|defined| &*defined.what)
 }
 
-/// A function as DataFusion has it.
+/// Function or aggregate as DataFusion has it.
 struct Defined<T: ?Sized> {
     identity: Identity,
     signature: Signature,
@@ -196,7 +197,7 @@ impl AggregateUDFImpl for Defined<dyn Grouped> {
         Ok(self.what.result())
     }
 
-    /// Value over no rows: what a correlated subquery without rows has. The aggregate itself says it.
+    /// Returns the value over no rows, which a correlated subquery without rows has. The aggregate itself computes it.
     fn default_value(&self, _: &DataType) -> Result<ScalarValue> {
         if statement::plants::is_planted("empty_aggregate_null") {
             return ScalarValue::try_from(self.what.result());

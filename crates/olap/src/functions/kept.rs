@@ -1,7 +1,7 @@
-//! Aggregates as the row path has them, fed row by row.
+//! Aggregates of the row path, fed row by row.
 //!
-//! **Invariant:** parts of a group that were aggregated apart come together without a difference. An aggregate whose result
-//! can be fed to itself (`min`, `bool_and`, ...) hands on its result so far; any other its rows.
+//! **Invariant:** parts of a group that were aggregated apart merge without a difference. An aggregate that accepts its
+//! own result as input (`min`, `bool_and`, ...) passes on its result so far; any other passes on its rows.
 
 use super::defined::{self, Grouped};
 use super::outwards;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use types::ops::{Aggregate, compare};
 use types::{Datum, Kind, SqlType};
 
-/// A key of the order in which an aggregate is given its rows.
+/// Sort key of an aggregate's input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     pub(crate) kind: Kind,
@@ -28,11 +28,11 @@ pub(crate) struct Order {
     pub(crate) nulls_first: bool,
 }
 
-/// A call of an aggregate. The keys of its order are arguments behind its own.
+/// Call of an aggregate. Its sort keys follow its own arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) aggregate: &'static Aggregate,
-    /// Of all arguments, those of the order included.
+    /// Representations of all arguments, sort keys included.
     pub(crate) reprs: Vec<Repr>,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) order: Vec<Order>,
@@ -43,14 +43,14 @@ pub(crate) struct Call {
 /// Units of work of a row.
 const ROW: usize = 64;
 
-/// Whether its result may be fed to itself.
+/// Returns true if the aggregate accepts its own result as input.
 fn folds(call: &Call) -> bool {
     let again = matches!(call.aggregate.name, "min" | "max" | "bool_and" | "bool_or" | "every" | "bit_and" | "bit_or");
     again && call.order.is_empty()
 }
 
 impl Call {
-    /// As a function.
+    /// Returns the aggregate as DataFusion has it.
     pub(crate) fn function(self) -> AggregateUDF {
         defined::aggregate(self)
     }
@@ -83,7 +83,7 @@ impl Grouped for Call {
     }
 }
 
-/// One group.
+/// State of one group.
 #[derive(Debug)]
 struct Group {
     call: Call,
@@ -154,7 +154,7 @@ fn ordered(left: &Datum, right: &Datum, key: Order) -> Ordering {
     }
 }
 
-/// Rows as bytes: each value its length in four bytes, or all ones for null, and its keyed form.
+/// Encodes rows as bytes: each value as its length in four bytes, or all ones for null, and its keyed form.
 fn pack(rows: &[Box<[Datum]>], kinds: &[Kind]) -> SqlResult<Vec<u8>> {
     let mut all = Vec::new();
     let mut buffer = Vec::new();
@@ -163,7 +163,7 @@ fn pack(rows: &[Box<[Datum]>], kinds: &[Kind]) -> SqlResult<Vec<u8>> {
             all.extend_from_slice(&u32::MAX.to_be_bytes());
             continue;
         }
-        // An array of one is keyed bytes whatever its item is.
+        // An array of one item is keyed bytes, whatever its item is.
         pulse::tick(ROW)?;
         let item = Datum::Array(Box::new([value.clone()]));
         let (value, kind) = match kind.array_of() {

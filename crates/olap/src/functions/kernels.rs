@@ -1,7 +1,7 @@
-//! Functions of whole arrays.
+//! Functions that compute whole arrays.
 //!
-//! **Invariant:** numerics of one scale are integers here, so sums and products are exact; what 38 digits do not hold is an
-//! error, never a wrapped number. Where the arguments' digits are too few for that, nothing is checked.
+//! **Invariant:** numerics of one scale are integers here, so sums and products are exact. A result of more than 38
+//! digits is an error, never a wrapped number. Where the arguments have too few digits for that, nothing is checked.
 
 use super::defined;
 use super::{arithmetic, outwards};
@@ -20,17 +20,17 @@ use statement::SqlError;
 use std::sync::Arc;
 use types::calendar;
 
-/// What to do with two numbers.
+/// Arithmetic operation on two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Operation {
     Add,
     Subtract,
     Multiply,
-    /// Of integers only.
+    /// Division of integers only.
     Divide,
 }
 
-/// A part of a date.
+/// Field of a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     Year,
@@ -38,39 +38,41 @@ pub(crate) enum Part {
     Day,
 }
 
-/// A function.
+/// Function of whole arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kernel {
-    /// Of two integers of the result's type.
+    /// Operation on two integers of the result's type.
     Integers(Operation, Repr),
-    /// Of two decimals, each times a power of ten first.
+    /// Operation on two decimals, each multiplied by a power of ten first.
     Decimals { operation: Operation, left_shift: u8, right_shift: u8, result: Repr, checked: bool },
-    /// A decimal with more digits behind the point.
+    /// Decimal with more digits after the point.
     Shifted { shift: u8, result: Repr, checked: bool },
-    /// A float such that equal ones have equal bits, in PostgreSQL's order: no -0, one NaN.
+    /// Float such that equal ones have equal bits, in PostgreSQL's order: no -0, one NaN.
     Canonical,
-    /// Of keyed bytes what compares.
+    /// Comparable part of keyed bytes.
     Key,
-    /// With the blanks of `char(n)`.
+    /// Text with the blanks of `char(n)`.
     Pad(u32),
-    /// Of a date, a numeric without a scale.
+    /// Field of a date, as a numeric without a scale.
     Part(Part),
-    /// A truth value as a number. DataFusion makes ANDs and ORs of a CASE of truth values, which evaluate more than it does.
+    /// Boolean as a number. DataFusion turns a CASE of booleans into ANDs and ORs, which evaluate more than the CASE
+    /// does.
     Flag,
-    /// Back from the number.
+    /// Boolean from such a number.
     Truth,
-    /// The value itself, declared as one that can be null.
+    /// Value itself, declared as nullable.
     OrNull(Repr),
-    /// The first argument, declared as one that can be null. It has the second one's rows: no rule makes a constant of it.
+    /// First argument, declared as nullable. It depends on the rows of the second argument, so no rule makes a constant
+    /// of it.
     Beside(Repr),
 }
 
-/// A call of a kernel.
+/// Returns a call of a kernel.
 pub(crate) fn call(kernel: Kernel, arguments: Vec<Expr>) -> Expr {
     defined::call(kernel, arguments)
 }
 
-/// 10 to this power.
+/// Returns 10 to this power.
 pub(crate) fn ten_to(power: u8) -> i128 {
     10_i128.pow(u32::from(power.min(DIGITS_MAX)))
 }
@@ -120,7 +122,7 @@ fn overflow() -> ArrowError {
     ArrowError::ArithmeticOverflow(String::new())
 }
 
-/// A decimal operand: a constant of all rows, or one of each.
+/// Decimal operand: a constant for all rows, or an array.
 enum Operand {
     Constant(Option<i128>),
     Each(Decimal128Array),
@@ -160,6 +162,8 @@ fn decimals(
         safe: impl Fn(i128, i128) -> i128,
         careful: impl Fn(i128, i128) -> Option<i128>,
     ) -> Result<Decimal128Array, ArrowError> {
+        // A check costs time for each row, so it is left out where the results are known to fit. Constants are always
+        // checked.
         let careful = |left, right| careful(left, right).ok_or_else(overflow);
         Ok(match (left, right, checked) {
             (Operand::Constant(None), _, _) | (_, Operand::Constant(None), _) => Decimal128Array::new_null(rows),
@@ -191,7 +195,7 @@ fn decimals(
     }
 }
 
-/// A product that is known to fit. Most factors are narrow, and their product takes one instruction.
+/// Returns a product that is known to fit. Most factors are narrow, and their product takes one instruction.
 fn product(left: i128, right: i128) -> i128 {
     match (i64::try_from(left), i64::try_from(right)) {
         (Ok(left), Ok(right)) => i128::from(left) * i128::from(right),
@@ -199,7 +203,7 @@ fn product(left: i128, right: i128) -> i128 {
     }
 }
 
-/// What 38 digits hold.
+/// Limits the results of an operation to 38 digits.
 fn within(operation: impl Fn(i128, i128) -> Option<i128>) -> impl Fn(i128, i128) -> Option<i128> {
     let limit = ten_to(DIGITS_MAX) as u128;
     move |left, right| operation(left, right).filter(|value| value.unsigned_abs() < limit)
@@ -209,7 +213,7 @@ fn typed(array: Decimal128Array, of: DataType) -> ArrayRef {
     Arc::new(array.with_data_type(of))
 }
 
-/// Of keyed bytes what compares: without what follows the key, and without its length.
+/// Returns the comparable part of keyed bytes: without the bytes after the key, and without the length at the end.
 fn key(bytes: &[u8]) -> Option<&[u8]> {
     let (both, len) = bytes.split_last_chunk::<4>()?;
     both.get(..both.len().checked_sub(u32::from_be_bytes(*len) as usize)?)
@@ -284,7 +288,7 @@ impl Kernel {
             Kernel::Part(part) => {
                 let array = first(args)?;
                 let dates = array.as_primitive::<Date32Type>();
-                // An infinite date's fields are no numbers: the row path knows them.
+                // Fields of an infinite date are no finite numbers: only the row path supports them.
                 let of = |days: i32| {
                     if matches!(days, i32::MAX | i32::MIN) {
                         return Err(ArrowError::ComputeError(String::new()));
@@ -308,7 +312,7 @@ fn too_wide(_: ArrowError) -> datafusion::error::DataFusionError {
     outwards(SqlError::unsupported("so large a number as analytics"))
 }
 
-/// Year (of our era, 0 being 1 BC, as `extract` counts it), month and day.
+/// Returns the year (as `extract` counts it: -1 is 1 BC), month and day.
 fn civil(days: i32) -> (i64, i64, i64) {
     let calendar::Civil { year, month, day } = calendar::civil_of(i64::from(days));
     (if year <= 0 { year - 1 } else { year }, month, day)
@@ -373,7 +377,7 @@ impl defined::Scalar for Kernel {
         if matches!(self, Kernel::Beside(_)) {
             args.truncate(1);
         }
-        // The optimizer asks what becomes of a null that has no type yet.
+        // The optimizer also evaluates a null that has no type yet.
         if args.iter().any(|arg| arg.data_type().is_null()) {
             return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from(&self.data_type())?));
         }

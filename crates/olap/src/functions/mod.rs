@@ -1,8 +1,9 @@
-//! Functions and aggregates that plans of ours call: DataFusion's own where they mean what PostgreSQL's do, ours elsewhere.
+//! Functions and aggregates of plans: DataFusion's own where they mean what PostgreSQL's do, those of this crate
+//! elsewhere.
 //!
-//! **Invariant:** each has the answer, display scale included, that the row path's evaluation has. [`rows`] is the general
-//! case: it calls the very functions that the row path calls, a row at a time. [`kernels`] and [`sums`] do the same a batch at a
-//! time for what large queries spend their time on. [`defined`] is the only way from all of them to DataFusion.
+//! **Invariant:** each has the answer, display scale included, of the row path's evaluation. [`rows`] is the general
+//! case: it calls the same functions as the row path, a row at a time. [`kernels`] and [`sums`] compute a batch at a
+//! time what large queries spend their time on. [`defined`] is the only way from all of them to DataFusion.
 
 pub(crate) mod defined;
 pub(crate) mod kept;
@@ -18,26 +19,26 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use statement::{SqlError, SqlState};
 use std::sync::Arc;
 
-/// Returns true for a function of ours that is null if any of its arguments is.
+/// Returns true for a function of this crate that is null if any of its arguments is.
 pub(crate) fn is_strict(function: &ScalarUDF) -> bool {
     defined::of(function).is_some_and(defined::Scalar::is_strict)
 }
 
 /// Returns true for an expression that fails for some rows.
 pub(crate) fn can_raise(expr: &Expr) -> bool {
-    // Looking never fails.
+    // The visitor never fails.
     expr.exists(|part| Ok(part_can_raise(part))).unwrap_or(true)
 }
 
-/// Returns true for an expression that itself, whatever its parts are, fails for some rows.
+/// Returns true for an expression that itself, apart from its parts, fails for some rows.
 pub(crate) fn part_can_raise(part: &Expr) -> bool {
     match part {
         Expr::ScalarFunction(call) => defined::of(&call.func).is_some_and(defined::Scalar::can_raise),
-        // A query may have more rows than one, and functions of its own.
+        // A subquery may return more than one row, and has functions of its own.
         Expr::ScalarSubquery(_) => true,
-        // They become joins, which evaluate what they like before the condition is asked.
+        // Both become joins, which may evaluate any part before the condition is asked.
         Expr::Exists(_) | Expr::InSubquery(_) => false,
-        // Arithmetic is a function of ours, and casts only widen.
+        // Arithmetic is a function of this crate, and casts only widen.
         Expr::Alias(_)
         | Expr::Column(_)
         | Expr::OuterReferenceColumn(..)
@@ -61,12 +62,12 @@ pub(crate) fn part_can_raise(part: &Expr) -> bool {
         | Expr::InList(_)
         | Expr::AggregateFunction(_)
         | Expr::WindowFunction(_) => false,
-        // Nobody makes these here, so nothing is known of them.
+        // These are not made here, so nothing is known of them.
         _ => true,
     }
 }
 
-/// The same of an operator's expression.
+/// Returns true for an operator's expression that fails for some rows.
 pub(crate) fn operator_can_raise(expr: &Arc<dyn PhysicalExpr>) -> bool {
     let raises = |part: &Arc<dyn PhysicalExpr>| {
         let call = part.downcast_ref::<ScalarFunctionExpr>();
@@ -75,12 +76,12 @@ pub(crate) fn operator_can_raise(expr: &Arc<dyn PhysicalExpr>) -> bool {
     expr.exists(|part| Ok(raises(part))).unwrap_or(true)
 }
 
-/// An error of SQL on its way through DataFusion.
+/// Wraps an SQL error for its way through DataFusion.
 pub(crate) fn outwards(error: SqlError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// An error of an arithmetic kernel whose result is called so.
+/// Returns the error of an arithmetic kernel, whose result has this name.
 pub(crate) fn arithmetic(error: &ArrowError, result: &str) -> DataFusionError {
     outwards(match error {
         ArrowError::DivideByZero => SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"),

@@ -1,4 +1,4 @@
-//! A function of values, a row at a time.
+//! Functions that are evaluated a row at a time.
 
 use super::defined::{self, Scalar, Session};
 use super::outwards;
@@ -14,12 +14,12 @@ use std::cmp::Ordering;
 use types::ops::{Eval, compare, is_same};
 use types::{Datum, Kind, SqlType};
 
-/// Computation over the arguments' values. It is data, so that it shows all that it captures.
+/// Computation over the arguments' values. It is data, so its `Debug` form shows all that it captures.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// A line of the tables of functions and operators. Constants stand in the frame, the arguments take its free places.
+    /// Entry of the tables of functions and operators. The frame has the constants; the arguments fill its free places.
     Call { eval: Eval, frame: Vec<Option<Datum>>, session: Session },
-    /// A cast to a type with its modifier.
+    /// Cast to a type with its modifier.
     Cast { eval: CastEval, to: SqlType, session: Session },
     /// `ANY` or `ALL` of the items of a constant array.
     AnyItem { all: bool, eval: Eval, strict: bool, items: Box<[Datum]>, session: Session },
@@ -29,29 +29,29 @@ pub(crate) enum Body {
     Same(Kind),
     /// Equality of two values that are not null.
     Equal(Kind),
-    /// A text without the blanks at its end.
+    /// Text without its trailing blanks.
     Trimmed,
-    /// A numeric, with as many digits behind the point as the second argument says.
+    /// Numeric, rounded to as many digits after the point as the second argument says.
     Rounded,
-    /// The same numeric, in another form.
+    /// Numeric with the same value in another representation.
     Numeric,
 }
 
 /// Units of work of a row.
 const ROW: usize = 16;
 
-/// A function of rows.
+/// Function that is evaluated a row at a time.
 #[derive(Debug)]
 struct Function {
     name: String,
     arguments: Vec<Repr>,
     result: Repr,
-    /// Null if any argument is.
+    /// True if the value is null whenever an argument is.
     strict: bool,
     body: Body,
 }
 
-/// A call of a function.
+/// Returns a call of a function.
 pub(crate) fn call(name: &str, arguments: Vec<(Expr, Repr)>, result: Repr, strict: bool, body: Body) -> Expr {
     let (exprs, reprs): (Vec<Expr>, Vec<Repr>) = arguments.into_iter().unzip();
     defined::call(Function { name: name.to_owned(), arguments: reprs, result, strict, body }, exprs)
@@ -66,6 +66,7 @@ impl Body {
                     return eval.call(values, &**session);
                 }
                 let mut given = values.iter();
+                // Arguments fill the free places of the frame in order.
                 let of = |constant: &Option<Datum>| match constant {
                     Some(constant) => Ok(constant.clone()),
                     None => given.next().cloned().ok_or_else(mismatch),
@@ -75,6 +76,8 @@ impl Body {
             }
             Body::Cast { eval, to, session } => eval(&values[0], *to, &**session),
             Body::AnyItem { all, eval, strict, items, session } => {
+                // The result is that of PostgreSQL: a decisive item ends the search, and a null makes the rest
+                // undecided.
                 let mut result = Datum::Bool(*all);
                 for item in items {
                     let pair = [values[0].clone(), item.clone()];
@@ -113,7 +116,7 @@ impl Body {
     }
 }
 
-/// A constant as `EXPLAIN` shows it; a long one is cut off.
+/// Returns a constant as `EXPLAIN` shows it; a long one is truncated.
 fn shown(constant: &Datum) -> String {
     const LONGEST: usize = 24;
     let text = match constant {
@@ -136,7 +139,7 @@ fn shown(constant: &Datum) -> String {
     }
 }
 
-/// An argument of all rows of a batch.
+/// Argument of a function for all rows of a batch.
 enum Argument<'a> {
     Same(Datum),
     Each(Reader<'a>),

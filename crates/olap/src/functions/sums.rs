@@ -1,9 +1,9 @@
 //! `sum` and `avg`, for many groups at once.
 //!
-//! **Invariant:** sums of integers and numerics are exact, in 128 bits; one that does not fit is an error. An average is
-//! PostgreSQL's quotient of numerics, with its scale. Of values whose scales differ from row to row, which stand at the
-//! largest one, the sum has the largest that has come: `sum(case when ... then 1.50 else 0 end)` is `0` where only the zeros
-//! were met.
+//! **Invariant:** sums of integers and numerics are exact, in 128 bits; a sum that does not fit is an error. An average
+//! is PostgreSQL's quotient of numerics, with its scale. Values whose scales differ from row to row are stored at the
+//! largest scale, and their sum has the largest scale that was met: `sum(case when ... then 1.50 else 0 end)` is `0` if
+//! only the zeros were met.
 
 use super::defined::{self, Grouped};
 use super::outwards;
@@ -21,30 +21,30 @@ use std::sync::Arc;
 use types::numeric::Numeric;
 use types::{Datum, Kind};
 
-/// What is summed up, and to what.
+/// Sum or average, with the representations of its values and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Sum {
-    /// Of the values.
+    /// Representation of the values.
     pub(crate) of: Summed,
-    /// Divided by their number.
+    /// True if the sum is divided by the number of values.
     pub(crate) average: bool,
     pub(crate) result: Repr,
 }
 
-/// How the values stand.
+/// Representation of summed values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Summed {
-    /// As 64 bits.
+    /// Integers of 64 bits.
     Integers,
-    /// As decimals of this scale.
+    /// Decimals of this scale.
     Decimals(u8),
-    /// As decimals of this scale; a second argument, of 64 bits, says which scale each really has.
+    /// Decimals of this scale; a second argument, of 64 bits, is the actual scale of each.
     Mixed(u8),
     Floats,
 }
 
 impl Sum {
-    /// As a function.
+    /// Returns the aggregate as DataFusion has it.
     pub(crate) fn function(self) -> AggregateUDF {
         defined::aggregate(self)
     }
@@ -100,21 +100,21 @@ impl Grouped for Sum {
     }
 }
 
-/// Totals travel as decimals of no scale: their own is known on both sides.
+/// Returns the type in which totals are passed on: decimals without a scale, as both sides know theirs.
 fn state_type() -> DataType {
     DataType::Decimal128(38, 0)
 }
 
-/// What is added up.
+/// Accumulated total of a group.
 trait Total: Copy + Send + Sync + Debug + 'static {
-    /// Total of nothing: added to any value it leaves that as it is.
+    /// Neutral total: adding any value to it yields the value.
     const NOTHING: Self;
     fn plus(self, other: Self) -> SqlResult<Self>;
-    /// Passes each value of an array that is not null, with its place.
+    /// Passes on each value of an array that is not null, with its position.
     fn each(array: &dyn Array, to: impl FnMut(usize, Self) -> SqlResult<()>) -> SqlResult<()>;
     fn state(totals: Vec<Self>) -> ArrayRef;
     fn datum(self, count: i64, scale: u8, sum: Sum) -> SqlResult<Datum>;
-    /// Totals as the answer, where they are it; null where nothing was summed up.
+    /// Returns the totals as the result, if they already are in its form; null where no value was summed.
     fn answer(totals: &[Self], counts: &[i64], sum: Sum) -> Option<ArrayRef>;
 }
 
@@ -168,7 +168,7 @@ impl Total for i128 {
 }
 
 impl Total for f64 {
-    // A sum of negative zeros is one.
+    // A sum of negative zeros is a negative zero.
     const NOTHING: f64 = -0.0;
 
     #[inline]
@@ -210,13 +210,13 @@ fn each_value<T: datafusion::arrow::datatypes::ArrowPrimitiveType>(
     }
 }
 
-/// Sums, by group.
+/// Sums of groups.
 #[derive(Debug)]
 struct Groups<T> {
     sum: Sum,
     totals: Vec<T>,
     counts: Vec<i64>,
-    /// Of mixed ones only.
+    /// Largest scales of the values met; only for mixed scales.
     scales: Vec<u8>,
 }
 
@@ -360,7 +360,7 @@ fn emit_scales(sum: Sum, emit: EmitTo, scales: &mut Vec<u8>) -> Vec<u8> {
     if matches!(sum.of, Summed::Mixed(_)) { emit.take_needed(scales) } else { Vec::new() }
 }
 
-/// One group.
+/// State of one group.
 #[derive(Debug)]
 struct One<T> {
     groups: Groups<T>,
@@ -380,7 +380,7 @@ impl<T: Total> Accumulator for One<T> {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        // The group is there without rows, too.
+        // The group exists even without rows.
         self.groups.resize(1);
         ScalarValue::try_from_array(&self.groups.evaluate(EmitTo::All)?, 0)
     }

@@ -1,6 +1,7 @@
-//! Estimates of the rows of a plan and the distinct values of a column, from samples taken when the run is planned.
+//! Estimates of the rows of a plan and the distinct values of a column, from samples that are taken when the run is
+//! planned.
 //!
-//! **Invariant:** an estimate is only ever wrong, never an error: it decides how fast a plan is, not what it means.
+//! **Invariant:** an estimate may be wrong, but is never an error: it decides how fast a plan is, not its meaning.
 
 use super::reduce::inside_alias;
 use crate::scan::EngineTable;
@@ -17,24 +18,24 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Row ids that a sample looks at: with 512 a condition that one row in a hundred satisfies is found with 99 %.
+/// Row IDs in a sample: among 512, a condition that one row in a hundred satisfies is found with 99 % probability.
 const SAMPLE_IDS: u64 = 512;
 
-/// Rows that a condition leaves of which nothing is known.
+/// Selectivities of conditions that cannot be sampled.
 const EQUAL_SHARE: f64 = 0.1;
 const OTHER_SHARE: f64 = 0.3;
 
 /// Estimator of rows and distinct values.
 pub(super) struct Estimator {
     snapshot: Arc<Snapshot>,
-    /// By table and columns: conditions and values of the same ones are asked for again and again.
+    /// Samples by table and columns, as the same ones are needed again and again.
     samples: RefCell<HashMap<(u32, Vec<usize>), Sample>>,
 }
 
-/// A set of columns of which no two rows have the same values.
+/// Set of columns in which no two rows have the same values.
 pub(super) struct Key {
     pub columns: Vec<Column>,
-    /// How many there would be without conditions.
+    /// Number of distinct values without conditions.
     pub values: f64,
 }
 
@@ -43,7 +44,7 @@ impl Estimator {
         Estimator { snapshot, samples: RefCell::default() }
     }
 
-    /// At least 1.
+    /// Returns the estimated rows of a plan, at least 1.
     pub(super) fn rows(&self, plan: &LogicalPlan) -> f64 {
         let rows = match plan {
             LogicalPlan::TableScan(scan) => table_of(scan).map_or(1_000.0, |table| self.table_rows(&table)),
@@ -72,7 +73,7 @@ impl Estimator {
         rows.min(groups)
     }
 
-    /// Of joins that are not ordered here.
+    /// Returns the estimated rows of a join that is not reordered here.
     fn joined(&self, join: &Join) -> f64 {
         let (left, right) = (self.rows(&join.left), self.rows(&join.right));
         let values = |(one, two): &(Expr, Expr)| self.values(&join.left, one).max(self.values(&join.right, two));
@@ -94,7 +95,8 @@ impl Estimator {
         }
     }
 
-    /// The share of so many different values that a plan of so many rows has, too: as many as it has of its own.
+    /// Returns the share of `of` distinct values that also occur in a plan of so many rows: as many as the plan has
+    /// distinct values.
     pub(super) fn matched_share(&self, of: f64, by: &LogicalPlan, by_rows: f64, wanted: &Expr) -> f64 {
         (self.values(by, wanted).min(by_rows) / of.max(1.0)).min(1.0)
     }
@@ -109,7 +111,7 @@ impl Estimator {
         samples.entry((table.number(), columns.to_vec())).or_insert_with(take).clone()
     }
 
-    /// The share of the rows of `input` that a condition leaves.
+    /// Returns the selectivity of a condition on the rows of `input`.
     pub(super) fn share(&self, condition: &Expr, input: &LogicalPlan) -> f64 {
         if let LogicalPlan::TableScan(scan) = input
             && let Some(table) = table_of(scan)
@@ -143,7 +145,7 @@ impl Estimator {
         Some((hits as f64).max(0.5) / count as f64)
     }
 
-    /// How many different values there are, conditions not counted.
+    /// Returns the estimated number of distinct values, conditions not counted.
     pub(super) fn values(&self, plan: &LogicalPlan, value: &Expr) -> f64 {
         match value {
             Expr::Alias(alias) => self.values(plan, &alias.expr),
@@ -160,8 +162,8 @@ impl Estimator {
         }
     }
 
-    /// Guaranteed error estimator: a value that the sample has once stands for others of its kind (Charikar et al., PODS
-    /// 2000).
+    /// Returns the distinct values of a column by the guaranteed error estimator: a value that the sample has once
+    /// stands for others of its kind (Charikar et al., PODS 2000).
     fn column_values(&self, table: &Arc<Table>, column: usize) -> f64 {
         let all = self.table_rows(table);
         if table.indexes().iter().any(|index| index.unique && index.columns == [column]) {
@@ -180,7 +182,7 @@ impl Estimator {
         (scale * once + (seen.len() as f64 - once)).clamp(1.0, all.max(1.0))
     }
 
-    /// What no two rows of a plan have in common.
+    /// Returns the sets of columns in which no two rows of a plan are equal.
     pub(super) fn keys(&self, plan: &LogicalPlan) -> Vec<Key> {
         match plan {
             LogicalPlan::TableScan(scan) => {
@@ -220,7 +222,7 @@ impl Estimator {
     }
 }
 
-/// Those of whose columns all have a name outside.
+/// Returns the keys whose columns all have a name outside, by those names.
 fn renamed(keys: Vec<Key>, outside: impl Fn(&Column) -> Option<Column>) -> Vec<Key> {
     let key = |Key { columns, values }: Key| {
         let columns = columns.iter().map(&outside).collect::<Option<_>>()?;
@@ -236,13 +238,13 @@ fn unaliased(expr: &Expr) -> &Expr {
     }
 }
 
-/// Of ours.
+/// Returns the engine's table of a scan.
 fn table_of(scan: &TableScan) -> Option<Arc<Table>> {
     let provider = source_as_provider(&scan.source).ok()?;
     Some(Arc::clone(provider.downcast_ref::<EngineTable>()?.table()))
 }
 
-/// The table's column that a plan's column is, if it is one as it stands.
+/// Returns the table's column that a plan's column stands for, if its values are unchanged.
 fn origin(plan: &LogicalPlan, column: &Column) -> Option<(Arc<Table>, usize)> {
     match plan {
         LogicalPlan::TableScan(scan) => {

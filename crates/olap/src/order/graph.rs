@@ -1,4 +1,4 @@
-//! Joins as relations and conditions, and back.
+//! Groups of joins as relations and conditions, and as plans again.
 
 use super::estimate::Estimator;
 use super::reduce::{Wanted, reduced};
@@ -11,13 +11,14 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPla
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Rows that a condition between relations leaves, if nothing is known.
+/// Selectivity of a condition between relations, if nothing is known.
 const CONDITION_SHARE: f64 = 0.3;
 
-/// Groups are only made fewer if no larger share of them is asked for: whoever asks is read twice.
+/// Largest share of the groups up to which a grouped relation is reduced, as the relation that reduces it is read
+/// twice.
 const REDUCED_SHARE: f64 = 0.2;
 
-/// Joins that stand together, taken apart.
+/// Adjacent joins, taken apart into relations and conditions.
 #[derive(Default)]
 pub(super) struct Group {
     pub relations: Vec<Part>,
@@ -25,29 +26,29 @@ pub(super) struct Group {
     pub conditions: Vec<Expr>,
 }
 
-/// A relation of a group.
+/// Relation of a group.
 pub(super) struct Part {
     pub plan: LogicalPlan,
-    /// Only decides which rows of others stay.
+    /// Semi or anti join, if the relation only filters the rows of others.
     decides: Option<Decision>,
 }
 
-/// A semi or anti join.
+/// Semi or anti join.
 struct Decision {
-    /// Whether those stay that have no match.
+    /// True for an anti join: rows without a match stay.
     is_anti: bool,
-    /// Of the others, and its own.
+    /// Equalities between values of the other relations and the relation's own.
     on: Vec<(Expr, Expr)>,
     filter: Option<Expr>,
 }
 
-/// Equal values: what they are computed by, and of which relation.
+/// Equal values: the expression of each, and the position of its relation.
 type Equals = Vec<(Expr, usize)>;
 
-/// Whether a join is one of those that are ordered.
+/// Returns true if a join is one of those that are reordered.
 pub(super) fn belongs(join: &Join) -> bool {
     let is_kind = match join.join_type {
-        // Its equalities may yet stand among its other conditions.
+        // An inner join may have its equalities among its other conditions.
         JoinType::Inner => true,
         JoinType::LeftSemi | JoinType::LeftAnti => !join.on.is_empty(),
         JoinType::Left
@@ -61,7 +62,7 @@ pub(super) fn belongs(join: &Join) -> bool {
     is_kind && !join.null_aware && join.null_equality == NullEquality::NullEqualsNothing
 }
 
-/// Without projections that only choose among the columns: who has them is found by their names.
+/// Returns the plan without projections that only select columns, as columns are found by their names.
 pub(super) fn bare(mut plan: &LogicalPlan) -> &LogicalPlan {
     while let LogicalPlan::Projection(projection) = plan
         && projection.expr.iter().all(|value| matches!(value, Expr::Column(_)))
@@ -72,7 +73,7 @@ pub(super) fn bare(mut plan: &LogicalPlan) -> &LogicalPlan {
 }
 
 impl Group {
-    /// Takes the plan apart, as far as it is joins.
+    /// Takes the plan apart, as far as it consists of joins.
     pub(super) fn take_apart(&mut self, plan: LogicalPlan) -> Result<()> {
         let join = match bare(&plan) {
             LogicalPlan::Join(join) if belongs(join) => join.clone(),
@@ -94,12 +95,12 @@ impl Group {
         Ok(())
     }
 
-    /// In the best order; nothing if none is known.
+    /// Returns the joins in the best order; `None` if there is none.
     pub(super) fn put_together(self, estimator: &Estimator) -> Result<Option<LogicalPlan>> {
         let Some(mut shape) = Shape::of(self)? else { return Ok(None) };
         shape.reduce(estimator)?;
         let Some(tree) = shape.joining(estimator).search() else { return Ok(None) };
-        // Not before: who finds no order leaves its relations to be ordered by whoever asked.
+        // The relations are ordered last: if the group has no order, they are left to the caller.
         for part in &mut shape.relations {
             part.plan = ordered(std::mem::replace(&mut part.plan, nothing()), estimator)?.data;
         }
@@ -107,20 +108,20 @@ impl Group {
     }
 }
 
-/// A group whose conditions know what they look at.
+/// Group whose conditions know their relations.
 struct Shape {
     relations: Vec<Part>,
-    /// For each relation that decides, what it has to be asked with.
+    /// For each semi or anti join, the relations that must be joined before it.
     needs: Vec<Set>,
     classes: Vec<Equals>,
     conditions: Vec<(Set, Expr)>,
 }
 
-/// Which relation has a column.
+/// Positions of relations by their columns.
 struct Owners(HashMap<Column, usize>);
 
 impl Owners {
-    /// Nothing if two relations have the same column.
+    /// Returns `None` if two relations have the same column.
     fn of(relations: &[Part]) -> Option<Owners> {
         let mut owners = HashMap::new();
         for (at, part) in relations.iter().enumerate().filter(|(_, part)| part.decides.is_none()) {
@@ -133,7 +134,7 @@ impl Owners {
         Some(Owners(owners))
     }
 
-    /// The relations that an expression looks at, columns of `besides` not counted.
+    /// Returns the relations that an expression uses, columns of `besides` not counted.
     fn set(&self, expr: &Expr, besides: Option<&LogicalPlan>) -> Option<Set> {
         let mut set = 0;
         for column in expr.column_refs() {
@@ -153,7 +154,7 @@ impl Owners {
 }
 
 impl Shape {
-    /// Nothing if the group cannot be reordered.
+    /// Returns `None` if the group cannot be reordered.
     fn of(group: Group) -> Result<Option<Shape>> {
         let Group { mut relations, mut equalities, conditions } = group;
         if RELATIONS_MAX < relations.len() {
@@ -178,7 +179,7 @@ impl Shape {
                 _ => others.push(left.eq(right)),
             }
         }
-        // Values of one relation that others are equal to are equal to each other.
+        // Values of one relation that equal the same value of another are equal to each other.
         for class in &mut classes {
             let mut kept: Equals = Vec::with_capacity(class.len());
             for (value, at) in class.drain(..) {
@@ -219,7 +220,7 @@ impl Shape {
         Ok(Some(Shape { relations, needs, classes, conditions }))
     }
 
-    /// Gives grouped relations a condition by what they are joined with, where few of the groups are asked for.
+    /// Reduces grouped relations by the relations that they are joined with, where few of the groups are needed.
     fn reduce(&mut self, estimator: &Estimator) -> Result<()> {
         for at in 0..self.relations.len() {
             let mut best: Option<(f64, LogicalPlan)> = None;
@@ -248,7 +249,8 @@ impl Shape {
         Ok(())
     }
 
-    /// Relations that have all values of a class which joined rows of another one can have, and by what.
+    /// Returns the relations that contain all values of a class which joined rows of another one can have, and their
+    /// values.
     fn asked_by<'s>(&'s self, class: &'s Equals, besides: usize) -> impl Iterator<Item = (usize, &'s Expr)> {
         let joined = class.iter().filter(move |(_, at)| *at != besides).map(|(value, at)| (*at, value));
         let deciding = self.relations.iter().enumerate().filter_map(move |(at, part)| {
@@ -287,7 +289,7 @@ impl Shape {
         Relation { rows, is_one_row: is_one_row(plan), decides, keys: keys.collect() }
     }
 
-    /// The share of others' rows that a semi or anti join leaves.
+    /// Returns the share of others' rows that a semi or anti join keeps.
     fn kept(&self, decision: &Decision, own: &LogicalPlan, rows: f64, estimator: &Estimator) -> f64 {
         let share = |(others, value): &(Expr, Expr)| {
             let asked = self.relations.iter().filter(|part| part.decides.is_none());
@@ -338,7 +340,7 @@ impl Shape {
     }
 }
 
-/// Whether the plan never has more rows than one.
+/// Returns true if the plan never has more than one row.
 fn is_one_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
@@ -350,7 +352,7 @@ fn is_one_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether an equality with this, a value of one relation, can be asked by hashing.
+/// Returns true if an equality with this value of one relation can be evaluated by hashing.
 fn is_hashed(value: &Expr, relations: &[Part], owners: &Owners) -> Result<bool> {
     let Some(at) = owners.one(value) else { return Ok(false) };
     Ok(can_hash(&value.get_type(relations[at].plan.schema())?))

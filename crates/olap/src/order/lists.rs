@@ -1,10 +1,12 @@
-//! DataFusion's simplifications, kept away from lists whose nulls they lose.
+//! DataFusion's simplifications, kept away from lists whose nulls they would lose.
 //!
-//! The rule merges the lists of two neighbours: `a IN (1) AND a IN (2)` becomes false and `a NOT IN (1) OR a NOT IN (2)` true, which
-//! are null where `a` is; and it takes a null out of a list as any other value. Equalities that OR connects become a list first.
+//! The rule merges the lists of two adjacent terms: `a IN (1) AND a IN (2)` becomes false and `a NOT IN (1) OR a NOT IN
+//! (2)` true, which are null where `a` is. It also removes a null from a list like any other value. Equalities that OR
+//! connects become a list first.
 //!
-//! **Invariant:** the rule sees no expression in which it could merge lists and a null counts. A null that counts as false loses
-//! nothing by becoming false: so it is in a condition, up to the first operator that is neither AND nor OR.
+//! **Invariant:** the rule sees no expression in which it could merge lists and a null counts. A null that counts as
+//! false loses nothing by becoming false. That is so in a condition, up to the first operator that is neither AND nor
+//! OR.
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, ExprSchema, Result};
@@ -14,10 +16,10 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The name of the rule.
+/// Name of the rule.
 pub(super) const NAME: &str = "simplify_expressions";
 
-/// The rule, which leaves nodes alone whose lists it would merge.
+/// Wrapper of the rule that skips nodes whose lists it would merge.
 #[derive(Debug)]
 pub(super) struct KeepNulls(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
 
@@ -41,16 +43,16 @@ const TWO_LISTS: u32 = 4;
 const LIST: u32 = 2;
 const EQUALITY: u32 = 1;
 
-/// Meaning of a null of an expression.
+/// Meaning of a null result of an expression.
 #[derive(Clone, Copy, PartialEq)]
 enum Null {
-    /// It is one.
+    /// Null is distinct from false.
     Itself,
-    /// False. The flag: below an OR.
+    /// Null means false. The flag is true below an OR.
     False(bool),
 }
 
-/// Tells whether the rule could lose a null of this node's expressions.
+/// Returns true if the rule could lose a null of this node's expressions.
 fn loses_nulls(plan: &LogicalPlan) -> Result<bool> {
     let loses = |expr: &Expr, null: Null| {
         let mut lists = Lists { plan, weights: HashMap::new(), loses: false };
@@ -58,7 +60,7 @@ fn loses_nulls(plan: &LogicalPlan) -> Result<bool> {
         Ok(lists.loses)
     };
     if let LogicalPlan::Join(join) = plan {
-        // Its keys are values, and only what stands beside them is a condition.
+        // Keys are values; only the filter is a condition.
         for (left, right) in &join.on {
             if loses(left, Null::Itself)? || loses(right, Null::Itself)? {
                 return Ok(true);
@@ -76,11 +78,11 @@ fn loses_nulls(plan: &LogicalPlan) -> Result<bool> {
     Ok(any)
 }
 
-/// The lists of an expression in which a null counts.
+/// Lists of an expression in which a null counts.
 struct Lists<'a> {
     plan: &'a LogicalPlan,
-    /// By value, or by each column of it: the same value may be written in several ways, as with a cast that the rule moves to the
-    /// other side.
+    /// Weights by value, or by each column of it: the same value may be written in several ways, as with a cast that
+    /// the rule moves to the other side.
     weights: HashMap<String, u32>,
     loses: bool,
 }
@@ -98,9 +100,10 @@ impl Lists<'_> {
             }
             Expr::Alias(alias) => return self.look(&alias.expr, null),
             Expr::InList(InList { expr: of, list, negated }) => {
-                // A null is merged as any other value of a list, and what is no literal yet may become one.
+                // A null is merged like any other value of a list, and an item that is no literal yet may become one.
                 self.loses |= list.iter().any(|item| !matches!(item, Expr::Literal(value, _) if !value.is_null()));
-                // Lists that are not negated only become shorter, or false; others only longer, but for those that OR connects.
+                // Lists that are not negated only become shorter, or false; negated ones only longer, except those that
+                // OR connects.
                 if null == Null::Itself || (*negated && null == Null::False(true)) {
                     self.weigh(of, LIST);
                 }
@@ -124,7 +127,7 @@ impl Lists<'_> {
         Ok(())
     }
 
-    /// Tells whether a column of what the node is computed from is known to be never null.
+    /// Returns true if a column of the node's inputs is known to be never null.
     fn is_never_null(&self, column: &Column) -> bool {
         let nullable = match self.plan {
             LogicalPlan::TableScan(scan) => {
@@ -138,7 +141,8 @@ impl Lists<'_> {
         nullable == Some(false)
     }
 
-    /// A list, or what may become one, of a value. Only a column is known to be never null; what is computed of it may be.
+    /// Counts a list of a value, or a term that may become one. Only a column is known to be never null; an expression
+    /// over it may be null.
     fn weigh(&mut self, of: &Expr, weight: u32) {
         if let Expr::Column(column) = of
             && self.is_never_null(column)

@@ -1,14 +1,14 @@
-//! The order of joins.
+//! Order of joins.
 //!
-//! DataFusion joins tables in the order in which the statement names them. Here inner, semi and anti joins that stand together
-//! are taken apart into relations and conditions, and put together again in the cheapest order that is found ([`search`]);
-//! what is joined first is the side that is hashed. Groups that the joins would
-//! drop are not made ([`reduce`]). How many rows a relation has, a sample says ([`estimate`]): nobody has
-//! to gather statistics before, and they are never old.
+//! DataFusion joins tables in the order in which the statement names them. Here adjacent inner, semi and anti joins are
+//! taken apart into relations and conditions, and put together again in the cheapest order that is found ([`search`]);
+//! the side that is joined first is the hashed one. Groups that the joins would drop are not made ([`reduce`]). Samples
+//! tell the number of rows of a relation ([`estimate`]), so no statistics have to be gathered before, and they are
+//! never stale.
 //!
-//! **Invariant:** a reordered plan has the same rows and the same columns in the same order. An equality of a class is asked
-//! exactly once between any two parts that both have members of the class; any other condition as soon as all that it looks
-//! at is there.
+//! **Invariant:** a reordered plan has the same rows and the same columns in the same order. An equality of a class is
+//! evaluated exactly once between any two parts that both have members of the class; any other condition as soon as all
+//! its relations are joined.
 
 mod estimate;
 mod graph;
@@ -34,17 +34,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The rule of DataFusion's behind which joins are ordered: conditions stand as low as they can then, and no projections
-/// between joins yet.
+/// DataFusion's rule after which joins are ordered: conditions are pushed down as far as possible then, and there are
+/// no projections between joins yet.
 const AFTER: &str = "push_down_filter";
 
-/// The rule that takes joins apart and puts them together as the statement names them: not after they have been ordered.
+/// DataFusion's rule that puts joins into the order of the statement. It must not run after they have been reordered.
 const ONLY_BEFORE: &str = "eliminate_cross_join";
 
-/// The plan, optimised for a run over this snapshot.
+/// Returns the plan, optimized for a run over this snapshot.
 ///
 /// # Errors
-/// What DataFusion refuses.
+/// Errors of DataFusion.
 pub(crate) fn optimized(plan: LogicalPlan, session: &SessionState, snapshot: &Arc<Snapshot>) -> Result<LogicalPlan> {
     let analyzed = session.analyzer().execute_and_check(plan, session.config_options(), |_, _| {})?;
     let is_done = Arc::new(AtomicBool::new(false));
@@ -64,7 +64,7 @@ pub(crate) fn optimized(plan: LogicalPlan, session: &SessionState, snapshot: &Ar
     asked_in_turn(Optimizer::with_rules(rules).optimize(analyzed, session, |_, _| {})?)
 }
 
-/// A rule that has nothing to do any more from some moment on.
+/// Rule that is disabled from some moment on.
 #[derive(Debug)]
 struct Until {
     rule: Arc<dyn OptimizerRule + Send + Sync>,
@@ -87,7 +87,7 @@ impl OptimizerRule for Until {
 
 struct OrderJoins {
     snapshot: Arc<Snapshot>,
-    /// The optimizer goes through its rules until nothing changes; once is enough.
+    /// True after the first run: the optimizer repeats its rules until nothing changes, but joins are ordered once.
     is_done: Arc<AtomicBool>,
 }
 
@@ -110,7 +110,7 @@ impl OptimizerRule for OrderJoins {
     }
 }
 
-/// With all its joins ordered.
+/// Orders all joins of a plan.
 fn ordered(plan: LogicalPlan, estimator: &Estimator) -> Result<Transformed<LogicalPlan>> {
     if let Some(group) = group_of(&plan)?
         && let Some(ordered) = group.put_together(estimator)?
@@ -125,7 +125,7 @@ fn ordered(plan: LogicalPlan, estimator: &Estimator) -> Result<Transformed<Logic
     })
 }
 
-/// The joins that stand together from here on, with the condition above them.
+/// Returns the adjacent joins from here on, with the condition above them.
 fn group_of(plan: &LogicalPlan) -> Result<Option<Group>> {
     let mut group = Group::default();
     match plan {
@@ -148,8 +148,8 @@ fn group_of(plan: &LogicalPlan) -> Result<Option<Group>> {
     Ok(Some(group))
 }
 
-/// Whether the plan has the same rows each time it runs over a snapshot: which rows a LIMIT takes, and what a sum of floating
-/// numbers comes to, depends on what comes first.
+/// Returns true if the plan has the same rows each time it runs over a snapshot. The rows of a LIMIT and a sum of
+/// floating-point numbers depend on the order of their input.
 pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
     let mut is_repeatable = true;
     plan.apply_with_subqueries(|part| {
@@ -172,7 +172,7 @@ pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
             | LogicalPlan::SubqueryAlias(_)
             | LogicalPlan::Values(_)
             | LogicalPlan::Distinct(Distinct::All(_)) => true,
-            // Nobody makes these here, so nothing is known of them.
+            // These nodes are not made here, so nothing is known of them.
             LogicalPlan::Statement(_)
             | LogicalPlan::Explain(_)
             | LogicalPlan::Analyze(_)
@@ -189,7 +189,7 @@ pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
     Ok(is_repeatable)
 }
 
-/// One of the values of a group, which are all equal.
+/// Returns true for any one of a group's values, which are all equal.
 fn is_of_group(value: &Expr) -> bool {
     match value {
         Expr::Alias(alias) => is_of_group(&alias.expr),
@@ -198,12 +198,12 @@ fn is_of_group(value: &Expr) -> bool {
     }
 }
 
-/// What looks at more than its columns say.
+/// Returns true for a subquery, which uses more than its columns tell.
 fn is_query(part: &Expr) -> bool {
     matches!(part, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_))
 }
 
-/// The smaller side of any other join is the one that is kept.
+/// Swaps the sides of any other join so that the smaller one is hashed.
 fn smaller_first(join: Join, estimator: &Estimator) -> Result<Transformed<LogicalPlan>> {
     let swapped = match join.join_type {
         JoinType::LeftMark | JoinType::RightMark => return Ok(Transformed::no(LogicalPlan::Join(join))),
@@ -229,7 +229,7 @@ fn joined(
     Join::try_new(left, right, on, filter, join_type, JoinConstraint::On, null_equality, false).map(LogicalPlan::Join)
 }
 
-/// Just these columns, in this order.
+/// Returns the plan with only these columns, in this order.
 fn with_columns(plan: LogicalPlan, columns: Vec<datafusion::common::Column>) -> Result<LogicalPlan> {
     if plan.schema().columns() == columns {
         return Ok(plan);

@@ -1,8 +1,10 @@
-//! Groups that nobody will ask for are not made: what a grouped relation is joined with also chooses the rows that it groups
-//! (magic sets: Mumick et al., SIGMOD 1990; by cost: Seshadri et al., SIGMOD 1996).
+//! Reduction of grouped relations: groups that no join will need are not made, as the relation on the other side of the
+//! join also filters the rows that are grouped (magic sets: Mumick et al., SIGMOD 1990; by cost: Seshadri et al.,
+//! SIGMOD 1996).
 //!
-//! **Invariant:** what chooses runs twice, so it has the same rows each time; only rows of groups that the join drops are left
-//! out. The condition is on a value that the relation is grouped by, so each group is there with all its rows or not at all.
+//! **Invariant:** the filtering relation runs twice, so it has the same rows each time; only rows of groups that the
+//! join drops are left out. The condition is on a value that the relation is grouped by, so each group has all its rows
+//! or none.
 
 use super::joined;
 use datafusion::common::{Column, JoinType, NullEquality};
@@ -10,16 +12,16 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAlias};
 use std::sync::Arc;
 
-/// Values that others have to be among.
+/// Values to which a grouped relation is reduced.
 pub(super) struct Wanted<'p> {
-    /// Where they come from, and by what.
+    /// Plan that has the values, and their expression in it.
     pub plan: &'p LogicalPlan,
     pub value: &'p Expr,
-    /// For a column that nobody else has.
+    /// Unique name for the column of the values.
     pub name: String,
 }
 
-/// The plan whose groups by this column are among those wanted; nothing if it has no such groups.
+/// Returns the plan with only the wanted groups by this column; `None` if the plan has no such groups.
 pub(super) fn reduced(plan: &LogicalPlan, column: &Column, wanted: &Wanted<'_>) -> Result<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => {
@@ -48,7 +50,7 @@ pub(super) fn reduced(plan: &LogicalPlan, column: &Column, wanted: &Wanted<'_>) 
     }
 }
 
-/// The column of the aliased plan that a column of the alias is.
+/// Returns the column of the aliased plan that a column of the alias stands for.
 pub(super) fn inside_alias(alias: &SubqueryAlias, column: &Column) -> Option<Column> {
     let at = alias.schema.maybe_index_of_column(column)?;
     Some(Column::from(alias.input.schema().qualified_field(at)))

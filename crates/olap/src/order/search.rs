@@ -1,53 +1,52 @@
-//! The cheapest order of joins: all of them for few relations, as in Selinger et al. (SIGMOD 1979) but bushy (Moerkotte and
-//! Neumann, VLDB 2006, DPsub), and for many the next best join again and again (Fegaras, DEXA 1998, GOO).
+//! Search for the cheapest order of joins: exhaustive for few relations, as in Selinger et al. (SIGMOD 1979) but bushy
+//! (Moerkotte and Neumann, VLDB 2006, DPsub); greedy for many, by the next best join (Fegaras, DEXA 1998, GOO).
 
-/// Relations, a bit each.
+/// Set of relations, a bit each.
 pub(super) type Set = u32;
 
-/// Relations that one search takes.
+/// Most relations of one search.
 pub(super) const RELATIONS_MAX: usize = Set::BITS as usize;
 
-/// Above so many relations not all orders are tried: 9 have 19,683 ways to be split, 0.2 ms.
+/// Most relations of an exhaustive search: 9 have 19,683 ways to be split, 0.2 ms.
 const ALL_ORDERS_MAX: usize = 9;
 
-/// A hashed side of more rows is not built once for all partitions: both sides are distributed first.
+/// Most rows of a hashed side that is built once for all partitions. Above that both sides are distributed first.
 pub(super) const BUILD_ROWS_MAX: f64 = 131_072.0;
 
-/// What is joined.
+/// Relation to be joined.
 #[derive(Debug, Clone)]
 pub(super) struct Relation {
-    /// Rows, its own conditions counted.
+    /// Rows after its own conditions.
     pub rows: f64,
-    /// Whether it surely has no more rows than one, so that it makes no combinations.
+    /// True if it certainly has no more than one row, so that it multiplies no rows.
     pub is_one_row: bool,
-    /// Of a relation that only decides which rows of others are kept: those that it has to be asked with, and the share of
-    /// their rows that stay.
+    /// For a semi or anti join: the relations that must be joined before it, and the share of their rows that it keeps.
     pub decides: Option<(Set, f64)>,
-    /// Classes that together are a key of it, and how many keys there would be without conditions.
+    /// Keys, each as the classes that form it, and the number of its values without conditions.
     pub keys: Vec<(Vec<usize>, f64)>,
 }
 
 /// Values that are equal in all joined rows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Class {
-    /// Relations, and how many different values each has.
+    /// Relations, and the number of distinct values of each.
     pub members: Vec<(usize, f64)>,
 }
 
-/// What there is to join.
+/// Relations to be joined, and their conditions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Joining {
     pub relations: Vec<Relation>,
     pub classes: Vec<Class>,
-    /// Other conditions: what they look at, and the share of rows that stay.
+    /// Other conditions: the relations that they use, and their selectivities.
     pub conditions: Vec<(Set, f64)>,
 }
 
-/// How to join.
+/// Order of joins.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Tree {
     Relation(usize),
-    /// The first side is hashed.
+    /// Join of a hashed side and a probe side, in this order.
     Join(Box<Tree>, Box<Tree>),
 }
 
@@ -60,12 +59,12 @@ impl Tree {
     }
 }
 
-/// A way to join a set.
+/// Best known plan for joining a set.
 #[derive(Clone, Copy)]
 struct Way {
     cost: f64,
     rows: f64,
-    /// The side that is hashed; nothing for a relation.
+    /// Side that is hashed; empty for a single relation.
     build: Set,
 }
 
@@ -74,7 +73,7 @@ pub(super) fn relations_of(set: Set) -> impl Iterator<Item = usize> {
 }
 
 impl Joining {
-    /// The best order; nothing if the relations do not hang together.
+    /// Returns the best order; `None` if the relations are not connected.
     pub(super) fn search(&self) -> Option<Tree> {
         let count = self.relations.len();
         if count <= ALL_ORDERS_MAX { self.search_all() } else { self.search_greedily() }
@@ -87,7 +86,7 @@ impl Joining {
         self.relations[set.trailing_zeros() as usize].decides.map(|(needs, _)| needs)
     }
 
-    /// Whether the two may be joined now.
+    /// Returns true if the two sets may be joined now.
     fn may_join(&self, one: Set, two: Set) -> bool {
         match (self.lone_decider(one), self.lone_decider(two)) {
             (Some(_), Some(_)) => false,
@@ -107,7 +106,7 @@ impl Joining {
         set.count_ones() == 1 && self.relations[set.trailing_zeros() as usize].is_one_row
     }
 
-    /// Rows of the joined set.
+    /// Returns the estimated rows of the joined set.
     pub(super) fn rows(&self, set: Set) -> f64 {
         let mut rows = 1.0;
         let mut joined: Set = 0;
@@ -129,14 +128,15 @@ impl Joining {
         rows.max(1.0)
     }
 
-    /// By how much fewer rows there are than combinations, when a relation is joined by all classes that it shares.
+    /// Returns the factor between the combinations and the joined rows, when a relation is joined by all classes that
+    /// it shares.
     fn combinations(&self, joined: Set, at: usize) -> f64 {
         let in_set = |class: &Class, set: Set| class.members.iter().any(|(member, _)| set & (1 << member) != 0);
         let mut shared: Vec<usize> = (0..self.classes.len())
             .filter(|class| in_set(&self.classes[*class], joined) && in_set(&self.classes[*class], 1 << at))
             .collect();
         let mut fewer = 1.0;
-        // A key of one side is found once: by as many as the key has values.
+        // A key of one side matches once, so it divides the combinations by the number of its values.
         for side in std::iter::once(at).chain(relations_of(joined)) {
             for (key, values) in &self.relations[side].keys {
                 if !key.is_empty() && key.iter().all(|class| shared.contains(class)) {
@@ -159,7 +159,7 @@ impl Joining {
     fn join(&self, (one, first): (Set, &Way), (two, second): (Set, &Way), rows: f64) -> Way {
         let (build, small, large) =
             if first.rows <= second.rows { (one, first.rows, second.rows) } else { (two, second.rows, first.rows) };
-        // Hashing a row costs more than looking one up, and distributing both sides as much as looking up.
+        // Hashing a row costs more than a lookup, and distributing both sides as much as a lookup.
         let distributed = if small <= BUILD_ROWS_MAX { 0.0 } else { small + large };
         Way { cost: first.cost + second.cost + 1.5 * small + large + distributed + rows, rows, build }
     }
@@ -251,7 +251,7 @@ mod tests {
         Class { members: members.to_vec() }
     }
 
-    /// A chain: a dimension of 5 rows out of 25, 10,000 suppliers, 6 million lines, 1.5 million orders.
+    /// Returns a chain: a dimension of 5 rows out of 25, 10,000 suppliers, 6 million lines, 1.5 million orders.
     fn chain() -> Joining {
         Joining {
             relations: vec![

@@ -1,12 +1,13 @@
-//! Outer joins of which a condition above leaves only the rows that matched.
+//! Outer joins of which a condition above keeps only the matched rows.
 //!
-//! DataFusion finds them where it knows that a condition is not true of nulls; it does not know functions of ours.
+//! DataFusion finds them where it knows that a condition is not true of nulls, but it does not know the functions of
+//! this crate.
 
 use crate::functions;
 use datafusion::common::{DFSchema, JoinType};
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, Operator};
 
-/// What the join is, given that this condition holds for its rows.
+/// Returns the type of the join, given that this condition holds for its rows.
 pub(super) fn kind_below(join: &Join, condition: &Expr) -> JoinType {
     let rejects = |side: &DFSchema| is_never_true(condition, side);
     match join.join_type {
@@ -16,7 +17,7 @@ pub(super) fn kind_below(join: &Join, condition: &Expr) -> JoinType {
     }
 }
 
-/// Whether the condition is not true if all of these columns are null.
+/// Returns true if the condition is never true when all of these columns are null.
 fn is_never_true(condition: &Expr, columns: &DFSchema) -> bool {
     match condition {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
@@ -34,7 +35,7 @@ fn is_never_true(condition: &Expr, columns: &DFSchema) -> bool {
     }
 }
 
-/// Whether the value is null if all of these columns are.
+/// Returns true if the value is null when all of these columns are.
 fn is_null(value: &Expr, columns: &DFSchema) -> bool {
     match value {
         Expr::Column(column) => columns.has_column(column),

@@ -1,4 +1,4 @@
-//! Goal: joins that make few rows come first, whatever order the statement names its tables in.
+//! Goal: joins that make few rows come first, whatever the order in which the statement names its tables.
 
 use super::*;
 use crate::scan::EngineTable;
@@ -42,7 +42,7 @@ impl Shop {
         LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(EngineTable::new(table))), None).expect("a scan")
     }
 
-    /// All four, joined as crosses and conditions, in this order.
+    /// Returns all four tables, joined as crosses and conditions, in this order.
     fn joined(&self, names: [&str; 4]) -> LogicalPlanBuilder {
         let scans = names.into_iter().map(|name| self.scan(name));
         let cross = scans.reduce(|all, next| all.cross_join(next.build().expect("a plan")).expect("a join"));
@@ -54,7 +54,7 @@ impl Shop {
         cross.expect("four").filter(condition).expect("a filter")
     }
 
-    /// The tables as they are scanned, hashed sides first.
+    /// Returns the tables in the order of their scans, hashed sides first.
     fn order(&self, plan: LogicalPlanBuilder) -> Vec<String> {
         let plan = plan.build().expect("a plan");
         let columns = plan.schema().columns();

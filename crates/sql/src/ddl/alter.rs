@@ -1,9 +1,9 @@
 //! `ALTER TABLE`.
 //!
-//! Its actions change a draft one after another, in the order of their passes ([`super::passes`]); at the end the table's rows
-//! are copied if the draft has other columns or indexes, and what is new in it is looked at.
+//! The actions change a draft one after another, in the order of their passes ([`super::passes`]). At the end the rows
+//! of the table are copied if the draft has other columns or indexes, and the new constraints are verified.
 //!
-//! **Invariant:** the table is locked against everybody who writes before the first row is copied.
+//! **Invariant:** the table is locked against all writers before the first row is copied.
 
 use super::columns::Draft;
 use super::constraints::{NewConstraint, What, key_word};
@@ -28,13 +28,13 @@ use syntax::ast::{
 use syntax::grammar;
 use types::ops::Context;
 
-/// An `ALTER TABLE` under way.
+/// State of an `ALTER TABLE` that is being executed.
 pub(super) struct Work<'a> {
     pub(super) old: Arc<TableInfo>,
     pub(super) draft: Draft,
-    /// Where the draft's columns come from.
+    /// Source of each column of the draft.
     pub(super) sources: Vec<Source>,
-    /// Whether rows must be copied.
+    /// True if the rows must be copied.
     pub(super) copies: bool,
     /// Steps that are still to be taken.
     pub(super) steps: Steps<'a>,
@@ -42,7 +42,8 @@ pub(super) struct Work<'a> {
     views: Vec<Changed>,
 }
 
-/// Lock on the table that an action takes: the least that PostgreSQL takes for it, and where it is not known the strongest.
+/// Returns the lock on the table that an action takes: the weakest that PostgreSQL takes for it, or the strongest where
+/// that is not known.
 fn lock_of(action: &AlterActionKind) -> TableLock {
     match action {
         AlterActionKind::AddConstraint(constraint) if matches!(constraint.kind, TableConstraintKind::Foreign(..)) => {
@@ -57,7 +58,7 @@ fn lock_of(action: &AlterActionKind) -> TableLock {
 
 impl Ddl<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTable) -> SqlResult<Defined> {
-        // Nothing inherits, so it makes no difference whether the table is meant alone.
+        // Inheritance does not exist here, so ONLY makes no difference.
         let AlterTable { kind, name, if_exists, is_only: _, actions } = alter;
         for action in actions {
             self.refuse_action(*kind, action)?;
@@ -71,8 +72,10 @@ impl Ddl<'_> {
         done
     }
 
+    /// Refuses an action that is not implemented.
+    ///
     /// # Errors
-    /// `0A000` for an action that is not here.
+    /// `0A000`
     fn refuse_action(&self, kind: ObjectKind, action: &AlterAction) -> SqlResult<()> {
         let feature = match (&action.kind, kind) {
             (AlterActionKind::Unsupported(feature), _) => feature,
@@ -87,7 +90,7 @@ impl Ddl<'_> {
         Err(self.binder().at_place(SqlError::unsupported(feature), action.span))
     }
 
-    /// Changes a relation that is no table.
+    /// Changes a relation that is not a table.
     fn alter_another(&mut self, relation: &Relation, actions: &[AlterAction]) -> SqlResult<()> {
         for AlterAction { kind: action, span: _ } in actions {
             match (action, relation) {
@@ -122,7 +125,7 @@ impl Ddl<'_> {
         self.finish_altered(work)
     }
 
-    /// Puts a changed table in place, and looks at what is new in it.
+    /// Puts a changed table in place, and verifies its new constraints.
     fn finish_altered(&mut self, work: Work<'_>) -> SqlResult<()> {
         let Work { old, draft, sources, copies, views, steps: _ } = work;
         let retyped = self.checks_of_retyped(&draft, &old, &sources)?;
@@ -140,7 +143,7 @@ impl Ddl<'_> {
             self.own_sequences(&new)?;
         }
         self.put_renamed(views, "add a column to a table")?;
-        // Whether rows satisfy it is looked up by the transaction's snapshot, which must have all of them.
+        // The transaction's snapshot decides whether rows satisfy a new constraint, so it must have all of them.
         let is_new = |constraint: &catalog::Constraint| {
             let was_valid = |before: &catalog::Constraint| before.oid == constraint.oid && before.is_valid;
             !matches!(constraint.what, ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. })
@@ -212,7 +215,7 @@ impl Ddl<'_> {
                 self.notice(SqlState("01000"), "LOGGED and UNLOGGED are ignored: all data is in memory".to_owned());
                 Ok(())
             }
-            // No table has them.
+            // No table has OIDs.
             AlterActionKind::WithoutOids => Ok(()),
             AlterActionKind::ValidateConstraint(name) => self.validate(work, name),
             AlterActionKind::SetType { .. } | AlterActionKind::AlterConstraint(_) | AlterActionKind::Unsupported(_) => {
@@ -237,7 +240,7 @@ impl Ddl<'_> {
         }
         work.views = self.beside_new_column(work.draft.oid, work.draft.next_column)?;
         let mut pending = Vec::new();
-        // PostgreSQL looks at a default without the text that it stands in.
+        // PostgreSQL reports errors of the default without a position in the statement's text.
         self.add_column(&mut work.draft, column, &mut pending).map_err(|error| match error.state() {
             SqlState::UNDEFINED_OBJECT | SqlState::SYNTAX_ERROR | SqlState::INVALID_PARAMETER_VALUE => error,
             _ => error.nowhere(),
@@ -289,7 +292,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// A constraint waits for its pass: keys come before what may look at them.
+    /// Plans a constraint for its pass: keys come before everything that may use them.
     fn plan_constraint<'a>(&mut self, work: &mut Work<'a>, constraint: NewConstraint<'a>) -> SqlResult<()> {
         let pass = match &constraint.what {
             What::Key { options, columns } => {
@@ -318,7 +321,8 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// The value that rows get in a new column. One that is the same for all is made here, for a table without rows, too.
+    /// Returns the value that rows get in a new column. A value that is the same for all rows is computed here, even if
+    /// the table has no rows.
     fn first_value(&self, column: &ColumnDef) -> SqlResult<Expr> {
         let value = self.default_of(column)?;
         if value.is_volatile() {
@@ -368,13 +372,13 @@ impl Ddl<'_> {
                         && index.columns.len() == key.parent_columns.len()
                         && index.columns.iter().all(is_key)
                 };
-                // The key that it relies on goes with a column that its index includes, too.
+                // Dropping a column that an index includes also drops the key that the reference relies on.
                 let relies = key.parent_columns.contains(&number) || work.draft.indexes.iter().any(beside);
                 if key.parent != work.draft.oid || !relies {
                     continue;
                 }
                 let is_own = child.oid == work.draft.oid;
-                // What is on the column, too, goes with it without a word.
+                // Constraints on the column itself are dropped with it without a notice.
                 let is_gone = !work.draft.constraints.iter().any(|one| one.oid == constraint.oid);
                 if is_own && (is_gone || key.columns.contains(&at)) {
                     continue;
@@ -391,7 +395,7 @@ impl Ddl<'_> {
                 .hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
         self.say(&doomed);
-        // What the table itself loses is the draft's.
+        // The draft, not the catalog, loses the table's own constraints and defaults.
         let own = work.draft.oid;
         let constraints = std::mem::take(&mut doomed.constraints).into_iter();
         let (here, elsewhere): (Vec<_>, _) = constraints.partition(|(table, _)| *table == own);
@@ -403,7 +407,7 @@ impl Ddl<'_> {
         let columns = work.draft.columns.iter_mut();
         columns.filter(|column| here.contains(&(own, column.number))).for_each(|column| column.default = None);
         self.carry_out(doomed)?;
-        // Indexes, keys, references and checks with it go without a word.
+        // Indexes, keys, references and checks on the column are dropped without a notice.
         while let Some(position) =
             work.draft.indexes.iter().position(|index| index.all_columns().any(|column| *column == at))
         {
@@ -457,6 +461,8 @@ impl Ddl<'_> {
         if let ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } = constraint.what {
             let numbers: Vec<i16> =
                 work.draft.indexes[index].columns.iter().map(|at| work.draft.columns[*at].number).collect();
+            // Another unique index over the same columns can take over the references, so dropping this one breaks
+            // none.
             let others = work.draft.indexes.iter().enumerate().any(|(other, one)| {
                 other != index
                     && one.is_unique
@@ -486,6 +492,8 @@ impl Ddl<'_> {
                             ))
                             .hint("Use DROP ... CASCADE to drop the dependent objects too."));
                     }
+                    // The table's own references live in the draft. Another table is locked and replaced in the
+                    // catalog.
                     if child.oid == work.draft.oid {
                         work.draft.constraints.retain(|one| one.oid != dependent.oid);
                     } else {
@@ -507,7 +515,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// A column that has become NOT NULL without its rows being copied.
+    /// Verifies columns that have become NOT NULL without a copy of the rows.
     fn verify_not_null(&self, old: &TableInfo, new: &TableInfo) -> SqlResult<()> {
         let strict: Vec<usize> = (0..new.columns.len())
             .filter(|at| new.columns[*at].not_null && !old.columns.get(*at).is_some_and(|column| column.not_null))
@@ -546,7 +554,7 @@ fn drop_not_null(work: &mut Work<'_>, name: &str) -> SqlResult<()> {
         return Err(is_identity(name, &work.draft.name));
     }
     work.draft.columns[at].not_null = false;
-    // The engine's column may be one that has no place for nulls.
+    // The engine's column may be one that cannot store nulls.
     work.copies |= work
         .old
         .column_numbered(work.draft.columns[at].number)
@@ -565,14 +573,16 @@ fn drop_default(work: &mut Work<'_>, name: &str) -> SqlResult<()> {
     Ok(())
 }
 
-/// `42601`
+/// Error for an identity column. `42601`
 fn is_identity(column: &str, table: &str) -> SqlError {
     let message = format!("column \"{column}\" of relation \"{table}\" is an identity column");
     SqlError::new(SqlState::SYNTAX_ERROR, message)
 }
 
+/// Checks that an existing column can become an identity.
+///
 /// # Errors
-/// `22023`, `55000`: a column that is there cannot become an identity.
+/// `22023`, `55000`: the column cannot become an identity.
 fn check_new_identity(column: &ColumnDef, table: &str) -> SqlResult<()> {
     super::sequence::check_identity(column.kind)?;
     let wrong = if !column.not_null {
@@ -588,7 +598,7 @@ fn check_new_identity(column: &ColumnDef, table: &str) -> SqlResult<()> {
     Err(SqlError::new(SqlState("55000"), message))
 }
 
-/// `42809`: an action that only tables know.
+/// Error for an action that only tables support. `42809`
 fn only_for_tables(action: &AlterActionKind, relation: &Relation) -> SqlError {
     let Some(words) = words_of_action(action) else { return no_table(relation) };
     let kind = match relation {
@@ -601,7 +611,7 @@ fn only_for_tables(action: &AlterActionKind, relation: &Relation) -> SqlError {
     SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).detail(format!("This operation is not supported for {kind}."))
 }
 
-/// PostgreSQL looks at most of a constraint without the text that it stands in.
+/// Removes the position from an error of a constraint: PostgreSQL reports most of them without one.
 fn unplaced(error: SqlError) -> SqlError {
     match error.state() {
         SqlState::DUPLICATE_COLUMN => error,
@@ -609,7 +619,7 @@ fn unplaced(error: SqlError) -> SqlError {
     }
 }
 
-/// Words of an action in messages, if they are known.
+/// Returns the words of an action in messages, if they are known.
 fn words_of_action(action: &AlterActionKind) -> Option<&'static str> {
     Some(match action {
         AlterActionKind::AddColumn { .. } => "ADD COLUMN",

@@ -1,6 +1,7 @@
-//! A table being defined: its columns, and what stands with them.
+//! A table that is being defined: its columns and their clauses.
 //!
-//! **Invariant:** positions of columns in indexes and constraints are those of the draft's columns, whatever order its parts come in.
+//! **Invariant:** positions of columns in indexes and constraints are those of the draft's columns, whatever the order
+//! in which its parts arrive.
 
 use super::Ddl;
 use super::constraints::{NewConstraint, What};
@@ -22,7 +23,7 @@ use syntax::grammar;
 use syntax::lex::Span;
 use types::{Kind, SqlType};
 
-/// A table's description without the table.
+/// Description of a table that is not in the engine yet.
 pub(super) struct Draft {
     pub(super) oid: u32,
     pub(super) schema: u32,
@@ -71,6 +72,8 @@ impl Draft {
         self.columns.iter().position(|column| column.name == name)
     }
 
+    /// Returns the position of a column.
+    ///
     /// # Errors
     /// `42703`
     pub(super) fn need_column(&self, name: &str) -> SqlResult<usize> {
@@ -80,7 +83,7 @@ impl Draft {
         })
     }
 
-    /// The engine's table for it. `schema` is the name of its schema.
+    /// Returns the definition of the engine's table. `schema` is the schema of the table.
     pub(super) fn engine_def(&self, schema: &Schema) -> SqlResult<TableDef> {
         let of_engine = self.columns.iter().map(|column| {
             let kind = column_type(column.kind)?;
@@ -101,7 +104,7 @@ impl Draft {
     }
 }
 
-/// The whole-number type that `serial` and its kin stand for.
+/// Returns the integer type that `serial` and its variants stand for.
 fn serial(kind: &TypeName) -> Option<Kind> {
     let TypeName { name, is_builtin, modifiers, fields, dimensions, is_set, is_of_column, span: _ } = kind;
     let [name] = &name.parts[..] else { return None };
@@ -121,21 +124,21 @@ fn serial(kind: &TypeName) -> Option<Kind> {
 #[derive(Default)]
 struct Clauses<'a> {
     default: Option<&'a KeptExpr>,
-    /// `ALWAYS`, and options of the sequence.
+    /// True for `ALWAYS`, and options of the sequence.
     identity: Option<(bool, &'a [SequenceOption])>,
     collation: Option<(&'a ObjectName, Span)>,
-    /// `NULL` or `NOT NULL`, if one is said: true for the second.
+    /// True for `NOT NULL`, false for `NULL`, if one is given.
     not_null: Option<bool>,
     constraints: Vec<NewConstraint<'a>>,
-    /// Tells whether the clause before may be deferred.
+    /// True if `DEFERRABLE` and the like may follow the previous clause.
     takes_timing: bool,
 }
 
 impl<'a> Clauses<'a> {
-    /// Clauses of a column.
+    /// Collects the clauses of a column.
     ///
     /// # Errors
-    /// `42601`: they contradict one another, or what a `serial` stands for. `0A000`
+    /// `42601`: they contradict one another, or contradict the meaning of `serial`. `0A000`
     fn of(binder: &Binder<'_>, column: &'a ColumnDefinition, table: &str) -> SqlResult<Clauses<'a>> {
         let is_serial = serial(&column.kind).is_some();
         let mut clauses = Clauses::default();
@@ -143,7 +146,7 @@ impl<'a> Clauses<'a> {
             let added = clauses.add(column, clause, table);
             added.map_err(|error| binder.at_place(error, clause.span))?;
         }
-        // What `serial` stands for is written nowhere.
+        // The clauses that `serial` implies are not in the text, so these errors have no position.
         if is_serial && clauses.default.is_some() {
             return Err(contradiction("multiple default values specified", column, table).nowhere());
         }
@@ -181,7 +184,7 @@ impl<'a> Clauses<'a> {
                 if self.collation.replace((collation, *span)).is_some() {
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, "multiple COLLATE clauses not allowed"));
                 }
-                // It stands between constraints, but is none.
+                // COLLATE may stand between a constraint and its timing, but is not a constraint.
                 self.takes_timing = takes_timing;
                 return Ok(());
             }
@@ -210,7 +213,7 @@ impl<'a> Clauses<'a> {
         Ok(())
     }
 
-    /// Notes whether the column takes nulls. An error says that the contrary was said before.
+    /// Notes whether the column accepts nulls. Fails if the opposite was declared before.
     fn says_nulls(&mut self, not_null: bool) -> Result<(), ()> {
         match self.not_null.replace(not_null) {
             Some(before) if before != not_null => Err(()),
@@ -221,7 +224,7 @@ impl<'a> Clauses<'a> {
 
 const NULLNESS: &str = "conflicting NULL/NOT NULL declarations";
 
-/// `DEFERRABLE` and the like in messages.
+/// Returns the words of a constraint's timing in messages.
 fn timing_words(timing: ConstraintTiming) -> &'static str {
     match timing {
         ConstraintTiming::Deferrable => "DEFERRABLE",
@@ -232,7 +235,7 @@ fn timing_words(timing: ConstraintTiming) -> &'static str {
 }
 
 impl Ddl<'_> {
-    /// Adds a column to the draft. Constraints that stand with it are left in `pending`.
+    /// Adds a column to the draft. Its constraints are appended to `pending`.
     pub(super) fn add_column<'c>(
         &mut self,
         draft: &mut Draft,
@@ -264,6 +267,7 @@ impl Ddl<'_> {
         if let Some(value) = default {
             def.default = Some(self.default(value, kind, &def.name)?);
         }
+        // The sequence of a `serial` or an identity is owned by the column, so the column has its number already.
         if serial.is_some() {
             self.number(draft, &mut def, None, Numbers::of(kind))?;
         }
@@ -275,7 +279,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Type of a new column.
+    /// Returns the type of a new column.
     fn kind_of_column(&self, written: &TypeName) -> SqlResult<SqlType> {
         let binder = self.binder();
         if written.is_set {
@@ -286,7 +290,7 @@ impl Ddl<'_> {
         Ok(kind)
     }
 
-    /// Makes an identity of a column, with a sequence of these options.
+    /// Makes a column an identity, with a sequence of these options.
     pub(super) fn identify(
         &mut self,
         draft: &Draft,
@@ -305,7 +309,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// Gives a column a sequence of its own: an identity, or a default.
+    /// Gives a column a sequence of its own, for an identity or as its default.
     pub(super) fn number(
         &mut self,
         draft: &Draft,
@@ -345,13 +349,13 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// A default for a column of this type. What is no value of the type is refused now; what has no room in the column, when the
-    /// default is used.
+    /// Returns a default for a column of this type. A value that is not of the type is refused now, one that does not
+    /// fit into the column when the default is used.
     pub(super) fn default(&self, value: &KeptExpr, kind: SqlType, column: &str) -> SqlResult<DefaultExpr> {
         self.default_in(self.text, value, kind, column)
     }
 
-    /// The same for a default that is there already, and gets another type.
+    /// Returns an existing default for a column that gets another type.
     pub(super) fn default_again(&self, default: &DefaultExpr, kind: SqlType, column: &str) -> SqlResult<DefaultExpr> {
         let text = &default.text;
         let value = KeptExpr { value: grammar::expression(text)?, extent: Span::new(0, text.len()) };
@@ -381,7 +385,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Collation of a column of this kind.
+/// Returns the collation of a column of this kind.
 ///
 /// # Errors
 /// `42704`, `42804`
@@ -395,8 +399,10 @@ pub(super) fn collation_of(name: &ObjectName, kind: Kind) -> SqlResult<u32> {
     }
 }
 
+/// Checks that the table has room for a column of this name.
+///
 /// # Errors
-/// `42701`, `54011`: the table has no room for a column of this name.
+/// `42701`, `54011`
 fn check_new_column(draft: &Draft, name: &str) -> SqlResult<()> {
     if draft.column(name).is_some() {
         let message = format!("column \"{name}\" specified more than once");
@@ -408,18 +414,18 @@ fn check_new_column(draft: &Draft, name: &str) -> SqlResult<()> {
     Ok(())
 }
 
-/// `42601`: parts of a column's definition do not go together.
+/// Error for clauses of a column that contradict one another. `42601`
 fn contradiction(what: &str, column: &ColumnDefinition, table: &str) -> SqlError {
     let message = format!("{what} for column \"{}\" of table \"{table}\"", column.name);
     SqlError::new(SqlState::SYNTAX_ERROR, message)
 }
 
-/// The next value of a sequence, as a default.
+/// Returns the next value of a sequence, as a default.
 fn next_of(sequence: u32) -> DefaultExpr {
     DefaultExpr { text: format!("nextval('{sequence}'::regclass)"), uses: vec![sequence] }
 }
 
-/// The scope of one row of a table.
+/// Returns the scope of one row of a table.
 pub(crate) fn scope_of(binder: &Binder<'_>, name: &str, columns: &[ColumnDef]) -> SqlResult<Scope<'static>> {
     let mut scope = Scope::default();
     let columns: Vec<_> =

@@ -27,7 +27,7 @@ impl Ddl<'_> {
                 return Err(SqlError::unsupported(format_args!("COMMENT ON {words}")));
             }
         };
-        // An empty comment is none.
+        // An empty comment removes the comment.
         let text = text.as_deref().filter(|text| !text.is_empty());
         self.state.set_comment(oid, column, text);
         Ok("COMMENT".into())
@@ -54,7 +54,7 @@ impl Ddl<'_> {
         Ok(found.oid)
     }
 
-    /// Number of a column's relation, and its own.
+    /// Returns the OID of a column's relation, and the column's number.
     fn commented_column(&self, name: &ObjectName) -> SqlResult<(u32, i16)> {
         let [of @ .., column] = &name.parts[..] else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "column name must be qualified"));

@@ -1,6 +1,6 @@
 //! `DROP`.
 //!
-//! **Invariant:** what depends on something goes with it, or keeps it.
+//! **Invariant:** every dependent of a dropped object is dropped too, or prevents the drop.
 
 use super::{Ddl, Defined, dropping, refuse_adopted, words_of};
 use catalog::{ColumnDef, ConstraintKind, Relation, Sequence, TableInfo};
@@ -10,21 +10,21 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use syntax::ast::{DropCommand, ObjectKind, ObjectName};
 
-/// What is to go, in the order in which it was found.
+/// Objects that a statement drops, in the order in which they were found.
 #[derive(Default)]
 pub(super) struct Doomed {
     pub(super) relations: Vec<Relation>,
-    /// Numbers of the relations.
+    /// OIDs of the relations.
     oids: HashSet<u32>,
-    /// Table, constraint.
+    /// OIDs of the table and of the constraint.
     pub(super) constraints: Vec<(u32, u32)>,
-    /// Table, number of the column.
+    /// OID of the table, number of the column.
     pub(super) defaults: Vec<(u32, i16)>,
-    /// Columns that go with everything of theirs: table, number.
+    /// Columns that are dropped with all that belongs to them: OID of the table, number of the column.
     pub(super) columns: Vec<(u32, i16)>,
-    /// Sentences for the error: `view v depends on table t`.
+    /// Lines of the error's detail: `view v depends on table t`.
     pub(super) dependents: Vec<String>,
-    /// Words for the notice: `view v`.
+    /// Descriptions for the notice: `view v`.
     pub(super) cascaded: Vec<String>,
 }
 
@@ -33,14 +33,14 @@ impl Doomed {
         self.oids.contains(&oid)
     }
 
-    /// Adds a relation, if it is not among them.
+    /// Adds a relation, unless it is among them already.
     pub(super) fn add(&mut self, relation: Relation) {
         if self.oids.insert(relation.oid()) {
             self.relations.push(relation);
         }
     }
 
-    /// Notes that something named so goes because of `what`.
+    /// Notes that the named object is dropped because of `what`.
     pub(super) fn depends(&mut self, name: String, what: &str) {
         self.dependents.push(format!("{name} depends on {what}"));
         self.cascaded.push(name);
@@ -75,7 +75,7 @@ impl Ddl<'_> {
                     qualified.schema.as_ref().is_none_or(|schema| self.state.schema(schema).is_some());
                 let message = match &qualified.schema {
                     Some(schema) if !schema_is_there => format!("schema \"{schema}\" does not exist"),
-                    // PostgreSQL says the name without the schema here.
+                    // PostgreSQL omits the schema from the name here.
                     _ => format!("{word} \"{}\" does not exist", qualified.name),
                 };
                 let state = match (schema_is_there, word) {
@@ -151,7 +151,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// The sequence of an identity goes with its column only.
+    /// Refuses to drop the sequence of an identity, which goes with its column only.
     fn refuse_identity(&self, sequence: &Sequence) -> SqlResult<()> {
         let Some((table, number)) = sequence.owned_by else { return Ok(()) };
         let Some(table) = self.state.table_numbered(table) else { return Ok(()) };
@@ -165,7 +165,7 @@ impl Ddl<'_> {
         Err(SqlError::new(SqlState("2BP01"), message).hint(format!("You can drop {on} instead.")))
     }
 
-    /// Adds what depends on what is to go.
+    /// Adds the dependents of the objects that are dropped.
     pub(super) fn follow(&self, doomed: &mut Doomed) -> SqlResult<()> {
         let mut at = 0;
         while at < doomed.relations.len() {
@@ -184,7 +184,7 @@ impl Ddl<'_> {
                 self.follow_into(doomed, &table, &gone, &what);
             }
             if let Relation::Table(table) = &gone {
-                // Sequences of its own go without a word.
+                // Sequences that the table owns are dropped without a notice.
                 for sequence in self.state.sequences() {
                     if sequence.owned_by.is_some_and(|(of, _)| of == table.oid) {
                         doomed.add(Relation::Sequence(Arc::clone(sequence)));
@@ -285,6 +285,8 @@ impl Ddl<'_> {
                 self.notice(SqlState("00000"), format!("{message}, skipping"));
                 continue;
             };
+            // Owned sequences and indexes are dropped with their tables, so only the rest counts as the schema's
+            // content.
             let inside = |relation: &&Relation| {
                 let is_own = match relation {
                     Relation::Sequence(sequence) => sequence.owned_by.is_none(),

@@ -1,4 +1,4 @@
-//! Identities of columns that are there: `SET GENERATED`, `SET` and `RESTART` of their sequences, `DROP IDENTITY`.
+//! Changes of existing identity columns: `SET GENERATED`, `SET` and `RESTART` of their sequences, `DROP IDENTITY`.
 
 use super::Ddl;
 use super::columns::Draft;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use syntax::ast::{ObjectName, SequenceOption};
 
 impl Ddl<'_> {
-    /// `DROP IDENTITY`
+    /// Executes `DROP IDENTITY`.
     pub(super) fn drop_identity(&mut self, draft: &mut Draft, at: usize, if_exists: bool) -> SqlResult<()> {
         let column = &mut draft.columns[at];
         if let Some(Identity { sequence, .. }) = column.identity.take() {
@@ -25,7 +25,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// `SET GENERATED`, `SET option` and `RESTART`. `generated` is true for `ALWAYS`.
+    /// Executes `SET GENERATED`, `SET option` and `RESTART`. `generated` is true for `ALWAYS`.
     pub(super) fn set_identity(
         &mut self,
         draft: &mut Draft,
@@ -53,7 +53,7 @@ impl Ddl<'_> {
 }
 
 impl Ddl<'_> {
-    /// Gives the sequence of an identity, which was just made, the name that the statement says.
+    /// Gives the new sequence of an identity the name that the statement specifies.
     pub(super) fn name_sequence(&mut self, sequence: u32, draft: &Draft, name: &ObjectName) -> SqlResult<()> {
         let (schema, name) = match &name.parts[..] {
             [name] => (draft.schema, name),

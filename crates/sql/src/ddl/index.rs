@@ -1,6 +1,7 @@
-//! `CREATE INDEX`, and dropping an index.
+//! `CREATE INDEX` and `DROP INDEX`.
 //!
-//! **Invariant:** an index stands at the same position in the description and in the engine's table, so a table that gets or loses one is copied.
+//! **Invariant:** an index has the same position in the description and in the engine's table, so a table that gains or
+//! loses an index is copied.
 
 use super::columns::{Draft, collation_of};
 use super::rewrite::Source;
@@ -68,6 +69,7 @@ impl Ddl<'_> {
             self.notice(SqlState::DUPLICATE_TABLE, format!("{message}, skipping"));
             return Ok("CREATE INDEX".into());
         }
+        // The engine's index has neither a method nor an order: only the description keeps them.
         let mut draft = Draft::of(&table);
         let at = self.add_index(&mut draft, name, [positions, include], [*is_unique, false])?;
         draft.indexes[at].method = method;
@@ -88,7 +90,7 @@ impl Ddl<'_> {
         })
     }
 
-    /// Column of an index's key, and its order.
+    /// Returns the column of an index's key, and its order.
     fn index_key(&mut self, table: &TableInfo, key: &IndexKey, method: IndexMethod) -> SqlResult<(usize, IndexOrder)> {
         let IndexKey { value: _, collation, class, has_class_options: _, order, nulls, span: _ } = key;
         let descends = match order {
@@ -113,14 +115,14 @@ impl Ddl<'_> {
         let position = table.column(name).ok_or_else(|| no_column(name))?;
         let kind = table.columns[position].kind.kind;
         if let Some(collation) = collation {
-            // All order alike.
+            // All collations sort alike, so only the name is checked.
             collation_of(collation, kind)?;
         }
         let class = class.as_ref().map(|class| self.operator_class(class, kind, method)).transpose()?;
         Ok((position, IndexOrder { descends, nulls_first, class: class.flatten() }))
     }
 
-    /// The operator class of an index's column; nothing if it is its type's own.
+    /// Returns the operator class of an index's column, or `None` if it is the default of the type.
     fn operator_class(&self, name: &ObjectName, kind: Kind, method: IndexMethod) -> SqlResult<Option<u32>> {
         match &name.parts[..] {
             [class] => classes::named(class, kind, method),
@@ -133,7 +135,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// Takes an index from its table.
+    /// Removes an index from its table.
     pub(super) fn drop_index(&mut self, table: u32, index: u32) -> SqlResult<()> {
         let Some(table) = self.state.table_numbered(table).cloned() else { return Ok(()) };
         let mut draft = Draft::of(&table);
@@ -144,10 +146,10 @@ impl Ddl<'_> {
     }
 }
 
-/// Access method of a new index.
+/// Returns the access method of a new index.
 ///
 /// # Errors
-/// `0A000`: there is none of this name, or it does not do what the statement wants.
+/// `0A000`: the method does not exist, or does not support the statement's options.
 fn method_of(create: &CreateIndex) -> SqlResult<IndexMethod> {
     let method = match create.method.as_deref() {
         None | Some("btree") => return Ok(IndexMethod::BTree),
@@ -172,7 +174,7 @@ fn method_of(create: &CreateIndex) -> SqlResult<IndexMethod> {
     Ok(method)
 }
 
-/// Name of the column that a key is, if it is one.
+/// Returns the name of the column that a key is, if it is one.
 fn column_of(key: &IndexKey) -> Option<&str> {
     match &key.value.kind {
         ExprKind::Column(name) => match &name.parts[..] {
@@ -183,7 +185,7 @@ fn column_of(key: &IndexKey) -> Option<&str> {
     }
 }
 
-/// Position of a column that an index has beside its key.
+/// Returns the position of an included column of an index.
 fn included_column(table: &TableInfo, key: &IndexKey) -> SqlResult<usize> {
     let IndexKey { value: _, collation, class, has_class_options: _, order, nulls, span: _ } = key;
     let Some(name) = column_of(key) else {
@@ -209,12 +211,12 @@ fn no_column(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
 }
 
-/// For a copy that has the columns of the old one.
+/// Returns the sources of a copy that keeps the columns of the old table.
 pub(super) fn same_columns(table: &TableInfo) -> Vec<Source> {
     (0..table.columns.len()).map(Source::Column).collect()
 }
 
-/// A column gets another type: the operator classes that its indexes name must fit that.
+/// Fits the operator classes of a column's indexes to the column's new type.
 pub(super) fn settle_classes(draft: &mut Draft, column: usize, kind: Kind) -> SqlResult<()> {
     for index in &mut draft.indexes {
         let own = index.columns.iter().zip(&mut index.order).filter(|(position, _)| **position == column);
@@ -227,7 +229,7 @@ pub(super) fn settle_classes(draft: &mut Draft, column: usize, kind: Kind) -> Sq
     Ok(())
 }
 
-/// Takes an index out of a draft; constraints keep theirs.
+/// Removes an index from a draft, and adjusts the positions that constraints refer to.
 pub(super) fn remove_index(draft: &mut Draft, position: usize) {
     draft.indexes.remove(position);
     for constraint in &mut draft.constraints {

@@ -1,4 +1,4 @@
-//! `LIKE` among the columns of a table that is made: those of another relation, and what `INCLUDING` says of it.
+//! `LIKE` in `CREATE TABLE`: columns copied from another relation, and what `INCLUDING` adds to them.
 
 use super::Ddl;
 use super::columns::Draft;
@@ -9,7 +9,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{KeyOptions, LikeOption, Name, ObjectName};
 use syntax::lex::Span;
 
-/// An index that is made when the table has its columns.
+/// Index to be created once the table has its columns.
 pub(super) struct LikeIndex {
     method: IndexMethod,
     columns: Vec<String>,
@@ -18,11 +18,11 @@ pub(super) struct LikeIndex {
     is_unique: bool,
 }
 
-/// What is taken over beside names and types.
+/// Properties to be copied beside names and types.
 struct Including<'o>(&'o [(bool, LikeOption)]);
 
 impl Including<'_> {
-    /// The last word on it counts.
+    /// Returns true if the property is included. The last option that mentions it decides.
     fn has(&self, what: LikeOption) -> bool {
         let said = self.0.iter().rev().find(|(_, of)| *of == what || *of == LikeOption::All);
         said.is_some_and(|(is_included, _)| *is_included)
@@ -30,7 +30,7 @@ impl Including<'_> {
 }
 
 impl Ddl<'_> {
-    /// Adds the columns of another relation to the draft. `options` are `INCLUDING` and `EXCLUDING`: true for the first.
+    /// Adds the columns of another relation to the draft. `options` are the `INCLUDING` (true) and `EXCLUDING` clauses.
     pub(super) fn add_like(
         &mut self,
         draft: &mut Draft,
@@ -46,6 +46,8 @@ impl Ddl<'_> {
                 for column in &table.columns {
                     self.add_like_column(draft, table, column, &including)?;
                 }
+                // Defaults, identities and comments are copied with each column; the rest belongs to the table as a
+                // whole.
                 if including.has(LikeOption::Constraints) {
                     let checks = table.checks();
                     pending.extend(checks.map(|(one, check)| copied(Some(&one.name), What::Copied(check.clone()))));
@@ -76,7 +78,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// The number of a new column of this name.
+    /// Returns the number of a new column of this name.
     fn like_number(&self, draft: &mut Draft, name: &str) -> SqlResult<i16> {
         if draft.column(name).is_some() {
             let message = format!("column \"{name}\" specified more than once");
@@ -101,7 +103,7 @@ impl Ddl<'_> {
             && let Some(Relation::Sequence(sequence)) = self.state.relation_numbered(sequence)
         {
             let mut numbers = Numbers::of_sequence(sequence, sequence.kind);
-            // A sequence of its own, which begins at the beginning.
+            // The copy gets a sequence of its own, which starts anew.
             numbers.value = None;
             self.number(draft, &mut own, Some(always), numbers)?;
         }
@@ -113,7 +115,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Makes the indexes that stand for no constraint, with names of their own.
+    /// Creates the indexes that belong to no constraint, with names of their own.
     pub(super) fn add_like_indexes(&mut self, draft: &mut Draft, indexes: Vec<LikeIndex>) -> SqlResult<()> {
         for LikeIndex { method, columns, include, order, is_unique } in indexes {
             let positions = columns.iter().map(|name| draft.need_column(name)).collect::<SqlResult<Vec<_>>>()?;
@@ -128,7 +130,8 @@ impl Ddl<'_> {
     }
 }
 
-/// Keys stand among the constraints, and get names as if they had been written there.
+/// Collects the indexes of a table. Keys become constraints, and get names as if they had been written in the
+/// statement.
 fn like_indexes(table: &TableInfo, pending: &mut Vec<NewConstraint<'_>>, indexes: &mut Vec<LikeIndex>) {
     for (position, index) in table.indexes.iter().enumerate() {
         let names = |of: &[usize]| of.iter().map(|at| table.columns[*at].name.clone()).collect::<Vec<String>>();
@@ -151,7 +154,7 @@ fn like_indexes(table: &TableInfo, pending: &mut Vec<NewConstraint<'_>>, indexes
     }
 }
 
-/// Constraint that another table has.
+/// Returns a constraint copied from another table.
 fn copied(name: Option<&str>, what: What<'static>) -> NewConstraint<'static> {
     let (name, timing, span) = (name.map(str::to_owned), Vec::new(), Span::NOWHERE);
     NewConstraint { name, what, timing, is_not_valid: false, span }

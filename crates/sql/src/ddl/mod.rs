@@ -1,11 +1,11 @@
-//! Definitions: `CREATE`, `ALTER`, `DROP`, `TRUNCATE`, `COMMENT`.
+//! Data definition: `CREATE`, `ALTER`, `DROP`, `TRUNCATE`, `COMMENT`.
 //!
-//! A statement changes a copy of the catalog, and tables of the engine that nobody else knows yet. Both become everybody's
-//! with the transaction's commit, or are thrown away; so definitions are part of transactions like rows are.
+//! A statement changes a copy of the catalog, and tables of the engine that no other transaction knows yet. Both become
+//! visible with the transaction's commit, or are discarded, so definitions are transactional as rows are.
 //!
-//! **Invariant:** nothing that another transaction can see changes here. A table whose rows must look different is copied
-//! into a new one ([`rewrite`]); who reads goes on with the old one. The statement may be run again after a wait: what it
-//! has changed so far is dropped then.
+//! **Invariant:** nothing that another transaction can see changes here. A table whose rows must look different is
+//! copied into a new one ([`rewrite`]); readers continue with the old one. The statement may be run again after a wait;
+//! its changes so far are dropped then.
 
 mod alter;
 mod columns;
@@ -38,7 +38,7 @@ use std::sync::Arc;
 use syntax::ast::{ObjectKind, ObjectName, Statement};
 use syntax::names::{NAME_MAX, clipped};
 
-/// One statement under way.
+/// Context of one statement that is being executed.
 pub(crate) struct Ddl<'a> {
     pub(crate) run: &'a Run<'a>,
     pub(crate) engine: &'a Engine,
@@ -47,34 +47,34 @@ pub(crate) struct Ddl<'a> {
     pub(crate) path: &'a [String],
     pub(crate) text: &'a str,
     pub(crate) made: &'a mut Made,
-    /// Whether the transaction reads by a snapshot that may be older than its locks.
+    /// True if the transaction reads by a snapshot that may be older than its locks.
     pub(crate) keeps_snapshot: bool,
-    /// Tables as that snapshot has them, where the catalog has had others in their places since.
+    /// Tables as of that snapshot, where the catalog has replaced them since.
     pub(crate) kept: &'a [Arc<TableInfo>],
-    /// What the transaction has locked.
+    /// Locks that the transaction holds on tables of the engine.
     pub(crate) locked: &'a mut Vec<(usize, TableLock)>,
 }
 
-/// Never leaves the session.
+/// SQLSTATE of an error that never leaves the session.
 const ASKS_AGAIN: SqlState = SqlState("XXDDL");
 
-/// Whether the statement is to be begun anew.
+/// Returns true if the error asks to run the statement again.
 pub(crate) fn asks_again(error: &SqlError) -> bool {
     error.state() == ASKS_AGAIN
 }
 
-/// What a statement leaves beside the new state.
+/// Side results of a statement, beside the new state.
 #[derive(Default)]
 pub(crate) struct Made {
-    /// Tables of the engine that it has made.
+    /// Tables of the engine that the statement has created.
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) notices: Vec<(&'static str, SqlError)>,
 }
 
-/// What a definition came to.
+/// Result of a definition.
 pub(crate) struct Defined {
     pub(crate) tag: &'static str,
-    /// For those that say so.
+    /// Number of rows, for the tags that contain one.
     pub(crate) rows: Option<u64>,
 }
 
@@ -84,7 +84,7 @@ impl From<&'static str> for Defined {
     }
 }
 
-/// Words of a definition's tag, for those who refuse it.
+/// Returns the tag of a definition, for refusals.
 pub(crate) fn verb(statement: &Statement) -> &'static str {
     match statement {
         Statement::CreateTable(_) => "CREATE TABLE",
@@ -106,7 +106,7 @@ pub(crate) fn verb(statement: &Statement) -> &'static str {
     }
 }
 
-/// Words of an object's kind.
+/// Returns the words of an object's kind.
 fn words_of(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Table => "table",
@@ -121,7 +121,7 @@ fn words_of(kind: ObjectKind) -> &'static str {
     }
 }
 
-/// Tag of an `ALTER` of this kind.
+/// Returns the tag of an `ALTER` of this kind.
 fn altering(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Table => "ALTER TABLE",
@@ -129,12 +129,12 @@ fn altering(kind: ObjectKind) -> &'static str {
         ObjectKind::Index => "ALTER INDEX",
         ObjectKind::Sequence => "ALTER SEQUENCE",
         ObjectKind::Schema => "ALTER SCHEMA",
-        // No definition is about these alone.
+        // No definition is about one of these alone.
         ObjectKind::Column | ObjectKind::Constraint | ObjectKind::Database | ObjectKind::Role => "ALTER",
     }
 }
 
-/// Tag of a `DROP` of this kind.
+/// Returns the tag of a `DROP` of this kind.
 fn dropping(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Table => "DROP TABLE",
@@ -144,13 +144,15 @@ fn dropping(kind: ObjectKind) -> &'static str {
         ObjectKind::Schema => "DROP SCHEMA",
         ObjectKind::Database => "DROP DATABASE",
         ObjectKind::Role => "DROP ROLE",
-        // They are dropped by an ALTER TABLE.
+        // Both are dropped by ALTER TABLE.
         ObjectKind::Column | ObjectKind::Constraint => "DROP",
     }
 }
 
+/// Refuses a table that no statement has created.
+///
 /// # Errors
-/// `0A000` for a table that no statement has made.
+/// `0A000`
 fn refuse_adopted(table: &TableInfo) -> SqlResult<()> {
     if !table.is_adopted {
         return Ok(());
@@ -185,17 +187,17 @@ impl<'a> Ddl<'a> {
         }
     }
 
-    /// Binds by the catalog as the statement has it so far.
+    /// Returns a binder for the statement's text and the catalog as the statement has it so far.
     pub(crate) fn binder(&self) -> Binder<'_> {
         self.binder_of(self.text)
     }
 
-    /// The same for the text of a definition that is kept.
+    /// Returns a binder for the text of a stored definition.
     pub(crate) fn binder_of<'t>(&'t self, text: &'t str) -> Binder<'t> {
         Binder::new(&self.state, self.path, text, self.run.env, Vec::new())
     }
 
-    /// The session's role.
+    /// Returns the session's role.
     pub(crate) fn user(&self) -> String {
         self.run.env.user.to_string()
     }
@@ -204,7 +206,7 @@ impl<'a> Ddl<'a> {
         self.made.notices.push(("NOTICE", SqlError::new(state, message)));
     }
 
-    /// Where a new relation goes: the number of its schema, and its name.
+    /// Returns the schema's OID and the name of a new relation.
     pub(crate) fn place(&self, name: &ObjectName) -> SqlResult<(u32, String)> {
         let binder = self.binder();
         let wanted = binder.qualified(name)?;
@@ -221,12 +223,13 @@ impl<'a> Ddl<'a> {
         Ok((schema.oid, wanted.name))
     }
 
-    /// Whether a schema has such a relation.
+    /// Returns true if a schema has a relation of this name.
     pub(crate) fn is_taken(&self, schema: u32, name: &str) -> bool {
         self.state.relations().any(|relation| relation.schema() == schema && relation.name() == name)
     }
 
-    /// Tells whether the schema of a table that is being defined has such a relation: the table and its indexes are those of the draft.
+    /// Returns true if the schema of a table that is being defined has a relation of this name. The draft stands for
+    /// the table and its indexes.
     fn is_taken_beside(&self, draft: &Draft, name: &str) -> bool {
         let is_other = |relation: &Relation| match relation {
             Relation::Table(table) | Relation::Index { table, .. } => table.oid != draft.oid,
@@ -238,8 +241,9 @@ impl<'a> Ddl<'a> {
             || self.state.relations().any(|relation| has_it(relation) && is_other(relation))
     }
 
-    /// A name that its schema does not have: `table_column_suffix`, if need be with a number behind it. The longer of the table's
-    /// name and the columns' is cut until all fit (PostgreSQL's `makeObjectName`).
+    /// Returns a name that the schema does not have: `table_column_suffix`, if need be with a number at the end. The
+    /// longer one of the table's name and the columns' names is cut until the name fits (PostgreSQL's
+    /// `makeObjectName`).
     pub(crate) fn free_name(&self, parts: &[&str], suffix: &str, is_taken: impl Fn(&str) -> bool) -> String {
         let mut parts = parts.iter().copied().filter(|part| !part.is_empty());
         let first = parts.next().unwrap_or_default();
@@ -248,7 +252,7 @@ impl<'a> Ddl<'a> {
             let end = if number == 0 { format!("_{suffix}") } else { format!("_{suffix}{number}") };
             let between = if second.is_empty() { "" } else { "_" };
             let room = NAME_MAX.saturating_sub(end.len() + between.len());
-            // The first has what the second leaves, and at least half.
+            // The first part gets the space that the second leaves, and at least half.
             let of_first = first.len().min(room.div_ceil(2).max(room.saturating_sub(second.len())));
             let (first, second) = (clipped(first, of_first), clipped(&second, room - of_first));
             format!("{first}{between}{second}{end}")
@@ -263,7 +267,7 @@ impl<'a> Ddl<'a> {
         }
     }
 
-    /// Makes a table of the engine that nobody else knows.
+    /// Creates a table of the engine that no other transaction knows.
     pub(crate) fn engine_table(&mut self, mut def: TableDef) -> SqlResult<Arc<Table>> {
         if self.engine.table(&def.name).is_some() {
             def.name = format!("{}#{}", def.name, self.catalog.version());
@@ -273,20 +277,20 @@ impl<'a> Ddl<'a> {
         Ok(table)
     }
 
-    /// Waits until nobody uses the table in a way that does not go with this mode, and keeps others from it.
+    /// Waits until no conflicting lock on the table is held, and locks it in this mode.
     ///
     /// # Errors
-    /// One that [`asks_again`], if it was not locked so before: the statement's snapshot may be older than what whoever had
-    /// it has committed, so the statement is begun anew. What it has done so far, to tables that nobody knows, is dropped.
-    /// `0A000` for a table that no statement has made: every definition that touches a table comes here first. `40001` for one
-    /// whose rows the transaction's snapshot sees elsewhere.
+    /// An error that [`asks_again`], if the lock was not held before: the statement's snapshot may be older than the
+    /// commit of the previous holder, so the statement is run again. Its changes so far, to tables that no other
+    /// transaction knows, are dropped. `0A000` for a table that no statement has created: every definition that touches
+    /// a table comes here first. `40001` for a table whose rows are elsewhere by the transaction's snapshot.
     pub(crate) fn lock(&mut self, table: &TableInfo, mode: TableLock) -> SqlResult<()> {
         refuse_adopted(table)?;
         self.check_current(table)?;
         self.lock_engine_table(&table.table, mode)
     }
 
-    /// As [`Ddl::lock`], for whatever a table of the engine stands for.
+    /// Locks a table of the engine, whatever it stands for, as [`Ddl::lock`] does.
     pub(crate) fn lock_engine_table(&mut self, table: &Arc<Table>, mode: TableLock) -> SqlResult<()> {
         let lock = (Arc::as_ptr(table) as usize, mode);
         let is_own = self.made.tables.iter().any(|own| Arc::ptr_eq(own, table));
@@ -298,7 +302,7 @@ impl<'a> Ddl<'a> {
         Err(SqlError::new(ASKS_AGAIN, "a definition that begins anew"))
     }
 
-    /// As [`Ddl::lock_engine_table`] for many, so that the statement begins anew once for all of them.
+    /// Locks tables as [`Ddl::lock_engine_table`] does, so that the statement is run again once for all of them.
     pub(crate) fn lock_all(&mut self, tables: &[Arc<Table>], mode: TableLock) -> SqlResult<()> {
         let mut is_first = true;
         for table in tables {
@@ -306,7 +310,7 @@ impl<'a> Ddl<'a> {
             if self.locked.contains(&lock) || self.made.tables.iter().any(|own| Arc::ptr_eq(own, table)) {
                 continue;
             }
-            // Whoever waits gives back what the attempt has locked, so only the first is waited for.
+            // A wait makes this attempt release its locks, so only the first lock is waited for.
             match self.run.txn.lock_table(table, mode, if is_first { Wait::Block } else { Wait::NoWait }) {
                 Ok(()) => self.locked.push(lock),
                 Err(engine::Error::LockNotAvailable(_)) if !is_first => break,
@@ -330,7 +334,7 @@ impl<'a> Ddl<'a> {
         Ok(table)
     }
 
-    /// A table in messages: its name, with the schema if the path does not lead to it.
+    /// Returns the name of a relation in messages, with its schema if the search path does not find it.
     pub(crate) fn shown(&self, relation: &Relation) -> String {
         let name = relation.name();
         let found = self.state.relation(self.path, name).map(Relation::oid);

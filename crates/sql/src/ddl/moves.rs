@@ -1,4 +1,4 @@
-//! `SET SCHEMA`: a relation goes into another schema, and what is its own goes with it.
+//! `SET SCHEMA`: moves a relation into another schema, with everything that belongs to it.
 
 use super::renames::Renamed;
 use super::{Ddl, Defined, altering};
@@ -62,7 +62,7 @@ impl Ddl<'_> {
         Err(SqlError::new(SqlState::DUPLICATE_TABLE, message))
     }
 
-    /// A table with its indexes and the sequences that it owns.
+    /// Moves a table with its indexes and the sequences that it owns.
     fn move_table(&mut self, table: &Arc<TableInfo>, schema: u32, schema_name: &str) -> SqlResult<()> {
         self.lock(table, TableLock::AccessExclusive)?;
         let sequences: Vec<Arc<Sequence>> =

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use syntax::ast::{ObjectKind, ObjectName, RenameCommand};
 
 impl Ddl<'_> {
-    /// Relation that an `ALTER` of this kind names; `None` if there is none, and that is allowed. `ALTER TABLE` takes any relation.
+    /// Returns the relation that an `ALTER` of this kind names; `None` if it does not exist, and `IF EXISTS` is given.
+    /// `ALTER TABLE` takes any relation.
     ///
     /// # Errors
-    /// `42P01`, or `3F000` if not even the schema is there; `42809`: it is of another kind.
+    /// `42P01`: it does not exist. `3F000`: its schema does not exist either. `42809`: it is of another kind.
     pub(super) fn altered(
         &mut self,
         kind: ObjectKind,
@@ -49,7 +50,7 @@ impl Ddl<'_> {
 
     pub(super) fn rename(&mut self, rename: &RenameCommand) -> SqlResult<Defined> {
         let RenameCommand { kind, name, part, to, if_exists } = rename;
-        // Views keep the path by which their names were found, with the names of its schemas.
+        // Views keep the search path by which their names were found, with the names of its schemas.
         refuse!(*kind == ObjectKind::Schema => "ALTER SCHEMA RENAME");
         // A column is renamed whatever the statement calls its relation.
         let of = if part.is_some() { ObjectKind::Table } else { *kind };
@@ -93,7 +94,7 @@ impl Ddl<'_> {
         self.put_renamed(views, &format!("rename a {}", relation.word()))
     }
 
-    /// Gives an index another name, and the constraint that it is for.
+    /// Renames an index, and its constraint.
     fn rename_index(&mut self, table: &TableInfo, position: usize, new: &str) -> SqlResult<()> {
         let mut renamed = table.copy();
         for constraint in &mut renamed.constraints {
@@ -104,7 +105,7 @@ impl Ddl<'_> {
             }
         }
         new.clone_into(&mut renamed.indexes[position].name);
-        // Its name in the engine is in messages, so it is renamed there, too: by a copy.
+        // Messages contain the index's name in the engine, so it is renamed there, too, by a copy.
         self.rebuild(table, Draft::of(&renamed), &same_columns(table))?;
         Ok(())
     }
@@ -158,7 +159,7 @@ impl Ddl<'_> {
     }
 }
 
-/// `42809`
+/// Error for a relation that is not a table. `42809`
 pub(super) fn no_table(relation: &Relation) -> SqlError {
     SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is not a table", relation.name()))
 }

@@ -28,12 +28,12 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Name of a role that is there.
+    /// Returns the name of an existing role.
     pub(super) fn owner(&self, to: &RoleName) -> SqlResult<String> {
         let name = match to {
             RoleName::Named(name) => &**name,
             RoleName::CurrentRole | RoleName::CurrentUser | RoleName::SessionUser => return Ok(self.user()),
-            // No role is called so.
+            // No role has this name.
             RoleName::Public => "public",
         };
         let roles = self.run.env.seen.as_ref().map(|seen| &seen.roles);
@@ -43,7 +43,7 @@ impl Ddl<'_> {
         Ok(name.to_owned())
     }
 
-    /// The sequences of a table's columns have its owner.
+    /// Gives the sequences of a table's columns the owner of the table.
     pub(super) fn own_sequences(&mut self, table: &TableInfo) -> SqlResult<()> {
         let is_own = |one: &&Arc<Sequence>| one.owned_by.is_some_and(|(of, _)| of == table.oid);
         let sequences: Vec<Arc<Sequence>> = self.state.sequences().filter(is_own).cloned().collect();
@@ -54,7 +54,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Gives a relation that is no table another owner.
+    /// Changes the owner of a relation that is not a table.
     pub(super) fn set_owner(&mut self, relation: &Relation, to: &RoleName) -> SqlResult<()> {
         let owner = self.owner(to)?;
         let changed = match relation {

@@ -1,8 +1,8 @@
-//! The order in which the actions of one `ALTER TABLE` are done: not that of its text, but that of PostgreSQL's passes
+//! Order in which the actions of one `ALTER TABLE` are executed: not that of the text, but that of PostgreSQL's passes
 //! (`AT_PASS_*` of tablecmds.c).
 //!
-//! **Invariant:** an action adds steps to its own pass or to later ones, so no step comes after one of a later pass. Steps of one
-//! pass keep the order of the text.
+//! **Invariant:** an action adds steps to its own pass or to later ones, so no step follows one of a later pass. Steps
+//! of one pass keep the order of the text.
 
 use super::Ddl;
 use super::alter::Work;
@@ -12,33 +12,33 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::BTreeMap;
 use syntax::ast::{AlterAction, AlterActionKind};
 
-/// A pass over the actions, in the order in which they come.
+/// Pass over the actions, in the order of execution.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Pass {
-    /// Columns, constraints, defaults and identities go.
+    /// Drops columns, constraints, defaults and identities.
     Drop,
-    /// Columns get other types.
+    /// Changes the types of columns.
     Retype,
     AddColumn,
-    /// Constraints are looked at, and wait for a pass of their own.
+    /// Checks constraints, and plans each for a pass of its own.
     AddConstraint,
-    /// Columns become NOT NULL.
+    /// Makes columns NOT NULL.
     Attributes,
     AddIndex,
-    /// Other constraints, defaults and identities come.
+    /// Adds other constraints, defaults and identities.
     AddOther,
     Other,
 }
 
-/// A part of what is to be done.
+/// Step of the execution of an `ALTER TABLE`.
 pub(super) enum Step<'a> {
     Action(&'a AlterActionKind),
-    /// A column gets another type, which was looked up before the first step.
+    /// Change of a column's type, which was looked up before the first step.
     Retype(Retype),
     Constraint(NewConstraint<'a>),
 }
 
-/// The steps that are still to be taken.
+/// Steps that are still to be taken.
 #[derive(Default)]
 pub(super) struct Steps<'a> {
     left: BTreeMap<(Pass, usize), Step<'a>>,
@@ -56,7 +56,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// The pass in which an action is done.
+/// Returns the pass of an action.
 pub(super) fn pass_of(action: &AlterActionKind) -> Pass {
     match action {
         AlterActionKind::AddColumn { .. } => Pass::AddColumn,
@@ -85,7 +85,8 @@ pub(super) fn pass_of(action: &AlterActionKind) -> Pass {
 }
 
 impl Ddl<'_> {
-    /// The step of an action. Another type is looked up by the table as it was before all of them.
+    /// Returns the step of an action. The type of a changed column is looked up by the table as it was before all
+    /// actions.
     pub(super) fn prepared<'a>(&mut self, work: &Work<'_>, action: &'a AlterAction) -> SqlResult<Step<'a>> {
         let AlterAction { kind: action, span: _ } = action;
         Ok(match action {
@@ -97,7 +98,7 @@ impl Ddl<'_> {
     }
 }
 
-/// A step of a kind that [`Ddl::prepared`] does not make.
+/// Error for a step of a kind that [`Ddl::prepared`] does not make.
 pub(super) fn not_prepared() -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, "an action of ALTER TABLE was not prepared")
 }

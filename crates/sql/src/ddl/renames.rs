@@ -1,8 +1,8 @@
-//! Queries of views follow what they name: `*` stands for the columns that there are when a view is made, and what gets another
-//! name is named so in them from then on.
+//! Rewrites the queries of views when the names in them change. `*` stands for the columns at the time of the view's
+//! creation, and a renamed object gets its new name in the queries, too.
 //!
-//! **Invariant:** a query that was written anew means what it meant: it is bound, each of its names stands for the same relation
-//! or column of a table, and so do the columns that joins merge. One of which that is not so keeps what it uses from being renamed.
+//! **Invariant:** a rewritten query keeps its meaning: it binds, each of its names stands for the same relation or
+//! column of a table, and so do the columns that joins merge. A view for which that does not hold prevents the rename.
 
 use super::Ddl;
 use crate::system::quoted;
@@ -17,22 +17,22 @@ use syntax::edit::Edits;
 use syntax::grammar;
 use syntax::lex::Span;
 
-/// What gets another name.
+/// Object that is renamed.
 pub(super) struct Renamed<'r> {
     pub(super) what: Noted,
     pub(super) to: &'r str,
-    /// Its schema, if that is another from now on.
+    /// New schema of the object, if it moves.
     pub(super) schema: Option<&'r str>,
 }
 
-/// A view with the text of its query as it will be, and what its names stand for.
+/// View, the new text of its query, and the meanings of the names in it.
 pub(super) type Changed = (Arc<ViewInfo>, String, Vec<Note>);
 
-/// Puts a name into the text of a query, where the old one is written.
+/// Visitor that replaces an old name in the text of a query with the new one.
 struct Writer {
-    /// First bytes of the names.
+    /// Positions of the names' first bytes.
     names: HashSet<u32>,
-    /// Schema of the relation, quoted, if that is another from now on.
+    /// New schema of the relation, quoted, if it moves.
     schema: Option<String>,
     /// New name, quoted.
     to: String,
@@ -56,7 +56,7 @@ impl Writer {
         writer
     }
 
-    /// Puts the schema before a name of several parts, the last of which is the relation's.
+    /// Replaces the schema in a name of several parts, the last of which is the relation's.
     fn put_schema(&mut self, relation: &[Name]) {
         if let (Some(schema), [.., before, own]) = (&self.schema, relation)
             && self.names.contains(&own.span.start)
@@ -79,7 +79,7 @@ impl visit::Visitor for Writer {
 
     fn expr(&mut self, expr: &Expr) {
         match &expr.kind {
-            // Where the schema stands, a table and a column stand behind it.
+            // A schema is followed by a table and a column.
             ExprKind::Column(name) => {
                 if let [relation @ .., _] = &name.parts[..] {
                     self.put_schema(relation);
@@ -90,7 +90,7 @@ impl visit::Visitor for Writer {
         }
     }
 
-    /// A column keeps the name that it has outside.
+    /// Keeps the output name of a renamed column.
     fn select_item(&mut self, item: &SelectItem) {
         if let (None, ExprKind::Column(name)) = (&item.label, &item.value.kind)
             && let Some(own) = name.parts.last()
@@ -102,12 +102,12 @@ impl visit::Visitor for Writer {
 }
 
 impl Ddl<'_> {
-    /// Binder of a view's query, by this text.
+    /// Returns a binder for a view's query with this text.
     pub(super) fn binder_of_view<'t>(&'t self, view: &'t ViewInfo, text: &'t str) -> Binder<'t> {
         Binder::new(&self.state, &view.path, text, self.run.env, Vec::new())
     }
 
-    /// The queries of the views that use a relation, as they will be. To be asked before the catalog is changed.
+    /// Returns the rewritten queries of the views that use a relation. Must be called before the catalog is changed.
     pub(super) fn renamed(&self, relation: u32, renamed: &Renamed<'_>) -> SqlResult<Vec<Changed>> {
         let views = self.state.views().filter(|view| view.uses.contains(&relation));
         let changed = views.map(|view| {
@@ -123,19 +123,20 @@ impl Ddl<'_> {
         changed.collect()
     }
 
-    /// The same where a table gets a column of this number: they stay as they are written, and may mean something else then.
+    /// Returns the queries of the views that use a table which gets a column of this number: their text is unchanged,
+    /// but its meaning may differ then.
     pub(super) fn beside_new_column(&self, table: u32, number: i16) -> SqlResult<Vec<Changed>> {
         self.renamed(table, &Renamed { what: Noted::Column(table, number), to: "", schema: None })
     }
 
-    /// Puts them in place. To be called when the catalog is changed.
+    /// Puts rewritten queries in place. Must be called after the catalog is changed.
     ///
     /// # Errors
-    /// `0A000`: one does not mean any more what it meant.
+    /// `0A000`: a query has lost its meaning.
     pub(super) fn put_renamed(&mut self, changed: Vec<Changed>, action: &str) -> SqlResult<()> {
         for (view, text, notes) in changed {
             if self.state.relation_numbered(view.oid).is_none() {
-                continue; // It went with a column.
+                continue; // The view was dropped with a column.
             }
             let is_same = {
                 let binder = self.binder_of_view(&view, &text).noting();
@@ -156,7 +157,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Gives a column of a view another name.
+    /// Renames a column of a view.
     pub(super) fn rename_view_column(&mut self, view: &Arc<ViewInfo>, old: &str, new: &str) -> SqlResult<()> {
         let Some(at) = view.columns.iter().position(|(name, _)| name == old) else {
             return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{old}\" does not exist")));

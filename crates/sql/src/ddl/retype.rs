@@ -17,7 +17,7 @@ use syntax::names::quoted_name;
 use types::SqlType;
 use types::ops::Context;
 
-/// Another type for a column, and the value that rows get, made of the old row.
+/// New type of a column, and the value that rows get, computed from the old row.
 pub(super) struct Retype {
     column: String,
     kind: SqlType,
@@ -26,7 +26,7 @@ pub(super) struct Retype {
 }
 
 impl Ddl<'_> {
-    /// Looks up another type for a column. The sequence of an identity gets it at once.
+    /// Looks up the new type of a column. The sequence of an identity gets it at once.
     pub(super) fn prepare_retype(
         &mut self,
         old: &TableInfo,
@@ -58,6 +58,7 @@ impl Ddl<'_> {
             self.state.replace(Relation::Sequence(Arc::new(changed)))?;
         }
         column_type(kind)?;
+        // Without USING, the value is an assignment cast of the column itself.
         let is_said = using.is_some();
         let value = using.unwrap_or_else(|| Typed::new(Expr::Column(at), column.kind));
         let value = self.binder().coerce(value, kind, Context::Assignment).map_err(|error| {
@@ -103,7 +104,7 @@ impl Ddl<'_> {
         work.draft.columns[at].kind = kind;
         work.draft.columns[at].collation = collation;
         work.copies = true;
-        // What stands on it must still have its operators.
+        // Conditions on the column must still find their operators.
         for constraint in &work.draft.constraints {
             if let ConstraintKind::Check(check) = &constraint.what {
                 self.columns_of_check(&work.draft.name, &work.draft.columns, check)?;
@@ -126,7 +127,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Numbers of the conditions that look at a column whose values are made anew: they may not hold for those.
+    /// Returns the OIDs of the conditions that use a column with new values: they may not hold for those.
     pub(super) fn checks_of_retyped(&self, draft: &Draft, old: &TableInfo, sources: &[Source]) -> SqlResult<Vec<u32>> {
         let is_retyped = |at: &usize| {
             matches!(sources[*at], Source::Made(..)) && old.column_numbered(draft.columns[*at].number).is_some()

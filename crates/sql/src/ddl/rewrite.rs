@@ -1,7 +1,8 @@
-//! The rows of one table into another.
+//! Copies of the rows of one table into another.
 //!
-//! **Invariant:** the old table is locked so that nobody writes to it, and nobody but this transaction knows the new one. Copied is what is
-//! committed now, and what this transaction has changed, whatever its snapshot: a row that is left out is lost.
+//! **Invariant:** the old table is locked against writers, and no other transaction knows the new one. The copy
+//! contains the rows that are committed now, and the changes of this transaction, whatever its snapshot: a row that is
+//! left out is lost.
 
 use super::Ddl;
 use catalog::TableInfo;
@@ -13,15 +14,15 @@ use types::datum::Datum;
 use types::forms::Forms;
 use types::{SqlType, text};
 
-/// Where a column of the new table comes from.
+/// Source of a column of the new table.
 pub(super) enum Source {
-    /// A column of the old one, as it is.
+    /// Column of the old table, unchanged.
     Column(usize),
-    /// A value made from the old row.
+    /// Value computed from the old row.
     Made(Expr, SqlType),
 }
 
-/// Rows between two looks whether the statement was cancelled.
+/// Rows between two checks for a cancelled statement.
 const ROWS_PER_LOOK: u64 = 1024;
 /// Rows that are loaded together.
 const BATCH_ROWS: usize = 8192;
@@ -38,7 +39,7 @@ impl Ddl<'_> {
         self.insert_copies(from, to, sources)
     }
 
-    /// Loads columns as they are, by blocks. False: some row does not fit, and who copies row by row can say which.
+    /// Loads columns unchanged, by blocks. Returns false if some row does not fit; a copy row by row can tell which.
     fn load_columns(&self, from: &TableInfo, to: &TableInfo, columns: &[usize]) -> SqlResult<bool> {
         let snapshot = self.run.txn.newest_snapshot()?;
         let mut cancelled = Ok(());
@@ -59,7 +60,7 @@ impl Ddl<'_> {
     fn insert_copies(&self, from: &TableInfo, to: &TableInfo, sources: &[Source]) -> SqlResult<()> {
         let snapshot = self.run.txn.newest_snapshot()?;
         let makes = sources.iter().any(|source| matches!(source, Source::Made(..)));
-        // Defaults may take from sequences that this statement makes.
+        // Defaults may take values from sequences that this statement creates.
         let run = crate::exec::Run { catalog: &self.state, ..self.run.again() };
         let mut buffers = vec![Vec::new(); sources.len()];
         let mut made = vec![Datum::Null; sources.len()];
@@ -120,7 +121,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// Inserts rows of all columns into a table that this transaction has made.
+    /// Inserts rows of all columns into a table that this transaction has created.
     pub(super) fn insert_all(&self, table: &TableInfo, rows: &[Box<[Datum]>]) -> SqlResult<()> {
         let mut buffers = vec![Vec::new(); table.columns.len()];
         for row in rows {
@@ -139,7 +140,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Two rows have the key of a new index.
+/// Error for two rows with the same key of a new index.
 fn duplicate(error: engine::Error, table: &TableInfo, values: &[Value<'_>], forms: &Forms) -> SqlError {
     let engine::Error::UniqueViolation { index, .. } = &error else { return error.into() };
     let Some(index) = table.indexes.iter().find(|one| one.name == *index) else { return error.into() };

@@ -10,10 +10,10 @@ use syntax::ast::{
 };
 use syntax::lex::Span;
 
-/// Change that a statement about roles makes.
+/// Returns the change that a statement about roles makes.
 ///
 /// # Errors
-/// `42601`: an option is said twice. `42939`, `0A000`
+/// `42601`: an option is given twice. `42939`, `0A000`
 pub(crate) fn change(binder: &Binder<'_>, statement: &Statement) -> SqlResult<RoleChange> {
     match statement {
         Statement::CreateRole(definition) => {
@@ -35,17 +35,17 @@ pub(crate) fn change(binder: &Binder<'_>, statement: &Statement) -> SqlResult<Ro
     }
 }
 
-/// Name of a role that is there.
+/// Returns the name of an existing role.
 fn known(binder: &Binder<'_>, role: &RoleName) -> String {
     match role {
         RoleName::Named(name) => name.to_string(),
         RoleName::CurrentRole | RoleName::CurrentUser | RoleName::SessionUser => binder.env.user().to_owned(),
-        // No role is called so, and whoever looks for it says so.
+        // No role has this name, and the lookup reports that.
         RoleName::Public => "public".to_owned(),
     }
 }
 
-/// Name of a role that is made.
+/// Returns the name of a new role.
 fn new_name(role: &RoleName) -> SqlResult<String> {
     let word = match role {
         RoleName::Named(name) => return Ok(name.to_string()),
@@ -72,7 +72,7 @@ fn changes(binder: &Binder<'_>, options: &[(RoleOption, Span)], is_new: bool) ->
     Ok(changes)
 }
 
-/// Nothing for what says that a role has not what none has.
+/// Returns the change that an option makes; `None` if the option denies an attribute that no role has here.
 fn change_of(option: &RoleOption, is_new: bool) -> SqlResult<Option<RoleOptionChange>> {
     let of_superusers = |word: &'static str| match is_new {
         true => Err(SqlError::unsupported(word)),
@@ -94,7 +94,7 @@ fn change_of(option: &RoleOption, is_new: bool) -> SqlResult<Option<RoleOptionCh
     }))
 }
 
-/// `ALTER ROLE … SET`, `ALTER DATABASE … SET`
+/// Returns the change of `ALTER ROLE … SET` or `ALTER DATABASE … SET`.
 fn set(binder: &Binder<'_>, setting: &RoleSetting) -> SqlResult<RoleChange> {
     let RoleSetting { role, database, change } = setting;
     if role.is_none() && database.is_none() {
@@ -113,7 +113,7 @@ fn set(binder: &Binder<'_>, setting: &RoleSetting) -> SqlResult<RoleChange> {
     Ok(RoleChange::Set { role, database, setting, value })
 }
 
-/// Name and value of a setting that is set; without a value it gets its default.
+/// Returns the name and the value of a setting; without a value the setting gets its default.
 fn assigned(binder: &Binder<'_>, target: &SetTarget) -> SqlResult<(String, Option<String>)> {
     Ok(match target {
         SetTarget::Setting(name, values) => {

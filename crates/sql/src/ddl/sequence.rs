@@ -1,6 +1,6 @@
-//! Sequences: `CREATE SEQUENCE`, and the numbers that `serial` and identity columns take.
+//! Sequences: `CREATE SEQUENCE`, and the values that `serial` and identity columns take.
 //!
-//! **Invariant:** a sequence's value lies between its least and its greatest.
+//! **Invariant:** a sequence's value lies between its minimum and its maximum.
 
 use super::{Ddl, Defined};
 use catalog::{Identity, Relation, Sequence, SequenceValue, SharedSequence, TableInfo};
@@ -14,29 +14,29 @@ use syntax::ast::{
 use types::datum::Datum;
 use types::{Kind, SqlType, text};
 
-/// Statement that says something of a sequence.
+/// Kind of a statement with options of a sequence.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
     /// `CREATE SEQUENCE`
     Create,
     /// `ALTER SEQUENCE`, or a change of an identity.
     Alter,
-    /// Definition of an identity. Its sequence is its column's, with the column's type.
+    /// Definition of an identity. The sequence belongs to the column, and has the column's type.
     Identity,
 }
 
-/// Options of a sequence as a statement says them, each at most once. Numbers are as they are written.
+/// Options of a sequence in a statement, each at most once. Numbers are as they are written.
 #[derive(Default)]
 pub(super) struct Options<'o> {
     kind: Option<&'o TypeName>,
     increment: Option<&'o str>,
-    /// Nothing within: `NO MINVALUE`; and so is the next.
+    /// Inner `None` for `NO MINVALUE`; `max` is alike.
     min: Option<Option<&'o str>>,
     max: Option<Option<&'o str>>,
     start: Option<&'o str>,
     cache: Option<&'o str>,
     cycle: Option<bool>,
-    /// Number from which the sequence begins again; its start if none is given.
+    /// Number from which the sequence restarts; its start if none is given.
     restart: Option<Option<&'o str>>,
     owned_by: Option<&'o ObjectName>,
     /// Name of an identity's sequence.
@@ -44,8 +44,10 @@ pub(super) struct Options<'o> {
 }
 
 impl<'o> Options<'o> {
+    /// Collects the options of a statement.
+    ///
     /// # Errors
-    /// `42601`: one is said twice, or has no place in such a statement. `0A000`
+    /// `42601`: an option is given twice, or is not allowed in such a statement. `0A000`
     pub(super) fn of(binder: &Binder<'_>, options: &'o [SequenceOption], says: Says) -> SqlResult<Options<'o>> {
         let mut said = Options::default();
         for SequenceOption { kind, span } in options {
@@ -61,7 +63,7 @@ impl<'o> Options<'o> {
     /// Adds an option. Returns false if it is there already.
     fn add(&mut self, option: &'o SequenceOptionKind, says: Says) -> SqlResult<bool> {
         Ok(match option {
-            // The column's type says it already.
+            // The column's type determines it already.
             SequenceOptionKind::As(_) if says == Says::Identity => false,
             SequenceOptionKind::As(kind) => self.kind.replace(kind).is_none(),
             SequenceOptionKind::Increment(number) => self.increment.replace(number).is_none(),
@@ -89,7 +91,7 @@ impl<'o> Options<'o> {
         })
     }
 
-    /// Returns true if something is said of the sequence's numbers.
+    /// Returns true if an option changes the sequence's numbers.
     pub(super) fn say_numbers(&self) -> bool {
         let Options { kind, increment, min, max, start, cache, cycle, restart, owned_by: _, name: _ } = self;
         kind.is_some()
@@ -99,7 +101,7 @@ impl<'o> Options<'o> {
             || restart.is_some()
     }
 
-    /// Type of the sequence's values, if it is said.
+    /// Returns the type of the sequence's values, if it is given.
     ///
     /// # Errors
     /// `22023`: a sequence cannot have values of this type.
@@ -112,7 +114,7 @@ impl<'o> Options<'o> {
     }
 }
 
-/// Numbers of a sequence that is made or changed.
+/// Numbers of a sequence that is created or changed.
 pub(super) struct Numbers {
     kind: SqlType,
     pub(super) start: Option<i64>,
@@ -121,9 +123,9 @@ pub(super) struct Numbers {
     max: Option<i64>,
     cycle: bool,
     cache: i64,
-    /// Where it is, if that is not where it starts.
+    /// Current value; the start if none is given.
     pub(super) value: Option<SequenceValue>,
-    /// Number from which the sequence begins again; its start if none is given.
+    /// Number from which the sequence restarts; its start if none is given.
     restart: Option<Option<i64>>,
 }
 
@@ -133,7 +135,8 @@ impl Numbers {
         Numbers { kind, start, increment: 1, min, max, cycle: false, cache: 1, value, restart }
     }
 
-    /// Those of a sequence that is there; of another type, its bounds are the new one's where they were the old one's.
+    /// Returns the numbers of an existing sequence. If the type changes, bounds that are those of the old type become
+    /// those of the new one.
     pub(super) fn of_sequence(sequence: &Sequence, kind: SqlType) -> Numbers {
         let Sequence { start, increment, min, max, cycle, cache, .. } = *sequence;
         let value = *sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
@@ -181,7 +184,7 @@ impl Numbers {
         Ok(())
     }
 
-    /// The sequence, its numbers settled.
+    /// Returns the sequence with these numbers, after checking them and filling in the defaults.
     pub(super) fn sequence(self, sequence: Sequence) -> SqlResult<Sequence> {
         let (least, greatest) = bounds(self.kind);
         let is_up = 0 < self.increment;
@@ -220,7 +223,7 @@ impl Numbers {
     }
 }
 
-/// The least and the greatest value of a sequence's type.
+/// Returns the least and the greatest value of a sequence's type.
 fn bounds(kind: SqlType) -> (i64, i64) {
     match kind.kind {
         Kind::Int2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
@@ -229,13 +232,15 @@ fn bounds(kind: SqlType) -> (i64, i64) {
     }
 }
 
-/// Tells whether a sequence can have values of this type.
+/// Returns true if a sequence can have values of this type.
 fn counts(kind: SqlType) -> bool {
     matches!(kind.kind, Kind::Int2 | Kind::Int4 | Kind::Int8)
 }
 
+/// Checks that a column of this type can be an identity.
+///
 /// # Errors
-/// `22023`: a column of this type cannot be an identity.
+/// `22023`
 pub(super) fn check_identity(kind: SqlType) -> SqlResult<()> {
     if counts(kind) { Ok(()) } else { Err(invalid("identity column type must be smallint, integer, or bigint")) }
 }
@@ -271,6 +276,7 @@ impl Ddl<'_> {
         let mut numbers = Numbers::of(kind);
         numbers.set(&self.binder(), &options)?;
         let shared = self.shared_sequence(schema, &own_name)?;
+        // The numbers below are placeholders that `numbers` overrides.
         let sequence = numbers.sequence(Sequence {
             oid: self.catalog.oid()?,
             schema,
@@ -296,7 +302,7 @@ impl Ddl<'_> {
         Ok("CREATE SEQUENCE".into())
     }
 
-    /// What a new sequence and its later definitions share.
+    /// Creates the state that all definitions of a sequence share.
     pub(super) fn shared_sequence(&mut self, schema: u32, name: &str) -> SqlResult<Arc<SharedSequence>> {
         let schema = self.schema_of(schema)?.name;
         let name = format!("sequence {schema}.{name}");
@@ -304,9 +310,11 @@ impl Ddl<'_> {
         Ok(SharedSequence::new(lock))
     }
 
-    /// `ALTER SEQUENCE`. It waits for who has taken values, and who wants some waits for it. What it says of numbers is undone with the transaction, numbers that were taken meanwhile are not.
+    /// Executes `ALTER SEQUENCE`. The statement waits for transactions that have taken values, and transactions that
+    /// want some wait for it. Its changes of numbers are undone with the transaction; numbers taken meanwhile are not
+    /// given back.
     pub(super) fn alter_sequence(&mut self, alter: &SequenceDefinition) -> SqlResult<Defined> {
-        // It has no words of persistence.
+        // ALTER SEQUENCE has no persistence.
         let SequenceDefinition { name, persistence: _, has_condition: if_exists, options } = alter;
         let found = self.altered(ObjectKind::Sequence, name, *if_exists)?;
         let Some(Relation::Sequence(sequence)) = found else { return Ok("ALTER SEQUENCE".into()) };
@@ -324,7 +332,8 @@ impl Ddl<'_> {
         Ok("ALTER SEQUENCE".into())
     }
 
-    /// The next definition of a sequence, with these numbers. It is locked against who takes values.
+    /// Returns the next definition of a sequence, with these numbers, and locks it against transactions that take
+    /// values.
     pub(super) fn renumbered(
         &mut self,
         sequence: &Sequence,
@@ -337,7 +346,7 @@ impl Ddl<'_> {
         numbers.sequence(sequence.next_version())
     }
 
-    /// The sequence of an identity.
+    /// Returns the sequence of an identity.
     pub(super) fn sequence_of(&self, identity: Identity) -> SqlResult<Arc<Sequence>> {
         match self.state.relation_numbered(identity.sequence) {
             Some(Relation::Sequence(sequence)) => Ok(Arc::clone(sequence)),
@@ -345,7 +354,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// The sequence, gone with this column; or with none.
+    /// Returns the sequence, owned by this column, or by none.
     fn owned(&self, sequence: Sequence, column: &ObjectName) -> SqlResult<Sequence> {
         let is_identity = |table: &TableInfo| {
             table.columns.iter().any(|column| column.identity.is_some_and(|identity| identity.sequence == sequence.oid))

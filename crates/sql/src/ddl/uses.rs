@@ -1,4 +1,4 @@
-//! Which views use a column of a table, and what that means for who drops it or changes its type.
+//! Views that use a column of a table, and the consequences for dropping it or changing its type.
 
 use super::Ddl;
 use super::drop::Doomed;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use syntax::grammar;
 
 impl Ddl<'_> {
-    /// The views whose queries name a column, or join by it.
+    /// Returns the views whose queries name a column, or join by it.
     fn views_of_column(&self, table: u32, number: i16) -> SqlResult<Vec<Arc<ViewInfo>>> {
         let mut views = Vec::new();
         for view in self.state.views().filter(|view| view.uses.contains(&table)) {
@@ -23,7 +23,7 @@ impl Ddl<'_> {
         Ok(views)
     }
 
-    /// Adds the views that use a column to what goes with it.
+    /// Adds the views that use a column to the objects that are dropped with it.
     pub(super) fn doom_views(&self, doomed: &mut Doomed, table: u32, number: i16, column: &str) -> SqlResult<()> {
         for view in self.views_of_column(table, number)? {
             let view = Relation::View(view);
@@ -34,6 +34,8 @@ impl Ddl<'_> {
         self.follow(doomed)
     }
 
+    /// Refuses to change the type of a column that a view uses.
+    ///
     /// # Errors
     /// `0A000`: a view's columns have types of their own.
     pub(super) fn refuse_used_by_views(&self, table: u32, number: i16, column: &str) -> SqlResult<()> {

@@ -1,7 +1,7 @@
 //! `CREATE VIEW`.
 //!
-//! **Invariant:** a view keeps its query as it was written, but for `*`, the schemas of relations, and names that have changed since, and what
-//! it uses, which is kept from being dropped under it.
+//! **Invariant:** a view keeps its query as written, except for `*`, the schemas of relations, and names that have
+//! changed since. The relations that it uses cannot be dropped without it.
 
 use super::{Ddl, Defined};
 use crate::system::quoted;
@@ -42,6 +42,8 @@ impl Ddl<'_> {
             Some(Relation::View(old)) if create.or_replace => {
                 check_replaced(&old, &columns)?;
                 if old.columns.len() < columns.len() {
+                    // The new columns may change the meaning of views over this one, so their queries are bound again
+                    // afterwards.
                     beside = self.beside_new_column(old.oid, old.columns.len() as i16 + 1)?;
                 }
                 self.state.remove(old.oid);
@@ -63,8 +65,8 @@ impl Ddl<'_> {
         Ok("CREATE VIEW".into())
     }
 
-    /// Text of a view's query as it is kept, by the notes of its binding: with `*` written out, relations with their schemas, and
-    /// OIDs of relations in literals. Returns also the OIDs of the relations that it uses.
+    /// Returns the stored text of a view's query, by the notes of its binding: with `*` expanded, relations with their
+    /// schemas, and OIDs of relations in literals. Also returns the OIDs of the relations that it uses.
     fn kept_query(&self, create: &CreateView, notes: &[Note]) -> SqlResult<(String, Vec<u32>)> {
         let mut edits = Edits::default();
         let mut uses = settle(notes, &mut edits);
@@ -83,7 +85,7 @@ impl Ddl<'_> {
         visit::query(&create.query, &mut qualifier);
         let text = on_one_line(&qualifier.edits.apply(self.text, create.extent))?;
         let text = if create.is_recursive { recursive_text(create, &text) } else { text };
-        // What cannot be said again must not be kept: columns of two relations of one name, for which `*` stood.
+        // The text must bind again. It does not if `*` stood for columns of two relations with the same name.
         self.binder_of(&text).noting().query(&grammar::query(&text)?, None).map_err(SqlError::nowhere)?;
         uses.sort_unstable();
         uses.dedup();
@@ -91,11 +93,11 @@ impl Ddl<'_> {
     }
 }
 
-/// Puts the schemas of relations before their names.
+/// Visitor that adds the schemas of relations to their names.
 struct Qualifier<'q> {
     text: &'q str,
     state: &'q State,
-    /// Relations by the places of their names.
+    /// OIDs of relations by the positions of their names.
     relations: HashMap<u32, u32>,
     edits: Edits,
 }
@@ -112,22 +114,22 @@ impl visit::Visitor for Qualifier<'_> {
     }
 }
 
-/// Columns that a `*` stands for which is written so: names of relations, if they have any, and theirs.
+/// Expands `*` to the columns it stands for, qualified by the names of their relations if they have any.
 fn written_out(star: &str, columns: &[(Option<String>, String)]) -> String {
     let of_relation = star.strip_suffix('*').filter(|before| !before.is_empty());
     let column = |(table, column): &(Option<String>, String)| match (of_relation, table) {
-        // As it is written, perhaps with a schema.
+        // As written, perhaps with a schema.
         (Some(relation), _) => format!("{relation}{}", quoted(column)),
         (None, Some(table)) => format!("{}.{}", quoted(table), quoted(column)),
         (None, None) => quoted(column),
     };
     let columns = columns.iter().map(column).collect::<Vec<_>>().join(", ");
-    // `TABLE name` has its `*` in that word.
+    // `TABLE name` stands for `SELECT * FROM name`.
     if star.ends_with('*') { columns } else { format!("SELECT {columns} FROM") }
 }
 
-/// Query of a recursive view: `WITH RECURSIVE view (columns) AS (query) SELECT columns FROM view`. What the statement does not
-/// write stands nowhere.
+/// Returns the query of a recursive view: `WITH RECURSIVE view (columns) AS (query) SELECT columns FROM view`. Parts
+/// that the statement does not contain have no position.
 fn recursive_query(create: &CreateView) -> Query {
     let nowhere = |name: &Name| Name { text: name.text.clone(), span: Span::NOWHERE };
     let own: Vec<Name> = create.name.parts.last().map(nowhere).into_iter().collect();
@@ -161,14 +163,14 @@ fn recursive_query(create: &CreateView) -> Query {
     Query { with: Some(with), body, order_by, limit: Limit::default(), locking, span: Span::NOWHERE }
 }
 
-/// Text of the same.
+/// Returns the text of the query of a recursive view.
 fn recursive_text(create: &CreateView, query: &str) -> String {
     let name = create.name.parts.last().map(|name| quoted(name)).unwrap_or_default();
     let columns = create.columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     format!("WITH RECURSIVE {name}({columns}) AS ({query}) SELECT {columns} FROM {name}")
 }
 
-/// Names and types of a view's columns.
+/// Returns the names and types of a view's columns.
 fn view_columns(create: &CreateView, bound: &Bound) -> SqlResult<Vec<(String, SqlType)>> {
     if bound.columns.len() < create.columns.len() {
         let message = "CREATE VIEW specifies more column names than columns";
@@ -186,7 +188,7 @@ fn view_columns(create: &CreateView, bound: &Bound) -> SqlResult<Vec<(String, Sq
     Ok(named)
 }
 
-/// A view may be replaced by one that has its columns, and perhaps more behind them.
+/// Checks that a view may be replaced: the new one has the old columns, and perhaps more after them.
 fn check_replaced(old: &ViewInfo, new: &[(String, types::SqlType)]) -> SqlResult<()> {
     let invalid = |message: String| Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
     if new.len() < old.columns.len() {

@@ -1,6 +1,6 @@
-//! Privileges as lists of `aclitem`: `acldefault` and its like.
+//! Privileges as lists of `aclitem`: `acldefault` and similar functions.
 //!
-//! **Invariant:** nothing is granted here, so each object has the privileges that it gets when it is made.
+//! **Invariant:** nothing can be granted here, so each object has the privileges of a new one.
 
 use super::functions::{line, number, seen};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -11,7 +11,7 @@ use types::{Element, Kind};
 
 const TEXTS: Kind = Kind::Array(Element::Text);
 
-/// Privileges of everybody and of the owner on a new object of a kind.
+/// Returns the privileges of PUBLIC and of the owner on a new object of a kind.
 fn defaults(kind: &str) -> Option<(&'static str, &'static str)> {
     Some(match kind {
         "c" => ("", ""),
@@ -29,7 +29,7 @@ fn defaults(kind: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// `acldefault(kind, owner)`
+/// Executes `acldefault(kind, owner)`.
 fn default(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let kind = words(&args[0])?;
     let (all, own) = defaults(kind).ok_or_else(|| {
@@ -41,7 +41,7 @@ fn default(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     Ok(super::array([item("", all), item(&owner, own)].into_iter().flatten()))
 }
 
-/// The parts of options, before and behind `=`.
+/// Returns the parts of options before or after `=`, as `part` chooses.
 fn options(args: &[Datum], part: fn(&str) -> Datum) -> SqlResult<Datum> {
     let given = items(&args[0])?.iter().filter(|item| !item.is_null());
     Ok(super::array(given.map(|item| words(item).map(part)).collect::<SqlResult<Vec<_>>>()?))
@@ -51,7 +51,7 @@ pub(super) fn functions() -> Vec<Function> {
     use Kind::{InternalChar, Oid};
     vec![
         line("acldefault", &[InternalChar, Oid], TEXTS, default),
-        // Of `pg_options_to_table`.
+        // Columns of `pg_options_to_table`.
         line("[option names]", &[TEXTS], TEXTS, |args, _| {
             options(args, |option| Datum::text(option.split_once('=').map_or(option, |(name, _)| name)))
         }),

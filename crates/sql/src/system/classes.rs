@@ -1,8 +1,8 @@
-//! Access methods, and the classes and families of operators by which they order types, as rows of the catalog.
+//! Access methods, and their operator classes and operator families, as rows of the catalog.
 //!
-//! `classes.tsv` has the lines of B-trees of PostgreSQL 15, for the types that are here, `hash_classes.tsv` those of hash indexes.
+//! `classes.tsv` has PostgreSQL 15's B-tree entries for the supported types, `hash_classes.tsv` those of hash indexes.
 //!
-//! **Invariant:** a number is PostgreSQL's own for the same thing. An operator that is not here is in no family.
+//! **Invariant:** an OID is PostgreSQL's own for the same object. An operator that is not supported is in no family.
 
 use super::pg_type::{BTREE, HASH, HEAP, OF_CATALOG, function_oid};
 use super::{Rows, Source, int, oid, text, yes};
@@ -22,21 +22,21 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
     }
 }
 
-/// A line of `classes.tsv`.
+/// Line of `classes.tsv`.
 struct Line {
-    /// `class`, `family`, `operator` or `function`.
+    /// One of `class`, `family`, `operator` and `function`.
     what: &'static str,
-    /// The access method.
+    /// OID of the access method.
     method: u32,
     oid: u32,
     family: u32,
     left: u32,
     right: u32,
-    /// The name of a class or family; the strategy of an operator, the number of a function.
+    /// Name of a class or family; strategy of an operator; number of a support function.
     name: &'static str,
-    /// True if a class is its type's usual one.
+    /// True if a class is the default of its type.
     is_default: bool,
-    /// An operator or function; the type that a class stores, if it is another.
+    /// OID of an operator or function; of a class, the stored type if it is another.
     of: u32,
 }
 
@@ -58,7 +58,7 @@ fn lines(what: &str) -> impl Iterator<Item = &'static Line> {
     TABLE.iter().filter(move |line| line.what == what)
 }
 
-/// Returns the number of an access method.
+/// Returns the OID of an access method.
 pub(super) fn number_of(method: IndexMethod) -> u32 {
     match method {
         IndexMethod::BTree => BTREE,
@@ -66,10 +66,10 @@ pub(super) fn number_of(method: IndexMethod) -> u32 {
     }
 }
 
-/// Returns the class by which columns of a type are ordered in an index.
+/// Returns the default operator class of a type.
 pub(super) fn class_of(kind: Kind, method: IndexMethod) -> u32 {
     let kind = match kind {
-        // Varying strings are ordered as texts, and what stands for an object as its number.
+        // `varchar` is ordered as text, and a reference to an object as its OID.
         Kind::Varchar => Kind::Text,
         Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => Kind::Oid,
         other => other,
@@ -80,10 +80,11 @@ pub(super) fn class_of(kind: Kind, method: IndexMethod) -> u32 {
     lines("class").find(of).map_or(0, |line| line.oid)
 }
 
-/// Returns the number of an operator class that a definition names for a column, or nothing if it is its type's own.
+/// Returns the OID of the operator class that a definition names for a column, or `None` if it is the default of the
+/// type.
 ///
 /// # Errors
-/// `42704`, `42804`; `0A000` if it orders the column otherwise than its type does.
+/// `42704`, `42804`; `0A000` if the class orders the column differently than its type does.
 pub(crate) fn named(name: &str, kind: Kind, method: IndexMethod) -> SqlResult<Option<u32>> {
     let Some(line) = lines("class").find(|line| line.method == number_of(method) && line.name == name) else {
         let method = method.name();
@@ -95,7 +96,7 @@ pub(crate) fn named(name: &str, kind: Kind, method: IndexMethod) -> SqlResult<Op
     }
     let (text, char_n, number) = (Kind::Text.oid(), Kind::Bpchar.oid(), Kind::Oid.oid());
     match kind {
-        // By characters is by bytes, as the collation is C.
+        // The collation is C, so the order of characters is that of bytes.
         Kind::Text | Kind::Varchar if line.left == text => Ok(Some(line.oid)),
         Kind::Bpchar if line.left == char_n => Ok(Some(line.oid)),
         Kind::Text | Kind::Varchar if line.left == char_n => {
@@ -116,7 +117,7 @@ pub(crate) fn name_of(class: u32) -> &'static str {
     lines("class").find(|line| line.oid == class).map_or("", |line| line.name)
 }
 
-/// The names of the functions that families have.
+/// Returns the names of the support functions of operator families.
 pub(super) fn functions() -> impl Iterator<Item = String> {
     lines("function").filter_map(|line| super::pg_type::function_name(line.of))
 }

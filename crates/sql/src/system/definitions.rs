@@ -1,6 +1,6 @@
-//! Indexes, constraints and views: as rows of the catalog, and as the statements that make them.
+//! Indexes, constraints and views: as rows of the catalog, and as the statements that create them.
 //!
-//! **Invariant:** a definition's text, read as a statement, makes the same thing again.
+//! **Invariant:** executing the text of a definition creates the same object again.
 
 use super::{Rows, Source, array, deparse, int, oid, quoted, reg, text, yes};
 use crate::session::Env;
@@ -30,18 +30,18 @@ fn names(table: &TableInfo, positions: &[usize]) -> String {
     names.join(", ")
 }
 
-/// The names of columns by their numbers.
+/// Returns the names of columns by their numbers.
 fn names_numbered(table: &TableInfo, wanted: &[i16]) -> String {
     let positions: Vec<usize> = wanted.iter().filter_map(|number| table.column_numbered(*number)).collect();
     names(table, &positions)
 }
 
-/// `pg_index.indoption` of a column.
+/// Returns `pg_index.indoption` of a column.
 fn option_bits(order: IndexOrder) -> i16 {
     i16::from(order.descends) | i16::from(order.nulls_first) << 1
 }
 
-/// The columns of an index with their orders, as a definition says them.
+/// Returns the columns of an index with their orders, as a definition writes them.
 fn ordered_names(table: &TableInfo, index: &IndexInfo) -> String {
     let one = |(at, position): (usize, &usize)| {
         let name = quoted(&table.columns.get(*position)?.name);
@@ -87,7 +87,7 @@ fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// The letter of what a reference does.
+/// Returns the code of a foreign key's action in `pg_constraint`.
 pub(super) fn action_letter(action: ForeignAction) -> &'static str {
     match action {
         ForeignAction::NoAction => "a",
@@ -98,7 +98,7 @@ pub(super) fn action_letter(action: ForeignAction) -> &'static str {
     }
 }
 
-/// Its words.
+/// Returns the words of a foreign key's action.
 pub(super) fn action_words(action: ForeignAction) -> &'static str {
     match action {
         ForeignAction::NoAction => "NO ACTION",
@@ -109,7 +109,7 @@ pub(super) fn action_words(action: ForeignAction) -> &'static str {
     }
 }
 
-/// The index of the table that a reference relies on.
+/// Returns the index of the referenced table that a foreign key relies on.
 pub(super) fn relied_on<'p>(parent: &'p TableInfo, key: &ForeignKey) -> Option<&'p IndexInfo> {
     let mut wanted: Vec<usize> =
         key.parent_columns.iter().filter_map(|number| parent.column_numbered(*number)).collect();
@@ -122,7 +122,7 @@ pub(super) fn relied_on<'p>(parent: &'p TableInfo, key: &ForeignKey) -> Option<&
     parent.indexes.iter().filter(fits).max_by_key(|index| index.is_primary)
 }
 
-/// The operator by which two columns of a reference are compared.
+/// Returns the OID of the operator that compares two columns of a foreign key.
 fn equality(kind: Kind) -> u32 {
     super::pg_type::operator_number("=", Some(kind), kind).unwrap_or(0)
 }
@@ -160,6 +160,8 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 ConstraintKind::ForeignKey(key) => {
                     let parent = source.state().table_numbered(key.parent);
                     let index = parent.and_then(|parent| relied_on(parent, key));
+                    // Both columns of a pair are compared by the operator of the referencing column's type, so the
+                    // lists are equal.
                     let operators: Vec<Datum> = key
                         .columns
                         .iter()
@@ -187,7 +189,7 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// Positions of the columns that a condition looks at, in the order of the table.
+/// Returns the positions of the columns that a condition uses, in the order of the table.
 pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constraint: &Constraint) -> Vec<usize> {
     let ConstraintKind::Check(check) = &constraint.what else { return Vec::new() };
     let binder = query::bind::Binder::new(source.state(), &source.seen.path, &check.text, source.env, Vec::new());
@@ -215,10 +217,10 @@ pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constrain
     found
 }
 
-/// `pg_get_constraintdef`
+/// Executes `pg_get_constraintdef`.
 ///
 /// # Errors
-/// `0A000`: a condition has no text.
+/// `0A000`: a condition cannot be written as text.
 pub(super) fn constraint(seen: &Seen, env: &Env, number: u32, pretty: bool) -> SqlResult<Option<String>> {
     let found = seen.state.tables().find_map(|table| {
         table.constraints.iter().find(|constraint| constraint.oid == number).map(|constraint| (table, constraint))
@@ -243,6 +245,7 @@ pub(super) fn constraint(seen: &Seen, env: &Env, number: u32, pretty: bool) -> S
                 names(table, &key.columns),
                 names_numbered(parent, &key.parent_columns)
             );
+            // PostgreSQL omits clauses that state the default.
             if key.match_full {
                 written.push_str(" MATCH FULL");
             }
@@ -261,12 +264,12 @@ pub(super) fn constraint(seen: &Seen, env: &Env, number: u32, pretty: bool) -> S
     Ok(written.map(|written| written + rest))
 }
 
-/// What the definition of an index says of the columns that it has beside its key.
+/// Returns the `INCLUDE` clause of an index's definition, empty if the index has none.
 fn included(table: &TableInfo, index: &IndexInfo) -> String {
     if index.include.is_empty() { String::new() } else { format!(" INCLUDE ({})", names(table, &index.include)) }
 }
 
-/// `pg_get_indexdef`; of one column, its name.
+/// Executes `pg_get_indexdef`; for a single column it returns the column's name.
 pub(super) fn index(seen: &Seen, number: u32, column: i64, pretty: bool) -> Option<String> {
     let Relation::Index { table, position } = seen.state.relation_numbered(number)? else { return None };
     let index = table.indexes.get(*position)?;
@@ -288,11 +291,11 @@ fn full_name(seen: &Seen, table: &Arc<TableInfo>) -> Option<String> {
     Some(format!("{}.{}", quoted(&schema), quoted(&name)))
 }
 
-/// `pg_get_viewdef`: as PostgreSQL writes it, or, where that is not known, as its author has written it. What is written means
-/// the same where names are looked up by the session's path.
+/// Executes `pg_get_viewdef`: the query as PostgreSQL writes it, or, if that form is not known, as its author wrote it.
+/// The text has the same meaning where names are looked up by the session's search path.
 ///
 /// # Errors
-/// `0A000`: the query cannot be written so.
+/// `0A000`: the query cannot be written in such a form.
 pub(super) fn view(seen: &Seen, env: &Env, number: u32, pretty: bool) -> SqlResult<Option<String>> {
     let Some(relation) = seen.state.relation_numbered(number) else { return Ok(None) };
     let Relation::View(view) = relation else { return Ok(Some("Not a view".to_owned())) };

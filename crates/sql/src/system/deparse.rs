@@ -1,7 +1,7 @@
-//! Expressions of definitions as PostgreSQL writes them: with every cast that was made, and in its parentheses.
+//! Expressions of definitions as PostgreSQL writes them, with every implicit cast and with parentheses.
 //!
-//! **Invariant:** what is written means the same when it is read again. An expression of a kind that is not known here is written as
-//! its author has written it.
+//! **Invariant:** the text has the same meaning when it is parsed again. An expression of an unknown kind is written as
+//! its author wrote it.
 
 use crate::session::Env;
 use catalog::{Check, ColumnDef, DefaultExpr, Seen, TableInfo};
@@ -14,12 +14,12 @@ use types::datum::Datum;
 use types::text::to_string;
 use types::{Kind, SqlType};
 
-/// How tightly something written holds together.
+/// Precedence class of a written expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// A name, a value, a call.
+    /// Name, value or call.
     Simple,
-    /// Operators of arithmetic, by how tightly they bind.
+    /// Arithmetic operator, with its precedence.
     Arithmetic(u8),
     /// Other operators.
     Operator,
@@ -31,22 +31,22 @@ enum Form {
 pub(super) struct Writer<'w> {
     pub(super) seen: &'w Seen,
     pub(super) env: &'w Env,
-    /// By their places in the row.
+    /// Columns by their positions in the row.
     pub(super) columns: &'w [Shown],
-    /// Without parentheses that change nothing.
+    /// True if redundant parentheses are omitted.
     pub(super) pretty: bool,
 }
 
-/// A place of the row as it is written.
+/// Written form of a column of the row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shown {
     pub(crate) text: String,
     pub(crate) kind: Option<Kind>,
-    /// Whether it is more than a name or a call.
+    /// True if the text is more than a name or a call.
     pub(crate) is_compound: bool,
 }
 
-/// An expression over a row; nothing if it has a part that is not known here.
+/// Returns the text of an expression over a row; `None` if a part of it is of an unknown kind.
 pub(crate) fn shown(seen: &Seen, env: &Env, columns: &[Shown], expr: &Expr, kind: Kind) -> Option<Shown> {
     let writer = Writer { seen, env, columns, pretty: false };
     let (text, form) = writer.write(expr, kind)?;
@@ -61,10 +61,10 @@ fn shown_columns(columns: &[ColumnDef]) -> Vec<Shown> {
     columns.iter().map(one).collect()
 }
 
-/// A table's condition as it stands behind `CHECK`, without the outer parentheses.
+/// Returns the condition of a CHECK, without the outer parentheses.
 ///
 /// # Errors
-/// Those of reading its text.
+/// Errors of parsing its text.
 pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pretty: bool) -> SqlResult<String> {
     let binder = || Binder::new(&seen.state, &seen.path, &check.text, env, Vec::new());
     let mut scope = Scope::default();
@@ -83,10 +83,10 @@ pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pr
     statement::stack::on_large(|| whole().map_or_else(kept, Ok))
 }
 
-/// A column's default.
+/// Returns the text of a column's default.
 ///
 /// # Errors
-/// Those of reading its text.
+/// Errors of parsing its text.
 pub(super) fn default(
     seen: &Seen,
     env: &Env,
@@ -116,7 +116,7 @@ impl Writer<'_> {
         Some(if self.pretty { text } else { wrapped(text, form != Form::Simple) })
     }
 
-    /// What it is in truth, if that is known.
+    /// Returns the actual type of an expression, if it is known.
     fn kind_of(&self, expr: &Expr) -> Option<Kind> {
         match expr {
             Expr::Column(at) => self.columns.get(*at)?.kind,
@@ -127,10 +127,10 @@ impl Writer<'_> {
         }
     }
 
-    /// As a part of something else.
+    /// Writes an expression as an operand, in parentheses if it needs them.
     fn part(&self, expr: &Expr, kind: Kind, parent: Form) -> Option<String> {
         let (text, form) = self.write(expr, kind)?;
-        // The binder leaves out casts that change nothing.
+        // The binder omits casts that change nothing.
         if kind == Kind::Text && self.kind_of(expr) == Some(Kind::Varchar) {
             let inner = wrapped(text, !self.pretty || form != Form::Simple);
             return Some(format!("{inner}::text"));
@@ -188,11 +188,11 @@ impl Writer<'_> {
                         false => wrapped(text, !self.pretty && form != Form::Simple),
                     });
                 }
-                // These are words, not calls.
+                // These functions are written as keywords, not as calls.
                 if let "current_user" | "session_user" | "user" | "current_role" | "current_catalog" = function.name {
                     return simple(function.name.to_uppercase());
                 }
-                // It has no other syntax.
+                // POSITION has no other syntax.
                 if let ("position", [whole, part]) = (function.name, &written[..]) {
                     return simple(format!("POSITION(({part}) IN ({whole}))"));
                 }
@@ -276,7 +276,7 @@ impl Writer<'_> {
     fn listed(&self, kind: Kind, argument: &Expr, list: &[Expr], words: &str) -> Option<(String, Form)> {
         let items: Option<Vec<_>> = list.iter().map(|item| Some(self.write(item, kind)?.0)).collect();
         let items = format!("ARRAY[{}]", items?.join(", "));
-        // Varying strings are compared as text.
+        // `varchar` is compared as text.
         let (argument, items) = if kind == Kind::Varchar {
             let argument = self.part(argument, Kind::Text, Form::Operator)?;
             (argument, if self.pretty { format!("{items}::text[]") } else { format!("({items})::text[]") })
@@ -304,7 +304,7 @@ impl Writer<'_> {
     }
 }
 
-/// The type of a literal's value, where it is written without one.
+/// Returns the type of a literal that is written without one.
 fn natural(datum: &Datum) -> Option<Kind> {
     Some(match datum {
         Datum::Int4(_) => Kind::Int4,

@@ -1,6 +1,6 @@
-//! Functions that ask the catalog, as lines of the table of functions.
+//! Functions that query the catalog, as entries of the function table.
 //!
-//! **Invariant:** what they say is of the catalog that the statement sees. Of what does not exist they say nothing: NULL.
+//! **Invariant:** results are those of the catalog that the statement sees, and NULL for objects that do not exist.
 
 use super::{definitions, pg_type, reg, text};
 use crate::session::Env;
@@ -22,19 +22,19 @@ pub(super) fn line(
     Function { strict: true, ..types::ops::line_in(name, arguments, result, eval) }
 }
 
-/// Session of a call.
+/// Returns the session of a call.
 pub(super) fn session(context: &dyn CallContext) -> SqlResult<&Env> {
     let session = (context as &dyn Any).downcast_ref::<Env>();
     session.ok_or_else(|| SqlError::unsupported("a function of the session here"))
 }
 
-/// Catalog of the statement of a call.
+/// Returns the catalog of a call's statement.
 pub(super) fn seen(context: &dyn CallContext) -> SqlResult<&Seen> {
     let seen = session(context)?.seen.as_deref();
     seen.ok_or_else(|| SqlError::unsupported("a function of the catalog here"))
 }
 
-/// All functions that statements may call.
+/// Returns the table of all functions that statements may call.
 pub(crate) fn all_functions() -> &'static FunctionTable {
     static TABLE: LazyLock<FunctionTable> = LazyLock::new(|| FunctionTable::with(functions()));
     &TABLE
@@ -44,12 +44,12 @@ pub(super) fn number(value: &Datum) -> SqlResult<u32> {
     int(value).map(|number| number as u32)
 }
 
-/// An argument that may be left out, which is 0 then.
+/// Returns the value of an optional argument, 0 by default.
 pub(super) fn integer(value: Option<&Datum>) -> SqlResult<i64> {
     value.map_or(Ok(0), int)
 }
 
-/// An argument that may be left out, which is false then.
+/// Returns the value of an optional argument, false by default.
 fn is_true(value: Option<&Datum>) -> SqlResult<bool> {
     value.map_or(Ok(false), boolean)
 }
@@ -58,7 +58,7 @@ fn or_null(value: Option<String>) -> SqlResult<Datum> {
     Ok(value.map_or(Datum::Null, Datum::text))
 }
 
-/// What is said of an object that is found by the number of its kind of object.
+/// Returns the comment on an object, or on a column of it.
 fn comment(env: &dyn CallContext, of: u32, column: i64) -> SqlResult<Datum> {
     let seen = seen(env)?;
     let usual = seen.state.schema_numbered(of).filter(|schema| schema.name == catalog::PUBLIC && column == 0);
@@ -88,7 +88,7 @@ fn is_visible(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     Ok(Datum::Bool(reg::relation_by_path(seen, &name) == Some(of)))
 }
 
-/// What of the path is there; with what is always searched, if that is wanted.
+/// Returns the existing schemas of the search path, with the implicit ones if `implied`.
 fn schemas(env: &dyn CallContext, implied: bool) -> SqlResult<Vec<String>> {
     let seen = seen(env)?;
     let own = seen.path.iter().filter(|name| reg::schema_number(seen, name).is_some()).cloned().collect();
@@ -114,7 +114,7 @@ fn serial_sequence(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     or_null(name.map(|(schema, name)| format!("{}.{}", super::quoted(&schema), super::quoted(&name))))
 }
 
-/// The name of a relation or a column as it must be written.
+/// Returns the OID of a named relation, or NULL if it does not exist.
 fn relation_or_null(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     match reg::relation_number(seen(env)?, words(&args[0])?) {
         Ok(number) => Ok(Datum::Oid(number)),
@@ -131,7 +131,7 @@ fn named_or_null(kind: Kind, args: &[Datum], env: &dyn CallContext) -> SqlResult
     }
 }
 
-/// PostgreSQL's numbers of encodings that have a name here.
+/// Returns the name of an encoding by PostgreSQL's number, if it has one here.
 fn encoding(args: &[Datum], _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(text(match integer(args.first())? {
         0 => "SQL_ASCII",
@@ -149,7 +149,7 @@ fn constraint_definition(args: &[Datum], env: &dyn CallContext) -> SqlResult<Dat
     or_null(definitions::constraint(seen(env)?, session(env)?, number(&args[0])?, is_true(args.get(1))?)?)
 }
 
-/// The text is kept as it is to be shown, but for the parentheses.
+/// Executes `pg_get_expr`. The stored text is the one to show; the pretty form has fewer parentheses.
 fn expression(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let pretty = is_true(args.get(2))?;
     if !pretty {
@@ -173,12 +173,12 @@ fn view_definition(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
         Datum::Text(name) => reg::relation_number(seen, name)?,
         other => number(other)?,
     };
-    // A width to wrap at makes it pretty too.
+    // A column width for wrapping implies the pretty form.
     let pretty = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
     or_null(definitions::view(seen, session(env)?, of, pretty)?)
 }
 
-/// Null for a sequence of which no value was taken.
+/// Returns the last value of a sequence, NULL if none was taken.
 fn last_value(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let of = number(&args[0])?;
     match seen(env)?.state.relation_numbered(of) {
@@ -271,7 +271,7 @@ fn functions() -> Vec<Function> {
         line("pg_encoding_to_char", &[Int4], Name, encoding),
         line("pg_tablespace_location", &[Oid], Text, |_, _| Ok(text(""))),
         line("pg_relation_is_publishable", &[Regclass], Bool, kind_of),
-        // There are no partitions; the binder makes rows of it.
+        // Partitions do not exist here. The binder turns the array into rows.
         line("pg_partition_ancestors", &[Regclass], Kind::Array(Element::Oid), |_, _| Ok(super::array([]))),
         line("pg_is_other_temp_schema", &[Oid], Bool, |_, _| Ok(Datum::Bool(false))),
         line("pg_my_temp_schema", &[], Oid, |_, _| Ok(Datum::Oid(0))),
@@ -304,7 +304,7 @@ fn functions() -> Vec<Function> {
         line("pg_column_is_updatable", &[Regclass, Int2, Bool], Bool, kind_of),
     ];
     all.push(line("pg_table_is_visible", &[Oid], Bool, is_visible));
-    // All of these are the system's own, which is always searched.
+    // All of these objects are in `pg_catalog`, which is always searched.
     for name in [
         "pg_type_is_visible",
         "pg_function_is_visible",

@@ -1,6 +1,7 @@
 //! `information_schema`.
 //!
-//! **Invariant:** as in PostgreSQL, what it tells of follows the standard's names, and the one database is its catalog.
+//! **Invariant:** as in PostgreSQL, columns that describe an object follow the standard's names, and the only database
+//! is the standard's catalog.
 
 use super::relations::{has_default, schemas, system};
 use super::{Rows, Source, definitions, deparse, int, or_null, reg, text, yes_no};
@@ -90,10 +91,11 @@ fn tables(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// What a column's type says of lengths and digits.
+/// Returns the columns that describe a type: its name, lengths and precisions.
 fn of_type(kind: SqlType) -> Vec<(&'static str, Datum)> {
     const LONGEST: i64 = 1 << 30;
     const BYTES_PER_LETTER: i64 = 4;
+    // PostgreSQL calls every array type ARRAY here, and describes neither its length nor its precision.
     let is_array = matches!(kind.kind, Kind::Array(_));
     let mut all = vec![
         ("data_type", text(if is_array { "ARRAY".to_owned() } else { kind.kind.name() })),
@@ -155,6 +157,7 @@ fn columns(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         let all = named.into_iter().chain([("column_name", text(name))]);
         rows.add(all.chain(usual(number)).chain(of_type(kind)).chain(rest));
     };
+    // System tables cannot be updated.
     for table in system(source) {
         let named = || {
             [
@@ -249,7 +252,7 @@ fn view_tables(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// All constraints with their tables.
+/// Returns all constraints with their tables.
 fn all<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<TableInfo>, &'s Constraint)> {
     source.state().tables().flat_map(|table| table.constraints.iter().map(move |constraint| (table, constraint)))
 }
@@ -265,7 +268,7 @@ fn key_columns(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 }
             }
             ConstraintKind::ForeignKey(key) => {
-                // Where the column stands in the key that is referred to.
+                // Position of the column in the referenced key.
                 let parent = source.state().table_numbered(key.parent);
                 let places = key.parent_columns.iter().map(|number| {
                     let at = parent?.column_numbered(*number)?;
@@ -313,7 +316,8 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// The standard has no other word for `NOT NULL` than a check, so each gets a name: table, column, condition.
+/// Returns the `NOT NULL` constraints, which the standard represents as checks, so that each gets a name: table, name,
+/// condition.
 fn not_nulls<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<TableInfo>, String, String)> {
     let all = source.state().tables().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
     all.filter(|(_, column)| column.not_null).map(|(table, column)| {
@@ -353,7 +357,7 @@ fn references(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// What a constraint uses: its own columns, or those that it refers to.
+/// Returns the columns that a constraint uses: its own, or the referenced ones, with their table.
 fn used(source: &Source<'_>, table: &Arc<TableInfo>, constraint: &Constraint) -> Option<(Arc<TableInfo>, Vec<usize>)> {
     Some(match &constraint.what {
         ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } => {

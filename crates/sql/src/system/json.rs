@@ -1,4 +1,4 @@
-//! What the binder makes of `json_build_object` and its like.
+//! Internal functions by which the binder implements `json_build_object` and similar ones.
 //!
 //! **Invariant:** arguments are JSON already, as text.
 
@@ -17,7 +17,7 @@ fn all_words(values: &[Datum]) -> SqlResult<Vec<&str>> {
     values.iter().map(words).collect()
 }
 
-/// Numbers are as they are, but for what JSON has no numbers for.
+/// Returns a number as JSON; one that JSON cannot represent becomes a string.
 fn number(text: &str) -> String {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     if is_number { text.to_owned() } else { quoted(text) }
@@ -36,7 +36,7 @@ fn object(args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::text(format!("{{{}}}", parts.join(", "))))
 }
 
-/// As ISO 8601 has it, whatever DateStyle says: with a `T`, and minutes of the zone's offset.
+/// Returns a moment in ISO 8601, whatever DateStyle is: with a `T`, and minutes in the zone's offset.
 fn moment(value: &Datum, kind: Kind, env: &dyn CallContext) -> SqlResult<Datum> {
     if !value.is_null() && !value.is_of(kind) {
         return Err(mistyped(value));
@@ -56,7 +56,7 @@ fn moment(value: &Datum, kind: Kind, env: &dyn CallContext) -> SqlResult<Datum> 
     Ok(Datum::text(quoted(&(moment + era))))
 }
 
-/// Items, or members, without spaces.
+/// Joins items or members, without spaces.
 fn items(values: &[Datum]) -> SqlResult<String> {
     Ok(all_words(values)?.join(","))
 }

@@ -1,9 +1,9 @@
-//! Who has which lock and who waits for whom: `overtake.locks`, `pg_locks`, `pg_blocking_pids`.
+//! Locks, their holders and their waiters: `overtake.locks`, `pg_locks`, `pg_blocking_pids`.
 //!
-//! `overtake.locks` shows the engine's locks as they are. `pg_locks` shows them as PostgreSQL would: who waits for a row waits for
-//! the end of a transaction, which has a lock on itself.
+//! `overtake.locks` shows the engine's locks as they are. `pg_locks` shows them as PostgreSQL would: a session that
+//! waits for a row waits for the end of a transaction, which holds a lock on itself.
 //!
-//! **Invariant:** whoever is said to block somebody has a row of its own, so a join finds it.
+//! **Invariant:** every session that is reported to block another has a row of its own, so a join finds it.
 
 use super::functions::{integer, line, seen};
 use super::server::DATABASE_OID;
@@ -16,17 +16,17 @@ use types::datum::Datum;
 use types::ops::{CallContext, Function, get};
 use types::{Element, Kind};
 
-/// What the engine calls a session: [`pid`] is the other way.
+/// Returns the engine's name of a session. [`pid`] is the inverse.
 pub(crate) fn session_name(user: &str, pid: u32) -> String {
     format!("{user} {pid}")
 }
 
-/// The number in a session's name. Sessions of programs that use the engine without SQL may have none.
+/// Returns the process ID in a session's name. Sessions of programs that use the engine without SQL may have none.
 fn pid(session: Option<&str>) -> Option<i32> {
     session?.rsplit(' ').next()?.parse().ok()
 }
 
-/// Locks, and whose transactions they are of.
+/// Locks, and the sessions of their transactions.
 struct Locks {
     all: Vec<LockView>,
     sessions: HashMap<u64, i32>,
@@ -39,12 +39,12 @@ impl Locks {
         Locks { sessions: all.iter().filter_map(of).collect(), all }
     }
 
-    /// The session of a transaction; 0, as PostgreSQL has it for one without a process.
+    /// Returns the process ID of a transaction's session; 0, as in PostgreSQL, for a transaction without a process.
     fn whose(&self, transaction: u64) -> i32 {
         self.sessions.get(&transaction).copied().unwrap_or(0)
     }
 
-    /// Who stands in this one's way.
+    /// Returns the process IDs of the sessions that block a lock.
     fn blockers(&self, lock: &LockView) -> Vec<i32> {
         let mut pids: Vec<i32> = lock.blocked_by.iter().map(|transaction| self.whose(*transaction)).collect();
         pids.sort_unstable();
@@ -53,7 +53,7 @@ impl Locks {
     }
 }
 
-/// The relations of the engine's tables. A table that was replaced, or is not committed, is nobody's.
+/// OIDs of relations by the engine's table numbers. A table that was replaced, or is not committed, has none.
 struct Relations(HashMap<u32, u32>);
 
 impl Relations {
@@ -72,7 +72,7 @@ fn pids(pids: Vec<i32>) -> Datum {
     array(pids.into_iter().map(Datum::Int4))
 }
 
-/// The rows of `overtake.locks`.
+/// Adds the rows of `overtake.locks`.
 pub(super) fn locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     let locks = Locks::of(source.seen);
     let relations = Relations::of(source.state());
@@ -93,7 +93,7 @@ pub(super) fn locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// The application's numbers.
+/// Returns the key of an advisory lock, as the application writes it.
 fn numbers(lock: Advisory) -> String {
     match lock {
         Advisory::One(number) => number.to_string(),
@@ -102,7 +102,7 @@ fn numbers(lock: Advisory) -> String {
     }
 }
 
-/// `classid`, `objid` and `objsubid` of an advisory lock; nothing for one that PostgreSQL has not.
+/// Returns `classid`, `objid` and `objsubid` of an advisory lock; `None` for one that PostgreSQL does not have.
 fn parts(lock: Advisory) -> Option<(u32, u32, i64)> {
     match lock {
         Advisory::One(number) => Some(((number as u64 >> 32) as u32, number as u32, 1)),
@@ -111,9 +111,9 @@ fn parts(lock: Advisory) -> Option<(u32, u32, i64)> {
     }
 }
 
-/// `share row exclusive` is `ShareRowExclusiveLock`.
+/// Returns PostgreSQL's name of a lock mode: `ShareRowExclusiveLock` for `share row exclusive`.
 fn mode(words: &str) -> String {
-    // As PostgreSQL calls the locks on rows that are waited for.
+    // The modes of row locks in PostgreSQL, for waiters.
     let words = match words {
         "for update" | "for no key update" => "exclusive",
         "for share" | "for key share" | "transaction" => "share",
@@ -126,7 +126,7 @@ fn mode(words: &str) -> String {
     words.split(' ').map(capital).collect::<String>() + "Lock"
 }
 
-/// PostgreSQL's numbers of transactions have 32 bits.
+/// Returns a transaction's ID in the 32 bits that PostgreSQL has for it.
 fn short(transaction: u64) -> u32 {
     transaction as u32
 }
@@ -135,11 +135,11 @@ fn xid(transaction: u64) -> Datum {
     oid(short(transaction))
 }
 
-/// The rows of `pg_locks`.
+/// Adds the rows of `pg_locks`.
 pub(super) fn pg_locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     let locks = Locks::of(source.seen);
     let relations = Relations::of(source.state());
-    // Who blocks somebody, or waits, has its own transaction's lock.
+    // Transactions that block others, or wait, hold the lock on themselves.
     let mut alive = BTreeMap::new();
     for lock in &locks.all {
         let whose = |transaction: u64| (transaction, locks.whose(transaction));
@@ -199,7 +199,7 @@ pub(super) fn pg_locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()
     Ok(())
 }
 
-/// What somebody wants, in words.
+/// Describes the object of a lock request.
 pub(crate) fn named(state: &State, wanted: &Wanted) -> String {
     if let Some(advisory) = wanted.advisory {
         return match parts(advisory) {
@@ -216,13 +216,13 @@ pub(crate) fn named(state: &State, wanted: &Wanted) -> String {
     match (found, wanted.row) {
         (Some(name), Some(_)) => format!("row in relation \"{name}\""),
         (Some(name), None) => format!("relation \"{name}\""),
-        // A table that another transaction is making, or has replaced.
+        // The table is being created by another transaction, or was replaced.
         (None, Some(_)) => "row".to_owned(),
         (None, None) => "relation".to_owned(),
     }
 }
 
-/// Who waited for whom in a deadlock, a line each.
+/// Describes the waits of a deadlock, one per line.
 pub(crate) fn circle(state: &State, circle: &[Waited]) -> String {
     let process = |at: usize| {
         let session = &circle[at % circle.len()].session;
@@ -237,7 +237,7 @@ pub(crate) fn circle(state: &State, circle: &[Waited]) -> String {
     (0..circle.len()).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Who a session waits for. One whose wait has ended is not waiting, though it may come back to wait again.
+/// Executes `pg_blocking_pids`. A woken waiter does not count as waiting, though it may wait again.
 fn blocking_pids(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let waiter = integer(args.first())? as i32;
     let locks = Locks::of(seen(env)?);
@@ -248,7 +248,7 @@ fn blocking_pids(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     Ok(pids(all))
 }
 
-/// Tells whether a session waits for one of these.
+/// Returns true if a session waits for one of the given sessions.
 fn is_blocked(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let blockers = blocking_pids(&args[..1], env)?;
     let interesting = get::items(&args[1])?.iter().map(get::int).collect::<SqlResult<Vec<_>>>()?;
@@ -262,7 +262,7 @@ pub(super) fn functions() -> Vec<Function> {
     vec![
         volatile(line("pg_blocking_pids", &[Kind::Int4], PIDS, blocking_pids)),
         volatile(line("pg_isolation_test_session_is_blocked", &[Kind::Int4, PIDS], Kind::Bool, is_blocked)),
-        // Nobody waits for a safe snapshot: read-only transactions are never checked.
+        // No session waits for a safe snapshot: read-only transactions are never checked.
         volatile(line("pg_safe_snapshot_blocking_pids", &[Kind::Int4], PIDS, |_, _| Ok(pids(Vec::new())))),
     ]
 }

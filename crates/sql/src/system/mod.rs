@@ -1,8 +1,9 @@
-//! `pg_catalog`, `information_schema` and what the server tells of itself, as tables whose rows are made when they are read.
+//! System catalogs: `pg_catalog`, `information_schema` and the server's own tables, whose rows are computed when they
+//! are read.
 //!
-//! The catalog declares the tables ([`catalog::SystemTable`]). Rows are made of the catalog that the statement sees ([`Seen`]), of its
-//! settings, and of what the server knows ([`catalog::Provider`]). A table without a line in `filled` has no rows:
-//! there are no such objects here.
+//! The catalog declares the tables ([`catalog::SystemTable`]). Rows are computed from the catalog snapshot of the
+//! statement ([`Seen`]), from its settings, and from the state of the server ([`catalog::Provider`]). A table without a
+//! line in `filled` has no rows: there are no such objects here.
 //!
 //! **Invariant:** a row has exactly the columns that the table declares, of their types.
 
@@ -37,7 +38,7 @@ use types::Kind;
 use types::PG_CATALOG;
 use types::datum::Datum;
 
-/// What rows are made of.
+/// Sources of the rows: the statement's catalog snapshot and its session.
 pub(crate) struct Source<'s> {
     pub(crate) seen: &'s Seen,
     pub(crate) env: &'s Env,
@@ -49,14 +50,14 @@ impl Source<'_> {
     }
 }
 
-/// The rows of one table, while they are made.
+/// Rows of one table that are being collected.
 pub(crate) struct Rows<'t> {
     table: &'t SystemTable,
     rows: Vec<Box<[Datum]>>,
 }
 
 impl Rows<'_> {
-    /// Adds a row. Columns that are not given are null, or nothing in their type if they are never null.
+    /// Adds a row. Columns that are not given are null, or the empty value of their type if they are never null.
     pub(crate) fn add(&mut self, values: impl IntoIterator<Item = (&'static str, Datum)>) {
         let columns = &self.table.columns;
         let mut row: Vec<Datum> = columns.iter().map(nothing).collect();
@@ -71,7 +72,7 @@ impl Rows<'_> {
     }
 }
 
-/// What a column has if nobody says.
+/// Returns the default of a column: null, or the empty value of its type if it is never null.
 fn nothing(column: &SystemColumn) -> Datum {
     if !column.not_null {
         return Datum::Null;
@@ -90,7 +91,7 @@ fn nothing(column: &SystemColumn) -> Datum {
     }
 }
 
-/// Integers are given as the widest, and stored as the column's.
+/// Converts an integer, which is given as the widest type, to the column's type.
 fn fitted(value: Datum, kind: Kind) -> Datum {
     match (value, kind) {
         (Datum::Int8(value), Kind::Int2) => Datum::Int2(value as i16),
@@ -110,7 +111,7 @@ pub(crate) fn oid(value: u32) -> Datum {
     Datum::Oid(value)
 }
 
-/// An integer of whatever width the column has.
+/// Returns an integer for a column of any width.
 pub(crate) fn int(value: i64) -> Datum {
     Datum::Int8(value)
 }
@@ -119,7 +120,7 @@ pub(crate) fn yes(value: bool) -> Datum {
     Datum::Bool(value)
 }
 
-/// As `information_schema` says it.
+/// Returns a boolean as `information_schema` writes it.
 pub(crate) fn yes_no(value: bool) -> Datum {
     Datum::text(if value { "YES" } else { "NO" })
 }
@@ -134,7 +135,7 @@ pub(crate) fn or_null<T>(value: Option<T>, of: impl FnOnce(T) -> Datum) -> Datum
 
 type Fill = fn(&Source<'_>, &mut Rows<'_>) -> SqlResult<()>;
 
-/// What makes the rows of a table.
+/// Returns the function that computes the rows of a table.
 fn filled(schema: &str, name: &str) -> Option<Fill> {
     match (schema, name) {
         (INFORMATION_SCHEMA, _) => return information::filled(name),
@@ -151,7 +152,7 @@ fn filled(schema: &str, name: &str) -> Option<Fill> {
         .or_else(|| server::filled(name))
 }
 
-/// PostgreSQL 15's words.
+/// Adds the keywords of PostgreSQL 15.
 fn keywords(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for word in Keyword::ALL {
         let (code, about) = match word.category() {
@@ -172,10 +173,10 @@ fn keywords(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// Makes the rows of a table.
+/// Computes the rows of a table.
 ///
 /// # Errors
-/// Those of what it is made of.
+/// Errors of the functions that compute the rows.
 pub(crate) fn rows(table: &SystemTable, env: &Env) -> SqlResult<Vec<Box<[Datum]>>> {
     let Some(seen) = env.seen.as_deref() else { return Ok(Vec::new()) };
     let mut rows = Rows { table, rows: Vec::new() };

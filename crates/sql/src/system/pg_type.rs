@@ -1,9 +1,9 @@
 //! Types, functions, operators, casts and collations, as rows of the catalog.
 //!
-//! Types are those of [`Kind`]. Functions and operators are those that PostgreSQL 15 has by its numbers in `functions.tsv` and `operators.tsv`, as
-//! far as this server has them too, and the functions by which values of types are read and written.
+//! The types are those of [`Kind`]. Functions and operators are those of PostgreSQL 15 in `functions.tsv` and
+//! `operators.tsv`, as far as this server supports them, and the I/O functions of types. Both files list them by OID.
 //!
-//! **Invariant:** a number is PostgreSQL's own for the same thing.
+//! **Invariant:** an OID is PostgreSQL's own for the same object.
 
 use super::{Rows, Source, array, int, oid, pseudo, text, yes};
 use statement::error::SqlResult;
@@ -14,7 +14,7 @@ use types::ops::{self, Context};
 use types::regtype::{type_name, type_shown};
 
 pub(super) const OF_CATALOG: u32 = 11;
-/// Access methods of tables and of indexes.
+/// OIDs of the access methods of tables and indexes.
 pub(super) const HEAP: u32 = 2;
 pub(super) const BTREE: u32 = 403;
 pub(super) const HASH: u32 = 405;
@@ -31,7 +31,7 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
     }
 }
 
-/// The collation of a type, 0 if it has none.
+/// Returns the collation of a type, 0 if it has none.
 pub(super) fn collation(kind: Kind) -> u32 {
     match kind {
         Kind::Text | Kind::Varchar | Kind::Bpchar => 100,
@@ -41,7 +41,7 @@ pub(super) fn collation(kind: Kind) -> u32 {
     }
 }
 
-/// `pg_type.typalign`
+/// Returns `pg_type.typalign`.
 pub(super) fn alignment(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool | Kind::InternalChar | Kind::Name | Kind::Unknown | Kind::Uuid => "c",
@@ -52,7 +52,7 @@ pub(super) fn alignment(kind: Kind) -> &'static str {
     }
 }
 
-/// `pg_type.typstorage`
+/// Returns `pg_type.typstorage`.
 pub(super) fn storage(kind: Kind) -> &'static str {
     match kind {
         Kind::Numeric => "m",
@@ -61,12 +61,12 @@ pub(super) fn storage(kind: Kind) -> &'static str {
     }
 }
 
-/// `pg_type.typbyval`
+/// Returns `pg_type.typbyval`.
 pub(super) fn by_value(kind: Kind) -> bool {
     kind.len() > 0 && kind.len() <= 8
 }
 
-/// The functions that read and write a type: in, out, receive, send.
+/// Returns the I/O functions of a type: in, out, receive, send.
 fn by_text(kind: Kind) -> [String; 4] {
     let base = match kind {
         Kind::Array(_) => "array".to_owned(),
@@ -89,7 +89,7 @@ fn by_text(kind: Kind) -> [String; 4] {
         .map(|what| if underscored { format!("{base}_{what}") } else { format!("{base}{what}") })
 }
 
-/// The functions that read and write a type's modifier.
+/// Returns the common prefix of the functions that read and write a type's modifier.
 fn by_modifier(kind: Kind) -> Option<String> {
     let kind = kind.element().filter(|_| matches!(kind, Kind::Array(_))).unwrap_or(kind);
     matches!(
@@ -140,6 +140,7 @@ fn types(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             row.push(("typmodin", function_oid(&format!("{modifier}in"))));
             row.push(("typmodout", function_oid(&format!("{modifier}out"))));
         }
+        // Vectors and `name` can be subscripted, although they are no arrays.
         match kind {
             Kind::Array(_) => {
                 row.push(("typanalyze", function_oid("array_typanalyze")));
@@ -162,7 +163,7 @@ fn types(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// A line of `functions.tsv`.
+/// Line of `functions.tsv`.
 struct Line {
     oid: u32,
     name: &'static str,
@@ -193,12 +194,12 @@ static FUNCTIONS: LazyLock<Vec<Line>> = LazyLock::new(|| {
     include_str!("functions.tsv").lines().filter_map(line).collect()
 });
 
-/// The number of the first function of a name.
+/// Returns the OID of the first function of a name.
 pub(super) fn function_number(name: &str) -> Option<u32> {
     FUNCTIONS.iter().find(|line| line.name == name).map(|line| line.oid)
 }
 
-/// A line of `descriptions.tsv`: what PostgreSQL says of a type, a function or an operator.
+/// Line of `descriptions.tsv`: PostgreSQL's comment on a type, a function or an operator.
 struct Said {
     class: u32,
     oid: u32,
@@ -222,7 +223,7 @@ const PG_TYPE: u32 = 1247;
 const PG_PROC: u32 = 1255;
 const PG_OPERATOR: u32 = 2617;
 
-/// What is said of an object of one of the catalogs of types, functions and operators.
+/// Returns the comment on an object of one of the catalogs of types, functions and operators.
 pub(super) fn description(catalog: Option<&str>, oid: u32) -> Option<&'static str> {
     let class = match catalog {
         None => None,
@@ -235,17 +236,17 @@ pub(super) fn description(catalog: Option<&str>, oid: u32) -> Option<&'static st
     DESCRIPTIONS.iter().find(is_it).map(|said| said.text)
 }
 
-/// All of them: number of the catalog, number of the object, text.
+/// Returns all comments: OID of the catalog, OID of the object, text.
 pub(super) fn descriptions() -> impl Iterator<Item = (u32, u32, &'static str)> {
     DESCRIPTIONS.iter().map(|said| (said.class, said.oid, said.text))
 }
 
-/// The name of a function.
+/// Returns the name of a function.
 pub(super) fn function_name(oid: u32) -> Option<String> {
     FUNCTIONS.iter().find(|line| line.oid == oid).map(|line| super::quoted(line.name))
 }
 
-/// `pg_get_function_result`, `pg_get_function_arguments`
+/// Returns the results of `pg_get_function_result` and `pg_get_function_arguments`.
 pub(super) fn function_types(oid: u32) -> Option<(String, String)> {
     let line = FUNCTIONS.iter().find(|line| line.oid == oid)?;
     let name = |number: &u32| type_name(*number, None);
@@ -254,7 +255,7 @@ pub(super) fn function_types(oid: u32) -> Option<(String, String)> {
     Some((format!("{set}{}", name(&line.result)), arguments.join(", ")))
 }
 
-/// Whether this server has it: it is called by its name, or reads or writes values of a type.
+/// Returns true if this server has the function: it can be called by its name, or is an I/O function of a type.
 fn is_here(line: &Line, io: &[String]) -> bool {
     let is_type = |number: &u32| type_shown(*number).is_some();
     if !line.arguments.iter().chain([&line.result]).all(is_type) {
@@ -266,7 +267,8 @@ fn is_here(line: &Line, io: &[String]) -> bool {
     }
 }
 
-/// Functions that the rows of other catalogs name: of types, of casts, of access methods, of classes of operators.
+/// Returns the functions that the rows of other catalogs refer to: of types, casts, access methods and operator
+/// classes.
 fn helpers() -> impl Iterator<Item = String> {
     let of_modifiers = Kind::all().filter_map(by_modifier);
     let of_modifiers = of_modifiers.flat_map(|name| [format!("{name}in"), format!("{name}out")]);
@@ -311,9 +313,9 @@ fn functions(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 static OPERATORS: LazyLock<Vec<Vec<&'static str>>> =
     LazyLock::new(|| include_str!("operators.tsv").lines().map(|line| line.split('\t').collect()).collect());
 
-/// The number of an operator.
+/// Returns the OID of an operator.
 pub(super) fn operator_number(name: &str, left: Option<Kind>, right: Kind) -> Option<u32> {
-    // Varying strings have none of their own.
+    // `varchar` has no operators of its own.
     let own = |kind: Kind| if kind == Kind::Varchar { Kind::Text } else { kind };
     let left = left.map_or(0, |kind| own(kind).oid()).to_string();
     let right = own(right).oid().to_string();
@@ -322,7 +324,7 @@ pub(super) fn operator_number(name: &str, left: Option<Kind>, right: Kind) -> Op
     OPERATORS.iter().find(is_it).and_then(|line| line.first()?.parse().ok())
 }
 
-/// A line of `operators.tsv`.
+/// Line of `operators.tsv`.
 struct OperatorLine {
     oid: u32,
     name: &'static str,
@@ -337,7 +339,7 @@ struct OperatorLine {
     merges: bool,
 }
 
-/// The operators that are here.
+/// Operators that this server supports.
 static HERE: LazyLock<Vec<OperatorLine>> = LazyLock::new(|| {
     let read = |line: &Vec<&'static str>| {
         let [number, name, kind, left, right, result, commutator, negator, code, hashes, merges] = line[..] else {
@@ -365,7 +367,7 @@ static HERE: LazyLock<Vec<OperatorLine>> = LazyLock::new(|| {
     OPERATORS.iter().filter_map(read).collect()
 });
 
-/// Tells whether the operator of this number is here.
+/// Returns true if the operator with this OID is supported.
 pub(super) fn has_operator(number: u32) -> bool {
     HERE.iter().any(|line| line.oid == number)
 }
@@ -392,7 +394,7 @@ fn operators(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// Casts that are declared, not those by way of text that every type has.
+/// Adds the declared casts, not the I/O conversions by way of text that every type has.
 fn casts(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     const FIRST: u32 = 10_035;
     let mut number = FIRST;
@@ -433,12 +435,12 @@ const COLLATIONS: [(u32, &str, &str, i64, Option<&str>); 4] = [
     (12_340, "ucs_basic", "c", 6, Some("C")),
 ];
 
-/// The OID of a collation.
+/// Returns the OID of a collation.
 pub(crate) fn collation_named(name: &str) -> Option<u32> {
     COLLATIONS.iter().find(|(_, own, ..)| *own == name).map(|(number, ..)| *number)
 }
 
-/// The name of a collation that is not the default one.
+/// Returns the name of a collation other than the default one.
 pub(super) fn collation_name(number: u32) -> Option<&'static str> {
     COLLATIONS[1..].iter().find(|(own, ..)| *own == number).map(|(_, name, ..)| *name)
 }

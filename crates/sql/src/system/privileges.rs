@@ -1,9 +1,10 @@
-//! Who may do what: `has_table_privilege` and its like.
+//! Privilege checks: `has_table_privilege` and similar functions.
 //!
-//! Privileges that can be granted do not exist yet ([`settings::roles`]): every role may do everything with what somebody has made.
-//! Only the system's own tables are kept from others than superusers, and only superusers and owners may grant.
+//! Privileges cannot be granted yet ([`settings::roles`]): every role has all privileges on user-created objects. Only
+//! the system's own tables are protected from roles that are not superusers, and only superusers and owners may grant.
 //!
-//! **Invariant:** objects, roles and privileges that do not exist are errors, as in PostgreSQL; numbers of none are NULL.
+//! **Invariant:** objects, roles and privileges that do not exist are errors, as in PostgreSQL; unknown OIDs yield
+//! NULL.
 
 use super::functions::{line, number, seen};
 use super::reg;
@@ -14,15 +15,15 @@ use types::datum::Datum;
 use types::ops::get::text as words;
 use types::ops::{CallContext, Function};
 
-/// What is asked for.
+/// Privilege that a call asks for.
 struct Wanted {
-    /// Whether only looking is asked for.
+    /// True if the privilege only allows reading.
     reads: bool,
-    /// Whether it is to be granted to others too.
+    /// True if the privilege includes the grant option.
     grants: bool,
 }
 
-/// Privileges of a kind of object; the first ones only look.
+/// Privileges of a kind of object. The first `reading` of them only allow reading.
 struct Known {
     words: &'static [&'static str],
     reading: usize,
@@ -40,7 +41,7 @@ const OF_TABLESPACES: Known = Known { words: &["create"], reading: 1 };
 const OF_ROLES: Known = Known { words: &["usage", "member", "set"], reading: 3 };
 
 impl Known {
-    /// A list, of which any one is enough.
+    /// Parses a list of privileges, any of which is enough.
     fn read(&self, list: &str) -> SqlResult<Vec<Wanted>> {
         let one = |written: &str| {
             let lower = written.trim().to_lowercase();
@@ -60,7 +61,7 @@ impl Known {
     }
 }
 
-/// Who asks: a role's name, and whether it is a superuser. Nothing: there is no role of that number.
+/// Returns a role's name, and true if it is a superuser; `None` for an unknown OID.
 fn role(seen: &Seen, given: &Datum) -> SqlResult<Option<(String, bool)>> {
     let name = match given {
         Datum::Text(name) => (**name).to_owned(),
@@ -81,7 +82,7 @@ fn no_role(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist"))
 }
 
-/// What an object is, as far as it matters.
+/// Properties of an object that privileges depend on.
 struct Object {
     owner: Option<String>,
     is_system: bool,
@@ -132,12 +133,13 @@ fn database(_: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
     Ok(is_ours.then_some(Object { owner: None, is_system: false }))
 }
 
-/// Functions, types, languages, tablespaces: all are the system's.
+/// Returns the object for functions, types, languages and tablespaces: all of them are the system's.
 fn of_system(_: &Seen, _: &Datum) -> SqlResult<Option<Object>> {
     Ok(Some(Object::OF_SYSTEM))
 }
 
-/// The arguments: perhaps a role, the object, perhaps a column, the privilege.
+/// Evaluates a privilege function. The arguments are an optional role, the object, a column if `has_column`, and the
+/// privilege.
 fn has(known: &Known, find: Find, has_column: bool, args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let seen = seen(env)?;
     let rest = if has_column { 3 } else { 2 };
@@ -161,7 +163,7 @@ fn has(known: &Known, find: Find, has_column: bool, args: &[Datum], env: &dyn Ca
     Ok(Datum::Bool(wanted.iter().any(may)))
 }
 
-/// Whether the table has the column; a name that it does not have is an error.
+/// Returns true if the table has the column with this number. An unknown name is an error.
 fn column_is_there(seen: &Seen, of: &Datum, column: &Datum) -> SqlResult<Option<bool>> {
     let of = match of {
         Datum::Text(name) => reg::relation_number(seen, name)?,
@@ -185,7 +187,7 @@ fn column_is_there(seen: &Seen, of: &Datum, column: &Datum) -> SqlResult<Option<
     }
 }
 
-/// There are no members: a role has itself, and a superuser has all.
+/// Executes `pg_has_role`. Roles have no members: a role has itself, and a superuser has all.
 fn has_role(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let seen = seen(env)?;
     let at = args.len() - 2;

@@ -1,15 +1,15 @@
-//! Rows of `pg_type` for pseudo-types, and the functions that read and write their values.
+//! Rows of `pg_type` for pseudo-types, and their I/O functions.
 
 use super::{Rows, int, oid, text, yes};
 use types::pseudo::{Pseudo, TABLE};
 
-/// The functions that read and write values: in, out, receive, send.
+/// Returns the I/O functions of a pseudo-type: in, out, receive, send.
 fn by_text(of: &Pseudo) -> [String; 4] {
     let base = if of.element == 0 { of.name } else { "array" };
     ["in", "out", "recv", "send"].map(|what| format!("{base}_{what}"))
 }
 
-/// All functions that read and write values of pseudo-types.
+/// Returns the I/O functions of all pseudo-types.
 pub(super) fn functions() -> impl Iterator<Item = String> {
     TABLE.iter().flat_map(|one| {
         let count = if one.is_binary { 4 } else { 2 };
@@ -17,7 +17,7 @@ pub(super) fn functions() -> impl Iterator<Item = String> {
     })
 }
 
-/// Adds their rows to `pg_type`.
+/// Adds the rows of pseudo-types to `pg_type`.
 pub(super) fn add_rows(rows: &mut Rows<'_>) {
     for one in &TABLE {
         let [input, output, receive, send] = by_text(one).map(|name| super::pg_type::function_oid(&name));

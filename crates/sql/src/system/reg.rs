@@ -1,6 +1,6 @@
-//! Names of objects as `regclass`, `regtype` and their like read and write them.
+//! Names of objects as `regclass`, `regtype` and similar types read and write them.
 //!
-//! **Invariant:** what is written can be read again, by the same search path.
+//! **Invariant:** a written name can be read again, by the same search path.
 
 use catalog::{Relation, Seen};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -10,19 +10,19 @@ use types::Kind;
 use types::PG_CATALOG;
 use types::naming::Naming;
 
-/// The schema's name of a relation's number.
+/// Returns the name of a schema.
 pub(super) fn schema_name(seen: &Seen, oid: u32) -> Option<String> {
     let fixed = catalog::system::SCHEMAS.iter().find(|(number, _)| *number == oid).map(|(_, name)| (*name).to_owned());
     fixed.or_else(|| seen.state.schema_numbered(oid).map(|schema| schema.name.clone()))
 }
 
-/// The number of a schema.
+/// Returns the OID of a schema.
 pub(super) fn schema_number(seen: &Seen, name: &str) -> Option<u32> {
     let fixed = catalog::system::SCHEMAS.iter().find(|(_, fixed)| *fixed == name).map(|(number, _)| *number);
     fixed.or_else(|| seen.state.schema(name).map(|schema| schema.oid))
 }
 
-/// Schema and name of a relation, whoever has made it.
+/// Returns the schema and the name of a relation, the system's included.
 pub(super) fn relation_name(seen: &Seen, oid: u32) -> Option<(String, String)> {
     if let Some(relation) = seen.state.relation_numbered(oid) {
         return Some((schema_name(seen, relation.schema())?, relation.name().to_owned()));
@@ -30,12 +30,12 @@ pub(super) fn relation_name(seen: &Seen, oid: u32) -> Option<(String, String)> {
     catalog::system::numbered(oid, Some(seen)).map(|table| (table.schema.clone(), table.name.clone()))
 }
 
-/// The number of the relation that a name without a schema means.
+/// Returns the OID of the relation that a name without a schema means.
 pub(super) fn relation_by_path(seen: &Seen, name: &str) -> Option<u32> {
     search_path(seen).find_map(|schema| relation_in(seen, schema, name))
 }
 
-/// The schemas of the path, `pg_catalog` first unless it says otherwise.
+/// Returns the schemas of the search path, `pg_catalog` first unless the path names it.
 pub(super) fn search_path(seen: &Seen) -> impl Iterator<Item = &str> {
     let implied = (!seen.path.iter().any(|schema| schema == PG_CATALOG)).then_some(PG_CATALOG);
     implied.into_iter().chain(seen.path.iter().map(String::as_str))
@@ -46,7 +46,7 @@ fn relation_in(seen: &Seen, schema: &str, name: &str) -> Option<u32> {
     own.or_else(|| catalog::system::find(schema, name, Some(seen)).map(|table| table.oid))
 }
 
-/// A relation as it must be written for the path to find it.
+/// Returns the name of a relation, with the schema if the search path does not find it.
 pub(super) fn relation_shown(seen: &Seen, oid: u32) -> Option<String> {
     let (schema, name) = relation_name(seen, oid)?;
     if relation_by_path(seen, &name) == Some(oid) {
@@ -55,7 +55,7 @@ pub(super) fn relation_shown(seen: &Seen, oid: u32) -> Option<String> {
     Some(format!("{}.{}", quoted(&schema), quoted(&name)))
 }
 
-/// Catalog of a statement as values of `regclass` and its like name its objects.
+/// Catalog snapshot of a statement as the source of names for `regclass` and similar types.
 #[derive(Debug)]
 pub(crate) struct SeenNames(pub(crate) Arc<Seen>);
 
@@ -106,7 +106,7 @@ impl Naming for SeenNames {
     }
 }
 
-/// The number of the relation that a text names.
+/// Returns the OID of the relation that a text names.
 ///
 /// # Errors
 /// `42P01`, `42602`

@@ -1,7 +1,7 @@
-//! Schemas, tables, columns, sequences and what is said of them, as rows of the catalog.
+//! Schemas, tables, columns, sequences and comments, as rows of the catalog.
 //!
-//! **Invariant:** numbers are the catalog's own; those of defaults and rules, which it does not number, are above all others
-//! and stay the same while the catalog does.
+//! **Invariant:** OIDs are the catalog's own. Defaults and rules, which have none there, get OIDs above all others,
+//! which stay the same while the catalog does.
 
 use super::pg_type::{alignment, by_value, collation, storage};
 use super::{Rows, Source, deparse, int, oid, text, yes};
@@ -13,9 +13,9 @@ use std::sync::{Arc, PoisonError};
 use types::datum::Datum;
 use types::{Kind, SqlType};
 
-/// Numbers of what the catalog does not number begin here.
+/// First OID of objects that have none in the catalog.
 const UNNUMBERED: u32 = 0xC000_0000;
-/// `pg_class`, `pg_namespace`, `pg_attrdef`, `pg_constraint`, `pg_rewrite`, `pg_extension` as they name each other.
+/// OIDs of `pg_class`, `pg_namespace`, `pg_attrdef`, `pg_constraint`, `pg_rewrite`, `pg_extension`.
 pub(super) const PG_CLASS: u32 = 1259;
 const PG_NAMESPACE: u32 = 2615;
 const PG_ATTRDEF: u32 = 2604;
@@ -38,7 +38,7 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
     }
 }
 
-/// All system tables, the server's among them.
+/// Returns all system tables, the server's included.
 pub(super) fn system(source: &Source<'_>) -> Vec<Arc<SystemTable>> {
     catalog::system::tables().iter().cloned().chain(catalog::system::provided(Some(source.seen))).collect()
 }
@@ -46,7 +46,7 @@ pub(super) fn system(source: &Source<'_>) -> Vec<Arc<SystemTable>> {
 fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for (number, name) in schemas(source) {
         let own = source.state().schema(&name);
-        // Whoever owns the database owns this one, as in PostgreSQL.
+        // The owner of the database owns this schema, as in PostgreSQL.
         let is_fresh = own.is_some_and(|schema| schema.name == PUBLIC && schema.owner == OWNER);
         let owner = own.and_then(|schema| super::server::role_number(source.seen, &schema.owner));
         let owner = if is_fresh { super::server::DATABASE_OWNER } else { owner.unwrap_or(super::server::SUPERUSER) };
@@ -60,7 +60,7 @@ fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// All schemas: the fixed ones and the catalog's.
+/// Returns all schemas: the fixed ones and the catalog's.
 pub(super) fn schemas(source: &Source<'_>) -> Vec<(u32, String)> {
     let fixed = SCHEMAS
         .iter()
@@ -69,7 +69,7 @@ pub(super) fn schemas(source: &Source<'_>) -> Vec<(u32, String)> {
     fixed.chain(source.state().schemas().map(|schema| (schema.oid, schema.name.clone()))).collect()
 }
 
-/// The owner of a relation.
+/// Returns the OID of a relation's owner.
 fn owner(source: &Source<'_>, name: &str) -> Datum {
     oid(super::server::role_number(source.seen, name).unwrap_or(super::server::SUPERUSER))
 }
@@ -93,6 +93,7 @@ fn classes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         ]);
     }
     for relation in source.state().relations() {
+        // Later columns of a row override earlier ones.
         let mut row = vec![
             ("oid", oid(relation.oid())),
             ("relname", text(relation.name())),
@@ -154,7 +155,7 @@ fn reg_schema(name: &str) -> u32 {
     SCHEMAS.iter().find(|(_, fixed)| *fixed == name).map_or(0, |(number, _)| *number)
 }
 
-/// A row of `pg_attribute`.
+/// Returns a row of `pg_attribute`.
 fn attribute(of: u32, name: &str, number: i64, kind: SqlType) -> Vec<(&'static str, Datum)> {
     vec![
         ("attrelid", oid(of)),
@@ -188,7 +189,7 @@ fn attributes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             Relation::Table(table) => {
                 let is_there = |number: &i16| table.column_numbered(*number).is_some();
                 for number in (1..table.next_column).filter(|number| !is_there(number)) {
-                    // Numbers have no gaps: a column that was dropped leaves its own.
+                    // Column numbers have no gaps: a dropped column keeps its own.
                     let name = format!("........pg.dropped.{number}........");
                     let mut row = attribute(of, &name, i64::from(number), Kind::Int4.into());
                     row.extend([("atttypid", oid(0)), ("attisdropped", yes(true)), ("attcollation", oid(0))]);
@@ -235,12 +236,12 @@ fn attributes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// Whether a default was written: what numbers itself has none.
+/// Returns true if the column has a default. An identity is not one.
 pub(super) fn has_default(column: &ColumnDef) -> bool {
     column.default.is_some() && column.identity.is_none()
 }
 
-/// All defaults with their numbers.
+/// Returns all defaults with their OIDs.
 fn numbered_defaults<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (u32, &'s Arc<TableInfo>, &'s ColumnDef)> {
     let all = source.state().tables().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
     all.filter(|(_, column)| has_default(column))
@@ -277,13 +278,13 @@ fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// The row of a sequence that is read like a table. Nothing is logged, so no value is taken ahead.
+/// Adds the row of a sequence that is read like a table. Nothing is logged, so no value is taken ahead.
 pub(super) fn row_of_sequence(sequence: &Sequence, rows: &mut Rows<'_>) {
     let value = *sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
     rows.add([("last_value", int(value.last)), ("log_cnt", int(0)), ("is_called", yes(value.is_called))]);
 }
 
-/// The rule of a view.
+/// Returns the OID of a view's rule.
 fn rule_number(view: u32) -> u32 {
     UNNUMBERED | (1 << 29) | view
 }
@@ -304,7 +305,7 @@ fn rules(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// What is said of an object and its columns.
+/// Adds the comments on objects and their columns.
 fn descriptions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     let state = source.state();
     let mut add = |class: u32, of: u32, column: i16, said: Option<&str>| {
@@ -321,7 +322,7 @@ fn descriptions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         add(class, of, 0, Some(said));
     }
     for schema in state.schemas() {
-        // A new database says this of it.
+        // Comment on this schema in a new database.
         let usual = (schema.name == catalog::PUBLIC).then_some("standard public schema");
         add(PG_NAMESPACE, schema.oid, 0, state.comment(schema.oid, 0).or(usual));
     }
@@ -348,12 +349,12 @@ fn descriptions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// The sequences that go with columns.
+/// Returns the sequences that columns own.
 fn owned<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<Sequence>, u32, i16)> {
     source.state().sequences().filter_map(|sequence| sequence.owned_by.map(|(table, column)| (sequence, table, column)))
 }
 
-/// Extension that is always there and has what only this server has, so that no dump has it.
+/// Extension that always exists and contains the objects that only this server has, so that no dump contains them.
 const OWN_EXTENSION: u32 = 13_209;
 const OWN_SCHEMA_OID: u32 = 13_208;
 
@@ -370,13 +371,13 @@ fn extensions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// Primary key of a table without which a view would not be valid: its query groups by the key, and names other columns.
+/// Returns the primary key of a table that a view depends on: its query groups by the key, and names other columns.
 ///
 /// # Errors
-/// Those of what must end: a timeout, a cancel, `53200`.
+/// Errors that must end the statement: a timeout, a cancel, `53200`.
 fn key_relied_on(source: &Source<'_>, view: &ViewInfo, table: u32) -> SqlResult<Option<u32>> {
     use catalog::ConstraintKind::PrimaryKey;
-    // Most views need not be bound for this.
+    // Views without GROUP BY need not be bound for this.
     let may_group = || view.text.to_ascii_lowercase().contains("group");
     let Some(table) = source.state().table_numbered(table).filter(|_| may_group()) else {
         return Ok(None);
@@ -461,7 +462,8 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                         add((PG_CONSTRAINT, constraint.oid, 0), (PG_CLASS, key.parent, *number), "n");
                     }
                     let parent = source.state().table_numbered(key.parent);
-                    // Where definitions are made by several sessions at a time, the key comes before those who refer to it.
+                    // A restore by several sessions at a time must create the key before the foreign keys that refer to
+                    // it.
                     if let Some(index) = parent.and_then(|parent| super::definitions::relied_on(parent, key)) {
                         add((PG_CONSTRAINT, constraint.oid, 0), (PG_CLASS, index.oid, 0), "n");
                     }

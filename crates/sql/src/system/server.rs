@@ -1,6 +1,6 @@
 //! The server, its database, its roles and its settings, as rows of the catalog.
 //!
-//! **Invariant:** every name that owns something has a role, so numbers of owners can be looked up.
+//! **Invariant:** every owner of an object has a role, so OIDs of owners can be looked up.
 
 use super::{Rows, Source, array, int, oid, or_null, text, yes};
 use catalog::{DATABASE, Seen};
@@ -8,11 +8,11 @@ use settings::roles::{Role, SettingList};
 use statement::error::SqlResult;
 use types::datum::Datum;
 
-/// The number of the role that owns the database.
+/// OID of the role that owns the database.
 pub(super) const SUPERUSER: u32 = 10;
-/// The role that stands for the owner of the database.
+/// OID of the role that stands for the owner of the database.
 pub(super) const DATABASE_OWNER: u32 = 6171;
-/// PostgreSQL's number of the database `postgres`.
+/// PostgreSQL's OID of the database `postgres`.
 pub(super) const DATABASE_OID: u32 = 5;
 
 pub(super) fn filled(name: &str) -> Option<super::Fill> {
@@ -29,12 +29,12 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
     }
 }
 
-/// All roles by number and name.
+/// Returns all roles by OID and name.
 fn all_roles(seen: &Seen) -> Vec<(u32, String, Role)> {
     seen.roles.all().into_iter().map(|(name, role)| (role.oid, name, role)).collect()
 }
 
-/// The name of a role.
+/// Returns the name of a role.
 pub(super) fn role_name(seen: &Seen, number: u32) -> Option<String> {
     if number == DATABASE_OWNER {
         return Some("pg_database_owner".to_owned());
@@ -42,7 +42,7 @@ pub(super) fn role_name(seen: &Seen, number: u32) -> Option<String> {
     all_roles(seen).into_iter().find(|(own, ..)| *own == number).map(|(_, name, _)| name)
 }
 
-/// The number of a role.
+/// Returns the OID of a role.
 pub(super) fn role_number(seen: &Seen, name: &str) -> Option<u32> {
     seen.roles.get(name).map(|role| role.oid)
 }
@@ -76,7 +76,7 @@ fn roles(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// The role that stands for the owner of the database.
+/// Returns the row of the role that stands for the owner of the database.
 fn database_owner() -> Vec<(&'static str, Datum)> {
     vec![
         ("oid", oid(DATABASE_OWNER)),
@@ -92,7 +92,7 @@ fn database_owner() -> Vec<(&'static str, Datum)> {
     ]
 }
 
-/// `name=value`, or nothing.
+/// Returns settings as `name=value`, or NULL if there are none.
 fn config(settings: &SettingList) -> Datum {
     if settings.is_empty() {
         return Datum::Null;
@@ -100,7 +100,7 @@ fn config(settings: &SettingList) -> Datum {
     array(settings.iter().map(|(name, value)| text(format!("{name}={value}"))))
 }
 
-/// What `ALTER ROLE SET` and `ALTER DATABASE SET` have said.
+/// Adds the settings of `ALTER ROLE SET` and `ALTER DATABASE SET`.
 fn role_settings(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     let mut add = |database: u32, role: u32, settings: &SettingList| {
         if !settings.is_empty() {
@@ -115,7 +115,7 @@ fn role_settings(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// What a role may do.
+/// Returns the attributes of a role.
 fn rights(role: &Role) -> Vec<(&'static str, Datum)> {
     vec![
         ("rolsuper", yes(role.is_superuser)),
@@ -130,7 +130,7 @@ fn rights(role: &Role) -> Vec<(&'static str, Datum)> {
 }
 
 fn authids(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    // Nobody else is shown what passwords are checked against.
+    // Password verifiers are shown to superusers only.
     let asks = source.seen.roles.get(&source.env.user);
     let is_asked_by_superuser = asks.is_some_and(|role| role.is_superuser);
     for (number, name, role) in all_roles(source.seen) {

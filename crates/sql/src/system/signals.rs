@@ -1,6 +1,7 @@
-//! What one session does to another: `pg_cancel_backend`, `pg_terminate_backend`.
+//! Signals between sessions: `pg_cancel_backend`, `pg_terminate_backend`.
 //!
-//! **Invariant:** only a superuser ends what a superuser does, and only the role itself, or a superuser, what a role does.
+//! **Invariant:** only a superuser cancels or terminates a superuser's session, and only the role itself, or a
+//! superuser, another one.
 
 use super::functions::{integer, line, seen, session};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -39,7 +40,7 @@ pub(super) fn functions() -> Vec<Function> {
     vec![
         volatile(line("pg_cancel_backend", &[Int4], Bool, |a, env| signal(a, env, Signal::Cancel))),
         volatile(line("pg_terminate_backend", &[Int4], Bool, |a, env| signal(a, env, Signal::Terminate))),
-        // Nobody waits here, so the time to wait is none.
+        // The function does not wait, so it supports no timeout but 0.
         volatile(line("pg_terminate_backend", &[Int4, Int8], Bool, |a, env| match integer(a.get(1))? {
             0 => signal(a, env, Signal::Terminate),
             _ => Err(SqlError::unsupported("to wait for a session's end")),

@@ -1,7 +1,7 @@
-//! How much memory objects take: `pg_relation_size` and its like.
+//! Memory sizes of objects: `pg_relation_size` and similar functions.
 //!
-//! **Invariant:** numbers are about right, never exact: they are the rows that the engine has given numbers to, times what a row of
-//! such columns takes. What is made when it is read takes nothing.
+//! **Invariant:** sizes are estimates: the number of row IDs that the engine has assigned, times the size of a row with
+//! such columns. Tables that are computed when they are read have size 0.
 
 use super::functions::{line, number, seen};
 use super::text;
@@ -12,7 +12,7 @@ use types::ops::get::{int, text as words};
 use types::ops::{CallContext, Function};
 use types::{Kind, SqlType};
 
-/// A sequence's one row, as PostgreSQL would keep it.
+/// Size of a sequence's only row in PostgreSQL.
 const SEQUENCE_BYTES: u64 = 8192;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,10 +23,10 @@ enum Part {
     All,
 }
 
-/// What a version has beside its values, and what an entry of an index has beside its key, in bytes.
+/// Overhead of a row version beside its values, and of an index entry beside its key, in bytes.
 const VERSION_BYTES: u64 = 48;
 const ENTRY_BYTES: u64 = 16;
-/// A value whose length varies: its place in the row, and a word's worth of letters.
+/// Size of a value of variable length: its pointer in the row, and a word's worth of characters.
 const VARYING_BYTES: u64 = 24;
 
 fn width(kind: SqlType) -> u64 {
@@ -38,7 +38,7 @@ fn rows(table: &TableInfo) -> u64 {
     table.table.rows_bound() * (VERSION_BYTES + columns)
 }
 
-/// Pages of PostgreSQL's size that so many rows of a table take.
+/// Returns the number of pages of PostgreSQL's size that so many rows of a table take.
 pub(super) fn pages(table: &TableInfo, rows: u64) -> u64 {
     let columns: u64 = table.columns.iter().map(|column| width(column.kind)).sum();
     (rows * (VERSION_BYTES + columns)).div_ceil(8192)
@@ -53,7 +53,7 @@ fn indexes(table: &TableInfo) -> u64 {
     table.indexes.iter().map(|own| index(table, own)).sum()
 }
 
-/// Bytes of a relation; nothing if there is none.
+/// Returns the bytes of a relation; `None` if it does not exist.
 fn bytes(seen: &Seen, of: u32, part: Part) -> Option<u64> {
     let (own, indexes) = match seen.state.relation_numbered(of) {
         Some(Relation::Table(table)) => (rows(table), indexes(table)),
@@ -114,9 +114,9 @@ fn of_tablespace(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     Ok(counted(Some(if is_default { all(seen) } else { 0 })))
 }
 
-/// Bytes in a unit that people can read, as PostgreSQL rounds them.
+/// Formats bytes in a readable unit, as PostgreSQL rounds them.
 fn pretty(bytes: i64) -> String {
-    // Name, least size that is too large, whether it is rounded from half units, and how many bits the unit has.
+    // Name, limit, true if rounded from half units, and the unit's bits.
     const UNITS: [(&str, u64, bool, u32); 6] = [
         ("bytes", 10 * 1024, false, 0),
         ("kB", 20 * 1024 - 1, true, 10),

@@ -1,6 +1,7 @@
-//! Queries of views as PostgreSQL writes them: every column with its table, every cast that was made, one line for each part.
+//! Queries of views as PostgreSQL writes them: every column with its table, every implicit cast, one line for each
+//! part.
 //!
-//! **Invariant:** what is written means the same when it is read again. A query with anything that is not known here is not
+//! **Invariant:** the text has the same meaning when it is parsed again. A query with a part of an unknown kind is not
 //! written at all.
 
 use super::deparse::{Shown, Writer};
@@ -20,9 +21,10 @@ use syntax::grammar;
 use syntax::lex::{Keyword, Span};
 use types::Kind;
 
-/// The query of a view; nothing if it has parts that are not known here.
+/// Returns the query of a view; `None` if it has a part of an unknown kind.
 pub(super) fn query(seen: &Seen, env: &Env, view: &ViewInfo, pretty: bool) -> Option<String> {
     let tree = grammar::query(&view.text).ok()?;
+    // Every field of the tree is either written below or required to be absent here.
     let ast::Query { with: None, body, order_by, limit, locking, span: _ } = &tree else { return None };
     let Limit { count: None, offset: None, with_ties: _ } = limit else { return None };
     let QueryBody::Select(select) = body else { return None };
@@ -64,7 +66,7 @@ pub(super) fn query(seen: &Seen, env: &Env, view: &ViewInfo, pretty: bool) -> Op
     Some(format!("{written};"))
 }
 
-/// All columns of FROM by their places in the row.
+/// Returns all columns of FROM by their positions in the row.
 fn columns(scope: &Scope<'_>) -> Vec<Shown> {
     let mut all = Vec::new();
     for relation in &scope.relations {
@@ -120,7 +122,7 @@ impl Query<'_> {
         Some(())
     }
 
-    /// An expression, and the name that it has by itself; nothing that is no column has one.
+    /// Returns the text of an expression, and the name that it gets without an alias: only a column gets one.
     fn target(&self, expr: &ast::Expr) -> Option<(String, String)> {
         let Ok(typed) = self.binder.expr(expr, self.scope) else { return Some((self.aggregate(expr)?, String::new())) };
         let own = match &typed.expr {
@@ -130,7 +132,7 @@ impl Query<'_> {
         Some((self.writer.whole(&typed.expr, typed.kind.kind)?, own))
     }
 
-    /// A plain call of an aggregate.
+    /// Returns the text of a plain call of an aggregate.
     fn aggregate(&self, expr: &ast::Expr) -> Option<String> {
         let ExprKind::Call(call) = &expr.kind else { return None };
         let FunctionCall {
@@ -172,7 +174,7 @@ impl Query<'_> {
         }
     }
 
-    /// A column, and nothing else.
+    /// Returns the text of a column; `None` for any other expression.
     fn column(&self, expr: &ast::Expr) -> Option<String> {
         let typed = self.binder.expr(expr, self.scope).ok()?;
         matches!(typed.expr, Expr::Column(_)).then(|| self.writer.whole(&typed.expr, typed.kind.kind)).flatten()
@@ -195,7 +197,7 @@ impl Query<'_> {
             SortOrder::Descending => true,
             SortOrder::Using(_) => return None,
         };
-        // Nulls are first where the order is downward.
+        // Nulls come first in a descending order by default.
         let nulls = match nulls {
             NullsOrder::First if !is_down => " NULLS FIRST",
             NullsOrder::Last if is_down => " NULLS LAST",
@@ -256,7 +258,7 @@ impl Query<'_> {
     }
 }
 
-/// Name that a column has by itself.
+/// Returns the name that a column has without an alias.
 fn own_name(expr: &ast::Expr) -> Option<&str> {
     match &expr.kind {
         ExprKind::Column(name) => name.parts.last().map(|last| &**last),
@@ -264,9 +266,9 @@ fn own_name(expr: &ast::Expr) -> Option<&str> {
     }
 }
 
-/// The query of a view as its author has written it, with the schemas of relations that the session's path does not find, and
-/// with the names that its columns have; nothing if it does not have this plan. A view that cannot be bound means nothing that
-/// could be compared.
+/// Returns the query of a view as its author wrote it, with the schemas of relations that the session's search path
+/// does not find, and with the names of the view's columns; `None` if that text does not have this plan. A view that
+/// cannot be bound has no plan to compare.
 pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&str>) -> Option<String> {
     let text = &*view.text;
     let tree = grammar::query(text).ok()?;
@@ -274,7 +276,7 @@ pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&
     let bound = match binder.query(&tree, None) {
         Ok(bound) => bound,
         Err(error) if error.is_of_names() => return Some(shown(text)),
-        // It might be bound another time, and mean something else then.
+        // The view might bind at another time, and mean something else then.
         Err(_) => return None,
     };
     let notes = binder.take_notes();
@@ -284,13 +286,13 @@ pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&
     name_literals(text, &notes, &mut edits, |oid| reg::relation_shown(seen, oid));
     let whole = Span::new(0, text.len());
     let is_right = |text: &String| plan.is_none_or(|plan| is_same(seen, env, view, plan, text));
-    // Every output says its name: another server may call it otherwise.
+    // Every output column gets an alias, since another server may name it differently.
     let aliased = || {
         let mut edits = edits.clone();
         name_columns(&tree, &view.columns, &mut edits)?;
         Some(shown(&edits.apply(text, whole))).filter(is_right)
     };
-    // The queries inside have their own names for what the view calls otherwise.
+    // Subqueries may keep names of their own where the view has others.
     let is_named = bound.columns.iter().zip(&view.columns).all(|(column, (name, _))| column.name == *name);
     let plain = || Some(shown(&edits.apply(text, whole))).filter(|text| is_named && is_right(text));
     let wrapped = || {
@@ -303,12 +305,12 @@ pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&
     aliased().or_else(plain).or_else(wrapped)
 }
 
-/// A query as a statement.
+/// Returns a query as a statement.
 fn shown(query: &str) -> String {
     format!(" {query};")
 }
 
-/// Relations that names stand for, by the first bytes of those names' last parts.
+/// Returns the relations that names stand for, by the first bytes of the names' last parts.
 fn relations(notes: &[Note]) -> HashMap<u32, u32> {
     let relation = |note: &Note| match note.of {
         Noted::Relation(oid) if note.span.is_known() => Some((note.span.start, oid)),
@@ -317,7 +319,7 @@ fn relations(notes: &[Note]) -> HashMap<u32, u32> {
     notes.iter().filter_map(relation).collect()
 }
 
-/// Gives the outputs of a query these names. Of a set operation they are those of the first query.
+/// Gives the output columns of a query these names. A set operation has those of its first query.
 fn name_columns(query: &ast::Query, columns: &[(String, types::SqlType)], edits: &mut Edits) -> Option<()> {
     match &query.body {
         QueryBody::Select(select) if select.list.len() == columns.len() => {
@@ -333,7 +335,7 @@ fn name_column(item: &SelectItem, name: &str, edits: &mut Edits) -> Option<()> {
     match (&value.kind, label) {
         (ExprKind::AllColumns(_), _) => return None,
         (_, Some(label)) if **label == *name => {}
-        // Without AS before it not every keyword is a label.
+        // Without AS, not every keyword may be a label.
         (_, Some(label)) if Keyword::of(name).is_some() => edits.replace(label.span, format!("\"{name}\"")),
         (_, Some(label)) => edits.replace(label.span, quoted(name)),
         (_, None) if own_name(value) == Some(name) => {}
@@ -342,11 +344,11 @@ fn name_column(item: &SelectItem, name: &str, edits: &mut Edits) -> Option<()> {
     Some(())
 }
 
-/// Puts schemas before names of relations that need them, and takes them from those that do not.
+/// Visitor that adds the schemas of relations to names that need them, and removes them from those that do not.
 struct Qualifier<'q> {
     seen: &'q Seen,
     text: &'q str,
-    /// By where the last parts of their names begin.
+    /// OIDs of relations by the first bytes of their names' last parts.
     relations: HashMap<u32, u32>,
     edits: &'q mut Edits,
 }
@@ -365,7 +367,7 @@ impl ast::visit::Visitor for Qualifier<'_> {
     }
 }
 
-/// The one query of a text, bound by the session's path.
+/// Binds the only query of a text by the session's search path.
 fn bound(seen: &Seen, env: &Env, text: &str) -> Option<query::bind::Bound> {
     let mut parsed = grammar::parse(text).ok()?;
     let (Some(one), true) = (parsed.pop(), parsed.is_empty()) else { return None };
@@ -374,7 +376,7 @@ fn bound(seen: &Seen, env: &Env, text: &str) -> Option<query::bind::Bound> {
     binder.query(&query, None).ok()
 }
 
-/// A text as the session's path reads it, if it is a query with the columns of the view.
+/// Binds a text by the session's search path. `None` if it is not a query with the columns of the view.
 fn with_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> Option<query::bind::Bound> {
     bound(seen, env, text).filter(|bound| {
         let mut columns = bound.columns.iter().zip(&view.columns);
@@ -383,20 +385,21 @@ fn with_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> Option<q
     })
 }
 
-/// Plan of the view's query, as text; nothing if it cannot be bound. The views that it names are not bound themselves: the text
-/// of each view of a chain would take as long as the chain is, and that of one that reaches itself could not be compared.
+/// Returns the plan of the view's query, as text; `None` if it cannot be bound. Views that it names are not expanded:
+/// the text of a chain of views would grow with its length, and a view that reaches itself could not be compared.
 pub(super) fn plan_of(seen: &Seen, env: &Env, view: &ViewInfo) -> Option<String> {
     let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).without_expansion();
     let tree = grammar::query(&view.text).ok()?;
     binder.query(&tree, None).ok().map(|own| plan_text(&own.plan))
 }
 
-/// Tells whether a text, read by the session's path, is the query of the view: it has its columns, and this plan.
+/// Returns true if a text, bound by the session's search path, is the query of the view: it has the view's columns, and
+/// this plan.
 pub(super) fn is_same(seen: &Seen, env: &Env, view: &ViewInfo, plan: &str, text: &str) -> bool {
     with_columns(seen, env, view, text).is_some_and(|written| plan_text(&written.plan) == plan)
 }
 
-/// A plan as text, in which queries that are shared have the numbers of their order, and no others.
+/// Returns a plan as text, in which shared queries are numbered by the order of their appearance.
 fn plan_text(plan: &query::plan::Plan) -> String {
     let text = format!("{plan:?}");
     let mut written = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! PostgreSQL's views of its own catalog that people read.
+//! PostgreSQL's views of its own catalog.
 //!
 //! **Invariant:** a relation is named by its schema's name and its own.
 
@@ -107,7 +107,7 @@ fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// What is counted: the rows there are, at most. Nothing is counted of who has read them.
+/// Adds the statistics of tables: the number of rows, if they were counted. Reads are not counted.
 fn statistics(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for table in source.state().tables() {
         rows.add([
@@ -135,7 +135,7 @@ fn index_statistics(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// Of this session.
+/// Adds the cursors of this session.
 fn cursors(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for (name, cursor) in &source.env.names.get().portals {
         rows.add([
@@ -150,7 +150,7 @@ fn cursors(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-/// Of this session. Whatever the values, a statement has one plan.
+/// Adds the prepared statements of this session. A statement has one plan, whatever its parameters.
 fn prepared_statements(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for (name, named) in &source.env.names.get().statements {
         rows.add([

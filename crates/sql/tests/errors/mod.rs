@@ -1,8 +1,9 @@
-//! Goal: what is wrong with a statement is told as PostgreSQL 15 tells it, with the place that `psql` puts its `^` under.
-//! Method: `answers.tsv` has what it answered to each of many wrong statements: SQLSTATE, position, message, detail and hint, a
-//! statement to a line; here they run over the same tables. With `OVERTAKE_ERRORS_URL` set to the address of a database of
-//! PostgreSQL (`host=/tmp/pg15 port=55432 user=postgres`) the file is recorded anew there, in a database `errors` that is
-//! made for it: add a line with a statement alone, and it gets its answer. What PostgreSQL takes without an error is left out.
+//! Goal: errors are reported as PostgreSQL 15 reports them, with the position under which `psql` puts its `^`. Method:
+//! `answers.tsv` has PostgreSQL's answers to many wrong statements: SQLSTATE, position, message, detail and hint, one
+//! statement per line; here they run over the same tables. With `OVERTAKE_ERRORS_URL` set to the address of a database
+//! of PostgreSQL (`host=/tmp/pg15 port=55432 user=postgres`) the file is recorded anew there, in a database `errors`
+//! that is created for it: a line with only a statement gets its answer. Statements that PostgreSQL accepts are left
+//! out.
 
 use super::{Client, Peer};
 use std::fmt::Write as _;
@@ -10,7 +11,7 @@ use std::fmt::Write as _;
 const SCHEMA: &str = include_str!("schema.sql");
 const FILE: &str = "tests/errors/answers.tsv";
 
-/// Statements whose answer is another one here, and why.
+/// Statements with a different answer here, and the reasons.
 const KNOWN: &str = include_str!("known.tsv");
 
 fn escaped(text: &str) -> String {
@@ -22,7 +23,7 @@ fn answer(code: &str, position: Option<usize>, message: &str, detail: Option<&st
     [code, &position, &escaped(message), &escaped(detail.unwrap_or("")), &escaped(hint.unwrap_or(""))].join("\t")
 }
 
-/// What PostgreSQL answers, if it is an error.
+/// Returns PostgreSQL's answer, if it is an error.
 fn recorded(peer: &Peer, statement: &str) -> Option<String> {
     use tokio_postgres::error::ErrorPosition::{Internal, Original};
     let failed = peer.runtime.block_on(peer.client.simple_query(statement)).err();
@@ -37,7 +38,7 @@ fn recorded(peer: &Peer, statement: &str) -> Option<String> {
 }
 
 fn record(url: &str) {
-    // In a database of its own, whose names the messages have.
+    // Messages contain names of the database, so it is one of its own.
     let owner = Peer::connect(url, "public");
     for statement in ["drop database if exists errors", "create database errors template template0 locale 'C'"] {
         owner.runtime.block_on(owner.client.batch_execute(statement)).unwrap();
@@ -56,14 +57,14 @@ fn record(url: &str) {
     std::fs::write(FILE, file).unwrap();
 }
 
-/// What is answered here.
+/// Returns this server's answer.
 fn found(client: &mut Client, statement: &str) -> Option<String> {
     let mut before = 0;
     let result = client.0.split(statement).and_then(|all| {
         all.iter().try_for_each(|one| {
             before = one.before;
             let one = &one.text;
-            // As the simple protocol does, which has no values to give.
+            // The simple protocol has no parameter values.
             match client.0.prepare(one, &[])?.parameters() {
                 [] => client.give(one).map(drop),
                 _ => Err(sql::session::no_parameter(one)),

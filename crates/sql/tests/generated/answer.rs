@@ -1,27 +1,27 @@
-//! The answer to a statement as one line of text, which two servers give alike if they mean the same.
+//! Answers to statements as single lines of text, which are equal on two servers if the answers mean the same.
 
 use std::fmt;
 
-/// Longer ones are kept as a number that follows from them.
+/// Length above which an answer is stored as a hash.
 const LENGTH_MAX: usize = 240;
 
-/// A line of the file.
+/// Line of the file.
 pub struct Line<'l> {
-    /// What was asked.
+    /// Statement that was run.
     pub statement: &'l str,
-    /// What came, as [`Answer`] is written.
+    /// Recorded answer, in the text form of [`Answer`].
     pub answer: &'l str,
 }
 
 impl Line<'_> {
-    /// Of the file's text.
+    /// Parses a line of the file.
     pub fn read(line: &str) -> Line<'_> {
         let (statement, answer) = line.split_once('\t').expect("a statement and its answer");
         Line { statement, answer }
     }
 }
 
-/// The types' OIDs and the rows, or an SQLSTATE.
+/// OIDs of the column types, and the rows or an SQLSTATE.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     types: String,
@@ -29,13 +29,13 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An error.
+    /// Returns the answer of an error.
     pub fn failed(state: &str) -> Answer {
         Answer { types: String::new(), rows: format!("!{state}") }
     }
 
-    /// Rows. Their order counts if the statement has one, which is by all columns then; of equal values that look different
-    /// it is not said which one stands for both.
+    /// Returns the answer of rows. Their order counts if the statement has one, which is by all columns then. Among
+    /// equal values that look different, it is undefined which one represents them.
     pub fn rows(statement: &str, types: impl Iterator<Item = u32>, rows: Vec<Vec<Option<String>>>) -> Answer {
         let words = ["group by", "distinct", "union", "intersect", "except", "min(", "max(", "order by"];
         let chooses = words.iter().any(|word| statement.contains(word));
@@ -74,7 +74,7 @@ fn written(cell: Option<String>, chooses: bool) -> String {
     cell.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('|', "\\|").replace(';', "\\;")
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash of a text.
 fn fingerprint(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

@@ -1,7 +1,8 @@
-//! Goal: generated SELECTs mean here what they mean on PostgreSQL 15. Method: `answers.tsv` has what it answered to each, a
-//! statement, the types' OIDs and the rows or an SQLSTATE to a line; here they run over the same tables. With
-//! `OVERTAKE_GENERATED_URL` set to the address of a database of PostgreSQL whose locale is C, as ours is (`host=/tmp/pg15
-//! port=55432 user=postgres dbname=c`), the file is recorded anew there, of `OVERTAKE_GENERATED_SEED` (1) and `OVERTAKE_GENERATED_COUNT` (2500) if they are set.
+//! Goal: generated SELECTs mean here what they mean on PostgreSQL 15. Method: `answers.tsv` has PostgreSQL's answers: a
+//! statement, the types' OIDs and the rows or an SQLSTATE per line; here the statements run over the same tables. With
+//! `OVERTAKE_GENERATED_URL` set to the address of a database of PostgreSQL whose locale is C, as here (`host=/tmp/pg15
+//! port=55432 user=postgres dbname=c`), the file is recorded anew there, from `OVERTAKE_GENERATED_SEED` (1) and
+//! `OVERTAKE_GENERATED_COUNT` (2500) if they are set.
 
 mod answer;
 mod statements;
@@ -17,17 +18,17 @@ const FILE: &str = "tests/generated/answers.tsv";
 
 const LINES: &str = include_str!("answers.tsv");
 
-/// The statements that make the tables.
+/// Returns the statements that create the tables.
 pub fn schema() -> impl Iterator<Item = &'static str> {
     SCHEMA.split_inclusive(";\n")
 }
 
-/// The statements that were asked.
+/// Returns the recorded statements.
 pub fn statements() -> impl Iterator<Item = &'static str> {
     LINES.lines().map(|line| Line::read(line).statement)
 }
 
-/// What PostgreSQL answers.
+/// Returns PostgreSQL's answer.
 fn recorded(peer: &Peer, statement: &str) -> Answer {
     use tokio_postgres::SimpleQueryMessage::Row;
     let asked = peer.runtime.block_on(async {
@@ -47,7 +48,7 @@ fn record(url: &str) {
     let number = |name: &str, otherwise| std::env::var(name).map_or(otherwise, |text| text.parse().unwrap());
     let peer = Peer::connect(url, &format!("generated_{}", std::process::id()));
     peer.runtime.block_on(peer.client.batch_execute(SCHEMA)).unwrap();
-    // Estimates of tables that it knows nothing of make it compile plans for seconds.
+    // Without statistics, PostgreSQL's cost estimates make it compile plans for seconds.
     peer.runtime.block_on(peer.client.batch_execute("analyze; set jit = off")).unwrap();
     let statements = Statements::new(number("OVERTAKE_GENERATED_SEED", 1));
     let count = number("OVERTAKE_GENERATED_COUNT", 2500);

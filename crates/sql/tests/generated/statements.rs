@@ -1,16 +1,17 @@
-//! Makes SELECT statements over the tables of `schema.sql`, by a seed.
+//! Generator of SELECT statements over the tables of `schema.sql`, by a seed.
 //!
-//! **Invariant:** what a statement answers does not depend on its plan. Nothing fails for some rows only (divisors are never
-//! zero, sums never overflow), a LIMIT stands only behind an order by all columns, and sums of floats are exact.
+//! **Invariant:** the answer to a statement does not depend on its plan. No statement fails for some rows only
+//! (divisors are never zero, sums never overflow), a LIMIT always follows an order by all columns, and sums of floats
+//! are exact.
 
-/// Statements without end.
+/// Endless sequence of statements.
 pub struct Statements {
     state: u64,
-    /// Names given so far in this statement.
+    /// Number of names in this statement so far.
     names: usize,
 }
 
-/// What an expression is; all integers are one, and so are all numerics.
+/// Type of an expression; all integers are one, and so are all numerics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Type {
     Int,
@@ -38,7 +39,7 @@ const TABLES: [(&str, &[(&str, Type)]); 3] = [
             ("d", Date),
             ("m", Moment),
             ("o", Bool),
-            // Too large to calculate with.
+            // Too large for arithmetic.
             ("big::numeric", Number),
         ],
     ),
@@ -46,7 +47,7 @@ const TABLES: [(&str, &[(&str, Type)]); 3] = [
     ("c", &[("k", Int), ("s", Int), ("g", Float), ("n", Number), ("t", Text), ("m", Moment)]),
 ];
 
-/// The columns that an expression may name: those of its own FROM, and those of the query around it.
+/// Columns that an expression may name: those of its own FROM, and those of the outer queries.
 #[derive(Debug, Clone, Default)]
 struct Scope {
     own: Vec<(String, Type)>,
@@ -54,7 +55,7 @@ struct Scope {
 }
 
 impl Scope {
-    /// That of a subquery.
+    /// Returns the scope of a subquery.
     fn inner(&self) -> Scope {
         Scope { own: Vec::new(), outer: [&self.own[..], &self.outer].concat() }
     }
@@ -79,12 +80,12 @@ impl Iterator for Statements {
 }
 
 impl Statements {
-    /// By this seed.
+    /// Starts the sequence of this seed.
     pub fn new(seed: u64) -> Statements {
         Statements { state: seed, names: 0 }
     }
 
-    /// SplitMix64.
+    /// Returns a number below `count`, by SplitMix64.
     fn below(&mut self, count: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
@@ -162,12 +163,13 @@ impl Statements {
         self.literal(of)
     }
 
-    /// An expression of this type, with so many levels above its columns.
+    /// Returns an expression of this type, at most so deep.
     fn expr(&mut self, of: Type, depth: usize, scope: &Scope) -> String {
         if depth == 0 || self.chance(35) {
             return self.leaf(of, scope);
         }
         let down = depth - 1;
+        // Forms that every type has come first; the others depend on the type.
         match self.below(8) {
             0 => {
                 let (when, one, two) =
@@ -230,7 +232,7 @@ impl Statements {
         }
     }
 
-    /// An integer that may be calculated with.
+    /// Returns an integer small enough for arithmetic.
     fn small(&mut self, scope: &Scope) -> String {
         match self.column(Int, scope) {
             Some(column) if self.chance(70) => column,
@@ -402,7 +404,7 @@ impl Statements {
         }
     }
 
-    /// A subquery of one row.
+    /// Returns a subquery of one row.
     fn scalar(&mut self, of: Type, scope: &Scope) -> String {
         let (from, own) = self.table();
         let inner = Scope { own, ..scope.inner() };
@@ -420,7 +422,7 @@ impl Statements {
         (format!("{table} {name}"), columns)
     }
 
-    /// A table, or a subquery in its place; this may see the tables before it if it is lateral.
+    /// Returns a table or a subquery for FROM. The subquery may use the tables before it if it is lateral.
     fn item(&mut self, depth: usize, before: Option<&Scope>) -> (String, Vec<(String, Type)>) {
         let lateral = before.is_some();
         if depth == 0 || !(lateral || self.chance(20)) {
@@ -458,7 +460,7 @@ impl Statements {
             text = match (kind, equal) {
                 ("cross join", _) => format!("{text} cross join {item}"),
                 (",", _) => format!("{text}, {item}"),
-                // PostgreSQL can join fully only by equality.
+                // PostgreSQL supports full joins only by equality.
                 ("full join", None) => format!("{text} left join {item} on {}", self.inner_condition(&scope)),
                 ("full join", Some(equal)) => format!("{text} full join {item} on {equal}"),
                 (kind, Some(equal)) if self.chance(75) => match self.chance(30) {
@@ -467,7 +469,7 @@ impl Statements {
                 },
                 (kind, _) => format!("{text} {kind} {item} on {}", self.inner_condition(&scope)),
             };
-            // The next join binds weaker than a comma.
+            // A join after a comma binds tighter than the comma, so its condition could not name the tables before it.
             if text.contains(", ") && kind == "," {
                 break;
             }
@@ -475,7 +477,7 @@ impl Statements {
         (text, scope)
     }
 
-    /// A condition of a join: no subquery, nothing from outside.
+    /// Returns a join condition without subqueries or outer columns.
     fn inner_condition(&mut self, scope: &Scope) -> String {
         let kind = self.one(&TYPES);
         let own = Scope { own: scope.own.clone(), outer: Vec::new() };
@@ -483,7 +485,7 @@ impl Statements {
         format!("({} {sign} {})", self.leaf(kind, &own), self.leaf(kind, &own))
     }
 
-    /// Two columns of a type in common are equal.
+    /// Returns an equality of two columns of the same type.
     fn equality(&mut self, left: &[(String, Type)], right: &[(String, Type)]) -> Option<String> {
         let pairs = left.iter().flat_map(|one| right.iter().map(move |other| (one, other)));
         let fit: Vec<_> = pairs.filter(|((_, one), (_, other))| one == other).collect();
@@ -496,7 +498,7 @@ impl Statements {
 
     // Queries.
 
-    /// Rows of these types, or any.
+    /// Returns a query with columns of these types, or of any.
     fn plain(&mut self, depth: usize, outer: &Scope, types: Option<&[Type]>) -> String {
         let types = types.map_or_else(|| self.types(), <[Type]>::to_vec);
         let (from, scope) = self.from(depth, outer);
@@ -551,7 +553,7 @@ impl Statements {
                 (self.aggregate(kind, &rows), kind)
             })
             .collect();
-        // What a group has: its keys and aggregates.
+        // Columns of a group: its keys and aggregates.
         let group = Scope { own: [&keys[..], &aggregates].concat(), outer: Vec::new() };
         let mut columns: Vec<String> = keys.iter().chain(&aggregates).map(|(text, _)| text.clone()).collect();
         if self.chance(40) {
@@ -599,7 +601,7 @@ impl Statements {
         format!("({both}) {word} {}", self.plain(1, &outer, Some(&types)))
     }
 
-    /// With an order by all columns, and a limit.
+    /// Returns a query with an order by all columns, and a limit.
     fn ordered(&mut self) -> String {
         let (query, count) = match self.below(3) {
             0 => {
@@ -656,7 +658,7 @@ impl Statements {
         format!("select id, {} from {table}", calls.join(", "))
     }
 
-    /// One that fails, whatever row is met first, or is refused.
+    /// Returns a statement that fails, whatever row is met first, or is refused.
     fn failing(&mut self) -> String {
         let text = self.one(&[
             "select i / (i - i) from a",

@@ -1,4 +1,4 @@
-//! A session, and statements in it.
+//! Sessions, and statements in them.
 
 use settings::Connect;
 use sql::session::{Database, Outcome, Session, Step};
@@ -9,7 +9,7 @@ pub fn connect(database: &Database) -> Session {
     database.connect(Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() }).unwrap()
 }
 
-/// Runs statements as a simple query each; the last one's rows.
+/// Runs each statement as a simple query; returns the rows of the last one.
 pub fn run(session: &mut Session, text: &str) -> SqlResult<Vec<Box<[Datum]>>> {
     let mut last = Vec::new();
     for one in session.split(text)? {

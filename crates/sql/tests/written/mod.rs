@@ -1,6 +1,7 @@
-//! Goal: what `pg_get_viewdef` says of a view makes the same view. Method: of every query of the files under `tests/slt`, and of
-//! the generated ones, that can be a view, the text is made a view again, which has the same columns and rows. With
-//! `OVERTAKE_SLT_URL` set to the address of a PostgreSQL, each text is made a view there, too, where the query itself can be one.
+//! Goal: the text that `pg_get_viewdef` returns for a view creates the same view. Method: for every query of the files
+//! under `tests/slt`, and every generated one, that can be a view, a second view is created from the text, and has the
+//! same columns and rows. With `OVERTAKE_SLT_URL` set to the address of a PostgreSQL, each text becomes a view there,
+//! too, if the query itself can be one.
 
 use super::generated::{schema, statements};
 use super::{Client, Peer};
@@ -16,7 +17,7 @@ struct Contents {
 struct Servers {
     ours: Client,
     peer: Option<Peer>,
-    /// Queries that could be views here, and of those, there.
+    /// Numbers of queries that could be views here and, of those, there.
     counts: (usize, usize),
     faults: Vec<String>,
 }
@@ -26,7 +27,7 @@ impl Servers {
         Servers { ours: Client::new(), peer, counts: (0, 0), faults: Vec::new() }
     }
 
-    /// Runs a statement that others build on. Other tests look at what comes of it.
+    /// Runs a statement that others build on. Other tests check its result.
     fn run(&mut self, statement: &str) {
         let _ = self.ours.run(statement);
         if let Some(peer) = &mut self.peer {
@@ -73,7 +74,7 @@ impl Servers {
             return Err(format!("{text}\n  is refused: {error}"));
         }
         let (first, second) = (self.contents("written_1"), self.contents("written_2"));
-        // A query may say something else each time.
+        // A query may return different rows each time.
         if first != second && (first.columns != second.columns || first == self.contents("written_1")) {
             return Err(format!("{text}\n  {first:?}\n  {second:?}"));
         }
@@ -84,7 +85,7 @@ impl Servers {
     }
 }
 
-/// Makes both views on the other server. Tells whether the query can be one there.
+/// Creates both views on the other server. Returns true if the query can be one there.
 fn peer_again(peer: &mut Peer, query: &str, text: &str) -> Result<bool, String> {
     let in_block = peer.run("savepoint written").is_ok();
     let is_view = peer.run(&format!("create view written_1 as {query}")).is_ok();
