@@ -6,7 +6,7 @@ use host::arguments::seconds;
 use serde::Serialize;
 use std::time::Duration;
 
-/// A benchmark's own arguments, and where its report goes.
+/// Benchmark's own arguments, and the destinations of its report.
 #[derive(Args)]
 pub struct Measured<A: Args> {
     /// The benchmark's own arguments; they appear in the report.
@@ -26,7 +26,7 @@ pub struct PhaseDuration {
 }
 
 impl PhaseDuration {
-    /// As a time span.
+    /// Returns the length as a time span.
     pub fn get(self) -> Duration {
         Duration::from_secs_f64(self.duration)
     }
@@ -35,7 +35,7 @@ impl PhaseDuration {
 /// Parses a scale factor of TPC-H.
 ///
 /// # Errors
-/// A sentence that says what is allowed.
+/// A sentence that names the allowed values.
 pub fn scale_factor(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(factor) if (0.01..=100.0).contains(&factor) => Ok(factor),

@@ -1,6 +1,6 @@
-//! Threads of their own beside a load: the purge, and whatever else repeats itself.
+//! Background threads beside a load: the purge, and anything else that repeats itself.
 //!
-//! **Invariant:** they end when asked to, and an error of theirs is the run's.
+//! **Invariant:** they end when asked to, and their errors are errors of the run.
 
 use crate::data::Data;
 use engine::Begin;
@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use workloads::tpcc::{Purge, PurgeConfig, Purged};
 
-/// A thread that repeats something until it is stopped.
+/// Thread that repeats something until it is stopped.
 pub struct Background<R> {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<anyhow::Result<R>>>,
@@ -26,17 +26,17 @@ impl<R> Background<R> {
 }
 
 impl<R> Drop for Background<R> {
-    /// The run has failed: nobody waits for it.
+    /// Asks the thread to end, without waiting: the run has failed, and nobody needs the result.
     fn drop(&mut self) {
         self.ask_to_end();
     }
 }
 
 impl<R: Send + 'static> Background<R> {
-    /// Starts it. `body` returns soon after the flag is set; it may park, and is woken then.
+    /// Starts the thread. `body` returns soon after the flag is set; it may park, and is woken then.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// If the thread cannot be started.
     pub fn start(
         name: &str,
         body: impl FnOnce(&AtomicBool) -> anyhow::Result<R> + Send + 'static,
@@ -47,15 +47,15 @@ impl<R: Send + 'static> Background<R> {
         Ok(Background { is_over, thread: Some(thread) })
     }
 
-    /// Whether it still works; one that has ended by itself has failed.
+    /// Returns true if the thread still works; one that has ended by itself has failed.
     pub fn is_alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Ends it and tells what it did.
+    /// Ends the thread and returns its result.
     ///
     /// # Errors
-    /// Its own.
+    /// The thread's own error.
     pub fn stop(mut self) -> anyhow::Result<R> {
         self.ask_to_end();
         let thread = self.thread.take().expect("it is stopped once");
@@ -63,13 +63,13 @@ impl<R: Send + 'static> Background<R> {
     }
 }
 
-/// How long the purge sleeps when it found nothing in any district.
+/// Sleep of the purge after a round that found nothing in any district.
 const PURGE_PAUSE: Duration = Duration::from_millis(2);
 
-/// Deletes delivered orders, and payments likewise, behind a window.
+/// Starts a thread that deletes delivered orders, and payments likewise, behind a window.
 ///
 /// # Errors
-/// When its tables cannot be made, or its thread not be started.
+/// If the purge's tables cannot be made, or its thread not be started.
 pub fn purge(data: &Arc<Data>) -> anyhow::Result<Background<Purged>> {
     let mut purge = Purge::new(data.engine(), data.tpcc(), data.scale(), PurgeConfig::default())?;
     let data = Arc::clone(data);

@@ -1,7 +1,7 @@
 //! `overtake mpl`: a calculator for people who must choose how many transactions to let into a database at once.
 //!
-//! **Invariant:** it calculates, by [`gate::model`]; the figures do not depend on the machine. Each curve has one figure for each
-//! limit, whatever part of them is printed.
+//! **Invariant:** it calculates, by [`gate::model`]; the figures do not depend on the machine. Each curve has one
+//! figure for each limit, whatever part of them is printed.
 
 mod curves;
 mod limits;
@@ -14,19 +14,20 @@ use clap::Subcommand;
 use host::refusal::Refusal;
 use host::stop::Stop;
 
-/// What is asked of a limit.
+/// Question that a limit is to answer.
 #[derive(Subcommand)]
 pub enum Question {
-    /// How much throughput a limit keeps: a closed network of resources (section 4.1 of the paper, Figure 7).
+    /// Throughput that a limit keeps: a closed network of resources (section 4.1 of the paper, Figure 7).
     Throughput(Measured<throughput::Arguments>),
-    /// How long a limit makes transactions wait: an external queue before a shared server (section 4.2, Figure 10).
+    /// Time that a limit makes transactions wait: an external queue before a shared server (section 4.2, Figure 10).
     Response(Measured<response::Arguments>),
 }
 
-/// Answers.
+/// Answers the question and publishes the report.
 ///
 /// # Errors
-/// A [`Refusal`] when the arguments make no model, [`host::stop::Stopped`], or whatever kept the report from being written.
+/// A [`Refusal`] if the arguments make no model, [`host::stop::Stopped`], or the error that kept the report from being
+/// written.
 pub fn run(question: Question, stop: &Stop) -> anyhow::Result<()> {
     match question {
         Question::Throughput(asked) => publish(&asked, throughput::run),
@@ -34,7 +35,7 @@ pub fn run(question: Question, stop: &Stop) -> anyhow::Result<()> {
     }
 }
 
-/// A model that cannot be made of the arguments.
+/// Returns the refusal of arguments that make no model.
 fn refuse(error: gate::model::Error) -> Refusal {
     Refusal::new(error.to_string())
 }

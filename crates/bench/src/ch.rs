@@ -1,10 +1,11 @@
-//! `overtake bench ch`: CH-benCHmark. TPC-C urgent at a rate, its tables' own questions beside, under each policy.
+//! `overtake bench ch`: CH-benCHmark. Urgent TPC-C at a rate, with analytic queries over its tables beside, under each
+//! policy.
 //!
-//! **Invariant: no answer goes unchecked.** Every run of a query, at rest or under load, is asked again of another engine,
+//! **Invariant: no answer goes unchecked.** Every run of a query, at rest or under load, is repeated in another engine,
 //! into which the redo records up to the number of the run's snapshot were replayed, and must have found the same rows.
 //!
-//! The tables grow while TPC-C writes them. So the queries run at rest before and after each policy, and a run under load
-//! is compared with the time at rest that lies between these two where the run lies between them.
+//! The tables grow while TPC-C writes them. So the queries run at rest before and after each policy, and a run under
+//! load is compared with the time at rest interpolated between these two at the moment of the run.
 
 mod report;
 mod verify;
@@ -34,7 +35,7 @@ use workloads::replay::Records;
 /// Arguments of `bench ch`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// Each policy is one phase. It goes on until each query has ended once.
+    /// Length of each phase, one per policy. A phase goes on until each query has ended once.
     #[command(flatten)]
     #[serde(flatten)]
     duration: PhaseDuration,
@@ -47,31 +48,31 @@ pub struct Arguments {
     #[command(flatten)]
     #[serde(flatten)]
     pool: Pool,
-    /// Makes the population, the arrivals and the transactions.
+    /// Seed of the population, the arrivals and the transactions.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
 }
 
-/// Runs of each query at rest, at least.
+/// Minimum number of runs of each query at rest.
 const RUNS_AT_REST: usize = 2;
-/// The window of a phase at rest.
+/// Window of a phase at rest.
 const AT_REST: Duration = Duration::from_millis(100);
-/// Passes of the freezer until rows that nobody writes any more are frozen, and their versions gone.
+/// Number of passes of the freezer until rows that nobody writes any more are frozen, and their versions gone.
 const FREEZER_PASSES: u32 = 4;
-/// Row ids that it looks at between two looks for a stop.
+/// Number of row IDs that the freezer looks at between two checks for a stop.
 const FREEZER_ROWS: u64 = 65_536;
-/// TPC-C alone is a reference; a long run does not need a long one.
+/// Maximum length of the phase with TPC-C alone, which is a reference: a long run does not need a long one.
 const ALONE_MAX: Duration = Duration::from_secs(5);
-/// What a transaction adds to the tables, and to the redo records: half of them are New-Orders.
+/// Bytes that a transaction adds to the tables, and to the redo records: half of the transactions are New-Orders.
 const GROWTH_BYTES: f64 = 1_200.0;
 const REDO_BYTES: f64 = 1_800.0;
-/// What loading a warehouse adds to the redo records.
+/// Bytes that loading a warehouse adds to the redo records.
 const LOAD_REDO_BYTES: f64 = 130e6;
-/// A phase may need longer than asked for until each query has ended.
+/// Seconds that a phase may need beyond its length until each query has ended.
 const SECONDS_MORE: f64 = 3.0;
 
 impl Arguments {
-    /// Transactions of all phases.
+    /// Returns the number of transactions of all phases.
     fn transactions(&self) -> f64 {
         let seconds = self.duration.get().as_secs_f64() + WARM_UP.as_secs_f64() + SECONDS_MORE;
         self.rate * seconds * (1 + self.policies.len()) as f64
@@ -82,7 +83,7 @@ impl Arguments {
     }
 }
 
-/// One policy.
+/// Results of one policy.
 struct PolicyResult {
     variant: Variant,
     phase: PhaseResult,
@@ -94,7 +95,7 @@ struct PolicyResult {
 /// Measures, verifies and reports.
 ///
 /// # Errors
-/// A [`host::refusal::Refusal`] when memory is short; a wrong answer, a violated condition, a failed query or a lost
+/// A [`host::refusal::Refusal`] if memory is short; a wrong answer, a violated condition, a failed query or a lost
 /// request fails the run.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let config = DataConfig {
@@ -104,7 +105,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
         comments: workloads::tpch::Comments::Short,
     };
     let growth_bytes = (arguments.transactions() * GROWTH_BYTES) as u64;
-    // The tables are there twice: once more for the replay.
+    // Memory holds the tables twice: once more for the replay.
     let needed_bytes = 2 * (config.memory_bytes() + growth_bytes) + arguments.redo_bytes();
     memory::require(needed_bytes, "lower --warehouses, --rate or --duration, or raise the container's limit")?;
     let mut report = Report::new("ch", arguments, Machine::read())?;
@@ -159,16 +160,16 @@ fn freeze_all(engine: &Engine, stop: &Stop) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// TPC-C without queries.
+/// Results of TPC-C without queries.
 struct Alone {
     phase: PhaseResult,
-    /// The share of all workers' processors that transactions took, from the first instruction of each to its end.
+    /// Share of all workers' processors that transactions took, from the first instruction of each to its end.
     share: f64,
-    /// The share of them that this whole process took: terminals, scheduling and housekeeping, too.
+    /// Share of the processors that this whole process took: terminals, scheduling and housekeeping, too.
     process_share: f64,
 }
 
-/// What all phases have in common.
+/// State that all phases share.
 struct Bench<'a> {
     arguments: &'a Arguments,
     data: &'a Arc<Data>,
@@ -199,7 +200,7 @@ impl Bench<'_> {
         let (wall_ns, cpu_ns) = (os::now_ns(), os::process_cpu_ns());
         let phase = Phase { queries: Vec::new(), ..phase }.run(self.data, self.stop)?;
         let (wall_ns, cpu_ns) = (os::now_ns() - wall_ns, os::process_cpu_ns() - cpu_ns);
-        // Nothing but the transaction itself is in the time of one that was never kept from its processor.
+        // The time of a transaction that was never kept from its processor is that of the transaction alone.
         let run = &phase.tally.run;
         let run_us = if 0 < run.on_cpu.count() { run.on_cpu.mean_us() } else { run.raw.quantile_us(0.5) };
         let workers = self.arguments.pool.workers() as f64;

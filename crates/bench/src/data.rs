@@ -21,7 +21,7 @@ use urgent::Transactions;
 use workloads::tpcc::{self, Input, Inputs, Mix, Scale, Tables};
 use workloads::{ch, tpch};
 
-/// The database.
+/// Loaded database.
 pub struct Data {
     engine: Engine,
     catalog: sql::session::Database,
@@ -30,101 +30,101 @@ pub struct Data {
     scale: Scale,
     transactions: Arc<Transactions>,
     rows_count: u64,
-    /// Ends with the data.
+    /// Clock of lock waits; ends with the data.
     _clock: clock::LockClock,
 }
 
 impl Data {
-    /// Loads it; `steps` is told of the progress.
+    /// Loads the database; `steps` receives the progress.
     ///
     /// # Errors
-    /// A stop, or what engine and generators refuse.
+    /// A stop, or errors of the engine and the generators.
     pub fn load(config: &DataConfig, stop: &Stop, steps: &Steps) -> anyhow::Result<Arc<Data>> {
         load::load(Engine::new(EngineConfig::in_memory()), config, stop, steps)
     }
 
-    /// Loads it with a progress bar on standard error.
+    /// Loads the database with a progress bar on standard error.
     ///
     /// # Errors
-    /// As [`Data::load`].
+    /// Errors of [`Data::load`].
     pub fn load_with_progress_bar(config: &DataConfig, stop: &Stop) -> anyhow::Result<Arc<Data>> {
         Data::load_into_with_progress_bar(Engine::new(EngineConfig::in_memory()), config, stop)
     }
 
-    /// Loads it into this engine, which has no tables yet, with a progress bar on standard error.
+    /// Loads the database into this engine, which has no tables yet, with a progress bar on standard error.
     ///
     /// # Errors
-    /// As [`Data::load`].
+    /// Errors of [`Data::load`].
     pub fn load_into_with_progress_bar(engine: Engine, config: &DataConfig, stop: &Stop) -> anyhow::Result<Arc<Data>> {
         load::load_with_progress_bar(engine, config, stop)
     }
 
-    /// The engine.
+    /// Returns the engine.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The catalog of all tables: what sessions over them need.
+    /// Returns the catalog of all tables, which sessions over them need.
     pub fn catalog(&self) -> &sql::session::Database {
         &self.catalog
     }
 
-    /// The same, as queries of this program see them.
+    /// Returns the catalog of all tables, as queries of this program see it.
     pub(crate) fn database(&self) -> &Database {
         &self.database
     }
 
-    /// Rows loaded into all tables.
+    /// Returns the number of rows loaded into all tables.
     pub fn rows_count(&self) -> u64 {
         self.rows_count
     }
 
-    /// TPC-C's scale.
+    /// Returns TPC-C's scale.
     pub fn scale(&self) -> Scale {
         self.scale
     }
 
-    /// Memory that the tables take.
+    /// Returns the memory that the tables take, in bytes.
     pub fn bytes(&self) -> u64 {
         let stats = self.engine.stats();
         stats.version_bytes + stats.block_bytes
     }
 
-    /// TPC-H's query `number`, ready to run.
+    /// Returns TPC-H's query `number`, ready to run.
     ///
     /// # Errors
-    /// When it does not prepare, which would be a bug.
+    /// If the query does not prepare, which would be a bug.
     pub fn tpch_query(&self, number: usize) -> anyhow::Result<LowQuery> {
         let prepared = self.database.prepare(tpch::query(number)).with_context(|| format!("TPC-H's Q{number}"))?;
         Ok(LowQuery::Sql { name: format!("q{number}"), prepared })
     }
 
-    /// CH-benCHmark's query `number`, ready to run.
+    /// Returns CH-benCHmark's query `number`, ready to run.
     ///
     /// # Errors
-    /// When it does not prepare, which would be a bug.
+    /// If the query does not prepare, which would be a bug.
     pub fn ch_query(&self, number: usize) -> anyhow::Result<LowQuery> {
         let prepared = self.database.prepare(ch::query(number)).with_context(|| format!("CH's Q{number}"))?;
         Ok(LowQuery::Sql { name: format!("ch{number}"), prepared })
     }
 
-    /// Our own scan with dense safepoints.
+    /// Returns the scan with dense safepoints.
     pub fn dense_scan(&self) -> LowQuery {
         let lineitem = self.engine.table(tpch::TpchTable::LineItem.name());
         LowQuery::Dense(lineitem.expect("the load has created TPC-H's tables"))
     }
 
-    /// Makes urgent New-Order requests, from `seed`; each is entered at a random warehouse.
+    /// Returns a generator of urgent New-Order requests, from `seed`; each is entered at a random warehouse.
     pub fn new_orders(&self, seed: u64) -> MakeRequest {
         self.requests(seed, |inputs, warehouse| Input::NewOrder(inputs.new_order(warehouse)))
     }
 
-    /// Makes urgent requests of all five kinds, in the shares of the specification, from `seed`.
+    /// Returns a generator of urgent requests of all five kinds, in the shares of the specification, from `seed`.
     pub fn full_mix(&self, seed: u64) -> MakeRequest {
         self.requests(seed, |inputs, warehouse| inputs.next(Mix::Standard, warehouse))
     }
 
-    /// As [`Data::full_mix`], in shares that deliver orders as fast as they are entered.
+    /// Returns a generator as [`Data::full_mix`] does, in shares that deliver orders as fast as they are entered.
     pub fn steady_mix(&self, seed: u64) -> MakeRequest {
         self.requests(seed, |inputs, warehouse| inputs.next(Mix::Steady, warehouse))
     }
@@ -138,25 +138,25 @@ impl Data {
         })
     }
 
-    /// TPC-C's tables.
+    /// Returns TPC-C's tables.
     pub fn tpcc(&self) -> &Arc<Tables> {
         &self.tpcc
     }
 
-    /// How transactions have ended so far.
+    /// Returns the numbers of transactions that have ended so far, by outcome.
     pub fn outcomes(&self) -> Outcomes {
         self.transactions.outcomes()
     }
 
-    /// How the request `id` ended, if it was one of the last 65,536 of its kind.
+    /// Returns the end of request `id`, if it was one of the last 65,536 of its kind.
     pub fn ending(&self, id: u64) -> Ending {
         self.transactions.ending(id)
     }
 
-    /// Checks TPC-C's consistency conditions on a new snapshot, and says which were.
+    /// Checks TPC-C's consistency conditions on a new snapshot, and names the conditions checked.
     ///
     /// # Errors
-    /// Which do not hold, and where.
+    /// The violated conditions, and the places of the violations.
     pub fn check(&self) -> anyhow::Result<&'static str> {
         match tpcc::check(&self.engine.snapshot(), &self.tpcc) {
             Ok(()) => Ok("1 to 10, 12 and our 4"),
@@ -167,18 +167,18 @@ impl Data {
         }
     }
 
-    /// All rows of TPC-C's tables in one number, on a new snapshot.
+    /// Returns a digest of all rows of TPC-C's tables, on a new snapshot.
     pub fn digest(&self) -> u64 {
         tpcc::digest(&self.engine.snapshot(), &self.tpcc)
     }
 }
 
-/// An answer in one number: columns, rows and their order.
+/// Returns a digest of an answer: columns, rows and their order.
 pub fn answer_digest(answer: &Answer) -> u64 {
     digest_of(&answer.texts())
 }
 
-/// How many rows an answer has, and a digest of them that does not depend on their order.
+/// Returns the number of rows of an answer, and a digest of them that does not depend on their order.
 pub fn rows_digest(answer: &Answer) -> (u64, u64) {
     let rows = answer.texts();
     (rows.len() as u64, rows.iter().map(digest_of).fold(0, u64::wrapping_add))

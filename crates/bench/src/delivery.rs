@@ -1,4 +1,4 @@
-//! `overtake bench delivery`: how fast an interrupt reaches a busy worker by each rung, and what it costs.
+//! `overtake bench delivery`: the delay with which an interrupt reaches a busy worker by each rung, and its cost.
 //!
 //! The receiver is a registered worker, pinned and busy; the sender is pinned to another processor and sends after a
 //! random pause of 50 to 150 µs. Each rung is measured in two phases: one in which the receiver does plain work, for
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Arguments of `bench delivery`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// Each of the three rungs has two phases.
+    /// Length of each of the two phases of the three rungs.
     #[command(flatten)]
     #[serde(flatten)]
     duration: PhaseDuration,
@@ -30,7 +30,7 @@ pub struct Arguments {
 
 const MEMORY_BYTES: u64 = 64 << 20;
 
-/// Both phases of a rung.
+/// Results of both phases of a rung.
 struct RungResult {
     way: Way,
     plain: Measured,
@@ -40,7 +40,7 @@ struct RungResult {
 /// Measures and reports.
 ///
 /// # Errors
-/// When memory is short, the run is stopped, or an interrupt is lost.
+/// If memory is short, the run is stopped, or an interrupt is lost.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     memory::require(MEMORY_BYTES, "end other programs, or raise the container's limit")?;
     let machine = Machine::read();
@@ -70,18 +70,18 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// The signal rung alone: what this machine can do at best.
+/// Delays of the signal rung alone: the best that this machine can do.
 pub struct SignalAlone {
-    /// Send to first instruction, of all requests.
+    /// Time from send to first instruction, of all requests.
     pub delay: stage::Histogram,
-    /// Of those during which neither side had to wait for a processor.
+    /// Time from send to first instruction, of requests during which neither side had to wait for a processor.
     pub delay_on_cpu: stage::Histogram,
 }
 
-/// Measures the signal rung alone; nothing on a machine with one processor.
+/// Measures the signal rung alone; returns nothing on a machine with one processor.
 ///
 /// # Errors
-/// When the run is stopped, or an interrupt is lost.
+/// If the run is stopped, or an interrupt is lost.
 pub fn signal_alone(duration: Duration, stop: &Stop) -> anyhow::Result<Option<SignalAlone>> {
     let cpus = os::cpus();
     let [sender, .., receiver] = cpus[..] else { return Ok(None) };
@@ -90,10 +90,10 @@ pub fn signal_alone(duration: Duration, stop: &Stop) -> anyhow::Result<Option<Si
     Ok(Some(SignalAlone { delay, delay_on_cpu }))
 }
 
-/// Medians of the poll and the signal rung, µs, on a machine with two processors.
+/// Returns the medians of the poll and the signal rung, in µs, on a machine with two processors.
 ///
 /// # Errors
-/// As [`signal_alone`].
+/// Errors of [`signal_alone`].
 pub fn medians_us(duration: Duration, stop: &Stop) -> anyhow::Result<[Option<f64>; 2]> {
     let cpus = os::cpus();
     let [sender, .., receiver] = cpus[..] else { return Ok([None; 2]) };

@@ -1,4 +1,5 @@
-//! `overtake bench history`: random histories at each isolation level, searched for what the level forbids.
+//! `overtake bench history`: random histories at each isolation level, searched for the anomalies that the level
+//! forbids.
 
 use crate::arguments::PhaseDuration;
 use crate::report::{Machine, Report, Table, number};
@@ -13,17 +14,17 @@ use workloads::history::{Anomaly, KEYS_MAX, Outcome, RoundConfig, round};
 /// Arguments of `bench history`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// Of each level; the levels take turns, round by round.
+    /// Length of the measurement of each level; the levels take turns, round by round.
     #[command(flatten)]
     #[serde(flatten)]
     duration: PhaseDuration,
-    /// Makes the transactions. Who meets whom depends on the machine, too.
+    /// Seed of the transactions. Which transactions meet depends on the machine, too.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
-    /// Sessions of a round, on a third as many threads; the sessions that interrupt these come on top.
+    /// Number of sessions of a round, on a third as many threads; the sessions that interrupt these come on top.
     #[arg(long, value_name = "COUNT", default_value_t = 12, value_parser = clap::value_parser!(u32).range(3..=300))]
     sessions: u32,
-    /// Where a history goes in which something is found that must not be.
+    /// File for a history with a forbidden anomaly or a fault.
     #[arg(long, value_name = "FILE", default_value = "overtake-history.txt")]
     evidence: PathBuf,
 }
@@ -33,17 +34,18 @@ const LEVELS: [(&str, &str, Isolation); 3] = [
     ("REPEATABLE READ", "repeatable_read", Isolation::RepeatableRead),
     ("SERIALIZABLE", "serializable", Isolation::Serializable),
 ];
-/// Sessions that share a thread.
+/// Number of sessions that share a thread.
 const SESSIONS_PER_THREAD: usize = 3;
-/// Transactions of a round: enough that its ends, where nobody runs beside, do not matter.
+/// Number of transactions of a round: enough that its beginning and end, where few transactions are concurrent, do not
+/// matter.
 const TRANSACTIONS: u64 = 20_000;
-/// Keys of a round, in turns: from everybody at one row to hardly anybody meeting.
+/// Numbers of keys of a round, in turns: from everybody at one row to hardly anybody meeting.
 const KEYS: [usize; 6] = [2, 4, 8, 16, 32, KEYS_MAX];
 
 /// Runs and judges histories.
 ///
 /// # Errors
-/// When something is found that the level forbids, or something not found that it lets happen; when the run is stopped.
+/// If an anomaly is found that the level forbids, or one is not found that it allows; if the run is stopped.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let mut all = LEVELS.map(|_| Outcome::default());
     let mut taken = [Duration::ZERO; LEVELS.len()];
@@ -62,6 +64,8 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
             });
             taken[at] += began.elapsed();
             all[at].add(outcome);
+            // A forbidden anomaly ends the run at once; missing ones are judged at the end, because one round may be
+            // too short.
             tracing::debug!(level = name, rounds, "judged");
             refuse_what_is_forbidden(arguments, name, isolation, &all[at])?;
         }

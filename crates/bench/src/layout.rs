@@ -1,4 +1,4 @@
-//! `overtake bench layout`: row images against columns, on TPC-C's stock table.
+//! `overtake bench layout`: row images compared with columns, on TPC-C's stock table.
 
 use crate::arguments::PhaseDuration;
 use crate::report::{Machine, Report, Table, number};
@@ -12,22 +12,22 @@ use workloads::layout;
 /// Arguments of `bench layout`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// Each of the four operations in each of the two layouts is one phase.
+    /// Length of each phase: each of the four operations in each of the two layouts is one.
     #[command(flatten)]
     #[serde(flatten)]
     duration: PhaseDuration,
-    /// Rows of the table; a warehouse has 100,000.
+    /// Number of rows of the table; a warehouse has 100,000.
     #[arg(long, value_name = "COUNT", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
     rows: u64,
 }
 
-/// A generous bound on what both layouts take.
+/// Generous bound of the memory per row in both layouts.
 const ROW_BYTES: u64 = 2_048;
 
 /// Measures and reports.
 ///
 /// # Errors
-/// When memory is short or the run is stopped.
+/// If memory is short or the run is stopped.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     memory::require(arguments.rows * ROW_BYTES, "lower --rows, or raise the container's limit")?;
     let mut report = Report::new("layout", arguments, Machine::read())?;

@@ -1,8 +1,8 @@
 //! The laboratory of Overtake: benchmarks, the demonstration, the calculator of limits, and their reports.
 //!
-//! **Invariant:** nothing that serves a database imports this crate; the binary names it in its command line alone.
+//! **Invariant:** nothing that serves a database imports this crate; only the command line of the binary names it.
 //!
-//! A benchmark measures, then publishes one report. A library so that tests can drive instances directly.
+//! A benchmark measures, then publishes one report. This is a library so that tests can drive instances directly.
 
 pub mod arguments;
 mod background;
@@ -31,34 +31,37 @@ use clap::{Args, Subcommand};
 use host::stop::Stop;
 use report::Report;
 
-/// Which benchmark to run.
+/// Benchmark to run.
 #[derive(Subcommand)]
 pub enum Bench {
-    /// How fast an interrupt reaches a busy worker, by each way there is, and what it costs both sides.
+    /// Delay with which an interrupt reaches a busy worker, by each way there is, and its cost on both sides.
     Delivery(Measured<delivery::Arguments>),
-    /// Random histories at each isolation level, searched for the anomalies that it forbids and those that it lets happen.
+    /// Random histories at each isolation level, searched for the anomalies that it forbids and those that it allows.
     History(Measured<history::Arguments>),
-    /// Row images against columns on TPC-C's stock table: append, read whole rows, read 4 columns, scan one column.
+    /// Row images compared with columns on TPC-C's stock table: append, read whole rows, read 4 columns, scan one
+    /// column.
     Layout(Measured<layout::Arguments>),
-    /// One transaction keeps its snapshot while rows are updated at a rate: what memory does.
+    /// Memory while one transaction keeps its snapshot and rows are updated at a rate.
     Snapshot(Measured<snapshot::Arguments>),
-    /// TPC-C with purge at a rate, analytics beside, for a long time: what memory does.
+    /// Memory during a long run of TPC-C with purge at a rate, with analytics beside.
     Soak(Measured<soak::Arguments>),
     /// TPC-C in process, without analytics: New-Order, the full mix, two warehouses against one, SERIALIZABLE.
     Tpcc(Measured<tpcc::Arguments>),
-    /// TPC-H's 22 queries from our frozen blocks, against DataFusion's own in-memory tables and DuckDB.
+    /// TPC-H's 22 queries from Overtake's frozen blocks, compared with DataFusion's own in-memory tables and DuckDB.
     Tpch(Measured<tpch::Arguments>),
     /// Rows that low priority holds and high priority wants, under each setting of lock_priority.
     Locks(Measured<locks::Arguments>),
-    /// How many transactions to let in at once (MPL): the experiments of Schroeder et al. (ICDE 2006) on the simulator, on a
-    /// real PostgreSQL and on our engine: 17 set-ups, what a limit costs in throughput and in response, what it gives to
-    /// important transactions, whether the controller finds the lowest, and what the gate costs beside PgBouncer.
+    /// Number of transactions to let in at once (MPL): the experiments of Schroeder et al. (ICDE 2006) on the
+    /// simulator, on a real PostgreSQL and on Overtake's engine: 17 set-ups, the cost of a limit in throughput and in
+    /// response, its gain for important transactions, whether the controller finds the lowest, and the cost of the gate
+    /// beside PgBouncer.
     Mpl(Measured<mpl::Arguments>),
-    /// CH-benCHmark: TPC-C urgent beside 22 queries over the tables that it writes, under each policy, every answer checked.
+    /// CH-benCHmark: urgent TPC-C beside 22 queries over the tables that it writes, under each policy, every answer
+    /// checked.
     Ch(Measured<ch::Arguments>),
-    /// When New-Orders start and end beside running queries, under each policy: the published experiment.
+    /// Starts and ends of New-Orders beside running queries, under each policy: the published experiment.
     Preempt(Measured<preempt::Arguments>),
-    /// Over PostgreSQL's protocol, as clients do it: us and PostgreSQL 15 in the same run.
+    /// Benchmarks over PostgreSQL's protocol, as clients do it: Overtake and PostgreSQL 15 in the same run.
     #[command(subcommand)]
     Wire(wire::Wire),
 }
@@ -66,7 +69,7 @@ pub enum Bench {
 /// Runs one benchmark.
 ///
 /// # Errors
-/// A [`host::refusal::Refusal`] before it starts, [`host::stop::Stopped`], or whatever made the run fail.
+/// A [`host::refusal::Refusal`] before it starts, [`host::stop::Stopped`], or the error that made the run fail.
 pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
     match bench {
         Bench::Delivery(measured) => publish(&measured, |arguments| delivery::run(arguments, stop)),

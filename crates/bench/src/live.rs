@@ -27,11 +27,11 @@ use wire::Addresses;
 /// Arguments of `demo`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// The page is at http://127.0.0.1:PORT/; 0 takes a free port.
+    /// Port of the page at http://127.0.0.1:PORT/; 0 takes a free port.
     #[arg(long, default_value_t = 7878)]
     port: u16,
-    /// psql reaches the instances at this port of 127.0.0.1 (wait), the next (yield) and the one after (preempt); 0 takes free
-    /// ones [default: those after the page's].
+    /// First of three ports of 127.0.0.1 at which psql reaches the instances: this one (wait), the next (yield) and the
+    /// one after (preempt); 0 takes free ones [default: those after the page's].
     #[arg(long, value_name = "PORT")]
     psql_port: Option<u16>,
     /// TPC-H's scale factor, 0.01 to 100; the default takes about 1 GB of memory, and 1 about 3 GB.
@@ -51,7 +51,7 @@ pub struct Arguments {
 /// Serves the page until it is stopped.
 ///
 /// # Errors
-/// A [`Refusal`] for a port that is taken or too little memory; whatever ends the server.
+/// A [`Refusal`] for a port that is taken or too little memory; the error that ended the server.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let data = DataConfig {
         scale_factor: arguments.scale_factor,
@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         said += &format!("  {}   (under {})\n", psql.command, psql.policy.name());
     }
     let spectacle = Arc::new(Spectacle::new(data, workers, arguments.yield_interval, addresses, stop.clone()));
-    // At once: who reads the first line may read no other.
+    // This happens at once: a program that reads the first line may read no other.
     if let Err(error) = say(said) {
         tracing::warn!(%error, "the addresses cannot be printed");
     }
@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let page: Arc<dyn demo::Demo> = spectacle.clone();
     let served = demo::serve(listener, page, shutdown);
     stop.request_now();
-    // Both threads look at the stop.
+    // Both threads check for the stop.
     for thread in [loader, watcher] {
         thread.join().map_err(|_| anyhow::anyhow!("a thread of the demonstration panicked"))?;
     }

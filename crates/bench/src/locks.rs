@@ -1,11 +1,11 @@
 //! `overtake bench locks`: rows that low priority holds and high priority wants, under each setting of `lock_priority`.
 //!
-//! Closed sessions send transactions statement by statement; each statement is a request of its own to the scheduler, and
-//! the client takes its time between two of them, as over a network. So most locks are held by sessions that wait for
-//! their clients, which is what the settings differ in (Schroeder et al., ICDE 2006, section 5.2, Figures 12 and 13).
+//! Closed sessions send transactions statement by statement; each statement is a request of its own to the scheduler,
+//! and the client takes its time between two of them, as over a network. So most locks are held by sessions that wait
+//! for their clients, which is where the settings differ (Schroeder et al., ICDE 2006, section 5.2, Figures 12 and 13).
 //!
-//! **Invariant:** the settings are measured in turn, round after round, over the same tables, with the same sessions and
-//! the same inputs; response times count from the moment at which the client wanted to begin, repetitions inside.
+//! **Invariant:** the settings are measured in turn, round after round, over the same tables, with the same sessions
+//! and the same inputs; response times count from the moment at which the client wanted to begin, repetitions included.
 
 mod clients;
 mod hot;
@@ -30,47 +30,47 @@ use std::time::Duration;
 /// Arguments of `bench locks`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// Each setting is measured so long for each load, in rounds that are interleaved.
+    /// Length of the measurement of each setting for each load, in rounds that are interleaved.
     #[command(flatten)]
     #[serde(flatten)]
     duration: PhaseDuration,
-    /// Sessions, 2 to 1,000; each sends one statement after the other.
+    /// Number of sessions, 2 to 1,000; each sends one statement after the other.
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=1_000))]
     sessions: u32,
-    /// How many transactions in a hundred are of class high, chosen at random, 1 to 99.
+    /// Percentage of transactions that are of class high, chosen at random, 1 to 99.
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=99))]
     high_percent: u8,
     /// Microseconds that a client takes between two statements, 0 to 100,000.
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 200, value_parser = clap::value_parser!(u32).range(..=100_000))]
     client_time: u32,
-    /// Rows that the hot-row load fights for, 1 to 1,000.
+    /// Number of rows that the hot-row load fights for, 1 to 1,000.
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     hot_rows: u32,
     /// Workers, pinned to a processor each [default: one for each processor].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=128))]
     workers: Option<u32>,
-    /// Makes population, classes and inputs.
+    /// Seed of population, classes and inputs.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
 }
 
-/// Rounds in which the settings take turns.
+/// Number of rounds in which the settings take turns.
 const ROUNDS: u32 = 2;
-/// Before each measured window.
+/// Time before each measured window.
 const WARM_UP: Duration = Duration::from_millis(300);
-/// One warehouse, the hot and cold rows, and what all phases add, with a margin.
+/// Memory for one warehouse, the hot and cold rows, and the growth of all phases, with a margin.
 const MEMORY_BYTES: u64 = 1 << 30;
 
-/// What all rounds of a load found, by setting.
+/// Results of all rounds of a load, by setting.
 pub(crate) struct LoadResults {
-    /// "Payment and New-Order on one warehouse".
+    /// Title of the load: "Payment and New-Order on one warehouse".
     title: String,
-    /// Before the setting's name in figures.
+    /// Prefix of the setting's name in figures.
     prefix: &'static str,
     settings: Vec<Setting>,
 }
 
-/// What one setting did.
+/// Results of one setting.
 pub(crate) struct Setting {
     priority: LockPriority,
     result: PhaseResult,
@@ -79,7 +79,7 @@ pub(crate) struct Setting {
 /// Measures and reports.
 ///
 /// # Errors
-/// When memory is short, the run is stopped, a session fails, or the tables are wrong afterwards.
+/// If memory is short, the run is stopped, a session fails, or the tables are wrong afterwards.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     memory::require(MEMORY_BYTES, "free some, or raise the container's limit")?;
     let mut report = Report::new("locks", arguments, Machine::read())?;

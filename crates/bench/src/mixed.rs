@@ -1,4 +1,5 @@
-//! The mixed load: urgent New-Orders over running analytics, by one policy. What the demo shows and the benches measure.
+//! The mixed load: urgent New-Orders over running analytics, by one policy, as the demo shows and the benchmarks
+//! measure it.
 //!
 //! **Invariant:** an [`Instance`] is one scheduler, its workers and nothing else; the data belongs to all instances. Its
 //! analytics are a closed loop of queries ([`LowLoop`]), its New-Orders come from an open loop ([`Arrivals`]).

@@ -1,9 +1,10 @@
-//! `overtake bench mpl`: what a limit on how many transactions are inside (the MPL) costs, what it gives, and whether the
-//! controller finds it; the experiments of Schroeder et al., How to determine a good multi-programming level for external
-//! scheduling (ICDE 2006).
+//! `overtake bench mpl`: the cost and the gain of a limit on the number of transactions inside (the MPL), and whether
+//! the controller finds it; the experiments of Schroeder et al., How to determine a good multi-programming level for
+//! external scheduling (ICDE 2006).
 //!
-//! **Invariant:** but for the parts `tpcb`, `real`, `engine`, `internal`, `cost` and `soak`, all of it runs on the simulator of [`gate::sim`], which is a database on virtual time behind the gate and the
-//! controller that serve; so the same arguments give the same figures on any machine, however many threads computed them.
+//! **Invariant:** except for the parts `tpcb`, `real`, `engine`, `internal`, `cost` and `soak`, everything runs on the
+//! simulator of [`gate::sim`], which is a database on virtual time behind the gate and the controller that serve; so
+//! the same arguments give the same figures on any machine, with any number of threads.
 
 mod arrivals;
 mod controller;
@@ -25,29 +26,30 @@ use std::time::Duration;
 /// Arguments of `bench mpl`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// What to measure [default: all parts but `soak`].
+    /// Parts to measure [default: all parts but `soak`].
     #[arg(value_name = "PART")]
     parts: Vec<Part>,
-    /// Only these of the paper's set-ups, s01 to s17, separated by commas. `arrivals` has one of its own.
+    /// Names of the paper's set-ups to measure, s01 to s17, separated by commas. `arrivals` has one of its own.
     #[arg(long, value_name = "SETUP,...", value_delimiter = ',')]
     only: Vec<String>,
-    /// Five set-ups (unless `--only` names others), shorter runs, and two of the controller's four starts. Without parts: what is
-    /// simulated, and `real`, in some ten minutes.
+    /// Quick run: five set-ups (unless `--only` names others), shorter runs, and two of the controller's four starts.
+    /// Without parts: the simulated ones, and `real`, in some ten minutes.
     #[arg(long)]
     quick: bool,
-    /// Makes the transactions.
+    /// Seed of the transactions.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
-    /// Of the part `soak`.
+    /// Options of the part `soak`.
     #[command(flatten)]
     soak: soak::Options,
 }
 
-/// A part of the experiments.
+/// Part of the experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 enum Part {
-    /// The 17 set-ups (Tables 1 and 2): C², what is busy, the least MPL that keeps 80 and 95 % of the throughput, and the model's.
+    /// The 17 set-ups (Tables 1 and 2): C², the busy resource, the least MPL that keeps 80 and 95 % of the throughput,
+    /// and the model's.
     Setups,
     /// Throughput against MPL (Figures 2 to 5), with the model's.
     Figures,
@@ -55,29 +57,30 @@ enum Part {
     Arrivals,
     /// Important transactions first, behind limits that cost 0, 5 and 20 % of the throughput (Figure 11).
     Priorities,
-    /// The controller from four starts: where it ends, after how many observations; and whether it follows another load.
+    /// Controller from four starts: the limit at which it ends, and after how many observations; and whether it follows
+    /// another load.
     Controller,
     /// On a real PostgreSQL 15: pgbench's TPC-B by 100 clients without a limit, behind PgBouncer and behind the gate.
     Tpcb,
     /// On a real PostgreSQL 15: set-ups bound by processors and by locks, their curves, and the controller by pairs of phases.
     Real,
-    /// The same on our own engine: the gate before its workers.
+    /// The set-ups of `real` on Overtake's engine: the gate before its workers.
     Engine,
     /// On a real PostgreSQL 15: important transactions first outside the server and inside it (Figures 12 and 13).
     Internal,
-    /// On a real PostgreSQL 15: what the gate and PgBouncer add to a statement.
+    /// On a real PostgreSQL 15: time that the gate and PgBouncer add to a statement.
     Cost,
     /// On a real PostgreSQL 15 and a host that others load: phases behind the gate and without a limit, in turn, for an hour.
     Soak,
 }
 
-/// One of each bottleneck, and both ends of C².
+/// Set-ups of a quick run: one of each bottleneck, and both ends of C².
 const QUICK: [&str; 5] = ["s01", "s03", "s06", "s13", "s15"];
 
 /// Measures and reports.
 ///
 /// # Errors
-/// A [`Refusal`] when there is no such set-up, or the run is stopped.
+/// A [`Refusal`] if there is no such set-up, or the run is stopped.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let (setups, lengths) = (chosen(arguments)?, if arguments.quick { Lengths::QUICK } else { Lengths::FULL });
     let lab = Lab::new(setups, lengths, arguments.seed, stop);
@@ -130,13 +133,13 @@ fn chosen(arguments: &Arguments) -> Result<Vec<Setup>, Refusal> {
     Ok(setups)
 }
 
-/// A share, in percent; less than anybody can tell from nothing is nothing.
+/// Formats a share in percent; a share too small to tell from nothing is shown as nothing.
 fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     number(if percent.abs() < 0.05 { 0.0 } else { percent })
 }
 
-/// The place of a set-up on a chart's axis: `s07` is 7.
+/// Returns the place of a set-up on a chart's axis: `s07` is 7.
 fn place(setup: &Setup) -> usize {
     setup.name.trim_start_matches('s').parse().unwrap_or(0)
 }

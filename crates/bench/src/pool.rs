@@ -23,12 +23,12 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// How many workers there are.
+    /// Returns the number of workers.
     pub fn workers(&self) -> usize {
         self.workers.map_or_else(|| os::cpus().len(), |workers| workers as usize)
     }
 
-    /// TPC-C's size.
+    /// Returns TPC-C's scale.
     pub fn scale(&self) -> Scale {
         Scale::spec(self.warehouses.map_or(self.workers() as i32, |warehouses| warehouses as i32))
     }

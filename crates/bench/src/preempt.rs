@@ -2,10 +2,10 @@
 //!
 //! Low: one query of one partition on each worker, again and again. High: New-Orders in an open loop. Each policy runs
 //! the same in turn, over one loaded database, with a new scheduler and new workers; beside them low alone, high alone,
-//! and the signal rung alone, which is what the machine could do at best.
+//! and the signal rung alone, which is the best that the machine could do.
 //!
 //! **Invariant:** a New-Order counts if it was *due* inside the measured window, however late it ended; the phase waits
-//! for the last one. Retries are inside the times.
+//! for the last one. Retries are included in the times.
 
 pub mod phase;
 mod report;
@@ -30,15 +30,15 @@ use variant::Variant;
 /// Arguments of `bench preempt`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// Each policy is one phase; so are low alone and high alone, of at most 30 seconds.
+    /// Length of each phase: one per policy; low alone and high alone take at most 30 seconds.
     #[command(flatten)]
     #[serde(flatten)]
     duration: PhaseDuration,
-    /// New-Orders a second, 1 to 1,000,000.
+    /// Rate of New-Orders per second, 1 to 1,000,000.
     #[arg(long, value_name = "PER_SECOND", default_value_t = 1_000.0, value_parser = rate)]
     rate: f64,
-    /// Low-priority queries, separated by commas, each measured in turn: q1 to q22, scan (our own, with dense safepoints), or all (the 22
-    /// queries of TPC-H in turn, every answer compared with the undisturbed one).
+    /// Low-priority queries, separated by commas, each measured in turn: q1 to q22, scan (hand-written, with dense
+    /// safepoints), or all (the 22 queries of TPC-H in turn, every answer compared with the undisturbed one).
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = ["q2".to_owned(), "scan".to_owned()])]
     query: Vec<String>,
     /// Policies to compare, separated by commas.
@@ -50,15 +50,15 @@ pub struct Arguments {
     #[command(flatten)]
     #[serde(flatten)]
     pool: Pool,
-    /// Makes the arrivals and the New-Orders.
+    /// Seed of the arrivals and the New-Orders.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
 }
 
-/// Parses arrivals a second.
+/// Parses a number of arrivals per second.
 ///
 /// # Errors
-/// A sentence that says what is allowed.
+/// A sentence that names the allowed values.
 pub fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if (1.0..=1e6).contains(&rate) => Ok(rate),
@@ -66,11 +66,11 @@ pub fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What a New-Order adds to the database: about 1,900 bytes, indexes included.
+/// Bytes that a New-Order adds to the database: about 1,900, indexes included.
 const ORDER_BYTES: f64 = 2_000.0;
 
 impl Arguments {
-    /// What the New-Orders of all phases add to the database.
+    /// Returns the bytes that the New-Orders of all phases add to the database.
     fn growth_bytes(&self) -> u64 {
         let phases = 1 + self.query.len() * self.policies.len();
         let seconds = self.duration.get().as_secs_f64() + phase::WARM_UP.as_secs_f64();
@@ -78,12 +78,12 @@ impl Arguments {
     }
 }
 
-/// Low alone and high alone are references; a long run does not need long ones.
+/// Maximum length of low alone and high alone, which are references: a long run does not need long ones.
 const ALONE_MAX: Duration = Duration::from_secs(30);
-/// How long the signal rung alone is measured.
+/// Length of the measurement of the signal rung alone.
 const SIGNAL_ALONE: Duration = Duration::from_secs(2);
 
-/// All phases with one low load.
+/// Results of all phases with one low load.
 struct LowResults {
     name: String,
     alone: PhaseResult,
@@ -109,6 +109,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     memory::require(config.memory_bytes() + growth_bytes, advice)?;
     let machine = Machine::read();
     let mut report = Report::new("preempt", arguments, machine.clone())?;
+    // The first use of a page would count in the times of New-Orders.
     tracing::info!(size = memory::in_words(growth_bytes), "touching memory for the new orders");
     memory::warm(growth_bytes, stop)?;
     let data = Data::load_with_progress_bar(&config, stop)?;
@@ -134,6 +135,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     for name in names {
         let queries = low_queries(&data, name)?;
         tracing::info!(query = name, "measuring it alone");
+        // The answers of the undisturbed queries are those that all policies must give.
         let alone = new_phase(Variant::PREEMPT, &queries, false, alone_duration).run(&data, stop)?;
         let mut policies = Vec::new();
         for &variant in &arguments.policies {

@@ -1,8 +1,8 @@
-//! How far long work is, for people who wait for it.
+//! The progress of long work, for people who wait for it.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar of so many steps on standard error, if that is a terminal.
+/// Returns a bar of this many steps on standard error, if that is a terminal.
 ///
 /// # Panics
 /// Never: the template is constant.

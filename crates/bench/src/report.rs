@@ -1,4 +1,4 @@
-//! What a benchmark found: tables for people, figures for programs, charts for both.
+//! The results of a benchmark: tables for people, figures for programs, charts for both.
 //!
 //! **Invariant:** every figure's name is a dotted path that a program can look up, and every figure is a number:
 //! a name that does not match `[a-z0-9_]+(\.[a-z0-9_]+)+` is a bug and stops the program, a value that is not finite
@@ -20,7 +20,7 @@ use stage::Quantiles;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What one benchmark found.
+/// Results of one benchmark.
 pub struct Report {
     bench: &'static str,
     origin: Origin,
@@ -32,16 +32,16 @@ pub struct Report {
     notes: Vec<String>,
 }
 
-/// Where the figures come from.
+/// Origin of the figures.
 #[derive(Clone, Copy, PartialEq)]
 enum Origin {
-    /// A benchmark: the machine matters.
+    /// The figures are measured: the machine matters.
     Measured,
-    /// A model: they are the same on any machine.
+    /// The figures are calculated by a model: they are the same on any machine.
     Calculated,
 }
 
-/// The form that `--json` writes.
+/// Form that `--json` writes.
 #[derive(Serialize)]
 struct Json<'a> {
     bench: &'a str,
@@ -51,10 +51,10 @@ struct Json<'a> {
 }
 
 impl Report {
-    /// An empty report of `bench`, run with `arguments` on `machine`.
+    /// Creates an empty report of `bench`, run with `arguments` on `machine`.
     ///
     /// # Errors
-    /// When the arguments have no JSON form.
+    /// If the arguments have no JSON form.
     pub fn new(bench: &'static str, arguments: &impl Serialize, machine: Machine) -> serde_json::Result<Report> {
         Ok(Report {
             bench,
@@ -68,10 +68,10 @@ impl Report {
         })
     }
 
-    /// An empty report of the command `name`, which calculates.
+    /// Creates an empty report of the command `name`, which calculates.
     ///
     /// # Errors
-    /// As [`Report::new`].
+    /// Errors of [`Report::new`].
     pub fn calculated(name: &'static str, arguments: &impl Serialize) -> serde_json::Result<Report> {
         Ok(Report { origin: Origin::Calculated, ..Report::new(name, arguments, Machine::read())? })
     }
@@ -79,7 +79,7 @@ impl Report {
     /// Adds a figure.
     ///
     /// # Panics
-    /// When the name is not a dotted path, or was used before.
+    /// If the name is not a dotted path, or was used before.
     pub fn figure(&mut self, name: impl Into<String>, value: f64) {
         let name = name.into();
         assert!(is_dotted_path(&name), "\"{name}\" is no name of a figure");
@@ -89,7 +89,7 @@ impl Report {
     /// Adds the five figures `prefix.p50` to `prefix.max`.
     ///
     /// # Panics
-    /// As [`Report::figure`].
+    /// Panics of [`Report::figure`].
     pub fn quantiles(&mut self, prefix: &str, quantiles: &Quantiles) {
         for (name, value) in quantiles.named() {
             self.figure(format!("{prefix}.{name}"), value);
@@ -114,13 +114,13 @@ impl Report {
     /// Prints the report and writes the files that the user asked for.
     ///
     /// # Errors
-    /// When a figure is not finite or a file cannot be written.
+    /// If a figure is not finite or a file cannot be written.
     pub fn publish(&self, output: output::Opened) -> anyhow::Result<()> {
         let broken: Vec<&str> =
             self.figures.iter().filter(|(_, value)| !value.is_finite()).map(|(name, _)| name.as_str()).collect();
         let said = say(format_args!("{self}\n"));
         anyhow::ensure!(broken.is_empty(), "nothing could be measured for {}", broken.join(", "));
-        // The files are written whatever became of standard output.
+        // The files are written even if standard output failed.
         output.write(self)?;
         said
     }
@@ -157,7 +157,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Whether `name` matches `[a-z0-9_]+(\.[a-z0-9_]+)+`.
+/// Returns true if `name` matches `[a-z0-9_]+(\.[a-z0-9_]+)+`.
 fn is_dotted_path(name: &str) -> bool {
     let word = |part: &str| {
         !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')

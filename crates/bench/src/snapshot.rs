@@ -1,7 +1,8 @@
-//! `overtake bench snapshot`: one transaction keeps its snapshot while rows are updated at a rate, and what memory does.
+//! `overtake bench snapshot`: memory while one transaction keeps its snapshot and rows are updated at a rate.
 //!
-//! **Invariant:** there is no report unless the transaction read the same rows all the time, memory grew by no more than
-//! those rows (and what is on its way between two turns of the housekeeping), and nothing of that is left when it has ended.
+//! **Invariant:** there is no report unless the transaction read the same rows all the time, memory grew by no more
+//! than those rows (and the garbage between two turns of the housekeeping), and nothing of that is left when it has
+//! ended.
 
 mod load;
 
@@ -19,34 +20,35 @@ use std::time::{Duration, Instant};
 /// Arguments of `bench snapshot`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// How long the transaction stays open, 0.05 to 1,440 minutes.
+    /// Minutes that the transaction stays open, 0.05 to 1,440.
     #[arg(long, value_name = "MINUTES", default_value_t = 10.0, value_parser = minutes)]
     minutes: f64,
-    /// Updates a second, each of a row at random and a transaction of its own, 1 to 1,000,000.
+    /// Updates per second, each of a random row in a transaction of its own, 1 to 1,000,000.
     #[arg(long, value_name = "PER_SECOND", default_value_t = 20_000.0, value_parser = super::preempt::rate)]
     rate: f64,
-    /// Rows of the table.
+    /// Number of rows of the table.
     #[arg(long, value_name = "COUNT", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
     rows: u32,
-    /// Chooses the rows that are updated.
+    /// Seed of the choice of rows that are updated.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
 }
 
-/// Samples of a run.
+/// Number of samples of a run.
 const SAMPLES: u32 = 20;
-/// A generous bound on what a row takes, with the version that the snapshot sees.
+/// Generous bound of the memory of a row, with the version that the snapshot sees.
 const ROW_BYTES: u64 = 2_048;
-/// What is dead between two turns of the housekeeping, as a share of the rows, and at least so many versions.
+/// Garbage between two turns of the housekeeping, as a share of the rows, and the minimum number of such versions.
 const SLACK: f64 = 0.05;
 const SLACK_VERSIONS: f64 = 2_000.0;
-/// The same when rows freeze meanwhile, at a low rate: the engine lets an eighth of them have a third form.
+/// Garbage between two turns of the housekeeping when rows freeze meanwhile, at a low rate: the engine lets an eighth
+/// of them have a third form.
 const SLACK_FROZEN: f64 = 0.4;
-/// How long the garbage may take to go after the transaction.
+/// Time in which the garbage must go after the transaction.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Versions and blocks.
+/// Returns the bytes of versions and blocks.
 fn bytes(stats: &Stats) -> f64 {
     (stats.version_bytes + stats.block_bytes) as f64
 }
@@ -54,7 +56,7 @@ fn bytes(stats: &Stats) -> f64 {
 /// Measures and reports.
 ///
 /// # Errors
-/// When memory is short, the run is stopped, or the invariant does not hold.
+/// If memory is short, the run is stopped, or the invariant does not hold.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     memory::require(u64::from(arguments.rows) * ROW_BYTES, "lower --rows, or raise the container's limit")?;
     let mut report = Report::new("snapshot", arguments, Machine::read())?;
@@ -66,6 +68,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let mut session =
         engine.session(SessionOptions { name: "report".to_owned(), ..SessionOptions::new(Class::Normal) });
     session.begin(Begin::new(Class::Normal).isolation(Isolation::RepeatableRead))?;
+    // The first check comes before the updates: it proves that the transaction sees the rows as they were loaded.
     session.execute(|txn| load::check(txn, &table, arguments.rows))?;
     let start = engine.stats();
     let visible = bytes(&start);
@@ -123,6 +126,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let (last, seconds) = (engine.stats(), began.elapsed().as_secs_f64());
     session.rollback();
     drop(session);
+    // The garbage does not go at once: the housekeeping frees it in turns.
     let settled = Instant::now() + SETTLED_WITHIN;
     let end = loop {
         let end = engine.stats();

@@ -1,4 +1,4 @@
-//! `overtake bench soak`: TPC-C with purge at a rate, for a long time, with analytics beside, and what memory does.
+//! `overtake bench soak`: memory during a long run of TPC-C with purge at a rate, with analytics beside.
 //!
 //! **Invariant:** nothing is left out of the bytes: hot versions, dead ones included, frozen blocks, index nodes and row
 //! maps; and the consistency conditions hold at the end, or there is no report.
@@ -22,13 +22,13 @@ use workloads::tpch::Comments;
 /// Arguments of `bench soak`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// How long, 0.05 to 1,440 minutes.
+    /// Length of the run in minutes, 0.05 to 1,440.
     #[arg(long, value_name = "MINUTES", default_value_t = 10.0, value_parser = minutes)]
     minutes: f64,
-    /// Transactions a second, 1 to 1,000,000.
+    /// Transactions per second, 1 to 1,000,000.
     #[arg(long, value_name = "PER_SECOND", default_value_t = 5_000.0, value_parser = super::preempt::rate)]
     rate: f64,
-    /// TPC-C's warehouses, 1 to 1,000.
+    /// Number of TPC-C's warehouses, 1 to 1,000.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     warehouses: u32,
     /// Queries that run beside, in turn, separated by commas: ch1 to ch22 of CH-benCHmark, q1 to q22 of TPC-H, scan.
@@ -37,13 +37,13 @@ pub struct Arguments {
     /// TPC-H's scale factor, 0.01 to 100.
     #[arg(long, value_name = "FACTOR", default_value_t = 0.01, value_parser = crate::arguments::scale_factor)]
     scale_factor: f64,
-    /// How many of them at a time, 0 to 128.
+    /// Number of these queries that run at a time, 0 to 128.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=128))]
     jobs: u32,
-    /// Workers, pinned to a processor each [default: one for each processor].
+    /// Number of workers, pinned to a processor each [default: one for each processor].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=128))]
     workers: Option<u32>,
-    /// Makes population and inputs.
+    /// Seed of population and inputs.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
 }
@@ -51,7 +51,7 @@ pub struct Arguments {
 /// Parses a number of minutes.
 ///
 /// # Errors
-/// A sentence that says what is allowed.
+/// A sentence that names the allowed values.
 pub fn minutes(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(minutes) if (0.05..=1_440.0).contains(&minutes) => Ok(minutes),
@@ -59,12 +59,13 @@ pub fn minutes(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Samples of a run; one each minute, or as many of a shorter one.
+/// Minimum number of samples of a run; one each minute, or as many of a shorter one.
 const SAMPLES_MIN: u32 = 10;
 const MINUTE: Duration = Duration::from_secs(60);
-/// From when on memory has to be steady: freezer, purge and reuse of row ids have found their pace. Half of a shorter run.
+/// Time from which on memory has to be steady: freezer, purge and reuse of row IDs have found their pace. Half of a
+/// shorter run.
 const STEADY: Duration = Duration::from_secs(5 * 60);
-/// Beside the data: queries, the purge's window, and the dead versions that a query keeps.
+/// Memory beside the data: queries, the purge's window, and the dead versions that a query keeps.
 const GROWTH_BYTES: u64 = 3 << 30;
 
 impl Arguments {
@@ -76,7 +77,7 @@ impl Arguments {
 /// Measures and reports.
 ///
 /// # Errors
-/// When memory is short, the run is stopped, a query or a transaction fails, or a consistency condition does not hold.
+/// If memory is short, the run is stopped, a query or a transaction fails, or a consistency condition does not hold.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     arguments.query.iter().try_for_each(|name| queries::check(name))?;
     let config = DataConfig {
@@ -110,7 +111,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// A sample for the log.
+/// Formats a sample for the log.
 fn line((sample, interval): &(Sample, load::Interval)) -> String {
     let Bytes { dead, index, row_map, .. } = sample.bytes;
     format!(
@@ -174,7 +175,7 @@ fn fill(report: &mut Report, samples: &[(Sample, load::Interval)], steady: Durat
     report.chart(chart);
     let measured: Vec<&Sample> =
         samples.iter().map(|(sample, _)| sample).filter(|sample| steady <= sample.at).collect();
-    // The last one is always late enough.
+    // The last sample is always late enough.
     let first = measured[0];
     let drift = |value: fn(&Sample) -> f64| {
         measured.iter().map(|sample| (value(sample) / value(first) - 1.0).abs()).fold(0.0, f64::max)

@@ -1,10 +1,10 @@
 //! `overtake bench tpcc`: TPC-C in process, without analytics, in closed loops, on its own threads.
 //!
-//! Without `--mix` four parts, each over tables of its own: New-Order alone, the full mix, two warehouses on two workers
-//! against one on one, and SERIALIZABLE against READ COMMITTED.
+//! Without `--mix` four parts, each over tables of its own: New-Order alone, the full mix, two warehouses on two
+//! workers against one on one, and SERIALIZABLE against READ COMMITTED.
 //!
-//! **Invariant:** what is compared takes turns, slice by slice, over tables that both leave in the same state; and after
-//! each part the consistency conditions hold, or there is no report.
+//! **Invariant:** the sides of a comparison take turns, slice by slice, over tables that both leave in the same state;
+//! and after each part the consistency conditions hold, or there is no report.
 
 mod compare;
 mod part;
@@ -23,31 +23,32 @@ use workloads::tpcc::Mix;
 /// Arguments of `bench tpcc`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// New-Order alone is one phase, the full mix another; what is compared takes turns in slices of a third of it.
+    /// Length of each phase: New-Order alone is one, the full mix another; comparisons take turns in slices of a third
+    /// of it.
     #[command(flatten)]
     #[serde(flatten)]
     duration: PhaseDuration,
-    /// TPC-C's warehouses, 1 to 1,000. What compares one with two takes these numbers.
+    /// Number of TPC-C's warehouses, 1 to 1,000. Comparisons of one with two take these numbers.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     warehouses: u32,
-    /// Threads, 1 to 128; each belongs to one warehouse. What compares one with two takes these numbers.
+    /// Number of threads, 1 to 128; each belongs to one warehouse. Comparisons of one with two take these numbers.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     workers: u32,
-    /// Measure this mix alone [default: New-Order, the full mix, and both comparisons].
+    /// Mix to measure alone [default: New-Order, the full mix, and both comparisons].
     #[arg(long, value_name = "MIX")]
     mix: Option<MixArgument>,
-    /// Of the transactions that are not compared by their isolation.
+    /// Isolation level of the transactions, except in the comparison of levels.
     #[arg(long, value_name = "LEVEL", default_value = "read-committed")]
     isolation: IsolationArgument,
     /// Delete delivered orders behind a window of the newest, so that, with `--mix steady`, the tables stop growing.
     #[arg(long)]
     purge: bool,
-    /// Makes population and inputs.
+    /// Seed of population and inputs.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
 }
 
-/// `--mix`.
+/// Mix of `--mix`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MixArgument {
@@ -55,21 +56,22 @@ pub enum MixArgument {
     NewOrder,
     /// New-Order and Payment, half and half.
     NewOrderPayment,
-    /// All five transactions: 45 % New-Order, 43 % Payment, 4 % of each other.
+    /// The five transactions: 45 % New-Order, 43 % Payment, 4 % of each other.
     Full,
-    /// All five: 43, 43, 5 % Delivery and Stock-Level, 4 % Order-Status. Orders are delivered as fast as they are entered.
+    /// The five transactions: 43, 43, 5 % Delivery and Stock-Level, 4 % Order-Status. Orders are delivered as fast as
+    /// they are entered.
     Steady,
 }
 
-/// `--isolation`.
+/// Isolation level of `--isolation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IsolationArgument {
-    /// Each statement reads what is committed when it begins.
+    /// Each statement reads the rows committed when it begins.
     ReadCommitted,
-    /// One snapshot.
+    /// The transaction reads one snapshot.
     RepeatableRead,
-    /// As if one after the other.
+    /// Transactions behave as if they ran one after the other.
     Serializable,
 }
 
@@ -94,15 +96,15 @@ impl IsolationArgument {
     }
 }
 
-/// Bytes that a processor's transactions add to the database in a second: two thousand an order, at 75,000 orders.
+/// Bytes per second that a processor's transactions add to the database: two thousand per order, at 75,000 orders.
 const GROWTH_BYTES_PER_S: u64 = 150_000_000;
-/// The full mix enters 45 orders in a hundred.
+/// Bytes per second in the full mix, which enters 45 orders in a hundred.
 const GROWTH_BYTES_PER_S_FULL: u64 = GROWTH_BYTES_PER_S / 2;
-/// What a warehouse takes.
+/// Bytes of a warehouse.
 const WAREHOUSE_BYTES: u64 = 150 << 20;
 
 impl Arguments {
-    /// The mixes that are measured for themselves.
+    /// Returns the mixes that are measured on their own.
     fn mixes(&self) -> Vec<Mix> {
         match self.mix {
             Some(mix) => vec![mix.get()],
@@ -110,12 +112,12 @@ impl Arguments {
         }
     }
 
-    /// One of the turns of what is compared.
+    /// Returns the length of one turn of a comparison.
     fn slice(&self) -> Duration {
         (self.duration.get() / 3).max(Duration::from_millis(100))
     }
 
-    /// What all parts together add to the database.
+    /// Returns the bytes that all parts together add to the database.
     fn growth_bytes(&self) -> u64 {
         let processors = |workers: u64| workers.min(os::cpus().len() as u64) as f64;
         let bytes = |mix, workers, seconds: Duration| {
@@ -129,7 +131,7 @@ impl Arguments {
         (own + compared) as u64
     }
 
-    /// The tables of all parts.
+    /// Returns the bytes of the tables of all parts.
     fn tables_bytes(&self) -> u64 {
         let warehouses = match self.mix {
             Some(_) => u64::from(self.warehouses),
@@ -142,7 +144,7 @@ impl Arguments {
 /// Measures and reports.
 ///
 /// # Errors
-/// When memory is short, the run is stopped, or a consistency condition does not hold.
+/// If memory is short, the run is stopped, or a consistency condition does not hold.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let growth_bytes = arguments.growth_bytes();
     let advice = "lower --duration or --warehouses, or raise the container's limit";

@@ -1,9 +1,10 @@
-//! `overtake bench tpch`: TPC-H's 22 queries from our frozen blocks, against DataFusion's own in-memory tables and DuckDB.
+//! `overtake bench tpch`: TPC-H's 22 queries from Overtake's frozen blocks, compared with DataFusion's own in-memory
+//! tables and DuckDB.
 //!
-//! **Invariant:** all three have the same rows, types and number of threads, and take turns query by query in one run, so
-//! what the machine does besides meets all of them alike. A time is from the query's text to its whole answer, and the
-//! answers of all three are compared. Each orders its joins in its own way: ours by samples of our tables, DataFusion's as the
-//! query names them; so the ratio to DataFusion's tables is of storage and plans together.
+//! **Invariant:** all three have the same rows, types and number of threads, and take turns query by query in one run,
+//! so other work of the machine meets all of them alike. A time is from the query's text to its whole answer, and the
+//! answers of all three are compared. Each orders its joins in its own way: Overtake by samples of its tables,
+//! DataFusion as the query names them; so the ratio to DataFusion's tables is of storage and plans together.
 
 pub mod duck;
 
@@ -27,10 +28,11 @@ pub struct Arguments {
     /// TPC-H's scale factor, 0.01 to 100; 1 takes 7 GB of memory, DuckDB's included.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = crate::arguments::scale_factor)]
     scale_factor: f64,
-    /// Measured runs of each query by each side, 1 to 1,000; the median counts. One more, before, is not measured.
+    /// Number of measured runs of each query by each side, 1 to 1,000; the median counts. One more, before, is not
+    /// measured.
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
-    /// Partitions of a query, and threads of each side [default: one for each processor].
+    /// Number of partitions of a query, and of threads of each side [default: one for each processor].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=128))]
     partitions: Option<u32>,
     /// Compare with DataFusion's in-memory tables alone: DuckDB is neither looked for nor installed.
@@ -40,7 +42,7 @@ pub struct Arguments {
 
 impl Arguments {
     fn memory_bytes(&self) -> u64 {
-        // Q18 with its hash tables peaks at 4.2 GB a unit of scale; DuckDB holds 1 GB and works with as much.
+        // Q18 with its hash tables peaks at 4.2 GB per unit of scale; DuckDB holds 1 GB and works with as much.
         let a_unit = if self.without_duckdb { 4.2e9 } else { 6.5e9 };
         (0.5e9 + a_unit * self.scale_factor) as u64
     }
@@ -50,7 +52,7 @@ impl Arguments {
     }
 }
 
-/// The sides, as they take turns.
+/// Number of sides, in the order of their turns.
 const SIDES: usize = 3;
 const OURS: usize = 0;
 const MEMORY: usize = 1;
@@ -59,7 +61,7 @@ const DUCK: usize = 2;
 /// Seconds of each run of one query, by side.
 type Times = [Vec<f64>; SIDES];
 
-/// Everything that runs queries.
+/// Engines that run queries.
 struct Sides {
     snapshot: Arc<Snapshot>,
     ours: Database,
@@ -70,7 +72,7 @@ struct Sides {
 }
 
 impl Sides {
-    /// One query from its text, by DataFusion.
+    /// Runs one query from its text, by DataFusion; returns the seconds and the answer.
     fn answer(&self, database: &Database, text: &str) -> anyhow::Result<(f64, Answer)> {
         let began = Instant::now();
         let prepared = database.prepare(text)?;
@@ -78,7 +80,7 @@ impl Sides {
         Ok((began.elapsed().as_secs_f64(), answer))
     }
 
-    /// One run of a query by one side, which has to be there.
+    /// Runs a query by one side, which must exist; returns the seconds.
     fn run(&mut self, side: usize, text: &str) -> anyhow::Result<f64> {
         match (side, &mut self.duck) {
             (DUCK, Some(duck)) => Ok(duck.query(text, false)?.seconds),
@@ -120,7 +122,7 @@ impl Sides {
 /// Measures and reports.
 ///
 /// # Errors
-/// When memory is short, DuckDB is not to be had, the run is stopped, or an answer is wrong.
+/// If memory is short, DuckDB is not available, the run is stopped, or an answer is wrong.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let partitions = arguments.partitions();
     memory::require(arguments.memory_bytes(), "lower --scale-factor, or raise the container's limit")?;
@@ -137,7 +139,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let mut times: Vec<Times> = (0..QUERIES_COUNT).map(|_| Times::default()).collect();
     for round in 0..arguments.rounds as usize {
         for (at, times) in times.iter_mut().enumerate() {
-            // Whoever comes first finds the processors' caches as another query has left them.
+            // The first side finds the processors' caches as another query has left them, so the first place rotates.
             for side in
                 (0..SIDES).map(|turn| (turn + round) % SIDES).filter(|side| sides.has(*side)).collect::<Vec<_>>()
             {
@@ -194,6 +196,7 @@ fn fill(report: &mut Report, times: &[Times], duck: Option<&str>) {
     let mut table = Table::new("TPC-H, median time of each query", &header);
     let mut logarithms = [0.0; SIDES];
     let cell = |value: Option<f64>| value.map_or_else(String::new, number);
+    // Sums of logarithms, for the geometric means.
     for (at, times) in times.iter().enumerate() {
         let ms: Vec<Option<f64>> = times.iter().map(|times| median_ms(times)).collect();
         let over = |side: usize| Some(ms[OURS]? / ms[side]?);

@@ -1,8 +1,10 @@
-//! `overtake bench wire …`: what a client sees, over PostgreSQL's protocol, of us and of PostgreSQL 15 in the same run.
+//! `overtake bench wire …`: Overtake and PostgreSQL 15 in the same run, over PostgreSQL's protocol, as a client sees
+//! them.
 //!
-//! **Invariant:** all servers are processes of their own, talked to over TCP by the same client code with the same load, in
-//! turn; processor time is that of the server's processes alone. A figure's name has the server's key in it
-//! (`overtake`, `postgres`, `postgres_unlogged`, `url`); ratios (`postgres_times`, `vs_postgres`) are ours to PostgreSQL's.
+//! **Invariant:** all servers are processes of their own, accessed over TCP by the same client code with the same load,
+//! in turn; processor time is that of the server's processes alone. A figure's name has the server's key in it
+//! (`overtake`, `postgres`, `postgres_unlogged`, `url`); ratios (`postgres_times`, `vs_postgres`) are Overtake's to
+//! PostgreSQL's.
 
 mod client;
 mod connections;
@@ -25,12 +27,13 @@ use crate::report::Report;
 use clap::{Args, Subcommand};
 use host::stop::Stop;
 
-/// Which benchmark to run over the wire.
+/// Benchmark to run over the wire.
 #[derive(Subcommand)]
 pub enum Wire {
-    /// pgbench's TPC-B (`pgbench -M prepared`): rate, latency and the server's processor time at each number of clients.
+    /// Rate, latency and the server's processor time of pgbench's TPC-B (`pgbench -M prepared`) at each number of
+    /// clients.
     Tpcb(Measured<tpcb::Arguments>),
-    /// pgbench's look-up by key (`pgbench -S -M prepared`).
+    /// Rate, latency and the server's processor time of pgbench's look-up by key (`pgbench -S -M prepared`).
     Select(Measured<tpcb::Arguments>),
     /// TPC-C, interactive, by an ordinary driver with prepared statements: the standard's mix without keying and think times.
     Tpcc(Measured<tpcc::Arguments>),
@@ -38,16 +41,17 @@ pub enum Wire {
     Tpch(Measured<tpch::Arguments>),
     /// Urgent transactions at a rate beside sessions that run TPC-H's queries back to back: latencies against an idle server.
     Mixed(Measured<mixed::Arguments>),
-    /// SERIALIZABLE reports that read, think and write elsewhere, beside updates of what they have read: how many commit.
+    /// SERIALIZABLE reports that read, think and write elsewhere, beside updates of the rows that they have read: how
+    /// many commit.
     Reports(Measured<reports::Arguments>),
     /// Many idle connections and some active ones: memory of each, and errors.
     Connections(Measured<connections::Arguments>),
 }
 
-/// Runs one of them.
+/// Runs one of the benchmarks.
 ///
 /// # Errors
-/// A [`host::refusal::Refusal`] before it starts, [`host::stop::Stopped`], or whatever made the run fail.
+/// A [`host::refusal::Refusal`] before it starts, [`host::stop::Stopped`], or the error that made the run fail.
 pub fn run(wire: Wire, stop: &Stop) -> anyhow::Result<()> {
     match wire {
         Wire::Tpcb(measured) => publish(&measured, |arguments| tpcb::run(arguments, tpcb::Script::Tpcb, stop)),

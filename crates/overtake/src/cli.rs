@@ -8,12 +8,12 @@ use daemon::{VERSION, import, top};
 #[derive(Parser)]
 #[command(name = "overtake", version = VERSION, propagate_version = true)]
 pub struct Overtake {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// Command of the binary.
 #[derive(Subcommand)]
 pub enum Command {
     /// Open the demonstration: urgent New-Orders beside a long query, under three policies, live in a browser. psql reaches it,
@@ -21,16 +21,16 @@ pub enum Command {
     Demo(live::Arguments),
     /// Serve a database over PostgreSQL's wire protocol: psql and drivers connect to it. Data is in memory.
     Serve(daemon::Arguments),
-    /// Show what the gate of a running server does, live in the terminal, like top: the limit and its moves, classes and their times,
-    /// the model beside what is seen. As text where standard output is no terminal.
+    /// Show the gate of a running server, live in the terminal, like top: the limit and its moves, classes and their
+    /// times, the model beside the measurements. As text where standard output is no terminal.
     Top(top::Arguments),
     /// Print the settings of a `pgbouncer.ini` as a configuration of `overtake serve`.
     ImportPgbouncer(import::Arguments),
     /// Measure this machine; each benchmark prints a table and can write JSON and an SVG chart.
     #[command(subcommand)]
     Bench(Bench),
-    /// How many transactions to let in at once (the multiprogramming limit, MPL): what a limit costs, by the models of Schroeder
-    /// et al. (ICDE 2006). It calculates, and measures nothing.
+    /// Calculate how many transactions to let in at once (the multiprogramming limit, MPL): the cost of a limit, by the
+    /// models of Schroeder et al. (ICDE 2006). It calculates, and measures nothing.
     #[command(subcommand)]
     Mpl(calculator::Question),
 }

@@ -1,7 +1,7 @@
-//! Everything behind the binary `overtake`: the command line, and the server with a database of its own. Crate `daemon` has the
-//! process and the commands that need no database, crate `bench` the measurements.
+//! The code behind the binary `overtake`: the command line, and the server with a database of its own. Crate `daemon`
+//! has the process and the commands that need no database, crate `bench` the measurements.
 //!
-//! [`run_command_line`] is what the binary calls.
+//! The binary calls [`run_command_line`].
 
 mod cli;
 mod serve;
@@ -11,7 +11,7 @@ use clap::Parser;
 use daemon::{import, top};
 use std::process::ExitCode;
 
-/// Parses the arguments of this process, does what they say, and tells how it went.
+/// Parses the arguments of this process, runs the command, and reports its outcome as the exit code.
 pub fn run_command_line() -> ExitCode {
     let command = cli::Overtake::parse().command;
     daemon::run_command(|stop| match command {

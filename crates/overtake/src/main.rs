@@ -1,4 +1,4 @@
-//! The only binary of Overtake.
+//! The binary `overtake`.
 //!
 //! **Invariant:** every allocation of this process goes through [`preempt::Heap`], which is checked before anything
 //! else happens; without it the first interrupt inside the allocator would corrupt memory.

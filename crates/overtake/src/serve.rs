@@ -25,13 +25,14 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Serves until it is stopped.
 ///
 /// # Errors
-/// A [`Refusal`] for settings that cannot be used, and for an address that is taken or not ours; whatever ends the server.
+/// A [`Refusal`] for settings that cannot be used, and for an address that is taken or does not belong to this machine;
+/// the error that ended the server.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     if !arguments.upstream.is_empty() {
         return daemon::gate::run(arguments, stop);
     }
     let runtime = runtime()?;
-    // Heard from the very beginning: by default the signal ends the process, and in-memory data with it.
+    // The signal is handled from the very beginning: by default it ends the process, and in-memory data with it.
     let mut hangups = {
         let _inside = runtime.enter();
         signal(SignalKind::hangup()).context("SIGHUP")?
@@ -59,7 +60,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         return Ok(());
     }
     config.roles = database.roles().clone();
-    // Outlives the network's threads, on which sessions end.
+    // The lanes outlive the network's threads, on which sessions end.
     let lanes = Lanes::start(&engine, lanes, watch)?;
     views.schedule_by(lanes.scheduling());
     let database = database.with_analytics(lanes.analytics());
@@ -88,7 +89,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         while hangups.recv().await.is_some() {
             let (database, gate, own) = (reloaded.clone(), gate.clone(), own.clone());
             notify(State::Reloading);
-            // Files are read on a thread beside.
+            // Files are read on another thread.
             drop(tokio::task::spawn_blocking(move || reload(&database, &gate, &own)).await);
             notify(State::Ready);
         }
@@ -102,7 +103,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     result.context("the server")
 }
 
-/// Reads the settings again. Settings that cannot be used leave all as it was; the log says what came of it.
+/// Reads the settings again. Settings that cannot be used change nothing; the log reports the outcome.
 fn reload(database: &Database, door: &Door, arguments: &Arguments) {
     match sessions::reload(database, door, || arguments.settings()) {
         Ok(changed) => tracing::info!(changed = %changed.join(", "), "SIGHUP: the settings were read again"),
@@ -110,7 +111,7 @@ fn reload(database: &Database, door: &Door, arguments: &Arguments) {
     }
 }
 
-/// Sets the first steps of threads that run long queries by rows.
+/// Sets the initialisers of threads that run long queries by rows.
 fn set_threads_below(config: &mut Config, are_ordinary: bool, watch: &Arc<Watch>) {
     let watch = Arc::clone(watch);
     config.below_begun = Arc::new(move || {

@@ -1,5 +1,6 @@
-//! Writes the rows of the small database that CH-benCHmark's known answers belong to, for another engine to read:
-//! `cargo run --release -p workloads --example ch_csv -- DIRECTORY`. One file a table, `|` between cells, and `schema.sql`.
+//! Writes the rows of the small database that has the known answers of CH-benCHmark, in a form that another engine
+//! reads: `cargo run --release -p workloads --example ch_csv -- DIRECTORY`. One file per table, `|` between cells, and
+//! `schema.sql`.
 
 use engine::{Engine, EngineConfig, Type};
 use std::fs::{File, create_dir_all};

@@ -1,5 +1,6 @@
-//! Drives TPC-C and prints what each kind of transaction costs: `tpcc [SECONDS] [--mix standard|steady|new-order|payment]
-//! [--kind delivery] [--workers N] [--warehouses N] [--isolation serializable|repeatable-read] [--purge]`.
+//! Drives TPC-C and prints the cost of each kind of transaction: `tpcc [SECONDS] [--mix
+//! standard|steady|new-order|payment] [--kind delivery] [--workers N] [--warehouses N] [--isolation
+//! serializable|repeatable-read] [--purge]`.
 
 use engine::{Begin, Engine, EngineConfig, Isolation};
 use preempt::os;
@@ -58,17 +59,18 @@ fn main() {
     }
     let began = std::time::Instant::now();
     println!("{:?}\n{:?} in {:?}", engine.stats(), check(&engine.snapshot(), &tables), began.elapsed());
-    // The memory goes back with the process.
+    // The process's end gives the memory back.
     std::process::exit(0);
 }
 
-/// The first use of a page belongs to the machine, not to the transactions.
+/// Touches memory ahead of the run: the cost of the first use of a page belongs to the machine, not to the
+/// transactions.
 fn touch(mebibytes: u64) {
     let blocks: Vec<Vec<u8>> = (0..mebibytes).map(|_| vec![1; 1 << 20]).collect();
     drop(std::hint::black_box(blocks));
 }
 
-/// The cost of one kind alone, without making its inputs. New-Orders feed the deliveries.
+/// Measures the cost of one kind alone, without making its inputs. New-Orders feed the deliveries.
 fn alone(engine: &Engine, tables: &Tables, scale: Scale, begin: Begin, kind: Kind) {
     const COUNT: u64 = 20_000;
     let mut inputs = Inputs::new(scale, 2, 0);

@@ -1,5 +1,6 @@
 //! Writes the rows of the eight TPC-H tables, as [`workloads::tpch::load()`] loads them, for another engine to read:
-//! `cargo run --release -p workloads --example tpch_csv -- SCALE_FACTOR DIRECTORY`. One file a table, `|` between cells.
+//! `cargo run --release -p workloads --example tpch_csv -- SCALE_FACTOR DIRECTORY`. One file per table, `|` between
+//! cells.
 
 use std::fs::{File, create_dir_all};
 use std::io::{BufWriter, Write};

@@ -1,17 +1,18 @@
-//! The history checker: random transactions run side by side, and a proof, after the fact, of what they saw of each other.
+//! The history checker: random transactions run concurrently, and a proof, after the fact, of the effects that they saw
+//! of each other.
 //!
-//! **Invariant: the checker trusts nothing but what was read, what was written, and the commits' timestamps.** Every value
-//! written is unique, so a value read names the version; the timestamps in the redo records order the versions. From
-//! these follow the dependencies of Adya's thesis (1999), and an isolation level is a set of cycles that they must not
-//! have. Beyond the cycles each read is compared with the rows that existed at its snapshot, and each snapshot with what
-//! had been committed, and reported, before it began.
+//! **Invariant: the checker trusts only the values read, the values written, and the commits' timestamps.** Every value
+//! written is unique, so a value read names the version; the timestamps in the redo records order the versions. The
+//! dependencies of Adya's thesis (1999) follow from these, and an isolation level is a set of cycles that the
+//! dependencies must not have. Beyond the cycles each read is compared with the rows that existed at its snapshot, and
+//! each snapshot with the commits that had been reported before it began.
 //!
 //! The modules, in the order to read them:
-//! - [`History`]: transactions, versions, and who read which: pure data;
-//! - [`check`]: dependencies, cycles, and the [`Anomaly`] that each is; what a [`engine::Isolation`] forbids and what must be
-//!   found: [`forbidden`], [`expected`];
-//! - `notes`, `resolve`: from what sessions noted, and the log received, to a [`History`]; and whatever is wrong already
-//!   there;
+//! - [`History`]: transactions, versions, and the reads of each version: pure data;
+//! - [`check`]: dependencies, cycles, and the [`Anomaly`] of each cycle; the anomalies that an [`engine::Isolation`]
+//!   forbids and those that must be found: [`forbidden`], [`expected`];
+//! - `notes`, `resolve`: from the sessions' notes and the log's records to a [`History`], and the faults that show
+//!   already there;
 //! - [`round`]: the generator: sessions on threads that interrupt each other at random.
 
 mod anomaly;

@@ -1,7 +1,8 @@
-//! Workloads as libraries: TPC-C, TPC-H, CH-benCHmark, the history checker, the replay of redo records, and the comparison
-//! of layouts. They own no thread but those they are asked for.
+//! Workloads as libraries: TPC-C, TPC-H, CH-benCHmark, the history checker, the replay of redo records, and the
+//! comparison of layouts. They start no threads except where a function is asked for them.
 
-/// The texts of 22 files whose paths are `$before`, a number from 01 to 22, `$after`, relative to the calling file.
+/// Expands to the texts of 22 files whose paths are `$before`, a number from 01 to 22, `$after`, relative to the
+/// calling file.
 macro_rules! texts_of_22 {
     ($before:literal, $after:literal) => {
         texts_of_22!(@ $before, $after: "01" "02" "03" "04" "05" "06" "07" "08" "09" "10" "11" "12" "13" "14" "15" "16" "17"

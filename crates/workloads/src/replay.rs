@@ -1,8 +1,8 @@
-//! A log that keeps its records in memory, and what they say done again in another engine.
+//! A log that keeps its records in memory, and their replay in another engine.
 //!
-//! **Invariant:** after [`Replay::apply_up_to`] the other engine's visible rows are those that a snapshot of that number of
-//! the first engine sees. Row ids differ between the two, because rows are inserted in the order of commits here and in
-//! the order of the statements there; a map per table leads from one to the other.
+//! **Invariant:** after [`Replay::apply_up_to`] the other engine's visible rows are those that a snapshot of that
+//! number of the first engine sees. Row IDs differ between the two, because rows are inserted in the order of commits
+//! here and in the order of the statements there; a map per table leads from one to the other.
 
 use engine::{Begin, Engine, Error, Log, LogPosition, RedoWhat, Result, RowId, Table, Value};
 use preempt::{Latch, no_preempt};
@@ -11,28 +11,28 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
-/// Bytes of a piece of memory for records. A record that is longer gets a piece of its own.
+/// Size of a piece of memory for records, in bytes. A longer record gets a piece of its own.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Keeps every record. It may be told of commits in an urgent context.
+/// Log that keeps every record. Commits may be reported to it in an urgent context.
 pub struct Records {
     pieces: Latch<Pieces>,
 }
 
 struct Pieces {
-    /// Written; the last one is being written.
+    /// Pieces with records; the last one is being written.
     full: Vec<Vec<u8>>,
-    /// Still empty, so that a commit need not wait for memory.
+    /// Empty pieces, so that a commit need not wait for memory.
     empty: Vec<Vec<u8>>,
-    /// Bytes of all records ever.
+    /// Number of bytes of all records so far.
     bytes: u64,
 }
 
 impl Records {
-    /// A log that can take so many bytes of records without asking for memory.
+    /// Creates a log that can take this number of bytes of records without asking for memory.
     pub fn with_room(bytes: usize) -> Records {
         let count = bytes.div_ceil(PIECE_BYTES);
-        // Touched, because the first use of a page is what takes time.
+        // The pages are touched now, because the first use of a page takes time.
         let empty = (0..count).map(|_| vec![1; PIECE_BYTES]).map(|mut piece: Vec<u8>| {
             piece.clear();
             piece
@@ -42,7 +42,7 @@ impl Records {
         Records { pieces: Latch::new(Pieces { full, empty: empty.collect(), bytes: 0 }) }
     }
 
-    /// The records so far, taken out. Those of commits that happen meanwhile are in this or the next catch.
+    /// Takes out the records so far. Records of commits that happen meanwhile are in this result or the next.
     pub fn take(&self) -> Kept {
         let pieces = no_preempt(|no_preempt| {
             let mut pieces = self.pieces.lock(no_preempt);
@@ -92,18 +92,18 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Each record.
+    /// Returns an iterator over the records.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.pieces.iter().flat_map(|piece| in_piece(piece))
     }
 
-    /// Bytes of all of them.
+    /// Returns the number of bytes of all records.
     pub fn bytes(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.len() as u64).sum()
     }
 }
 
-/// The records in a piece; each begins with its length.
+/// Returns the records in a piece; each begins with its length.
 fn in_piece(piece: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = piece;
     std::iter::from_fn(move || {
@@ -114,11 +114,11 @@ fn in_piece(piece: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Does again in one engine what another one's records say.
+/// Replay of one engine's records in another engine.
 pub struct Replay {
     engine: Engine,
     tables: Vec<Arc<Table>>,
-    /// Of each table: from the first engine's row ids to this one's.
+    /// Map of each table from the first engine's row IDs to this engine's.
     rows: Vec<HashMap<u64, RowId>>,
     pieces: Vec<Vec<u8>>,
     /// Timestamps and places of the records to come, earliest first.
@@ -126,34 +126,34 @@ pub struct Replay {
     applied: u64,
 }
 
-/// Where a record lies: the number of a piece, and the bytes in it.
+/// Place of a record: the number of a piece, and the record's range of bytes in it.
 type Place = (usize, usize, usize);
 
-/// Records in one transaction of the replay.
+/// Number of records in one transaction of the replay.
 const RECORDS_AT_ONCE: usize = 64;
 
 impl Replay {
-    /// Into `engine`, which has the first engine's tables, created in the same order, and no rows.
+    /// Creates a replay into `engine`, which has the first engine's tables, created in the same order, and no rows.
     pub fn new(engine: Engine) -> Replay {
         let tables = engine.tables();
         let rows = tables.iter().map(|_| HashMap::new()).collect();
         Replay { engine, tables, rows, pieces: Vec::new(), waiting: BinaryHeap::new(), applied: 0 }
     }
 
-    /// The engine that it replays into.
+    /// Returns the engine that the records are replayed into.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// How many records were applied.
+    /// Returns the number of records applied.
     pub fn applied(&self) -> u64 {
         self.applied
     }
 
-    /// Takes more records, in any order, none of them earlier than what was applied.
+    /// Takes more records, in any order, none of them earlier than the records applied.
     ///
     /// # Errors
-    /// [`Error::CorruptRedo`] for what is no record.
+    /// [`Error::CorruptRedo`] for bytes that are no record.
     pub fn add(&mut self, records: Kept) -> Result<()> {
         for piece in records.pieces {
             let mut from = 0;
@@ -167,14 +167,16 @@ impl Replay {
         Ok(())
     }
 
-    /// Applies what was committed up to this timestamp.
+    /// Applies the records committed up to this timestamp.
     ///
     /// # Errors
-    /// A record that does not fit the rows, or what the engine refuses.
+    /// An error for a record that does not fit the rows; errors of the engine.
     pub fn apply_up_to(&mut self, number: u64) -> Result<()> {
         let Replay { engine, tables, rows, pieces, waiting, applied } = self;
         let is_due = |Reverse((timestamp, _)): &Reverse<(u64, Place)>| *timestamp <= number;
         while waiting.peek().is_some_and(is_due) {
+            // Several records share a transaction. `is_due` bounds each batch, so nothing later than `number` becomes
+            // visible.
             let txn = engine.try_begin(Begin::new(Class::Normal))?;
             for _ in 0..RECORDS_AT_ONCE {
                 let Some(Reverse((_, (piece, from, to)))) = waiting.peek().filter(|next| is_due(next)) else { break };

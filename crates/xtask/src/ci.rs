@@ -27,9 +27,9 @@ pub struct Ci {
 enum Extent {
     /// Format, lints and tests of the crates that do not compile DataFusion: for each change.
     Quick,
-    /// Everything that must be green before a merge.
+    /// Checks that must be green before a merge.
     Full,
-    /// The same, and searches that find more the longer they run.
+    /// Full checks, and searches that find more the longer they run.
     Nightly,
 }
 
@@ -46,16 +46,16 @@ const TOOLS: &[(&str, &str)] = &[
     ("etcd", "etcd-server"),
 ];
 
-/// Seeds of random queries and of random texts before a merge. Those of the night take another one each day.
+/// Seeds of random queries and of random texts before a merge. Nightly runs take another one each day.
 const SEEDS: (u64, u64) = (23, 1);
 
-/// One step.
+/// Step of the checks.
 enum Step {
-    /// Programs that are not here are installed.
+    /// Installation of missing programs.
     Tools,
     /// Command with its arguments, and variables of its environment.
     Command(Vec<String>, Vec<(&'static str, &'static str)>),
-    /// No test said that it was skipped.
+    /// Check that no test reported that it was skipped.
     NothingSkipped,
 }
 
@@ -79,7 +79,7 @@ pub fn run(options: &Ci) {
     }
 }
 
-/// Steps in the order in which they are run. What fails soonest comes first.
+/// Returns the steps in the order in which they are run. The steps that fail soonest come first.
 fn steps(extent: Extent) -> Vec<(&'static str, Step)> {
     let command = |line: &str| Step::Command(line.split(' ').map(str::to_owned).collect(), Vec::new());
     let binary = target().join("release/overtake").display().to_string();
@@ -98,12 +98,12 @@ fn steps(extent: Extent) -> Vec<(&'static str, Step)> {
         // In release, because DataFusion is compiled in that profile only; the documentation uses the same metadata.
         ("clippy", command("cargo clippy --workspace --all-targets --release -- -D warnings")),
         ("doc", doc),
-        // The README's command, word for word.
+        // The command is the README's, word for word.
         ("test", command("cargo test --release --workspace --no-fail-fast")),
         ("skips", Step::NothingSkipped),
         ("shuttle", command("cargo test --release -p preempt -p sched -p engine --features shuttle --test shuttle")),
         ("plants", command("cargo xtask plants")),
-        // The binary that the tests were built with: `cargo run` would ask cargo once more.
+        // This is the binary that the tests were built with: `cargo run` would ask cargo once more.
         ("smoke", command(&format!("{binary} bench delivery --duration 1"))),
         ("clients", command(&format!(".ci/clients/run {binary}"))),
     ];
@@ -121,12 +121,12 @@ fn steps(extent: Extent) -> Vec<(&'static str, Step)> {
     steps
 }
 
-/// Folder of what cargo makes: outside the checkout, so that a fresh clone starts warm.
+/// Returns cargo's target folder: outside the checkout, so that a fresh clone starts warm.
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Days since 1970.
+/// Returns the days since 1970.
 fn days() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     now.as_secs() / 86_400
@@ -162,7 +162,7 @@ struct Report {
     minutes: Vec<(String, f64)>,
     passed: usize,
     failed: usize,
-    /// Lines that say of a test that it did not run.
+    /// Lines of output that say that a test did not run.
     skipped: Vec<String>,
 }
 
@@ -215,7 +215,7 @@ impl Report {
         Ok(())
     }
 
-    /// Counts what a line of output says of tests.
+    /// Counts the tests that a line of output reports.
     fn note(&mut self, line: String) {
         if let Some(result) = line.strip_prefix("test result: ") {
             self.passed += count(result, "passed");
@@ -234,7 +234,7 @@ impl Report {
         Ok(())
     }
 
-    /// Installs the programs that are not here.
+    /// Installs the programs that are missing.
     fn install_tools(&mut self) -> anyhow::Result<()> {
         let is_here = |program: &str| {
             let path = std::env::var_os("PATH").unwrap_or_default();
@@ -268,7 +268,7 @@ impl Report {
     }
 }
 
-/// Number before a word: `12 passed; 0 failed`.
+/// Returns the number before a word: `12 passed; 0 failed`.
 fn count(result: &str, word: &str) -> usize {
     let words: Vec<&str> = result.split([' ', ';', '.']).filter(|word| !word.is_empty()).collect();
     words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
@@ -299,7 +299,7 @@ mod tests {
         assert!(report.nothing_was_skipped().is_err());
     }
 
-    /// The README names the command by which CI runs the tests.
+    /// Goal: the README names the command by which CI runs the tests.
     #[test]
     fn full_runs_the_command_of_the_readme() {
         let readme = std::fs::read_to_string(crate::tidy::root().join("README.md")).unwrap();

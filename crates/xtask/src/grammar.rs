@@ -1,7 +1,8 @@
-//! The grammar held against PostgreSQL's: random texts are parsed by both, and what they say has to be the same, word and place.
+//! The grammar compared with PostgreSQL's: random texts are parsed by both, and the errors have to be the same, word
+//! and place.
 //!
-//! Texts are statements that the tests have, with tokens left out, repeated, swapped or taken from other statements. PostgreSQL is
-//! asked in a transaction that has failed: it parses a text as a whole, and does nothing of it.
+//! Texts are statements that the tests have, with tokens left out, repeated, swapped or taken from other statements.
+//! PostgreSQL is asked in a transaction that has failed: it parses a text as a whole, and executes nothing of it.
 
 use crate::differential::Rng;
 use crate::server;
@@ -17,7 +18,7 @@ use syntax::lex::{Lexeme, Lexer};
 /// Files of statements, a statement to a line, before a tab or `--!`.
 const FILES: &[&str] =
     &["sql/tests/generated/answers.tsv", "sql/tests/errors/answers.tsv", "sql/tests/syntax/statements.sql"];
-/// Verbs of statements with a grammar of ours.
+/// Verbs of statements whose grammar Overtake has.
 const VERBS: &[&str] = &[
     "select",
     "insert",
@@ -53,7 +54,7 @@ const VERBS: &[&str] = &[
     "truncate",
     "comment",
 ];
-/// Words of statements and clauses that are refused by their first words, so that what stands behind those is not looked at.
+/// Words of statements and clauses that are refused by their first words, so that the rest is not parsed.
 const LENIENT: &[&str] = &[";", "xml", "merge", "grant", "transaction"];
 /// SQLSTATE of every statement that PostgreSQL parses and does not run.
 const NOT_RUN: &str = "25P02";
@@ -112,7 +113,7 @@ pub fn run(options: &Grammar) -> anyhow::Result<()> {
             continue;
         }
         let (ours, theirs) = (ours(&text), theirs(&mut client, &text)?);
-        // What stands behind the first words of a statement without a meaning here is not looked at.
+        // The rest of a statement without a meaning here, after its first words, is not parsed.
         if ours.is_lenient {
             continue;
         }
@@ -164,7 +165,7 @@ fn time() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Records what PostgreSQL says to the texts of the tests.
+/// Records PostgreSQL's messages for the texts of the tests.
 fn record(client: &mut Client) -> anyhow::Result<()> {
     let path = tidy::root().join("crates/syntax/tests/errors.tsv");
     let mut recorded = String::new();
@@ -181,7 +182,7 @@ fn record(client: &mut Client) -> anyhow::Result<()> {
     Ok(std::fs::write(&path, recorded)?)
 }
 
-/// Statements of the tests, as tokens.
+/// Returns the statements of the tests, as tokens.
 fn statements() -> anyhow::Result<Vec<Vec<String>>> {
     let mut all = Vec::new();
     for file in FILES {
@@ -213,7 +214,7 @@ fn tokens(text: &str) -> Vec<String> {
     all
 }
 
-/// Statement with a few of its tokens changed.
+/// Returns a statement with a few of its tokens changed.
 fn mutated(statements: &[Vec<String>], rng: &mut Rng) -> String {
     let mut tokens = rng.pick(statements).clone();
     for _ in 0..rng.below(4) {
@@ -241,19 +242,19 @@ fn mutated(statements: &[Vec<String>], rng: &mut Rng) -> String {
     tokens.join(" ")
 }
 
-/// Tokens of some statement.
+/// Returns the tokens of some statement.
 fn rng_pick(statements: &[Vec<String>], at: usize) -> &[String] {
     &statements[at.wrapping_mul(7_919) % statements.len()]
 }
 
-/// Outcome here, and whether a part was not looked at.
+/// Outcome of the parser here, and whether it did not look at a part.
 struct Ours {
     outcome: Outcome,
     is_lenient: bool,
 }
 
 fn ours(text: &str) -> Ours {
-    // What stands behind the words of a feature that is not here is not looked at.
+    // The rest of a feature that is not supported, after its first words, is not parsed.
     const MARKS: [&str; 4] = ["Unsupported", "unsupported: [(", "Exclude", "has_elements: true"];
     let is_lenient = |parsed: &Parsed| {
         let shown = format!("{:?}", parsed.statement);

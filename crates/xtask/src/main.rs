@@ -1,6 +1,6 @@
 //! The repository's own automation, in Rust rather than in scripts: `cargo xtask --help` lists it.
 //!
-//! What can be an ordinary test is one: see `tidy`.
+//! A check that can be an ordinary test is one: see `tidy`.
 
 mod ci;
 mod differential;

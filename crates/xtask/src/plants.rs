@@ -7,12 +7,12 @@ use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A deliberate bug, and the test that must notice it.
+/// Deliberate bug, and the test that must notice it.
 struct Plant {
-    /// The value of `OVERTAKE_PLANT`, which the package's build script turns into a `cfg`.
+    /// Value of `OVERTAKE_PLANT`, which the package's build script turns into a `cfg`.
     bug: &'static str,
     package: &'static str,
-    /// The integration test that turns red, by the name that its test binary prints.
+    /// Integration test that turns red, by the name that its test binary prints.
     test: &'static str,
 }
 
@@ -41,7 +41,7 @@ const PLANTS: [Plant; 11] = [
 /// Runs each plant's test without and with the plant.
 ///
 /// # Errors
-/// When a test is red without its plant, or green with it.
+/// If a test is red without its plant, or green with it.
 pub fn run() -> anyhow::Result<()> {
     check_without_plants()?;
     let mut unnoticed = 0;
@@ -62,7 +62,7 @@ pub fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All tests of a package at once, so that each package is built once for it.
+/// Runs all tests of a package at once, so that each package is built once for it.
 fn check_without_plants() -> anyhow::Result<()> {
     for plants in PLANTS.chunk_by(|one, next| one.package == next.package) {
         let tests: Vec<&str> = plants.iter().map(|plant| plant.test).collect();
@@ -79,12 +79,12 @@ fn verdict(noticed: bool) -> &'static str {
     if noticed { "turned red, as it must" } else { "DID NOT NOTICE" }
 }
 
-/// Builds and runs tests of a package, and returns what they printed. The exit status says too little: one test alone may be too
-/// short for a storm, which is red for the whole binary.
+/// Builds and runs tests of a package, and returns their output. The exit status says too little: one test alone may be
+/// too short for a storm, which is red for the whole binary.
 fn test(package: &str, tests: &[&str], bug: Option<&str>) -> anyhow::Result<String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["test", "--profile", "plants", "--package", package, "--test", "it", "--"]).args(tests);
-    // A folder of its own, so that a planted build never replaces an artefact that something else uses.
+    // The folder is separate, so that a planted build never replaces an artefact that another command uses.
     cargo.env("CARGO_TARGET_DIR", target_directory().join("plants"));
     match bug {
         Some(bug) => cargo.env("OVERTAKE_PLANT", bug),
@@ -98,12 +98,12 @@ fn test(package: &str, tests: &[&str], bug: Option<&str>) -> anyhow::Result<Stri
 pub fn target_directory() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(directory) => PathBuf::from(directory),
-        // Cargo sets it for what it runs.
+        // Cargo sets this variable for programs that it runs.
         None => PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../target"),
     }
 }
 
-/// Whether a test binary's output gives this verdict for the test, plain or under the storm.
+/// Returns true if a test binary's output gives this verdict for the test, plain or under the storm.
 fn shows(output: &str, test: &str, verdict: &str) -> bool {
     output.lines().any(|line| {
         let Some(rest) = line.strip_prefix("test ").and_then(|rest| rest.strip_prefix(test)) else { return false };

@@ -28,7 +28,7 @@ impl Drop for Server {
 
 const POSTGRES: &str = "/usr/lib/postgresql/15/bin";
 
-/// Tells if PostgreSQL 15 is installed.
+/// Returns true if PostgreSQL 15 is installed.
 pub fn has_postgres() -> bool {
     Path::new(POSTGRES).join("postgres").exists()
 }
@@ -36,7 +36,7 @@ pub fn has_postgres() -> bool {
 /// Builds the binary; with the planted bugs, of which each process chooses one, in a folder of its own.
 ///
 /// # Errors
-/// When it does not build.
+/// If it does not build.
 pub fn build(with_plants: bool) -> anyhow::Result<PathBuf> {
     let mut folder = crate::plants::target_directory();
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -53,7 +53,7 @@ pub fn build(with_plants: bool) -> anyhow::Result<PathBuf> {
 /// Starts the binary on a port that is free, perhaps with a planted bug.
 ///
 /// # Errors
-/// When it does not say that it listens.
+/// If it does not say that it listens.
 pub fn overtake(binary: &Path, plant: Option<&str>) -> anyhow::Result<Server> {
     let mut command = Command::new(binary);
     // Beside other programs, such as builds, analytics would stand still.
@@ -84,11 +84,11 @@ pub fn overtake(binary: &Path, plant: Option<&str>) -> anyhow::Result<Server> {
 /// Starts a PostgreSQL of this run's own, in a temporary folder, in the locale that Overtake has.
 ///
 /// # Errors
-/// When it cannot be made or does not answer within half a minute.
+/// If it cannot be made or does not answer within half a minute.
 pub fn postgres() -> anyhow::Result<Server> {
     let folder = std::env::temp_dir().join(format!("overtake-differential-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    // It refuses to run as root.
+    // PostgreSQL refuses to run as root.
     let is_root = Command::new("id").arg("-u").output()?.stdout == b"0\n";
     let command = |program: &str| {
         let program = Path::new(POSTGRES).join(program);

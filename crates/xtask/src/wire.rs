@@ -1,5 +1,6 @@
-//! Client of the PostgreSQL protocol that needs no library: simple queries, text results, no password. It reports what
-//! the comparison is about and ordinary clients hide: types and type modifiers of the columns, and SQLSTATEs.
+//! Client of the PostgreSQL protocol that needs no library: simple queries, text results, no password. It reports
+//! details that the comparison is about and ordinary clients hide: types and type modifiers of the columns, and
+//! SQLSTATEs.
 
 use anyhow::{Context, bail, ensure};
 use std::io::{Read, Write};
@@ -7,7 +8,8 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Answers that take longer than this count as a dead connection. The servers' own `statement_timeout` is shorter.
+/// Maximum duration of an answer; a longer one counts as a dead connection. The servers' own `statement_timeout` is
+/// shorter.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// Byte stream to a server.
@@ -31,7 +33,7 @@ impl Address {
         Address { host: "127.0.0.1".to_owned(), port, user: name(), database: name() }
     }
 
-    /// Port of the address.
+    /// Returns the port of the address.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -39,7 +41,7 @@ impl Address {
     /// Reads an address.
     ///
     /// # Errors
-    /// When the text has another form, or another key.
+    /// If the text has another form, or another key.
     pub fn read(text: &str) -> anyhow::Result<Address> {
         let mut address = Address::local(5432);
         for pair in text.split_whitespace() {
@@ -58,7 +60,7 @@ impl Address {
     /// Connects. A read that finds nothing for `read_max` is an error.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// If no server listens there.
     pub fn open(&self, read_max: Duration) -> anyhow::Result<Box<dyn Stream>> {
         if self.host.starts_with('/') {
             let stream = UnixStream::connect(format!("{}/.s.PGSQL.{}", self.host, self.port))?;
@@ -100,7 +102,7 @@ pub fn query(text: &str) -> Vec<u8> {
 pub struct Column {
     pub name: String,
     pub oid: u32,
-    /// The type's modifier: the length of a char(n), the scale of a numeric.
+    /// Type's modifier: the length of a char(n), the scale of a numeric.
     pub modifier: i32,
 }
 
@@ -124,7 +126,7 @@ impl Client {
     /// Connects and logs in without a password.
     ///
     /// # Errors
-    /// When the server is not there or asks for a password.
+    /// If the server is not there or asks for a password.
     pub fn connect(address: &Address) -> anyhow::Result<Client> {
         let mut client = Client { stream: address.open(ANSWER_MAX)?, unread: Vec::new(), at: 0, position: None };
         client.stream.write_all(&address.startup(&[]))?;
@@ -137,7 +139,7 @@ impl Client {
     /// Runs statements that have to succeed.
     ///
     /// # Errors
-    /// When one fails.
+    /// If one fails.
     pub fn run(&mut self, text: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
         self.send(text)?;
         match self.receive()? {
@@ -149,7 +151,7 @@ impl Client {
     /// Sends a query. Its answer has to be received before the next.
     ///
     /// # Errors
-    /// When the connection is dead.
+    /// If the connection is dead.
     pub fn send(&mut self, text: &str) -> anyhow::Result<()> {
         Ok(self.stream.write_all(&query(text))?)
     }
@@ -157,7 +159,7 @@ impl Client {
     /// Receives everything up to the next ReadyForQuery.
     ///
     /// # Errors
-    /// When the connection is dead, or silent for a minute.
+    /// If the connection is dead, or silent for a minute.
     pub fn receive(&mut self) -> anyhow::Result<Answer> {
         let mut columns = Vec::new();
         let mut rows = Vec::new();
@@ -189,7 +191,7 @@ impl Client {
         })
     }
 
-    /// Position of the last answer's error, if it had one.
+    /// Returns the position of the last answer's error, if it had one.
     pub fn position(&self) -> Option<usize> {
         self.position
     }
@@ -236,10 +238,10 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// Position that an error's message has, which stays unread.
+    /// Returns the position in an error's message, which stays unread.
     ///
     /// # Errors
-    /// When the message is cut off.
+    /// If the message is cut off.
     pub fn position(&self) -> anyhow::Result<Option<usize>> {
         let mut reader = Reader(self.0);
         loop {
@@ -289,7 +291,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Text that may end within a character: PostgreSQL cuts what a message quotes at a number of bytes.
+    /// Returns a text that may end within a character: PostgreSQL cuts quotations in messages at a number of bytes.
     fn cut_text(&mut self) -> anyhow::Result<String> {
         let end = self.0.iter().position(|byte| *byte == 0).context("a text without an end")?;
         let text = String::from_utf8_lossy(self.take(end)?).into_owned();

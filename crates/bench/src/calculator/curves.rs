@@ -1,11 +1,11 @@
-//! Curves over the limits, whatever they show: their figures, their chart, and the least limits that are good enough.
+//! Curves over the limits: their figures, their chart, and the least limits that are good enough.
 
 use super::limits::Limits;
 use crate::report::{LineChart, Report, Table, number};
 use gate::model::Error;
 use host::refusal::Refusal;
 
-/// As many as one can tell apart, and as a chart has room to name.
+/// Maximum number of curves: as many as one can tell apart, and as a chart has room to name.
 const CURVES_MAX: usize = 16;
 
 /// Refuses more curves than a chart can show.
@@ -18,29 +18,29 @@ pub fn check_count(count: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// One line of a chart.
+/// Line of a chart.
 pub struct Curve {
-    /// Part of its figures' names; used when there are several curves.
+    /// Part of the names of the curve's figures; used when there are several curves.
     pub name: String,
-    /// What people call it.
+    /// Name in tables and charts.
     pub label: String,
-    /// (limit, value)
+    /// Points of the curve: (limit, value).
     pub points: Vec<(usize, f64)>,
-    /// The least limit that meets each threshold of its [`Subject`].
+    /// Least limit that meets each threshold of the curve's [`Subject`].
     pub least: Vec<Result<usize, Error>>,
 }
 
-/// What curves are about.
+/// Subject of a set of curves.
 pub struct Subject {
-    /// The first part of a single curve's figures' names.
+    /// First part of the names of a single curve's figures.
     pub figure: &'static str,
-    /// Above the table of values and the chart.
+    /// Title of the table of values and of the chart.
     pub title: &'static str,
-    /// Beside the chart.
+    /// Unit of the chart's values.
     pub unit: &'static str,
-    /// Above the table of least limits.
+    /// Title of the table of least limits.
     pub least: &'static str,
-    /// What the least limits have to meet: the last part of a figure's name, the head of a column.
+    /// Thresholds of the least limits: the last part of a figure's name, the head of a column.
     pub thresholds: [(&'static str, &'static str); 4],
 }
 

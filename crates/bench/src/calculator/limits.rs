@@ -1,10 +1,10 @@
-//! `N` or `A..B`: which limits are asked for, and which of them a table shows.
+//! `N` or `A..B`: the limits that are asked for, and those that a table shows.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// Whole numbers from 1, both ends included.
+/// Range of whole numbers from 1, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     pub first: usize,
@@ -15,7 +15,7 @@ impl Limits {
     /// Parses `N` or `A..B`, of at most `MAX`.
     ///
     /// # Errors
-    /// A sentence that says what is allowed.
+    /// A sentence that names the allowed values.
     pub fn parse<const MAX: usize>(text: &str) -> Result<Limits, String> {
         let (first, last) = text.split_once("..").unwrap_or((text, text));
         let number = |text: &str| usize::from_str(text).ok().filter(|number| (1..=MAX).contains(number));
@@ -25,12 +25,13 @@ impl Limits {
         }
     }
 
-    /// All of them.
+    /// Returns every limit of the range.
     pub fn all(self) -> impl Iterator<Item = usize> {
         self.first..=self.last
     }
 
-    /// Whether a table shows this one: the ends, all below 10, multiples of 5 below 100, of 50 below 1,000, and so on.
+    /// Returns true if a table shows this limit: the ends, all below 10, multiples of 5 below 100, of 50 below 1,000,
+    /// and so on.
     pub fn shows(self, limit: usize) -> bool {
         let step = limit.checked_ilog10().filter(|digits| 0 < *digits).map_or(1, |digits| 10_usize.pow(digits) / 2);
         limit == self.first || limit == self.last || limit.is_multiple_of(step)

@@ -1,4 +1,4 @@
-//! `overtake mpl response`: how long a limit makes transactions wait outside.
+//! `overtake mpl response`: the time that a limit makes transactions wait outside.
 
 use super::curves::{Curve, Subject, check_count};
 use super::limits::Limits;
@@ -11,7 +11,7 @@ use host::stop::Stop;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Above this, a curve takes minutes.
+/// Maximum of the limits: above this, a curve takes minutes.
 const MPL_MAX: usize = 200;
 
 /// Arguments of `mpl response`.
@@ -24,7 +24,7 @@ pub struct Arguments {
     /// curve each. Commercial workloads have 2 to 15.
     #[arg(long, value_name = "C2,...", value_delimiter = ',', required = true)]
     c2: Vec<f64>,
-    /// Processors, of which a transaction uses one at a time.
+    /// Number of processors, of which a transaction uses one at a time.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     servers: u32,
     /// Limits, N or A..B, up to 200.
@@ -39,13 +39,13 @@ const SUBJECT: Subject = Subject {
     least: "The least MPL whose mean response time is within this much of that without a limit",
     thresholds: [("within_2", "2 %"), ("within_5", "5 %"), ("within_10", "10 %"), ("within_20", "20 %")],
 };
-/// Those of [`SUBJECT`].
+/// Increases of the response time: the thresholds of [`SUBJECT`].
 const INCREASES: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
 
 /// Calculates and reports.
 ///
 /// # Errors
-/// A [`Refusal`] when the arguments make no model or no limit can do the work, [`host::stop::Stopped`].
+/// A [`Refusal`] if the arguments make no model or no limit can do the work, [`host::stop::Stopped`].
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let variabilities = &arguments.c2;
     check_count(variabilities.len())?;
@@ -75,9 +75,10 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// What each limit means, the least first. Where sizes vary much and loads are high it takes most of a minute.
+/// Calculates the response under each limit, the least first. Where sizes vary much and loads are high this takes most
+/// of a minute.
 fn curve(model: &Response, last: usize, stop: &Stop) -> anyhow::Result<Vec<AtMpl>> {
-    // A limit takes as long as its third power says.
+    // The time for a limit grows with its third power.
     let work = |mpl: usize| (mpl as u64).pow(3);
     let bar = progress::bar((1..=last).map(work).sum()).with_message("curve");
     let mut found = Vec::new();
@@ -90,8 +91,8 @@ fn curve(model: &Response, last: usize, stop: &Stop) -> anyhow::Result<Vec<AtMpl
     Ok(found)
 }
 
-/// For each increase, from the largest one, because a limit that is out of reach for that is for all. Only what the curve does not
-/// reach is searched for.
+/// Returns the least limit for each increase, from the largest increase on, because a limit that is out of reach for
+/// that one is out of reach for all. Limits are searched for only beyond the end of the curve.
 fn least(model: &Response, curve: &[AtMpl], stop: &Stop) -> anyhow::Result<Vec<Result<usize, Error>>> {
     let bar = progress::bar(INCREASES.len() as u64).with_message("least limits");
     let mut least = Vec::new();

@@ -1,4 +1,4 @@
-//! `overtake mpl throughput`: how much of a database's throughput a limit keeps.
+//! `overtake mpl throughput`: the share of a database's throughput that a limit keeps.
 
 use super::curves::{Curve, Subject, check_count};
 use super::limits::Limits;
@@ -8,7 +8,7 @@ use gate::model::{Network, Station};
 use host::refusal::Refusal;
 use serde::Serialize;
 
-/// Above this, a curve takes long and shows nothing new.
+/// Maximum of the limits: above this, a curve takes long and shows nothing new.
 const MPL_MAX: usize = 10_000;
 const STATIONS_MAX: usize = 64;
 
@@ -18,13 +18,13 @@ pub struct Arguments {
     /// Time that a transaction needs of each resource when it is alone, in any unit: CPU, disks, the log, a hot lock.
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', required_unless_present = "balanced")]
     demand: Vec<f64>,
-    /// How many transactions each resource serves at a time, in the order of the demands [default: 1 each].
+    /// Number of transactions that each resource serves at a time, in the order of the demands [default: 1 each].
     #[arg(long, value_name = "COUNT,...", value_delimiter = ',')]
     servers: Vec<u32>,
     /// Time in which a transaction holds its place and uses no resource: its client thinks, a packet travels.
     #[arg(long, value_name = "TIME", default_value_t = 0.0)]
     think: f64,
-    /// Instead of demands, the worst case: so many equal resources; N, or A..B for up to 16 curves.
+    /// Number of equal resources: the worst case, instead of demands; N, or A..B for up to 16 curves.
     #[arg(long, value_name = "COUNT", conflicts_with_all = ["demand", "servers"], value_parser = Limits::parse::<STATIONS_MAX>)]
     balanced: Option<Limits>,
     /// Limits, N or A..B, up to 10,000.
@@ -39,13 +39,13 @@ const SUBJECT: Subject = Subject {
     least: "The least MPL that keeps this share of the largest throughput",
     thresholds: [("keep_80", "80 %"), ("keep_90", "90 %"), ("keep_95", "95 %"), ("keep_99", "99 %")],
 };
-/// Those of [`SUBJECT`].
+/// Shares of the throughput that are kept: the thresholds of [`SUBJECT`].
 const KEEP: [f64; 4] = [0.8, 0.9, 0.95, 0.99];
 
 /// Calculates and reports.
 ///
 /// # Errors
-/// A [`Refusal`] when the arguments make no network.
+/// A [`Refusal`] if the arguments make no network.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Report> {
     let networks = networks(arguments)?;
     let mut report = Report::calculated("mpl throughput", arguments)?;
@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Name, label and network of each curve.
+/// Returns name, label and network of each curve.
 fn networks(arguments: &Arguments) -> anyhow::Result<Vec<(String, String, Network)>> {
     if let Some(counts) = arguments.balanced {
         check_count(counts.all().count())?;
@@ -101,7 +101,7 @@ fn values(network: &Network, limits: Limits) -> Table {
     let relative = network.relative_throughput(limits.last);
     for mpl in limits.all().filter(|mpl| limits.shows(*mpl)) {
         let throughput = relative[mpl - 1] * network.throughput_max();
-        // Little's law: inside, without the wait for a place.
+        // Little's law: the time inside, without the wait for a slot.
         let time = mpl as f64 / throughput;
         table.row([mpl.to_string(), number(relative[mpl - 1]), number(throughput), number(time)]);
     }

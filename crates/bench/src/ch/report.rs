@@ -7,17 +7,17 @@ use crate::report::{PercentileChart, Report, Table, number};
 use sched::Policy;
 use workloads::ch::QUERIES_COUNT;
 
-/// One query under one policy, and at rest.
+/// Times of one query under one policy, and at rest.
 struct QueryTimes {
     rest_ms: f64,
     loaded_ms: f64,
-    /// The time under load over the time at rest at the same moment; the mean of all runs.
+    /// Time under load over the time at rest at the same moment; the mean of all runs.
     times: f64,
     runs: usize,
 }
 
 impl PolicyResult {
-    /// Each query's times.
+    /// Returns the times of each query.
     fn queries(&self) -> Vec<QueryTimes> {
         let [before, loaded, after] = &self.runs;
         let (from_ns, to_ns) = self.phase.loaded_ns;
@@ -74,7 +74,8 @@ pub fn fill(report: &mut Report, alone: &Alone, policies: &[PolicyResult], verif
     for policy in policies {
         let queries = policy.queries();
         let times = geometric_mean(queries.iter().map(|query| query.times));
-        // Who has only the rest of the processors takes so much longer; what is left is the cost of the company.
+        // A query that has only the rest of the processors takes longer in inverse proportion; the remaining factor is
+        // the cost of running beside transactions.
         let vs_rest = times * (1.0 - alone.share);
         let (phase, name) = (&policy.phase, policy.variant.name());
         let dead = phase.versions_dead_max.iter().copied().max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Every answer once more, at rest, from a replay of the redo records up to its snapshot.
+//! Verification of every answer, at rest, from a replay of the redo records up to its snapshot.
 
 use super::watch::Run;
 use crate::data::{Data, rows_digest};
@@ -12,7 +12,7 @@ use workloads::replay::{Records, Replay};
 use workloads::tpcc::Tables;
 use workloads::{ch, tpcc};
 
-/// An engine that catches up with the measured one.
+/// Engine that catches up with the measured one.
 pub struct Verifier<'a> {
     data: &'a Data,
     replay: Replay,
@@ -22,27 +22,27 @@ pub struct Verifier<'a> {
     workers: usize,
 }
 
-/// What was compared.
+/// Numbers of compared answers and records.
 pub struct Verified {
-    /// Answers.
+    /// Number of answers.
     pub answers: u64,
-    /// Different ones: of another query or another snapshot.
+    /// Number of distinct answers: of another query or another snapshot.
     pub distinct: u64,
-    /// Redo records replayed.
+    /// Number of redo records replayed.
     pub records: u64,
 }
 
-/// Wrong answers that are told of one by one.
+/// Maximum number of wrong answers that are listed one by one.
 const TOLD_MAX: usize = 5;
 
 impl<'a> Verifier<'a> {
     /// Takes over all records; nobody writes any more.
     ///
     /// # Errors
-    /// A record that is none, or what the engine refuses.
+    /// An error for bytes that are no record; errors of the engine.
     pub fn new(records: &Records, data: &'a Data, workers: usize) -> anyhow::Result<Verifier<'a>> {
         let engine = Engine::new(EngineConfig::in_memory());
-        // In the order in which the data have them.
+        // Tables are created in the order in which the data have them.
         let tables = Tables::create(&engine)?;
         ch::Tables::create(&engine)?;
         let database = Database::new(engine.clone());
@@ -56,7 +56,7 @@ impl<'a> Verifier<'a> {
     /// Compares all runs' answers.
     ///
     /// # Errors
-    /// A wrong answer, a replay that ends with other rows than the measured engine has, a stop.
+    /// An error for a wrong answer, or a replay that ends with other rows than the measured engine has; a stop.
     pub fn verify<'r>(&mut self, runs: impl Iterator<Item = &'r Run>, stop: &Stop) -> anyhow::Result<Verified> {
         let mut expected: BTreeMap<(u64, usize), Vec<&Run>> = BTreeMap::new();
         for run in runs {
@@ -66,6 +66,7 @@ impl<'a> Verifier<'a> {
         tracing::info!(answers = verified.distinct, "computing every answer once more, from a replay");
         let bar = crate::progress::bar(verified.distinct).with_message("recomputing");
         let mut wrong = Vec::new();
+        // The map is in the order of snapshots, because a replay only goes forward.
         for ((snapshot, query), runs) in &expected {
             stop.wait(Duration::ZERO)?;
             self.replay.apply_up_to(*snapshot)?;
@@ -82,6 +83,7 @@ impl<'a> Verifier<'a> {
             }
         }
         bar.finish_and_clear();
+        // The remaining records, too: the final rows must agree with the measured engine's.
         self.replay.apply_up_to(u64::MAX)?;
         verified.records = self.replay.applied();
         anyhow::ensure!(

@@ -1,4 +1,4 @@
-//! What a phase does besides: each run of a query, and how long version chains get.
+//! Observations during a phase: each run of a query, and the length of version chains.
 
 use crate::data::{Data, rows_digest};
 use crate::mixed::RunEnd;
@@ -7,34 +7,34 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use workloads::ch::QUERIES_COUNT;
 
-/// One run of a query that has ended.
+/// Run of a query that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// Which query, counting from 1.
+    /// Number of the query, counting from 1.
     pub query: usize,
-    /// The number of the snapshot that it read.
+    /// Number of the snapshot that the query read.
     pub snapshot: u64,
-    /// When it was started.
+    /// Start of the run, in nanoseconds.
     pub started_ns: u64,
-    /// When it ended.
+    /// End of the run, in nanoseconds.
     pub ended_ns: u64,
-    /// How many rows it found, and their digest.
+    /// Number of rows found, and their digest.
     pub answer: (u64, u64),
 }
 
 impl Run {
-    /// How long it took.
+    /// Returns the duration, in milliseconds.
     pub fn ms(&self) -> f64 {
         (self.ended_ns - self.started_ns) as f64 / 1e6
     }
 
-    /// The middle of it.
+    /// Returns the middle of the run, in nanoseconds.
     pub fn middle_ns(&self) -> f64 {
         (self.started_ns as f64 + self.ended_ns as f64) / 2.0
     }
 }
 
-/// Watches one phase.
+/// Observer of one phase.
 pub struct Watch {
     data: Arc<Data>,
     runs: Mutex<Vec<Run>>,
@@ -43,7 +43,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A phase that shall last until each query has ended so many times.
+    /// Creates the observer of a phase that shall last until each query has ended this many times.
     pub fn new(data: &Arc<Data>, wanted: usize) -> Watch {
         Watch { data: Arc::clone(data), runs: Mutex::default(), wanted, chain_max: AtomicU64::new(0) }
     }
@@ -52,12 +52,12 @@ impl Watch {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The runs so far, taken out.
+    /// Takes out the runs so far.
     pub fn take_runs(&self) -> Vec<Run> {
         std::mem::take(&mut self.runs())
     }
 
-    /// The most newer versions of one row that a query had to pass over.
+    /// Returns the largest number of newer versions of one row that a query had to pass over.
     pub fn chain_max(&self) -> u64 {
         self.chain_max.load(SeqCst)
     }

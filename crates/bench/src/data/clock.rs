@@ -11,20 +11,20 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// A wait that begins while this thread sleeps is met so late at most: half of the default patience.
+/// Maximum delay after which a wait that begins while this thread sleeps is noticed: half of the default patience.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// A thread that calls [`Engine::expire_waits`]. Dropping it ends it.
+/// Thread that calls [`Engine::expire_waits`]. Dropping the value ends it.
 pub struct LockClock {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl LockClock {
-    /// Starts it.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// If the thread cannot be started.
     pub fn start(engine: Engine) -> io::Result<LockClock> {
         let is_over = Arc::new(AtomicBool::new(false));
         let there = Arc::clone(&is_over);

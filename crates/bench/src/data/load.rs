@@ -12,22 +12,22 @@ use std::time::Duration;
 use workloads::tpcc::{self, Scale};
 use workloads::{ch, tpch};
 
-/// What to load.
+/// Amount of data to load.
 #[derive(Clone, Copy, Debug)]
 pub struct DataConfig {
     /// TPC-H's scale factor; 0 leaves its tables out.
     pub scale_factor: f64,
-    /// How much of TPC-C.
+    /// Scale of TPC-C.
     pub scale: Scale,
-    /// Of TPC-C's population.
+    /// Seed of TPC-C's population.
     pub seed: u64,
-    /// Where TPC-H's comments come from.
+    /// Source of TPC-H's comments.
     pub comments: tpch::Comments,
 }
 
 impl DataConfig {
-    /// Memory that the process will need with these data and the heaviest query (Q18 peaked at 4.5 GB at scale factor 1,
-    /// a warehouse takes 110 MB): measured, with a margin. New orders come on top.
+    /// Returns the memory that the process will need with these data and the heaviest query (Q18 peaked at 4.5 GB at
+    /// scale factor 1, a warehouse takes 110 MB): measured, with a margin. New orders come on top.
     pub fn memory_bytes(&self) -> u64 {
         const MIB: f64 = 1_048_576.0;
         let mib = 500.0 + 4_200.0 * self.scale_factor + 150.0 * f64::from(self.scale.warehouses);
@@ -35,23 +35,23 @@ impl DataConfig {
     }
 }
 
-/// One step of loading.
+/// Step of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// For people.
+    /// Name for messages.
     pub name: &'static str,
-    /// Rows loaded.
+    /// Number of rows loaded.
     pub rows_count: u64,
-    /// Rows to load.
+    /// Number of rows to load.
     pub rows_expected: u64,
 }
 
-/// The progress of a load, for any thread to read.
+/// Progress of a load, for any thread to read.
 #[derive(Default)]
 pub struct Steps(Mutex<Vec<Step>>);
 
 impl Steps {
-    /// The steps as they are now, those to come included.
+    /// Returns the steps in their present state, those to come included.
     pub fn read(&self) -> Vec<Step> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -95,7 +95,7 @@ pub(super) fn load(engine: Engine, config: &DataConfig, stop: &Stop, steps: &Ste
     Ok(Arc::new(Data { engine, catalog, database, tpcc, scale, transactions, rows_count, _clock: clock }))
 }
 
-/// How often the bar is drawn.
+/// Interval at which the bar is drawn.
 const DRAW: Duration = Duration::from_millis(100);
 
 pub(super) fn load_with_progress_bar(engine: Engine, config: &DataConfig, stop: &Stop) -> anyhow::Result<Arc<Data>> {

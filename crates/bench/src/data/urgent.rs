@@ -1,7 +1,7 @@
 //! TPC-C's transactions as requests of the scheduler.
 //!
-//! **Invariant:** what runs here may run in an urgent context: no lock, no log; counts are relaxed atomics. A transaction
-//! that meets a lock parks its request: the worker goes on, and the grant submits the request again.
+//! **Invariant:** the code of this module may run in an urgent context: no lock, no log; counts are relaxed atomics. A
+//! transaction that meets a lock parks its request: the worker goes on, and the grant submits the request again.
 
 use crate::mixed::UNDER_WAY_MAX;
 use engine::{Begin, Error, Session, SessionOptions, Step, Wake};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use workloads::tpcc::{self, Input, Tables};
 
-/// What all transactions share.
+/// State shared by all transactions.
 pub struct Transactions {
     engine: engine::Engine,
     tables: Arc<Tables>,
@@ -20,39 +20,39 @@ pub struct Transactions {
     rolled_back: AtomicU64,
     aborts: AtomicU64,
     failed: AtomicU64,
-    /// How each of the last ones ended: those of arrivals, then those of tickets.
+    /// End of each of the last transactions: those of arrivals, then those of tickets.
     endings: Box<[AtomicU8]>,
 }
 
-/// This bit marks the ids of transactions that somebody issued by hand, so that they differ from those of arrivals.
+/// Bit that marks the IDs of transactions issued by hand, so that they differ from those of arrivals.
 pub const TICKET: u64 = 1 << 63;
 
-/// How one transaction ended.
+/// End of one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It committed.
+    /// The transaction committed.
     Committed = 0,
-    /// It rolled back as the specification wants.
+    /// The transaction rolled back as the specification demands.
     RolledBack = 1,
-    /// It was refused.
+    /// The transaction was refused.
     Failed = 2,
 }
 
-/// How transactions have ended.
+/// Numbers of transactions by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes {
-    /// Committed.
+    /// Committed transactions.
     pub committed: u64,
-    /// Rolled back as the specification wants: one New-Order in a hundred.
+    /// Transactions rolled back as the specification demands: one New-Order in a hundred.
     pub rolled_back: u64,
     /// Attempts aborted by a conflict or by a more important transaction; they are repeated.
     pub aborts: u64,
-    /// Refused for a reason that no repetition mends.
+    /// Transactions refused for a reason that no repetition mends.
     pub failed: u64,
 }
 
 impl Outcomes {
-    /// What happened since `before`.
+    /// Returns the numbers since `before`.
     pub fn since(&self, before: &Outcomes) -> Outcomes {
         Outcomes {
             committed: self.committed - before.committed,
@@ -66,11 +66,11 @@ impl Outcomes {
 struct Transaction {
     of: Arc<Transactions>,
     input: Input,
-    /// Its session, while it does not run.
+    /// Session of the transaction, while the transaction does not run.
     home: Latch<Option<Session>>,
 }
 
-/// What the engine uses to wake a parked transaction.
+/// Callback by which the engine wakes a parked transaction.
 struct Wakes(Resubmit);
 
 impl Wake for Wakes {
@@ -80,7 +80,7 @@ impl Wake for Wakes {
 }
 
 impl Transactions {
-    /// Transactions over these tables.
+    /// Creates the state of transactions over these tables.
     pub fn new(engine: engine::Engine, tables: Arc<Tables>) -> Transactions {
         let [committed, rolled_back, aborts, failed] = [const { AtomicU64::new(0) }; 4];
         let endings = (0..2 * UNDER_WAY_MAX).map(|_| AtomicU8::new(0)).collect();
@@ -92,7 +92,7 @@ impl Transactions {
         &self.endings[(ring + id % UNDER_WAY_MAX) as usize]
     }
 
-    /// How request `id` ended.
+    /// Returns the end of request `id`.
     pub fn ending(&self, id: u64) -> Ending {
         match self.ending_of(id).load(Relaxed) {
             0 => Ending::Committed,
@@ -101,14 +101,14 @@ impl Transactions {
         }
     }
 
-    /// An urgent request that enters `input`.
+    /// Returns an urgent request that enters `input`.
     pub fn request(self: &Arc<Self>, id: u64, input: Input) -> Arc<Request> {
         let session = self.engine.session(SessionOptions::new(Class::High));
         let home = Latch::new(Some(session));
         Arc::new(Request::new(id, Class::High, Box::new(Transaction { of: Arc::clone(self), input, home })))
     }
 
-    /// How they have ended so far.
+    /// Returns the outcomes so far.
     pub fn outcomes(&self) -> Outcomes {
         Outcomes {
             committed: self.committed.load(Relaxed),
@@ -119,8 +119,8 @@ impl Transactions {
     }
 }
 
-/// Attempts before a transaction counts as failed. Waiting for a lock is not one; being aborted by a deadlock, or by a
-/// change that its isolation does not allow, is.
+/// Maximum number of attempts before a transaction counts as failed. Waiting for a lock is not an attempt; being
+/// aborted by a deadlock, or by a change that the isolation level does not allow, is.
 pub const ATTEMPTS_MAX: u32 = 100_000;
 
 impl Work for Transaction {

@@ -1,6 +1,7 @@
-//! What code pays for being interruptible when nothing interrupts it.
+//! The cost of code being interruptible when nothing interrupts it.
 //!
-//! Each cost is the fastest of many short rounds: what a round takes longer is another program's time, not the code's.
+//! Each cost is the fastest of many short rounds: time that a round takes beyond it is another program's, not the
+//! code's.
 
 use anyhow::Context;
 use preempt::os;
@@ -9,9 +10,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::thread;
 
-/// As in the scans: the most rows between two safepoints.
+/// Maximum number of rows between two safepoints, as in the scans.
 pub const ROWS_PER_SAFEPOINT: usize = 1_024;
-/// Rows of the sum: they stay in the second-level cache, so that memory does not hide the safepoint.
+/// Number of rows of the sum: they stay in the second-level cache, so that memory does not hide the safepoint.
 const ROWS: usize = 32 * ROWS_PER_SAFEPOINT;
 const ROUNDS: u32 = 200;
 const REPEATS: u32 = 20_000;
@@ -19,31 +20,31 @@ const BLOCK_BYTES: usize = 64;
 
 /// Costs of single operations.
 pub struct Costs {
-    /// A region's beginning and end.
+    /// Time of a region's beginning and end.
     pub region_ns: f64,
-    /// A safepoint of a registered worker at which nothing is asked.
+    /// Time of a safepoint of a registered worker without a request.
     pub safepoint_ns: f64,
-    /// A small block taken and given back, past the guard.
+    /// Time of taking and giving back a small block, past the guard.
     pub alloc_plain_ns: f64,
-    /// The same through the guard, as the whole program does it.
+    /// Time of taking and giving back a small block through the guard, as the whole program does it.
     pub alloc_guarded_ns: f64,
-    /// One reading of the clock.
+    /// Time of one reading of the clock.
     pub clock_ns: f64,
-    /// A sum's time with a safepoint each 1,024 rows over its time without.
+    /// Time of a sum with a safepoint each 1,024 rows over the time without.
     pub safepoint_1024_ratio: f64,
 }
 
-/// Nobody asks anything of the worker that is measured.
+/// Handler of the measured worker, which receives no requests.
 struct Nothing;
 
 impl Serve for Nothing {
     fn serve(&self, _worker: &'static Worker, _arrival: Arrival) {}
 }
 
-/// Measures on a worker of its own, pinned to `processor`.
+/// Measures the costs on a worker of its own, pinned to `processor`.
 ///
 /// # Errors
-/// When the kernel refuses the worker.
+/// If the kernel refuses the worker.
 pub fn measure(processor: usize) -> anyhow::Result<Costs> {
     let measuring = thread::spawn(move || -> anyhow::Result<Costs> {
         os::pin_to_cpu(processor)?;
@@ -61,7 +62,7 @@ fn measure_here() -> Costs {
     let rows = rows();
     let (mut plain_ns, mut polled_ns) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..ROUNDS {
-        // Turn by turn, so that a change of the processor's speed meets both.
+        // The two take turns, so that a change of the processor's speed meets both.
         plain_ns = plain_ns.min(fastest_of_ns(10, || discard(sum_without_safepoints(black_box(&rows)))));
         polled_ns = polled_ns.min(fastest_of_ns(10, || discard(sum_with_safepoints(black_box(&rows)))));
     }
@@ -79,24 +80,24 @@ fn measure_here() -> Costs {
     }
 }
 
-/// The time of one reading of the clock.
+/// Returns the time of one reading of the clock, in nanoseconds.
 pub fn clock_ns() -> f64 {
     fastest_ns(|| repeat(|| discard(os::now_ns()))) / f64::from(REPEATS)
 }
 
-/// The rows that are summed.
+/// Returns the rows that are summed.
 pub fn rows() -> Vec<i64> {
     (0..ROWS as i64).collect()
 }
 
-/// The sum as the compiler vectorises it.
+/// Returns the sum as the compiler vectorises it.
 #[inline(never)]
 pub fn sum(rows: &[i64]) -> i64 {
     rows.iter().fold(0, |sum, row| sum.wrapping_add(*row))
 }
 
-/// The same sum, block by block, and after each block whatever `between` does. Both sides of a comparison run the same
-/// compiled [`sum`], so that only `between` differs.
+/// Returns the sum, computed block by block with a call of `between` after each block. Both sides of a comparison run
+/// the same compiled [`sum`], so that only `between` differs.
 #[inline(always)]
 fn sum_blocks(rows: &[i64], between: impl Fn()) -> i64 {
     let mut total = 0_i64;
@@ -107,19 +108,19 @@ fn sum_blocks(rows: &[i64], between: impl Fn()) -> i64 {
     total
 }
 
-/// The sum without a safepoint.
+/// Returns the sum without a safepoint.
 #[inline(never)]
 fn sum_without_safepoints(rows: &[i64]) -> i64 {
     sum_blocks(rows, || ())
 }
 
-/// The sum with a safepoint each 1,024 rows.
+/// Returns the sum with a safepoint each 1,024 rows.
 #[inline(never)]
 pub fn sum_with_safepoints(rows: &[i64]) -> i64 {
     sum_blocks(rows, safepoint)
 }
 
-/// Lets the compiler neither drop nor foresee `result`.
+/// Consumes `result`, so that the compiler can neither drop nor foresee it.
 fn discard<T>(result: T) {
     black_box(result);
 }
@@ -127,7 +128,7 @@ fn discard<T>(result: T) {
 fn repeat(mut operation: impl FnMut()) {
     for _ in 0..REPEATS {
         operation();
-        // Keeps the compiler from joining or dropping rounds.
+        // This keeps the compiler from joining or dropping rounds.
         black_box(());
     }
 }

@@ -15,36 +15,36 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Requests before a phase, to warm up.
+/// Number of requests before a phase, to warm up.
 const WARM_UP: u64 = 200;
-/// "On CPU": sender and receiver together waited at most this long for a processor.
+/// Maximum time that sender and receiver together may wait for a processor to count as "on CPU".
 const RUN_DELAY_NS_MAX: u64 = 100_000;
-/// A request that is not answered in this time is lost.
+/// Time after which a request without an answer is lost.
 const ANSWER_NS_MAX: u64 = 5_000_000_000;
 const PAUSE_NS_MIN: u64 = 50_000;
 const PAUSE_NS_SPAN: u64 = 100_000;
 const PRIORITY: i32 = 50;
 
-/// The rungs that are compared.
+/// Way of delivery: the rungs that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// A flag, seen at the next of the receiver's dense safepoints.
+    /// Flag, seen at the next of the receiver's dense safepoints.
     Poll,
-    /// A signal into code without safepoints.
+    /// Signal into code without safepoints.
     Signal,
-    /// A thread of the real-time class on the receiver's processor.
+    /// Thread of the real-time class on the receiver's processor.
     RealtimeThread,
-    /// An ordinary thread on the receiver's processor; the receiver itself has nice value 19.
+    /// Ordinary thread on the receiver's processor; the receiver itself has nice value 19.
     OrdinaryThread,
 }
 
 impl Way {
-    /// The thread rung, as far as this process's privileges go.
+    /// Returns the thread rung, as far as this process's privileges go.
     pub fn thread(realtime_allowed: bool) -> Way {
         if realtime_allowed { Way::RealtimeThread } else { Way::OrdinaryThread }
     }
 
-    /// Its name in figures.
+    /// Returns the name in figures.
     pub fn name(self) -> &'static str {
         match self {
             Way::Poll => "poll",
@@ -53,7 +53,7 @@ impl Way {
         }
     }
 
-    /// What was measured, for the report.
+    /// Returns the explanation of the measurement, for the report.
     pub fn explanation(self) -> &'static str {
         match self {
             Way::Poll => "poll: a flag in the worker's cache line; the worker sums 1,024 rows between safepoints.",
@@ -70,7 +70,7 @@ impl Way {
         matches!(self, Way::RealtimeThread | Way::OrdinaryThread)
     }
 
-    /// What a send has to report while no other request is on its way.
+    /// Returns the result that a send must report while no other request is on its way.
     fn expected(self) -> Sent {
         match self {
             Way::Poll => Sent::Flagged,
@@ -80,42 +80,42 @@ impl Way {
     }
 }
 
-/// How the receiver is kept busy.
+/// Work of the busy receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Busy {
-    /// It sums rows.
+    /// The receiver sums rows.
     Working,
-    /// It reads the clock, to see how much time it loses.
+    /// The receiver reads the clock, to see how much time it loses.
     Watching,
 }
 
-/// On which processors a phase runs.
+/// Processors of a phase.
 #[derive(Clone, Copy)]
 pub struct Processors {
-    /// The sender's.
+    /// Sender's processor.
     pub sender: usize,
-    /// The receiver's.
+    /// Receiver's processor.
     pub receiver: usize,
 }
 
-/// What one phase found.
+/// Results of one phase.
 pub struct Measured {
-    /// Send to first instruction, of all requests.
+    /// Time from send to first instruction, of all requests.
     pub delay: Histogram,
-    /// The same, of requests during which neither side had to wait for a processor.
+    /// Time from send to first instruction, of requests during which neither side had to wait for a processor.
     pub delay_on_cpu: Histogram,
-    /// The sender's time in `send`.
+    /// Sender's time in `send`.
     pub sender: Histogram,
-    /// The receiver's lost time; empty unless it watched.
+    /// Receiver's lost time; empty unless it watched.
     pub stolen: Histogram,
-    /// Requests that reached the receiver in another way than asked, and are not in the other counts.
+    /// Number of requests that reached the receiver in another way than asked, and are not in the other counts.
     pub other: u64,
-    /// Signals that landed in a region and were served at its end.
+    /// Number of signals that landed in a region and were served at its end.
     pub deferred: u64,
 }
 
 impl Measured {
-    /// What a reader must know besides the numbers, each sentence with a blank before it.
+    /// Returns remarks that a reader needs besides the numbers, each sentence with a blank before it.
     pub fn remarks(&self, on_cpu_share: f64) -> String {
         let mut remarks = format!(" {:.1} % of its samples were on CPU.", on_cpu_share * 100.0);
         if on_cpu_share < 0.5 {
@@ -131,7 +131,7 @@ impl Measured {
     }
 }
 
-/// What passes between sender and receiver, away from other lines.
+/// Mailbox between sender and receiver, away from other cache lines.
 #[derive(Default)]
 #[repr(align(128))]
 struct Mailbox {
@@ -143,13 +143,13 @@ struct Mailbox {
 }
 
 impl Mailbox {
-    /// The first instructions of the urgent context.
+    /// Stamps and answers the request: the first instructions of the urgent context.
     fn answer(&self) {
         let started_ns = os::now_ns();
         let asked = self.asked.load(Acquire);
         if self.answered.load(Relaxed) != asked {
             self.started_ns.store(started_ns, Relaxed);
-            // Release: whoever sees the answer sees its stamp.
+            // Release: a thread that sees the answer sees its stamp.
             self.answered.store(asked, Release);
         }
     }
@@ -159,7 +159,7 @@ impl Mailbox {
     }
 }
 
-/// The urgent work: it answers.
+/// Urgent work: it answers.
 struct Answer(Arc<Mailbox>);
 
 impl Serve for Answer {
@@ -171,7 +171,7 @@ impl Serve for Answer {
     }
 }
 
-/// Ends the phase for the other threads, also when the sender fails.
+/// Guard that ends the phase for the other threads, also when the sender fails.
 struct EndOnDrop<'a>(&'a Mailbox);
 
 impl Drop for EndOnDrop<'_> {
@@ -183,7 +183,7 @@ impl Drop for EndOnDrop<'_> {
 /// Runs one phase.
 ///
 /// # Errors
-/// When the run is stopped, an interrupt is lost, or the kernel refuses something.
+/// If the run is stopped, an interrupt is lost, or the kernel refuses something.
 pub fn measure(
     way: Way,
     busy: Busy,
@@ -196,6 +196,7 @@ pub fn measure(
         let end = EndOnDrop(&mailbox);
         let (ready, receiver_ready) = mpsc::channel();
         let receiver = scope.spawn(|| receive(way, busy, processors.receiver, Arc::clone(&mailbox), ready));
+        // The channel closes without a value if the receiver failed; its own error is the better one.
         let Ok((worker, run_delay)) = receiver_ready.recv() else {
             receiver.join().expect("the receiver does not panic")?;
             bail!("the receiver ended before it began");
@@ -215,6 +216,7 @@ pub fn measure(
                 send_all(way, &*delivery, &target, mailbox, duration, stop)
             }
         });
+        // The sender's error is kept until the other threads have ended.
         let measured = sender.join().expect("the sender does not panic");
         drop(end);
         if let Some(urgent) = urgent {
@@ -226,7 +228,7 @@ pub fn measure(
     })
 }
 
-/// The sender's view of the receiver.
+/// Receiver as the sender sees it.
 struct Target {
     worker: &'static Worker,
     run_delay: RunDelay,
@@ -270,6 +272,7 @@ fn send_all(
         let delay_ns = mailbox.started_ns.load(Relaxed).saturating_sub(send_ns);
         spin_for(PAUSE_NS_MIN + random.below(PAUSE_NS_SPAN));
         let on_cpu = waited_ns() - waited_before_ns <= RUN_DELAY_NS_MAX;
+        // A request that travelled in another way than asked says nothing about this rung.
         if sent != way.expected() {
             measured.other += 1;
         } else if WARM_UP < number {
@@ -294,7 +297,8 @@ fn spin_for(pause_ns: u64) {
     }
 }
 
-/// splitmix64 (Steele, Lea and Flood, OOPSLA 2014): pauses need no better, and are the same in each run.
+/// Random number generator splitmix64 (Steele, Lea and Flood, OOPSLA 2014): pauses need no better, and are the same in
+/// each run.
 struct Random(u64);
 
 impl Random {
@@ -307,7 +311,7 @@ impl Random {
     }
 }
 
-/// The thread that the kernel prefers. It parks while nothing is asked.
+/// Starts the thread that the kernel prefers. It parks while there is no request.
 fn spawn_urgent(way: Way, processor: usize, mailbox: Arc<Mailbox>) -> anyhow::Result<thread::JoinHandle<()>> {
     let (ready, prepared) = mpsc::channel();
     let urgent = thread::Builder::new().name("urgent".to_owned()).spawn(move || {
@@ -317,7 +321,7 @@ fn spawn_urgent(way: Way, processor: usize, mailbox: Arc<Mailbox>) -> anyhow::Re
         };
         let result = prepare();
         let is_ready = result.is_ok();
-        // If nobody listens any more, the phase has ended.
+        // If there is no receiver any more, the phase has ended.
         let _ = ready.send(result);
         while is_ready && !mailbox.ended() {
             mailbox.answer();
@@ -328,7 +332,7 @@ fn spawn_urgent(way: Way, processor: usize, mailbox: Arc<Mailbox>) -> anyhow::Re
     Ok(urgent)
 }
 
-/// The receiver's thread: a worker that is busy until the phase ends. Returns what was stolen from it.
+/// Runs the receiver's thread: a worker that is busy until the phase ends. Returns the time stolen from it.
 fn receive(
     way: Way,
     busy: Busy,
@@ -344,7 +348,7 @@ fn receive(
     let mut stolen = Histogram::new();
     let registration = preempt::register("receiver", Arc::new(Answer(Arc::clone(&mailbox))))?;
     registration.worker().set_mode(Mode::Foreign);
-    // If nobody listens any more, the phase has ended.
+    // If there is no receiver any more, the phase has ended.
     let _ = ready.send((registration.worker(), RunDelay::open_current()?));
     match (way, busy) {
         (Way::Poll, Busy::Working) => work_densely(&rows, &mailbox),
@@ -387,14 +391,14 @@ fn watch(mailbox: &Mailbox, stolen: &mut Histogram) {
             answered_before = answered;
             before_ns = os::now_ns();
         }
-        // Last, so that the last answer is seen.
+        // This check comes last, so that the last answer is seen.
         if mailbox.ended() {
             break;
         }
     }
 }
 
-/// Sums rows and looks at the clock around each safepoint.
+/// Sums rows and reads the clock around each safepoint.
 fn watch_densely(rows: &[i64], mailbox: &Mailbox, stolen: &mut Histogram) {
     let clock_ns = costs::clock_ns() as u64;
     let _dense = Dense::enter();

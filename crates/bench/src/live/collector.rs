@@ -1,4 +1,4 @@
-//! From the workers' event rings to the page's history. Runs on a thread of its own, never on a worker.
+//! Transfer of the workers' event rings into the page's history. Runs on a thread of its own, never on a worker.
 
 use super::door::EndedRun;
 use crate::data::{Data, Ending, TICKET};
@@ -11,15 +11,15 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the collector needs of one instance.
+/// Instance as the collector sees it.
 pub struct Source {
-    /// Its policy.
+    /// Policy of the instance.
     pub policy: Policy,
-    /// Its events.
+    /// Scheduler, which has the events.
     pub scheduler: Arc<Scheduler>,
-    /// Counts the New-Orders that have ended.
+    /// Counter of the New-Orders that have ended.
     pub ended: Arc<AtomicU64>,
-    /// The runs that have ended.
+    /// Runs that have ended.
     pub ended_runs: Arc<Mutex<Vec<EndedRun>>>,
     /// Starts of transactions whose query has not ended, by worker.
     overtaking: Vec<VecDeque<u64>>,
@@ -27,7 +27,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Of an instance.
+    /// Creates the source of an instance.
     pub fn new(
         policy: Policy,
         scheduler: Arc<Scheduler>,
@@ -38,7 +38,7 @@ impl Source {
         Source { policy, scheduler, ended, ended_runs, overtaking, events_lost: 0 }
     }
 
-    /// Moves what has happened since the last call into `history`.
+    /// Moves the events since the last call into `history`.
     pub fn collect(&mut self, data: &Data, schedule: Option<&Schedule>, history: &History) {
         let Source { policy, scheduler, ended, overtaking, .. } = self;
         scheduler.drain_events(&mut |event| {
@@ -92,7 +92,7 @@ impl Source {
 fn transaction(policy: Policy, completed: &Completed, data: &Data, schedule: Option<&Schedule>) -> Option<Transaction> {
     let submit_ns = completed.stamps.submit_ns?;
     let is_ticket = completed.id & TICKET != 0;
-    // The schedule of arrivals that have stopped is gone; what they left counts from its submission.
+    // The schedule of arrivals that have stopped is gone; requests left over count from their submission.
     let due_ns = schedule.filter(|_| !is_ticket).map_or(submit_ns, |schedule| schedule.at_ns(completed.id));
     let outcome = match (completed.ended, data.ending(completed.id)) {
         (Ended::Done, Ending::Committed) => Outcome::Committed,

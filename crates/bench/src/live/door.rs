@@ -1,4 +1,4 @@
-//! One of the three instances: what goes in, and what is under way.
+//! An instance of the demonstration: its inputs, and the work under way.
 
 use crate::data::{Data, TICKET};
 use crate::mixed::{Arrivals, Instance, LowLoop, LowQuery, RunEnd, Schedule, worker_cpus};
@@ -9,41 +9,41 @@ use sched::{Placement, Settings};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A run of the query that has ended, on its way to the history.
+/// Run of the query that has ended, on its way to the history.
 #[derive(Clone)]
 pub struct EndedRun {
-    /// The query's name.
+    /// Query's name.
     pub query: String,
-    /// Its start.
+    /// Start of the run, in nanoseconds.
     pub started_ns: u64,
-    /// Its end.
+    /// End of the run, in nanoseconds.
     pub ended_ns: u64,
-    /// Whether it ran to its end.
+    /// True if the run went to completion.
     pub is_finished: bool,
-    /// On which worker it ended, if it was one of ours.
+    /// Worker on which the run ended, if it was one of the instance's.
     pub worker: Option<usize>,
 }
 
-/// An instance and its loads.
+/// Instance and its loads.
 pub struct Door {
-    /// Its policy.
+    /// Policy of the instance.
     pub policy: Policy,
     instance: Instance,
     low: Option<(String, LowLoop)>,
     arrivals: Option<Arrivals>,
-    /// Of the arrivals that have stopped.
+    /// Number of arrivals of generators that have stopped.
     offered_before: u64,
     issued: u64,
-    /// Counted by the collector.
+    /// Number of ended New-Orders, counted by the collector.
     pub ended: Arc<AtomicU64>,
-    /// Filled by workers in base context, emptied by the collector.
+    /// Ended runs, filled by workers in base context, emptied by the collector.
     pub ended_runs: Arc<Mutex<Vec<EndedRun>>>,
-    /// When each worker's present query began, about: the end of the last one.
+    /// Approximate start of each worker's present query, in nanoseconds: the end of the last one.
     pub query_since_ns: Arc<[AtomicU64]>,
     rate: f64,
 }
 
-/// The scheduler's policy of a policy of the page.
+/// Returns the scheduler's policy for a policy of the page.
 pub fn sched_policy(policy: Policy) -> sched::Policy {
     match policy {
         Policy::Wait => sched::Policy::Wait,
@@ -53,7 +53,7 @@ pub fn sched_policy(policy: Policy) -> sched::Policy {
 }
 
 impl Door {
-    /// Starts the instance; it sleeps until something is sent in.
+    /// Starts the instance; it sleeps until there is work.
     pub fn open(data: &Arc<Data>, policy: Policy, workers: usize, yield_interval: u32) -> anyhow::Result<Door> {
         let settings = Settings {
             name: policy.name().to_owned(),
@@ -79,32 +79,32 @@ impl Door {
         })
     }
 
-    /// Its scheduler.
+    /// Returns the instance's scheduler.
     pub fn scheduler(&self) -> &Arc<sched::Scheduler> {
         self.instance.scheduler()
     }
 
-    /// Its scheduler and workers.
+    /// Returns the instance's scheduler and workers.
     pub fn workers(&self) -> &Workers {
         self.instance.workers()
     }
 
-    /// The query that it repeats.
+    /// Returns the name of the query that is repeated.
     pub fn query(&self) -> Option<&str> {
         self.low.as_ref().map(|(name, _)| name.as_str())
     }
 
-    /// New-Orders a second.
+    /// Returns the rate of New-Orders, per second.
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// The scheduled times of the arrivals at the present rate.
+    /// Returns the scheduled times of the arrivals at the present rate.
     pub fn schedule(&self) -> Option<Schedule> {
         self.arrivals.as_ref().map(Arrivals::schedule)
     }
 
-    /// New-Orders that have arrived and not ended.
+    /// Returns the number of New-Orders that have arrived and not ended.
     pub fn waiting_count(&self) -> u64 {
         let running = self.arrivals.as_ref().map_or(0, |arrivals| arrivals.offered() - arrivals.rejected());
         (self.offered_before + running + self.issued).saturating_sub(self.ended.load(Relaxed))
@@ -172,7 +172,7 @@ impl Door {
         }
     }
 
-    /// Sends one New-Order; `make` makes it.
+    /// Sends one New-Order, made by `make`.
     pub fn issue(&mut self, ticket: u64, make: &mut crate::mixed::MakeRequest) -> Result<(), sched::Rejected> {
         self.scheduler().submit(make(TICKET | ticket))?;
         self.issued += 1;

@@ -1,4 +1,4 @@
-//! What the page says of the machine and the database.
+//! The facts that the page shows of the machine and the database.
 
 use crate::data::{Data, DataConfig};
 use crate::delivery;
@@ -12,15 +12,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use workloads::{ch, tpch};
 
-/// Most New-Orders a second that the page may ask for.
+/// Maximum rate of New-Orders, per second, that the page may ask for.
 const RATE_MAX: f64 = 5_000.0;
-/// How long each rung is measured at start.
+/// Time of the measurement of each rung at start.
 const MEASURE: Duration = Duration::from_millis(250);
 
 const TPCH: &str = "TPC-H, which nobody writes";
 const CH: &str = "CH-benCHmark, over the tables that orders write";
 
-/// The queries to choose from, the default first: number and what it asks.
+/// Queries to choose from, the default first: number and description.
 const TPCH_QUERIES: [(usize, &str); 6] = [
     (2, "Q2, minimum cost supplier"),
     (1, "Q1, pricing summary report"),
@@ -40,7 +40,7 @@ const CH_QUERIES: [(usize, &str); 6] = [
 const SCAN: &str = "Our own scan (Q6 by hand), dense safepoints";
 const SCAN_SQL: &str = "-- not SQL: TPC-H's Q6 written against the engine, a safepoint each 1,024 rows";
 
-/// Medians of the rungs, µs.
+/// Medians of the rungs, in µs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measured {
     poll_us: Option<f64>,
@@ -53,7 +53,7 @@ pub fn measure(stop: &Stop) -> anyhow::Result<Measured> {
     Ok(Measured { poll_us, signal_us })
 }
 
-/// The machine, without a database.
+/// Returns the facts of the machine, without a database.
 pub fn machine(workers: usize, yield_interval: u32, psql: Vec<Psql>) -> Facts {
     let machine = Machine::read();
     let realtime = machine.realtime_allowed;
@@ -83,7 +83,7 @@ pub fn machine(workers: usize, yield_interval: u32, psql: Vec<Psql>) -> Facts {
     }
 }
 
-/// With the database, when it is loaded.
+/// Returns the facts with those of the database, when it is loaded.
 pub fn with_database(machine: &Facts, config: &DataConfig, data: &Data, measured: &Measured) -> Facts {
     let uintr = preempt::os::uintr().to_string();
     Facts {
@@ -126,7 +126,7 @@ fn rungs(measured: &Measured, realtime: bool, uintr: &str) -> Delivery {
     }
 }
 
-/// Names, titles and texts of the queries, set by set.
+/// Returns names, titles and texts of the queries, set by set.
 pub fn query_infos() -> Vec<QueryInfo> {
     let info = |set: &str, name: String, title: &str, sql: &str| QueryInfo {
         name,
@@ -140,7 +140,7 @@ pub fn query_infos() -> Vec<QueryInfo> {
     of_tpch.into_iter().chain([scan]).chain(of_ch).collect()
 }
 
-/// The same, ready to run.
+/// Returns the queries with their names, titles and texts, ready to run.
 pub fn queries(data: &Arc<Data>) -> anyhow::Result<Vec<(QueryInfo, LowQuery)>> {
     let of_tpch = TPCH_QUERIES.iter().map(|(number, _)| data.tpch_query(*number));
     let of_ch = CH_QUERIES.iter().map(|(number, _)| data.ch_query(*number));
@@ -148,7 +148,7 @@ pub fn queries(data: &Arc<Data>) -> anyhow::Result<Vec<(QueryInfo, LowQuery)>> {
     query_infos().into_iter().zip(ready).map(|(info, query)| Ok((info, query?))).collect()
 }
 
-/// The paper's Figure 1, played by the scheduler's own decisions.
+/// Returns the paper's Figure 1, played by the scheduler's own decisions.
 pub fn figure1() -> Figure1 {
     let rows = Policy::ALL.map(|policy| {
         let scenario = sched::sim::figure1_scenario(super::door::sched_policy(policy));

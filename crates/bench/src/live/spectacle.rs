@@ -1,7 +1,7 @@
-//! What the page shows and commands: the implementation of [`demo::Demo`].
+//! The page's displays and commands: the implementation of [`demo::Demo`].
 //!
-//! **Invariant:** commands are serialised by one lock over the doors; reading for the page takes it only briefly, and the
-//! collector takes it for the schedules alone. Nothing here runs on a worker.
+//! **Invariant:** commands are serialised by one lock over the instances; reading for the page takes it only briefly,
+//! and the collector takes it for the schedules alone. Nothing here runs on a worker.
 
 use super::collector::Source;
 use super::door::Door;
@@ -18,13 +18,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often events are collected.
+/// Interval at which events are collected.
 const COLLECT: Duration = Duration::from_millis(20);
 
-/// Dead versions that one turn of the housekeeping frees at most, and about as many rows it looks at.
+/// Maximum number of dead versions that one turn of the housekeeping frees; it looks at about as many rows.
 const GARBAGE_VERSIONS: usize = 256;
 
-/// The demonstration.
+/// State of the demonstration.
 pub struct Spectacle {
     config: DataConfig,
     workers: usize,
@@ -35,7 +35,7 @@ pub struct Spectacle {
     history: History,
     loaded: OnceLock<Result<Loaded, String>>,
     facts: Facts,
-    /// Until there is something to serve there.
+    /// Addresses of the instances, until there is something to serve there.
     addresses: Mutex<Option<Addresses>>,
 }
 
@@ -58,7 +58,7 @@ struct Doors {
 }
 
 impl Spectacle {
-    /// A demonstration whose database is not loaded yet.
+    /// Creates a demonstration whose database is not loaded yet.
     pub fn new(config: DataConfig, workers: usize, yield_interval: u32, addresses: Addresses, stop: Stop) -> Spectacle {
         Spectacle {
             config,
@@ -83,7 +83,7 @@ impl Spectacle {
             tracing::error!("the database could not be loaded: {error:#}");
         }
         if loaded.is_err() {
-            // Who waits there for the database waits in vain.
+            // A client that waits there for the database waits in vain.
             drop(self.addresses.lock().unwrap_or_else(PoisonError::into_inner).take());
         }
         let _ = self.loaded.set(loaded.map_err(|error| format!("{error:#}")));
@@ -124,7 +124,7 @@ impl Spectacle {
         while self.stop.wait(COLLECT).is_ok() {
             let schedules: Vec<_> = match loaded.doors.try_lock() {
                 Ok(doors) => doors.doors.iter().map(Door::schedule).collect(),
-                // A command is at work; the next turn comes soon.
+                // A command has the lock; the next turn comes soon.
                 Err(_) => continue,
             };
             for (source, schedule) in sources.iter_mut().zip(&schedules) {
@@ -134,10 +134,10 @@ impl Spectacle {
         }
     }
 
-    /// Stops what runs and ends the instances.
+    /// Stops the running work and ends the instances.
     pub fn close(&self) {
         if let Some(Ok(loaded)) = self.loaded.get() {
-            // Its sessions' queries run on the instances.
+            // The queries of the servers' sessions run on the instances.
             drop(loaded.wire.lock().unwrap_or_else(PoisonError::into_inner).take());
             let mut doors = loaded.doors();
             doors.is_closed = true;

@@ -1,9 +1,9 @@
-//! The instances by PostgreSQL's protocol: a server each, over the tables of all, for psql.
+//! The instances over PostgreSQL's protocol: a server for each instance, over the tables of all, for psql.
 //!
-//! **Invariant:** a session's short statements run on the threads that read the network, which no policy commands: the engine is
-//! SQL's there, and no urgent context may run what SQL does (it locks, and plans). A query that becomes analytics is a low
-//! job of its instance, like those of the page: it waits in their line, and New-Orders overtake it as the policy says. The servers
-//! end before the instances do.
+//! **Invariant:** a session's short statements run on the threads that read the network, which no policy commands: the
+//! engine is SQL's there, and no urgent context may run SQL (it locks, and plans). A query that becomes analytics is a
+//! low job of its instance, like those of the page: it waits in their queue, and New-Orders overtake it as the policy
+//! says. The servers end before the instances do.
 
 use super::door::Door;
 use crate::data::Data;
@@ -26,17 +26,18 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use tokio::sync::watch;
 
-/// Threads of one server that read the network: two, as one may be held up by a statement that was taken to be short.
+/// Number of threads of one server that read the network: two, as one may be held up by a statement that was taken to
+/// be short.
 const NETWORK_THREADS: usize = 2;
 
-/// The addresses of the instances, taken before anything is loaded. Who connects waits until it is.
+/// Addresses of the instances, taken before anything is loaded. A client that connects waits until the load has ended.
 pub struct Addresses(Vec<(Policy, SocketAddr, TcpListener)>);
 
 impl Addresses {
-    /// Takes a port for each instance, in the order of the page, from this one on; 0: free ones.
+    /// Takes a port for each instance, in the order of the page, from this one on; 0 takes free ones.
     ///
     /// # Errors
-    /// A [`Refusal`] when one is taken.
+    /// A [`Refusal`] if a port is taken.
     pub fn take(first: u16) -> anyhow::Result<Addresses> {
         let take = |policy: Policy| {
             let port = match first {
@@ -58,7 +59,7 @@ impl Addresses {
         Policy::ALL.into_iter().map(take).collect::<anyhow::Result<_>>().map(Addresses)
     }
 
-    /// How psql reaches them.
+    /// Returns the ways by which psql reaches the instances.
     pub fn psql(&self) -> Vec<Psql> {
         let one = |(policy, address, _): &(Policy, SocketAddr, TcpListener)| Psql {
             policy: *policy,
@@ -68,17 +69,17 @@ impl Addresses {
     }
 }
 
-/// Servers that run.
+/// Running servers.
 pub struct Wire {
     end: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Wire {
-    /// Serves on all addresses; sessions get the tables of the data.
+    /// Starts the servers on all addresses; sessions get the tables of the data.
     ///
     /// # Errors
-    /// When threads cannot be started.
+    /// If threads cannot be started.
     pub fn start(addresses: Addresses, data: &Data, doors: &[Door]) -> anyhow::Result<Wire> {
         let workers = Workers::new(preempt::os::cpus().len().max(1), || {}).context("threads for statements")?;
         let mut servers = Vec::new();
@@ -93,7 +94,7 @@ impl Wire {
         let (end, ending) = watch::channel(false);
         let body = move || {
             let ended = |mut ending: watch::Receiver<bool>| async move {
-                // An error says that whoever would say so is gone.
+                // An error means that the sender is gone.
                 let _ = ending.wait_for(|is_over| *is_over).await;
             };
             let all = servers.into_iter().map(|server| server.run(ended(ending.clone())));
@@ -119,7 +120,7 @@ impl Drop for Wire {
     }
 }
 
-/// The server of one instance.
+/// Creates the server of one instance.
 fn serve(
     address: SocketAddr,
     data: &Data,
@@ -134,7 +135,7 @@ fn serve(
         Ok((settings, config))
     };
     let (settings, mut config) = options().map_err(|error| anyhow::anyhow!("the settings of a server: {error}"))?;
-    // It has its listener already.
+    // The server has its listener already.
     config.listen = Vec::new();
     config.network_threads = NETWORK_THREADS;
     config.workers = Some(Arc::clone(workers));

@@ -1,7 +1,8 @@
 //! The clients: one thread that plays all of them, and keeps the engine's time.
 //!
-//! **Invariant:** a client submits its next statement when its time is over, whatever the others do; all clients take the
-//! same time, so they are due in the order in which their statements ended. How late this thread was is reported.
+//! **Invariant:** a client submits its next statement when its time is over, whatever the others do; all clients take
+//! the same time, so they are due in the order in which their statements ended. The lateness of this thread is
+//! reported.
 
 use super::load::Load;
 use super::phase::PhaseResult;
@@ -18,60 +19,60 @@ use std::sync::Arc;
 use std::time::Duration;
 use workloads::tpcc::Random;
 
-/// The longest time between two looks at the messages, in which a client may get late.
+/// Maximum time between two looks at the messages, in which a client may get late.
 const LOOK: Duration = Duration::from_micros(50);
-/// The longest time between two looks at the engine's own deadlines.
+/// Maximum time between two looks at the engine's own deadlines.
 const EXPIRE_NS: u64 = 250_000;
-/// A transaction that has not ended so long after the last one began is lost.
+/// Time since the beginning of the last transaction after which one that has not ended is lost.
 const STRAGGLERS_NS_MAX: u64 = 30_000_000_000;
 const REALTIME_PRIORITY: i32 = 20;
 
-/// All clients of a phase.
+/// Clients of a phase.
 pub struct Clients<'a> {
-    /// Where statements go.
+    /// Scheduler that receives the statements.
     pub scheduler: &'a Scheduler,
-    /// Whose waits expire.
+    /// Engine whose waits expire.
     pub engine: &'a Engine,
-    /// Makes the transactions.
+    /// Load that makes the transactions.
     pub load: &'a mut dyn Load,
-    /// Chooses the classes.
+    /// Random numbers that choose the classes.
     pub random: Random,
-    /// See [`super::Arguments`].
+    /// Percentage of class high, as in [`super::Arguments`].
     pub high_percent: i32,
-    /// Between two statements.
+    /// Nanoseconds between two statements of a client.
     pub client_time_ns: u64,
-    /// One for each session.
+    /// Terminals, one for each session.
     pub terminals: Vec<Arc<Terminal>>,
-    /// From the terminals.
+    /// Messages from the terminals.
     pub messages: Arc<BoundedQueue<Message>>,
 }
 
-/// One client's transaction.
+/// Transaction of a client.
 #[derive(Clone, Copy)]
 struct Running {
     class: Class,
-    /// When its client wanted to begin.
+    /// Moment at which the client wanted to begin.
     due_ns: u64,
 }
 
 struct Loop<'a, 'b> {
     clients: &'b mut Clients<'a>,
-    /// What each client runs; none if its next statement begins a transaction.
+    /// Transaction of each client; none if its next statement begins a transaction.
     running: Vec<Option<Running>>,
     due: VecDeque<(u64, usize)>,
     window_ns: (u64, u64),
-    /// When the engine's waits are looked at next.
+    /// Moment of the next look at the engine's waits.
     expire_ns: u64,
     result: PhaseResult,
 }
 
 impl Clients<'_> {
-    /// Runs them through `warm_up` and `duration`, then until their last transactions have ended.
+    /// Runs the clients through `warm_up` and `duration`, then until their last transactions have ended.
     ///
     /// # Errors
-    /// A transaction that failed or was lost, a stop.
+    /// An error for a transaction that failed or was lost; a stop.
     pub fn run(&mut self, warm_up: Duration, duration: Duration, stop: &Stop) -> anyhow::Result<PhaseResult> {
-        // Refused without the privilege: the lateness is printed either way.
+        // The kernel refuses this without the privilege: the lateness is printed either way.
         let _ = os::set_realtime(REALTIME_PRIORITY);
         let now_ns = os::now_ns();
         let from_ns = now_ns + warm_up.as_nanos() as u64;
@@ -79,7 +80,7 @@ impl Clients<'_> {
         let count = self.terminals.len();
         let mut clients = Loop {
             running: vec![None; count],
-            // Their beginnings are spread over one statement's time.
+            // The beginnings of the clients are spread over one statement's time.
             due: (0..count).map(|at| (now_ns + self.client_time_ns * at as u64 / count as u64, at)).collect(),
             window_ns: (from_ns, to_ns),
             expire_ns: now_ns,
@@ -131,7 +132,7 @@ impl Loop<'_, '_> {
         }
     }
 
-    /// The time of a client is over.
+    /// Submits the client's next statement: its pause is over.
     fn next(&mut self, terminal: usize, due_ns: u64, now_ns: u64) -> anyhow::Result<()> {
         let class = match self.running[terminal] {
             Some(running) => running.class,
@@ -166,7 +167,7 @@ impl Loop<'_, '_> {
                     tally.run_ns += run_ns;
                 }
             }
-            // One New-Order in a hundred ends so, by specification.
+            // One New-Order in a hundred ends this way, by specification.
             What::Aborted { error: Error::RolledBack, .. } => self.running[terminal] = None,
             What::Aborted { run_ns, error } if error.is_retryable() => {
                 if is_counted {
@@ -180,7 +181,7 @@ impl Loop<'_, '_> {
         Ok(())
     }
 
-    /// Of the scheduler's events, what they say of the time parked.
+    /// Drains the scheduler's events, and counts the time parked.
     fn drain_events(&mut self) {
         let (from_ns, to_ns) = self.window_ns;
         let result = &mut self.result;

@@ -15,7 +15,7 @@ struct Tables {
     cold: Arc<Table>,
 }
 
-/// The load.
+/// Load on hot rows.
 pub struct HotRows {
     tables: Arc<Tables>,
     hot_rows: i32,
@@ -30,10 +30,10 @@ struct Transaction {
 }
 
 impl HotRows {
-    /// Creates and fills its tables.
+    /// Creates and fills the load's tables.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// Errors of the engine.
     pub fn load(engine: &Engine, hot_rows: i32, seed: u64) -> anyhow::Result<HotRows> {
         let create = |name: &str, rows: i32| -> engine::Result<Arc<Table>> {
             let columns = vec![Column::required("id", Type::Int32), Column::required("count", Type::Int64)];

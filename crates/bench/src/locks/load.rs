@@ -1,39 +1,39 @@
-//! What a load is: transactions made of statements.
+//! Interfaces of a load: transactions made of statements.
 
 use engine::{Engine, Txn};
 
-/// One transaction, statement by statement. After an abort it begins again with its first one.
+/// Transaction, statement by statement. After an abort it begins again with its first one.
 pub trait Script: Send {
-    /// How many statements it has, its commit excluded.
+    /// Returns the number of statements, the commit excluded.
     fn statements(&self) -> usize;
 
-    /// Runs statement `at`. It may run in an urgent context, and again when it had to wait.
+    /// Runs statement `at`. The statement may run in an urgent context, and again when it had to wait.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn run(&mut self, at: usize, txn: &Txn<'_>) -> engine::Result<()>;
 }
 
-/// A load.
+/// Load of a phase.
 pub trait Load: Send {
-    /// For people.
+    /// Returns the title, for people.
     fn title(&self) -> String;
 
-    /// Before the names of its figures: `locks`, `locks.hot`.
+    /// Returns the prefix of the names of the load's figures: `locks`, `locks.hot`.
     fn prefix(&self) -> &'static str;
 
-    /// Begins its inputs anew, from `seed`.
+    /// Begins the load's inputs anew, from `seed`.
     fn restart(&mut self, seed: u64);
 
-    /// The next transaction.
+    /// Returns the next transaction.
     fn script(&mut self) -> Box<dyn Script>;
 
-    /// Tells it that a transaction has committed.
+    /// Counts a transaction that has committed.
     fn committed(&mut self);
 
-    /// Looks at its tables when all is over.
+    /// Checks the load's tables at the end of all phases.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// A description of the fault.
     fn check(&self, engine: &Engine) -> anyhow::Result<()>;
 }

@@ -16,45 +16,45 @@ use std::sync::Arc;
 use std::time::Duration;
 use workloads::tpcc::Random;
 
-/// What to run.
+/// Parameters of a phase.
 pub struct Phase {
-    /// The setting.
+    /// Setting of `lock_priority`.
     pub priority: LockPriority,
-    /// See [`super::Arguments`], as the next three.
+    /// Number of sessions, as in [`super::Arguments`], like the next three.
     pub sessions: usize,
-    /// Transactions of class high in a hundred.
+    /// Percentage of transactions of class high.
     pub high_percent: u8,
-    /// Between two statements.
+    /// Time of a client between two statements.
     pub client_time: Duration,
-    /// Threads.
+    /// Number of worker threads.
     pub workers: usize,
-    /// Before the window.
+    /// Time before the window.
     pub warm_up: Duration,
-    /// The measured window.
+    /// Measured window.
     pub duration: Duration,
-    /// Makes classes and inputs.
+    /// Seed of classes and inputs.
     pub seed: u64,
 }
 
-/// What one class experienced.
+/// Figures of one class.
 #[derive(Clone, Default)]
 pub struct ClassTally {
-    /// From the client's wish to begin to the end of the commit.
+    /// Time from the client's wish to begin to the end of the commit.
     pub response: Histogram,
-    /// What the statements of committed attempts ran.
+    /// Time that the statements of committed attempts ran.
     pub run_ns: u64,
-    /// What the statements of aborted attempts ran.
+    /// Time that the statements of aborted attempts ran.
     pub wasted_ns: u64,
-    /// Aborted attempts, by SQLSTATE.
+    /// Number of aborted attempts, by SQLSTATE.
     pub aborts: BTreeMap<&'static str, u64>,
     /// Time parked.
     pub lock_wait_ns: u64,
-    /// Times parked.
+    /// Number of times parked.
     pub parks: u64,
 }
 
 impl ClassTally {
-    /// Adds another phase's.
+    /// Adds the figures of another phase.
     pub fn add(&mut self, other: &ClassTally) {
         self.response.add(&other.response);
         self.run_ns += other.run_ns;
@@ -66,43 +66,43 @@ impl ClassTally {
         self.parks += other.parks;
     }
 
-    /// Aborted attempts.
+    /// Returns the number of aborted attempts.
     pub fn aborts(&self) -> u64 {
         self.aborts.values().sum()
     }
 
-    /// The part of the time run that was in vain.
+    /// Returns the share of the time run that was in vain.
     pub fn wasted_share(&self) -> f64 {
         self.wasted_ns as f64 / (self.wasted_ns + self.run_ns).max(1) as f64
     }
 }
 
-/// What a phase found.
+/// Results of a phase.
 #[derive(Clone, Default)]
 pub struct PhaseResult {
     /// Seconds of the measured window.
     pub seconds: f64,
-    /// Class high.
+    /// Figures of class high.
     pub high: ClassTally,
-    /// Class low.
+    /// Figures of class low.
     pub low: ClassTally,
-    /// How late clients submitted.
+    /// Lateness of the clients' submissions.
     pub late: Histogram,
-    /// Who was aborted by whom and why, over the whole phase.
+    /// Numbers of aborts over the whole phase, by the class of victim and winner and the reason.
     pub takings: BTreeMap<String, u64>,
-    /// Victims of deadlocks, over the whole phase.
+    /// Number of victims of deadlocks, over the whole phase.
     pub deadlocks: u64,
-    /// Transactions that had the class of whoever took from their session before.
+    /// Number of transactions that ran with the class of the transaction that had taken from their session before.
     pub promotions: u64,
 }
 
 impl PhaseResult {
-    /// The tally of a class.
+    /// Returns the tally of a class.
     pub fn of(&mut self, class: Class) -> &mut ClassTally {
         if class == Class::High { &mut self.high } else { &mut self.low }
     }
 
-    /// Both classes together.
+    /// Returns the sum of both classes.
     pub fn overall(&self) -> ClassTally {
         let mut all = self.high.clone();
         all.add(&self.low);
@@ -122,7 +122,7 @@ impl PhaseResult {
         self.promotions += other.promotions;
     }
 
-    /// Fills in what the engine counted between two readings.
+    /// Fills in the engine's counts between two readings.
     fn count(&mut self, before: &LockStats, after: &LockStats) {
         self.takings = takings(after);
         for (taking, count) in takings(before) {
@@ -140,10 +140,10 @@ fn takings(stats: &LockStats) -> BTreeMap<String, u64> {
 }
 
 impl Phase {
-    /// Runs it.
+    /// Runs the phase.
     ///
     /// # Errors
-    /// A transaction that failed or was lost, a stop.
+    /// An error for a transaction that failed or was lost; a stop.
     pub fn run(&self, engine: &Engine, load: &mut dyn Load, stop: &Stop) -> anyhow::Result<PhaseResult> {
         engine.set_lock_config(LockConfig { priority: self.priority, ..LockConfig::default() });
         let workers = Workers::start(Settings {
@@ -169,7 +169,7 @@ impl Phase {
             messages,
         };
         let stats_before = engine.lock_stats();
-        // On a thread of its own, because that one may be of the real-time class, which threads hand down.
+        // The clients get a thread of their own, because it may be of the real-time class, which threads hand down.
         let mut result = std::thread::scope(|scope| {
             let running = scope.spawn(|| clients.run(self.warm_up, self.duration, stop));
             running.join().unwrap_or_else(|_| anyhow::bail!("the clients panicked"))

@@ -1,11 +1,11 @@
-//! From phases to tables, figures and charts: who waits under which setting, and what that costs.
+//! Tables, figures and charts of the phases: the waits under each setting, and its cost.
 
 use super::phase::{ClassTally, PhaseResult};
 use super::{LoadResults, Setting};
 use crate::report::{BarChart, PercentileChart, Report, Table, number};
 use engine::LockPriority;
 
-/// A setting under which low priority does less than this share of what it does under `none` costs too much.
+/// Minimum of low priority's throughput, as a share of that under `none`: a setting below it costs too much.
 const LOW_SHARE_MIN: f64 = 0.8;
 
 /// Fills `report`.
@@ -39,12 +39,12 @@ pub fn fill(report: &mut Report, results: &[LoadResults]) {
     });
 }
 
-/// A setting's name in figures.
+/// Returns a setting's name in figures.
 fn in_figures(priority: LockPriority) -> String {
     priority.name().replace('-', "_")
 }
 
-/// The classes, and both together, with their names in figures.
+/// Returns the classes, and both together, with their names in figures.
 fn classes(result: &PhaseResult) -> [(&'static str, ClassTally); 3] {
     [("high", result.high.clone()), ("low", result.low.clone()), ("overall", result.overall())]
 }
@@ -63,7 +63,7 @@ fn figures(report: &mut Report, load: &LoadResults) {
     }
 }
 
-/// Time parked in each committed transaction.
+/// Returns the time parked per committed transaction, in microseconds.
 fn lock_wait_mean_us(tally: &ClassTally) -> f64 {
     tally.lock_wait_ns as f64 / 1e3 / tally.response.count().max(1) as f64
 }
@@ -140,7 +140,8 @@ fn charts(report: &mut Report, load: &LoadResults) {
     report.chart(lines);
 }
 
-/// Compares with `none`, and returns the best setting: the shortest response of high of those that leave low its share.
+/// Compares the settings with `none`, and returns the best one: the shortest response of high among those that leave
+/// low its share.
 fn verdict(report: &mut Report, load: &LoadResults) -> LockPriority {
     let none = &load.settings[0].result;
     let low_per_s = |result: &PhaseResult| result.low.response.count() as f64 / result.seconds;
@@ -163,7 +164,7 @@ fn verdict(report: &mut Report, load: &LoadResults) -> LockPriority {
     *priority
 }
 
-/// Who was aborted by whom.
+/// Reports the aborts by victim and winner.
 fn takings(report: &mut Report, load: &LoadResults) {
     for Setting { priority, result } in &load.settings {
         let words: Vec<String> =

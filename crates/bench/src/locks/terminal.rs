@@ -1,7 +1,8 @@
-//! One session at its terminal: what runs on a worker.
+//! One session at its terminal: the part that runs on a worker.
 //!
-//! **Invariant:** at most one request of a terminal is under way, so whoever has it in hand finds its state at home; and
-//! each request ends with exactly one message to the clients. Everything here may run in an urgent context.
+//! **Invariant:** at most one request of a terminal is under way, so the thread that runs it finds the terminal's state
+//! in place; and each request ends with exactly one message to the clients. Everything here may run in an urgent
+//! context.
 
 use super::load::Script;
 use engine::{Begin, Engine, Error, Session, SessionOptions, Step, Wake};
@@ -10,35 +11,35 @@ use sched::{Outcome, Request, Resubmit, RunCx, Work};
 use stage::Class;
 use std::sync::Arc;
 
-/// What a statement came to.
+/// Result of a statement.
 pub enum What {
-    /// The next statement may follow.
+    /// The statement ended, and the next one may follow.
     Statement,
-    /// That was the commit.
+    /// The statement was the commit.
     Committed {
-        /// What its statements ran, the time parked excluded.
+        /// Time that the transaction's statements ran, the time parked excluded.
         run_ns: u64,
     },
     /// The transaction was rolled back.
     Aborted {
-        /// What its statements ran in vain.
+        /// Time that the transaction's statements ran in vain.
         run_ns: u64,
-        /// Why.
+        /// Reason of the rollback.
         error: Error,
     },
 }
 
-/// A statement has ended.
+/// Message that a statement has ended.
 pub struct Message {
-    /// Whose.
+    /// Terminal of the statement.
     pub terminal: usize,
-    /// When.
+    /// Moment of the end.
     pub at_ns: u64,
-    /// How.
+    /// Result of the statement.
     pub what: What,
 }
 
-/// A terminal.
+/// Terminal of one session.
 pub struct Terminal {
     index: usize,
     home: Latch<Option<Box<State>>>,
@@ -49,18 +50,18 @@ struct State {
     session: Session,
     script: Box<dyn Script>,
     begin: Begin,
-    /// The next statement; the one after the last is the commit.
+    /// Position of the next statement; the one after the last is the commit.
     at: usize,
     run_ns: u64,
 }
 
-/// Whether a statement was the commit.
+/// True if a statement was the commit.
 type IsCommitted = bool;
 
 impl State {
     fn step(&mut self) -> engine::Result<Step<IsCommitted>> {
         let State { session, script, begin, at, .. } = self;
-        // Its first statement may come back from a wait.
+        // The transaction's first statement may come back from a wait.
         if !session.is_open() {
             session.begin(*begin)?;
         }
@@ -80,7 +81,7 @@ impl State {
 
 struct Statement(Arc<Terminal>);
 
-/// What the engine uses to wake a parked statement.
+/// Callback by which the engine wakes a parked statement.
 struct Wakes(Resubmit);
 
 impl Wake for Wakes {
@@ -90,7 +91,7 @@ impl Wake for Wakes {
 }
 
 impl Terminal {
-    /// A terminal whose statements tell `messages` how they ended.
+    /// Creates a terminal whose statements report their ends to `messages`.
     pub fn new(
         index: usize,
         engine: &Engine,
@@ -111,14 +112,14 @@ impl Terminal {
         no_preempt(|no_preempt| *self.home.lock(no_preempt) = Some(state));
     }
 
-    /// The next transaction of this terminal. Nothing of it may be under way.
+    /// Enters the next transaction of this terminal. No statement of the terminal may be under way.
     pub fn enter(&self, script: Box<dyn Script>, class: Class) {
         let mut state = self.take();
         (state.script, state.begin, state.at, state.run_ns) = (script, Begin::new(class), 0, 0);
         self.put(state);
     }
 
-    /// Its next statement, as a request.
+    /// Returns the terminal's next statement, as a request.
     pub fn request(self: &Arc<Self>, class: Class) -> Arc<Request> {
         Arc::new(Request::new(self.index as u64, class, Box::new(Statement(Arc::clone(self)))))
     }

@@ -5,7 +5,7 @@ use engine::{Engine, Txn};
 use std::sync::Arc;
 use workloads::tpcc::{self, Input, Inputs, Mix, Scale, Statements, Tables};
 
-/// The load.
+/// Load of one warehouse.
 pub struct Warehouse {
     tables: Arc<Tables>,
     inputs: Inputs,
@@ -15,7 +15,7 @@ impl Warehouse {
     /// Loads one warehouse.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// Errors of the engine.
     pub fn load(engine: &Engine, seed: u64) -> anyhow::Result<Warehouse> {
         let tables = tpcc::load(engine, Scale::spec(1), seed, &mut |_| {})?;
         Ok(Warehouse { tables: Arc::new(tables), inputs: inputs(seed) })

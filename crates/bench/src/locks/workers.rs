@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-/// A scheduler and its workers. Dropping it ends both.
+/// Scheduler and its workers. Dropping the value ends both.
 pub struct Workers {
     scheduler: Arc<Scheduler>,
     is_over: Arc<AtomicBool>,
@@ -17,7 +17,7 @@ impl Workers {
     /// Starts a scheduler and as many workers as `settings` says.
     ///
     /// # Errors
-    /// When threads cannot be started or registered.
+    /// If threads cannot be started or registered.
     pub fn start(settings: Settings) -> anyhow::Result<Workers> {
         let scheduler = Arc::new(Scheduler::new(settings).context("the scheduler cannot be started")?);
         let is_over = Arc::new(AtomicBool::new(false));
@@ -29,7 +29,7 @@ impl Workers {
             let body = move || {
                 let attached = scheduler.attach(index);
                 let is_attached = attached.is_ok();
-                // The receiver is gone only if another worker failed. It waits until every sender is.
+                // The receiver is gone only if another worker failed. It waits until all senders are gone.
                 let _ = ready.send(attached);
                 drop(ready);
                 if is_attached {
@@ -46,13 +46,13 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Their scheduler.
+    /// Returns the workers' scheduler.
     pub fn scheduler(&self) -> &Arc<Scheduler> {
         &self.scheduler
     }
 }
 
-/// All work is done by interrupts of this sleep.
+/// Sleeps; all work is done by interrupts of this sleep.
 fn sleep_until_over(scheduler: &Scheduler, is_over: &AtomicBool) {
     while !is_over.load(SeqCst) {
         scheduler.thread_parks();

@@ -1,7 +1,7 @@
 //! Arrivals: an open loop that submits urgent requests at a given rate, whatever happens to the earlier ones.
 //!
 //! **Invariant:** every arrival has a scheduled time that depends on the seed alone, and latencies count from it. A
-//! generator that is held up submits what is overdue at once and its lateness is reported; it never skips an arrival
+//! generator that is held up submits overdue arrivals at once and its lateness is reported; it never skips an arrival
 //! and never shifts the ones to come (no coordinated omission).
 
 use preempt::os;
@@ -13,13 +13,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use workloads::tpcc::Random;
 
-/// Requests that may be under way at a time; their scheduled times are kept in a ring of this size.
+/// Maximum number of requests under way at a time; their scheduled times are kept in a ring of this size.
 pub const UNDER_WAY_MAX: u64 = 1 << 16;
-/// How often a pause looks whether the rate changed.
+/// Interval at which a pause checks whether the rate changed.
 const LOOK: Duration = Duration::from_millis(5);
 const REALTIME_PRIORITY: i32 = 20;
 
-/// Makes the request with a given number. It runs on the generator's thread, ahead of the arrival.
+/// Function that makes the request with a given number. It runs on the generator's thread, ahead of the arrival.
 pub type MakeRequest = Box<dyn FnMut(u64) -> Arc<Request> + Send>;
 
 struct Shared {
@@ -31,28 +31,28 @@ struct Shared {
     scheduled_ns: Box<[AtomicU64]>,
 }
 
-/// A running generator.
+/// Running generator.
 pub struct Arrivals {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Histogram>>,
 }
 
-/// What a generator did.
+/// Results of a generator.
 pub struct Offered {
-    /// Arrivals, rejected ones included.
+    /// Number of arrivals, rejected ones included.
     pub arrivals: u64,
-    /// Arrivals that the scheduler had no room for.
+    /// Number of arrivals that the scheduler had no room for.
     pub rejected: u64,
-    /// How late they were submitted after their scheduled times.
+    /// Lateness of the submissions after their scheduled times.
     pub late: Histogram,
 }
 
-/// The scheduled times of the requests under way.
+/// Scheduled times of the requests under way.
 #[derive(Clone)]
 pub struct Schedule(Arc<Shared>);
 
 impl Schedule {
-    /// When request `id` was due to arrive.
+    /// Returns the moment at which request `id` was due to arrive.
     pub fn at_ns(&self, id: u64) -> u64 {
         self.0.scheduled_ns[(id % UNDER_WAY_MAX) as usize].load(Relaxed)
     }
@@ -64,7 +64,7 @@ impl Arrivals {
     /// The thread runs in the real-time class where that is allowed, so that busy workers do not make it late.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// If the thread cannot be started.
     pub fn start(scheduler: Arc<Scheduler>, make: MakeRequest, rate: f64, seed: u64) -> std::io::Result<Arrivals> {
         let shared = Arc::new(Shared {
             rate: AtomicU64::new(rate.to_bits()),
@@ -80,7 +80,7 @@ impl Arrivals {
         Ok(Arrivals { shared, thread: Some(thread) })
     }
 
-    /// The scheduled times.
+    /// Returns the scheduled times.
     pub fn schedule(&self) -> Schedule {
         Schedule(Arc::clone(&self.shared))
     }
@@ -93,17 +93,17 @@ impl Arrivals {
         }
     }
 
-    /// Arrivals so far.
+    /// Returns the number of arrivals so far.
     pub fn offered(&self) -> u64 {
         self.shared.offered.load(SeqCst)
     }
 
-    /// Arrivals that the scheduler had no room for.
+    /// Returns the number of arrivals that the scheduler had no room for.
     pub fn rejected(&self) -> u64 {
         self.shared.rejected.load(SeqCst)
     }
 
-    /// Ends the arrivals and tells what was offered.
+    /// Ends the arrivals and returns their numbers.
     pub fn stop(mut self) -> Offered {
         let late = self.join();
         Offered { arrivals: self.offered(), rejected: self.rejected(), late }
@@ -124,7 +124,7 @@ impl Drop for Arrivals {
 }
 
 fn generate(shared: &Shared, scheduler: &Scheduler, mut make: MakeRequest, mut random: Random) -> Histogram {
-    // Refused without the privilege: the lateness is printed either way.
+    // The kernel refuses this without the privilege: the lateness is printed either way.
     let _ = os::set_realtime(REALTIME_PRIORITY);
     let mut late = Histogram::new();
     let mut due_ns = os::now_ns();
@@ -171,7 +171,7 @@ fn pause_until(shared: &Shared, due_ns: u64, rate: f64) -> bool {
     }
 }
 
-/// An exponentially distributed number with mean 1.
+/// Returns an exponentially distributed number with mean 1.
 fn exponential(random: &mut Random) -> f64 {
     let uniform = ((random.word() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
     -uniform.ln()

@@ -1,4 +1,4 @@
-//! A scan of ours with dense safepoints: TPC-H's Q6 by hand.
+//! A hand-written scan with dense safepoints: TPC-H's Q6.
 //!
 //! **Invariant:** between two safepoints lie at most [`ROWS`] rows, and the code says so ([`preempt::Dense`]), so an urgent
 //! transaction needs no signal here.
@@ -9,21 +9,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use workloads::tpch::TpchTable;
 
-/// Rows between two safepoints.
+/// Number of rows between two safepoints.
 pub const ROWS: usize = 1_024;
-/// Stretches of [`ROWS`] between two batch boundaries, where a query may yield: as many rows as in a batch of DataFusion.
+/// Number of stretches of [`ROWS`] between two batch boundaries, where a query may yield: as many rows as in a batch of
+/// DataFusion.
 const PER_BATCH: usize = 8;
 
-/// 1994-01-01 and 1995-01-01, in days since 1970.
+/// Range of ship dates: 1994-01-01 to 1995-01-01, in days since 1970.
 const SHIPPED: core::ops::Range<i32> = 8_766..9_131;
 /// Discounts of 5 % to 7 %, quantities below 24, both with two digits after the point.
 const DISCOUNT: core::ops::RangeInclusive<i128> = 5..=7;
 const QUANTITY_MAX: i128 = 2_400;
 
-/// Q6's revenue with four digits after the point, unless the scan is cancelled. `at_batch` is called at each batch boundary.
+/// Computes Q6's revenue with four digits after the point, unless the scan is cancelled. `at_batch` is called at each
+/// batch boundary.
 ///
 /// # Panics
-/// When `lineitem` is not TPC-H's table of that name.
+/// If `lineitem` is not TPC-H's table of that name.
 pub fn revenue(
     snapshot: &Arc<Snapshot>,
     lineitem: &Arc<Table>,

@@ -8,14 +8,14 @@ use preempt::os;
 use sched::{Scheduler, Settings};
 use std::sync::Arc;
 
-/// A scheduler with its own workers. Dropping it ends both.
+/// Scheduler with its own workers. Dropping the value ends both.
 pub struct Instance {
-    /// Goes first: its threads end before what they work on.
+    /// Workers; dropped first: their threads end before the data that they work on.
     workers: Workers,
     data: Arc<Data>,
 }
 
-/// The processors that workers are pinned to, one each.
+/// Returns the processors that workers are pinned to, one each.
 pub fn worker_cpus() -> Vec<usize> {
     os::cpus()
 }
@@ -24,19 +24,19 @@ impl Instance {
     /// Starts a scheduler and as many workers as `settings` says.
     ///
     /// # Errors
-    /// When threads cannot be started or registered.
+    /// If threads cannot be started or registered.
     pub fn start(data: &Arc<Data>, settings: Settings) -> anyhow::Result<Instance> {
         let config = RuntimeConfig::new(settings.workers);
         let workers = Workers::start(settings, config, Arc::new(|| {}))?;
         Ok(Instance { workers, data: Arc::clone(data) })
     }
 
-    /// Its scheduler.
+    /// Returns the instance's scheduler.
     pub fn scheduler(&self) -> &Arc<Scheduler> {
         self.workers.scheduler()
     }
 
-    /// Its scheduler and workers. Sessions' queries that go their lane run like those of loops.
+    /// Returns the instance's scheduler and workers. Sessions' queries that run as low jobs run like those of loops.
     pub(crate) fn workers(&self) -> &Workers {
         &self.workers
     }
@@ -44,7 +44,7 @@ impl Instance {
     /// Repeats `queries` in turn, `jobs` at a time, each on `partitions` workers.
     ///
     /// # Errors
-    /// When the scheduler takes no more low jobs.
+    /// If the scheduler takes no more low jobs.
     pub fn run_queries(
         &self,
         queries: Vec<LowQuery>,

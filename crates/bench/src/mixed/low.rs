@@ -1,7 +1,7 @@
 //! The analytics of an instance: a closed loop of low jobs.
 //!
 //! **Invariant:** while the loop runs, exactly as many jobs as it was started with are submitted or running; each one's
-//! end submits the next *before* the end is told to the scheduler, so the next query stands in the line behind the
+//! end submits the next *before* the end is reported to the scheduler, so the next query stands in the queue behind the
 //! requests that already wait. [`LowLoop::stop`] returns when the last job has ended.
 
 use super::dense;
@@ -12,22 +12,22 @@ use sched::{Finish, LowWork, Scheduler};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// A query that a loop repeats.
+/// Query that a loop repeats.
 #[derive(Clone)]
 pub enum LowQuery {
-    /// SQL, by DataFusion.
+    /// SQL query, run by DataFusion.
     Sql {
-        /// "q2".
+        /// Name: "q2".
         name: String,
-        /// Ready to run.
+        /// Prepared statement.
         prepared: Arc<Prepared>,
     },
-    /// Our own scan with dense safepoints, over this table ([`dense::revenue`]).
+    /// Hand-written scan with dense safepoints, over this table ([`dense::revenue`]).
     Dense(Arc<Table>),
 }
 
 impl LowQuery {
-    /// Its name in figures.
+    /// Returns the query's name in figures.
     pub fn name(&self) -> &str {
         match self {
             LowQuery::Sql { name, .. } => name,
@@ -36,33 +36,33 @@ impl LowQuery {
     }
 }
 
-/// One run of a query that has ended.
+/// Run of a query that has ended.
 pub struct RunEnd<'a> {
-    /// Which query.
+    /// Query that ran.
     pub query: &'a LowQuery,
-    /// The number of the snapshot that it read.
+    /// Number of the snapshot that the query read.
     pub snapshot: u64,
-    /// When it was started.
+    /// Start of the run, in nanoseconds.
     pub started_ns: u64,
-    /// When it ended.
+    /// End of the run, in nanoseconds.
     pub ended_ns: u64,
-    /// What it found; nothing if it was cancelled. The dense scan has no rows to show.
+    /// Answer; none if the run was cancelled. The dense scan has no rows to show.
     pub answer: Option<&'a Answer>,
-    /// Whether it ran to its end.
+    /// True if the run went to completion.
     pub is_finished: bool,
 }
 
-/// Told of each end, on the worker, in base context.
+/// Callback for each end, called on the worker, in base context.
 pub type OnEnd = Arc<dyn Fn(&RunEnd<'_>) + Send + Sync>;
 
-/// A loop of queries on one instance.
+/// Loop of queries on one instance.
 pub struct LowLoop {
     inner: Arc<Inner>,
 }
 
 struct Inner {
     scheduler: Arc<Scheduler>,
-    /// Not a strong handle: the last one must not go away on a worker.
+    /// Runtime of the queries. The handle is weak: the last strong one must not go away on a worker.
     runtime: Weak<Runtime>,
     engine: Engine,
     hook: Arc<dyn BatchHook>,
@@ -83,15 +83,15 @@ struct State {
     error: Option<String>,
 }
 
-/// How to run a loop.
+/// Parameters of a loop.
 pub struct LowConfig {
-    /// Repeated in turn.
+    /// Queries, repeated in turn.
     pub queries: Vec<LowQuery>,
-    /// How many at a time.
+    /// Number of queries at a time.
     pub jobs: usize,
-    /// Workers that one of them takes.
+    /// Number of workers that one query takes.
     pub partitions: usize,
-    /// Told of each end.
+    /// Callback for each end.
     pub on_end: OnEnd,
 }
 
@@ -99,7 +99,7 @@ impl LowLoop {
     /// Starts `config.jobs` queries, and again whenever one ends.
     ///
     /// # Errors
-    /// When the scheduler takes no more low jobs.
+    /// If the scheduler takes no more low jobs.
     pub fn start(
         scheduler: Arc<Scheduler>,
         runtime: &Arc<Runtime>,
@@ -132,10 +132,10 @@ impl LowLoop {
         Ok(this)
     }
 
-    /// Cancels what runs and waits for the last end.
+    /// Cancels the running queries and waits for the last end.
     ///
     /// # Errors
-    /// The first error of a query, if one failed; it has stopped its part of the loop.
+    /// The first error of a query, if one failed; that query has stopped its part of the loop.
     pub fn stop(&self) -> anyhow::Result<()> {
         let inner = &self.inner;
         inner.stopping.store(true, SeqCst);
@@ -153,7 +153,7 @@ impl LowLoop {
 }
 
 impl LowLoop {
-    /// Whether no query has failed so far.
+    /// Checks that no query has failed so far.
     ///
     /// # Errors
     /// The first error of a query.
@@ -193,7 +193,7 @@ impl Inner {
         self.state().error.get_or_insert(error);
     }
 
-    /// A run has ended: tells it, goes on if it finished, and lets the scheduler know last.
+    /// Handles the end of a run: reports it, starts the next one if it finished, and tells the scheduler last.
     fn run_ended(self: &Arc<Self>, end: &RunEnd<'_>, finish: Finish) {
         (self.on_end)(end);
         let goes_on = end.is_finished && !self.stopping.load(SeqCst);
@@ -279,7 +279,8 @@ fn start_sql(
         }),
     );
     let started = running.get_or_init(|| started);
-    // Whoever stops the loop cancels the runs that he finds; one that he does not find yet sees the flag here.
+    // The thread that stops the loop cancels the runs that it finds; a run that it does not find yet sees the flag
+    // here.
     if of.stopping.load(SeqCst) {
         started.cancel();
     }

@@ -1,17 +1,17 @@
-//! What the urgent requests of one phase experienced.
+//! The times that the urgent requests of one phase had.
 
 use sched::{Completed, Ended, Start};
 use stage::Histogram;
 
-/// "On CPU" means that the worker waited at most this long for a processor between submit and end.
+/// Maximum time that the worker waited for a processor between submit and end for a request to count as "on CPU".
 pub const ON_CPU_WAIT_NS_MAX: u64 = 100_000;
 
-/// One duration of every request: all of them, and those whose worker was on a processor.
+/// One duration of every request: of all requests, and of those whose worker was on a processor.
 #[derive(Clone, Default)]
 pub struct Times {
-    /// All requests.
+    /// Durations of all requests.
     pub raw: Histogram,
-    /// The requests whose worker waited at most [`ON_CPU_WAIT_NS_MAX`] for a processor.
+    /// Durations of the requests whose worker waited at most [`ON_CPU_WAIT_NS_MAX`] for a processor.
     pub on_cpu: Histogram,
 }
 
@@ -27,19 +27,19 @@ impl Times {
 /// Sums over one phase.
 #[derive(Clone, Default)]
 pub struct Tally {
-    /// From submit to the first instruction of the first attempt.
+    /// Time from submit to the first instruction of the first attempt.
     pub start: Times,
-    /// From the first instruction of the first attempt to the end: retries and their waits are inside.
+    /// Time from the first instruction of the first attempt to the end, retries and their waits included.
     pub run: Times,
-    /// From the scheduled arrival to the end.
+    /// Time from the scheduled arrival to the end.
     pub e2e: Times,
-    /// Requests that ended.
+    /// Number of requests that ended.
     pub done: u64,
-    /// Attempts beyond the first, those that only waited for a lock excluded.
+    /// Number of attempts beyond the first, those that only waited for a lock excluded.
     pub retries: u64,
-    /// Requests that ended without success: attempts used up, or a panic.
+    /// Number of requests that ended without success: attempts used up, or a panic.
     pub failed: u64,
-    /// How the last runs came about, in the order of [`Start::ALL`].
+    /// Numbers of requests by the way their last run came about, in the order of [`Start::ALL`].
     pub starts: [u64; 7],
 }
 
@@ -58,13 +58,13 @@ impl Tally {
         self.starts[completed.start as usize] += 1;
     }
 
-    /// The share of requests that came to run by one of `starts`; 0 if there were none.
+    /// Returns the share of requests that came to run by one of `starts`; 0 if there were none.
     pub fn share(&self, starts: &[Start]) -> f64 {
         let count: u64 = starts.iter().map(|start| self.starts[*start as usize]).sum();
         count as f64 / self.done.max(1) as f64
     }
 
-    /// The share of requests that count as on CPU; 0 if there were none.
+    /// Returns the share of requests that count as on CPU; 0 if there were none.
     pub fn on_cpu_share(&self) -> f64 {
         self.e2e.on_cpu.count() as f64 / self.e2e.raw.count().max(1) as f64
     }

@@ -1,5 +1,5 @@
-//! `bench mpl arrivals`: mean response time against MPL when transactions arrive from outside (section 3.2), beside the model of
-//! section 4.2: short ones wait outside behind long ones inside, the longer the more sizes vary.
+//! `bench mpl arrivals`: mean response time against MPL when transactions arrive from outside (section 3.2), beside the
+//! model of section 4.2: short ones wait outside behind long ones inside, the longer the more sizes vary.
 
 use super::lab::Lab;
 use super::percent;
@@ -9,12 +9,12 @@ use gate::sim::{Load, Setup, Simulation};
 use gate::{Estimate, Settings};
 use host::stop::Stopped;
 
-/// As figures and tables name them, and shares of what the processor can do.
+/// Loads: names in figures and tables, and shares of the processor's capacity.
 const LOADS: [(&str, f64); 2] = [("load70", 0.7), ("load90", 0.9)];
-/// As [`Response`] takes them, and as figures name them.
+/// Values of C², as [`Response`] takes them, and as figures name them.
 const C2: [u32; 5] = [1, 2, 5, 10, 15];
 const LIMITS: [u32; 10] = [1, 2, 3, 5, 7, 10, 15, 20, 30, 50];
-/// The first look at whether a mean is known well enough; the next ones are at twice as many, again and again.
+/// Number of completions before the first check whether a mean is known well enough; it doubles for each next check.
 const FIRST_LOOK: u64 = 250_000;
 
 struct Case {
@@ -33,7 +33,7 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
         }
     }
     cases.iter_mut().enumerate().for_each(|(at, case)| case.at = at);
-    // Those that take longest first, so that no processor is left with one at the end.
+    // The longest runs come first, so that no processor is left with one at the end.
     let effort = |case: &Case| f64::from(case.c2) / (1.0 - case.load).powi(2);
     cases.sort_by(|a, b| effort(b).total_cmp(&effort(a)));
     let seen = lab.each("arrivals", &cases, |case| Ok((case.at, simulate(lab, case)?)))?;
@@ -54,7 +54,7 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// One processor, whose mean service time is the unit.
+/// Simulates one processor, whose mean service time is the unit.
 fn simulate(lab: &Lab<'_>, case: &Case) -> Result<Estimate, Stopped> {
     let setup = Setup::one_processor(1.0, case.c2.into());
     let (load, settings) = (Load::Open { rate: case.load }, Settings::of_priorities(case.mpl));
@@ -69,7 +69,7 @@ fn simulate(lab: &Lab<'_>, case: &Case) -> Result<Estimate, Stopped> {
     Ok(response)
 }
 
-/// The mean response under each of the limits.
+/// Returns the mean response under each of the limits, by the model.
 fn model(load: f64, c2: u32) -> Vec<f64> {
     let model = Response::new(load, c2.into(), 1).expect("such a load has a steady state");
     let most = LIMITS[LIMITS.len() - 1] as usize;
@@ -77,7 +77,7 @@ fn model(load: f64, c2: u32) -> Vec<f64> {
     LIMITS.map(|mpl| curve[mpl as usize - 1].response).to_vec()
 }
 
-/// A load's figures, table and chart. How many intervals the model is inside.
+/// Reports a load's figures, table and chart. Returns the number of intervals that the model is inside.
 fn tell(name: &str, load: f64, responses: &[Estimate], models: &[Vec<f64>; 5], report: &mut Report) -> u32 {
     let labels: Vec<String> =
         C2.iter().flat_map(|c2| [format!("C² {c2}"), "±%".to_owned(), "model".to_owned()]).collect();

@@ -1,8 +1,9 @@
-//! `bench mpl controller`: does the controller find the lowest limit that keeps its thresholds (section 4.3), from wherever it
-//! begins, in how many observations; and does it follow when the load becomes another one.
+//! `bench mpl controller`: whether the controller finds the lowest limit that keeps its thresholds (section 4.3), from
+//! any start, and in how many observations; and whether it follows when the load changes.
 //!
-//! What it should find is known from long runs under fixed limits, of which it knows nothing. In a closed system whose clients do
-//! not think the mean response is clients over throughput (Little's law), so that one curve judges both thresholds.
+//! The limit that it should find is known from long runs under fixed limits, of which it knows nothing. In a closed
+//! system whose clients do not think the mean response is clients over throughput (Little's law), so that one curve
+//! judges both thresholds.
 
 mod tables;
 
@@ -13,20 +14,20 @@ use gate::sim::{Setup, Simulation};
 use host::stop::Stopped;
 use std::time::Duration;
 
-/// What may be lost of the best throughput, and how much longer than at best the mean response may be.
+/// Permitted loss of the best throughput, and permitted increase of the best mean response.
 const THRESHOLD: f64 = 0.05;
-/// The share of the best throughput that keeps both: the response grows by the inverse.
+/// Share of the best throughput that keeps both thresholds: the response grows by the inverse.
 const KEEP: f64 = 1.0 / (1.0 + THRESHOLD);
-/// In so many observations it must be there.
+/// Number of observations in which the controller must find the limit.
 const OBSERVATIONS_MAX: u64 = 10;
-/// When it is not, it is given up after so many.
+/// Number of observations after which the controller is given up.
 const GIVEN_UP: u64 = 20;
-/// Completions between two looks of the controller.
+/// Number of completions between two looks of the controller.
 const LOOK: u64 = 200;
-/// An observation at most, on virtual time: when C² is 15, what is asked of one takes millions of transactions.
+/// Maximum length of an observation, on virtual time: when C² is 15, one needs millions of transactions.
 const OBSERVATION_MAX: Duration = Duration::from_secs(20_000);
 
-/// One run of the controller.
+/// Result of one run of the controller.
 struct Found {
     start: u32,
     chosen: u32,
@@ -38,7 +39,7 @@ struct Found {
 }
 
 impl Found {
-    /// Whether it did all that it must. The limit may be a quarter, or 2, above the lowest.
+    /// Returns true if the run met all its demands. The limit may be a quarter, or 2, above the lowest.
     fn is_kept(&self, lowest: u32) -> bool {
         let most = (1.25 * f64::from(lowest)).max(f64::from(lowest + 2));
         self.loss <= THRESHOLD
@@ -48,7 +49,7 @@ impl Found {
     }
 }
 
-/// A run to be done.
+/// Run to be done.
 enum Task<'a> {
     From(&'a Setup, u32),
     Switch(&'a Setup, Setup),
@@ -83,7 +84,8 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The same machine with half of the work on its disk, and sizes of a C² of 15: that takes more at a time.
+/// Returns the same machine with half of the work on its disk, and sizes of a C² of 15: a load that needs a higher
+/// limit.
 fn other_load(setup: &Setup) -> Setup {
     let mut workload = setup.workload.clone();
     (workload.processor, workload.disk, workload.c2) = (0.015, 0.015, 15.0);
@@ -99,7 +101,7 @@ fn controller() -> Controller {
     })
 }
 
-/// Until it is in this phase, or has taken too long.
+/// Runs until the controller is in this phase, or has taken too long.
 fn until(lab: &Lab<'_>, phase: Phase, controller: &mut Controller, simulation: &mut Simulation) -> Result<(), Stopped> {
     let most = controller.observations() + GIVEN_UP;
     while controller.phase() != phase && controller.observations() < most {
@@ -111,7 +113,7 @@ fn until(lab: &Lab<'_>, phase: Phase, controller: &mut Controller, simulation: &
 }
 
 fn search(lab: &Lab<'_>, setup: &Setup, start: u32) -> Result<Found, Stopped> {
-    // Other transactions than those by which it is judged.
+    // The transactions differ from those by which the controller is judged.
     let mut simulation = lab.closed(setup, start, lab.seed + 1_000 + u64::from(start));
     let mut controller = controller();
     until(lab, Phase::Holding, &mut controller, &mut simulation)?;
@@ -130,7 +132,7 @@ fn follow(lab: &Lab<'_>, setup: &Setup, other: &Setup) -> Result<Found, Stopped>
     judge(lab, other, start, &controller, &simulation, before)
 }
 
-/// What it has done since so many observations.
+/// Judges the controller's work after this number of observations.
 fn judge(
     lab: &Lab<'_>,
     setup: &Setup,

@@ -22,10 +22,10 @@ const FIGURES: [Figure; 4] = [
     },
 ];
 
-/// Limits, all of which the search for the best one looks at, too.
+/// Limits of the curves, all of which the search for the best one looks at, too.
 const LIMITS: [u32; 11] = [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, CLIENTS];
 
-/// One set-up's line, over the best of it, and the model's over its own.
+/// Throughput curves of one set-up, relative to its best, and the model's, relative to its own best.
 struct Line {
     measured: Vec<f64>,
     model: Vec<f64>,

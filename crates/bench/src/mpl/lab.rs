@@ -1,7 +1,8 @@
-//! Where simulations are run: on all processors, until they are stopped, and the same one never twice.
+//! Simulation runs: on all processors, until they are stopped, and the same run never twice.
 //!
-//! **Invariant:** a closed set-up under a limit has one throughput in a run of the program, whichever part asks first; all limits
-//! of a set-up see the same transactions, so that they differ by what the limit does and not by what was drawn.
+//! **Invariant:** a closed set-up under a limit has one throughput in a run of the program, whichever part asks first;
+//! all limits of a set-up see the same transactions, so that they differ by the effect of the limit and not by the
+//! random draw.
 
 use crate::progress;
 use gate::sim::{Load, Setup, Simulation};
@@ -12,25 +13,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Clients, each with one transaction at a time: as many as the paper has, and the same as no limit.
+/// Number of clients, each with one transaction at a time: as many as the paper has, and equivalent to no limit.
 pub(super) const CLIENTS: u32 = 100;
 
-/// The limits at which every throughput is known; those of the tables are among them.
+/// Limits at which every throughput is known; those of the tables are among them.
 const GRID: [u32; 15] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 50, CLIENTS];
 
-/// How long runs are, in completions.
+/// Lengths of runs, in completions.
 pub(super) struct Lengths {
-    /// Left out before: with a C² of 15, and all clients inside, a long transaction takes some 1,500 others' time.
+    /// Length of the warm-up, which is left out: with a C² of 15, and all clients inside, a long transaction takes some
+    /// 1,500 others' time.
     pub(super) warm_up: u64,
-    /// Of a throughput.
+    /// Length of a run for a throughput.
     pub(super) throughput: u64,
-    /// Of response times by class.
+    /// Length of a run for response times by class.
     pub(super) classes: u64,
-    /// Of response times of arrivals, at most.
+    /// Maximum length of a run for response times of arrivals.
     pub(super) arrivals_max: u64,
-    /// And when they are as precise as this, it is enough.
+    /// Precision at which such a run may end earlier.
     pub(super) precision: f64,
-    /// The limits that the controller begins with.
+    /// Limits that the controller begins with.
     pub(super) starts: &'static [u32],
 }
 
@@ -53,12 +55,12 @@ impl Lengths {
     };
 }
 
-/// Completions between two looks at whether to stop.
+/// Number of completions between two checks for a stop.
 const STRIDE: u64 = 10_000;
 
 /// Runner of simulations.
 pub(super) struct Lab<'a> {
-    /// The set-ups that were asked for.
+    /// Set-ups that were asked for.
     pub(super) setups: Vec<Setup>,
     pub(super) lengths: Lengths,
     pub(super) seed: u64,
@@ -71,7 +73,7 @@ impl<'a> Lab<'a> {
         Lab { setups, lengths, seed, stop, throughputs: Mutex::default() }
     }
 
-    /// Does the same with each item, on all processors; what comes of it is in their order.
+    /// Calls the function for each item, on all processors; returns the results in the items' order.
     pub(super) fn each<T: Sync, R: Send>(
         &self,
         message: &'static str,
@@ -85,7 +87,7 @@ impl<'a> Lab<'a> {
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
-                    // Only the number counts; what was done with it travels in the mutex.
+                    // Relaxed is enough: only the number counts, and the mutex publishes the results.
                     while let Some((at, item)) =
                         Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| items.get(at).map(|item| (at, item)))
                     {
@@ -102,7 +104,7 @@ impl<'a> Lab<'a> {
         results.into_iter().map(|(_, result)| result).collect()
     }
 
-    /// Goes on until so many more have ended.
+    /// Runs until this many more transactions have ended.
     pub(super) fn run(&self, simulation: &mut Simulation, completions: u64) -> Result<(), Stopped> {
         let mut left = completions;
         while 0 < left {
@@ -113,7 +115,7 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// What is observed of so many, after the warm-up.
+    /// Observes this many completions, after the warm-up.
     pub(super) fn observe(&self, simulation: &mut Simulation, completions: u64) -> Result<Observation, Stopped> {
         self.run(simulation, self.lengths.warm_up)?;
         let now = simulation.now();
@@ -122,13 +124,13 @@ impl<'a> Lab<'a> {
         Ok(simulation.gate().observation())
     }
 
-    /// A set-up whose clients do not think.
+    /// Returns the simulation of a set-up whose clients do not think.
     pub(super) fn closed(&self, setup: &Setup, mpl: u32, seed: u64) -> Simulation {
         let load = Load::Closed { clients: CLIENTS, think: 0.0 };
         Simulation::new(setup, load, Settings::of_priorities(mpl), 0.0, seed)
     }
 
-    /// Transactions in a second under a fixed limit.
+    /// Returns the transactions per second under a fixed limit.
     pub(super) fn throughput(&self, setup: &Setup, mpl: u32) -> Result<f64, Stopped> {
         let known = || self.throughputs.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (setup.name.clone(), mpl);
@@ -141,7 +143,7 @@ impl<'a> Lab<'a> {
         Ok(throughput)
     }
 
-    /// The best limit, and its throughput.
+    /// Returns the best limit, and its throughput.
     pub(super) fn best(&self, setup: &Setup) -> Result<(u32, f64), Stopped> {
         let mut best = (0, 0.0);
         for mpl in GRID {
@@ -153,7 +155,7 @@ impl<'a> Lab<'a> {
         Ok(best)
     }
 
-    /// The least limit that keeps this share of the best throughput: the curve rises up to its peak.
+    /// Returns the least limit that keeps this share of the best throughput: the curve rises up to its peak.
     pub(super) fn least(&self, setup: &Setup, keep: f64) -> Result<u32, Stopped> {
         let (best_at, best) = self.best(setup)?;
         let keeps = |mpl| Ok::<bool, Stopped>(keep * best <= self.throughput(setup, mpl)?);

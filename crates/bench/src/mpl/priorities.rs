@@ -1,9 +1,10 @@
-//! `bench mpl priorities`: how much sooner important transactions respond when a limit makes a queue that they can go round
-//! (Figure 11), and what that costs the others.
+//! `bench mpl priorities`: how much sooner important transactions respond when a limit makes a queue that they can
+//! bypass (Figure 11), and the cost to the others.
 //!
-//! A client that does not think sends the next transaction at the very moment at which one leaves, so that the one that came
-//! last, if it is important, would always find a free slot: an artefact. Here clients think for a while, so that some
-//! [`THINKING`] of the [`CLIENTS`] are outside the system at the best throughput, and slots are free at moments of their own.
+//! A client that does not think sends the next transaction at the very moment at which one leaves, so that the last
+//! arrival, if it is important, would always find a free slot: an artefact. Here clients think for a while, so that
+//! some [`THINKING`] of the [`CLIENTS`] are outside the system at the best throughput, and slots are free at moments of
+//! their own.
 
 use super::lab::{CLIENTS, Lab};
 use super::{percent, place};
@@ -12,31 +13,33 @@ use gate::sim::{Load, Setup, Simulation};
 use gate::{ClassObservation, Observation, Settings};
 use host::stop::Stopped;
 
-/// Clients who think, of all.
+/// Number of clients who think.
 const THINKING: f64 = 10.0;
-/// Of the transactions, chosen at random.
+/// Share of important transactions, chosen at random.
 const HIGH: f64 = 0.1;
-/// What limits may cost of the best throughput, as figures name it. Less than half of a hundredth is nothing: the runs could not
-/// tell, and the curve comes near its end so slowly that no limit would cost nothing at all.
+/// Shares of the best throughput that limits may cost, with their names in figures. Less than half of a hundredth is
+/// nothing: the runs could not tell, and the curve comes near its end so slowly that no limit would cost nothing at
+/// all.
 const LOSSES: [(&str, &str, f64); 3] = [("l0", "nothing", 0.005), ("l5", "5 %", 0.05), ("l20", "20 %", 0.2)];
 
-/// One set-up behind one limit, against the same without a limit and without classes.
+/// Results of one set-up behind one limit, and without a limit and without classes.
 struct Found {
     mpl: u32,
-    /// Mean seconds with all inside.
+    /// Mean response in seconds with all transactions inside.
     unlimited: f64,
     high: f64,
-    /// Of it, inside.
+    /// Part of `high` that was spent inside.
     high_inside: f64,
     low: f64,
     all: f64,
 }
 
-/// What [`Found::ratios`] are, as figures name them.
+/// Names of the ratios of [`Found::ratios`] in figures.
 const RATIOS: [&str; 3] = ["high_times", "low_increase", "all_increase"];
 
 impl Found {
-    /// How many times sooner important ones respond than others, and how much longer those and all take than without a limit.
+    /// Returns how many times sooner important transactions respond than others, and how much longer those and all take
+    /// than without a limit.
     fn ratios(&self) -> [f64; 3] {
         [self.low / self.high, self.low / self.unlimited - 1.0, self.all / self.unlimited - 1.0]
     }
@@ -46,7 +49,7 @@ fn in_words([times, low, all]: [f64; 3]) -> [String; 3] {
     [number(times), percent(low), percent(all)]
 }
 
-/// The mean over these set-ups; of none there is none.
+/// Returns the mean over these set-ups; none if there are none.
 fn mean<'a>(of: impl Iterator<Item = &'a (&'a Setup, [f64; 3])> + Clone) -> Option<[f64; 3]> {
     let count = of.clone().count();
     let sum = |at: usize| of.clone().map(|(_, ratios)| ratios[at]).sum::<f64>();
@@ -74,7 +77,7 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The figures and the table of one level.
+/// Reports the figures and the table of one level.
 fn tell(name: &str, words: &str, found: &[(&Setup, &Found)], report: &mut Report) {
     let head = ["", "MPL", "no limit ms", "high ms", "inside", "low ms", "all ms", "high times", "low +%", "all +%"];
     let mut table = Table::new(format!("One in ten important, behind the lowest limit that costs {words}"), &head);

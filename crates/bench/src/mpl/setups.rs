@@ -1,4 +1,4 @@
-//! `bench mpl setups`: what the paper's 17 set-ups are bound by, and how few transactions at a time they do with.
+//! `bench mpl setups`: the bottlenecks of the paper's 17 set-ups, and the least limits that they need.
 
 use super::lab::{CLIENTS, Lab};
 use super::{percent, place};
@@ -6,9 +6,10 @@ use crate::report::{LineChart, Report, Table, number};
 use gate::sim::Setup;
 use host::stop::Stopped;
 
-/// The shares of the best throughput, as figures and columns name them.
+/// Shares of the best throughput, as figures and columns name them.
 const KEEP: [(&str, f64); 2] = [("mpl80", 0.8), ("mpl95", 0.95)];
-/// At which C² is measured: few enough that it can be told from outside, and enough that the set-up is busy.
+/// Limit at which C² is measured: small enough that it can be told from outside, and large enough that the set-up is
+/// busy.
 const C2_MPL: u32 = 10;
 
 struct Found {
@@ -56,6 +57,7 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
         report.figure(format!("{name}.mpl_best"), found.best.0.into());
         report.figure(format!("{name}.throughput_best"), found.best.1);
         report.figure(format!("{name}.unlimited_loss"), found.unlimited_loss);
+        // The lines are in pairs: the measured limit, then the model's.
         for (at, (threshold, _)) in KEEP.iter().enumerate() {
             report.figure(format!("{name}.{threshold}"), least[at].into());
             report.figure(format!("{name}.model.{threshold}"), model[at] as f64);

@@ -12,79 +12,79 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Loads run this long before the measured window begins.
+/// Time that loads run before the measured window begins.
 pub const WARM_UP: Duration = Duration::from_millis(500);
-/// How often the workers' events are collected.
+/// Interval at which the workers' events are collected.
 const COLLECT: Duration = Duration::from_millis(10);
-/// Dead versions that one turn of the housekeeping frees at most.
+/// Maximum number of dead versions that one turn of the housekeeping frees.
 const GARBAGE_VERSIONS: usize = 1_000;
-/// A New-Order that has not ended this long after the last arrival is lost.
+/// Time after the last arrival after which a New-Order that has not ended is lost.
 const STRAGGLERS_MAX: Duration = Duration::from_secs(60);
 
-/// Makes the requests of a phase, from a seed.
+/// Function that makes the requests of a phase, from a seed.
 pub type MakeRequests = fn(&Data, u64) -> MakeRequest;
 
-/// Whoever wants to know more of a phase than its result says.
+/// Observer of a phase that wants to know more than its result says.
 pub trait Observe: Send + Sync {
-    /// A query has ended. Called on its worker, in base context.
+    /// Receives the end of a query. Called on its worker, in base context.
     fn run_ended(&self, end: &RunEnd<'_>);
     /// Called a hundred times a second while the phase runs.
     fn sample(&self);
-    /// Whether the phase may end; until then it goes on beyond its window.
+    /// Returns true if the phase may end; until then it goes on beyond its window.
     fn has_enough(&self) -> bool;
 }
 
-/// What to run.
+/// Parameters of a phase.
 pub struct Phase {
-    /// The policy.
+    /// Policy and rungs.
     pub variant: Variant,
-    /// The low load, repeated on each worker; empty for none.
+    /// Low load, repeated on each worker; empty for none.
     pub queries: Vec<LowQuery>,
-    /// Requests a second; none for low alone.
+    /// Requests per second; none for low alone.
     pub rate: Option<f64>,
-    /// Which requests.
+    /// Function that makes the requests.
     pub requests: MakeRequests,
-    /// Workers, and low jobs at a time.
+    /// Number of workers, and of low jobs at a time.
     pub workers: usize,
-    /// The measured window.
+    /// Measured window.
     pub duration: Duration,
-    /// See [`Settings::yield_interval`].
+    /// Interval of yields: see [`Settings::yield_interval`].
     pub yield_interval: u32,
-    /// Percent that the starvation cap keeps for queries.
+    /// Percentage that the starvation cap keeps for queries.
     pub low_share: u8,
-    /// Makes arrivals and inputs.
+    /// Seed of arrivals and inputs.
     pub seed: u64,
-    /// Told of each query, in place of a comparison of the answers.
+    /// Observer of each query, in place of a comparison of the answers.
     pub observe: Option<Arc<dyn Observe>>,
 }
 
-/// What a phase found.
+/// Results of a phase.
 pub struct PhaseResult {
     /// Seconds of the measured window.
     pub seconds: f64,
-    /// When the measured window began, and when the arrivals were stopped.
+    /// Moments at which the measured window began, and at which the arrivals were stopped, in nanoseconds.
     pub loaded_ns: (u64, u64),
-    /// The requests that were due in the window.
+    /// Requests that were due in the window.
     pub tally: Tally,
-    /// The requests that were offered over the whole phase.
+    /// Requests that were offered over the whole phase.
     pub offered: Option<Offered>,
-    /// How the requests of the whole phase ended.
+    /// Outcomes of the requests of the whole phase.
     pub outcomes: Outcomes,
-    /// Runs of the low load that ended in the window.
+    /// Number of runs of the low load that ended in the window.
     pub low_runs: u64,
-    /// Their times.
+    /// Times of these runs.
     pub low_time: Histogram,
-    /// The scheduler's counts over the whole phase.
+    /// Scheduler's counts over the whole phase.
     pub counters: Counters,
-    /// The workers' interrupts over the whole phase.
+    /// Workers' interrupts over the whole phase.
     pub interrupts: preempt::Counters,
-    /// Dead versions in memory: the most in the first and in the second half of the window.
+    /// Maximum number of dead versions in memory, in the first and in the second half of the window.
     pub versions_dead_max: [u64; 2],
-    /// A digest of the answers of each query; more than one when the answers differed.
+    /// Digests of the answers of each query; more than one when the answers differed.
     answers: BTreeMap<String, Vec<u64>>,
 }
 
-/// What the workers report of their queries.
+/// Tally of the workers' reports of their queries.
 #[derive(Default)]
 struct LowTally {
     window_ns: Option<(u64, u64)>,
@@ -113,10 +113,10 @@ impl LowTally {
 }
 
 impl Phase {
-    /// Runs it.
+    /// Runs the phase.
     ///
     /// # Errors
-    /// A failed query, a lost New-Order, a stop.
+    /// An error for a failed query or a lost New-Order; a stop.
     pub fn run(&self, data: &Arc<Data>, stop: &Stop) -> anyhow::Result<PhaseResult> {
         let interrupts_before = preempt::totals();
         let outcomes_before = data.outcomes();
@@ -141,6 +141,7 @@ impl Phase {
             }
         };
         let mut collector = Collector::new(arrivals.as_ref().map(Arrivals::schedule));
+        // The events of the warm-up are drained without being counted: the window is not set yet.
         collector.collect_until(&scheduler, os::now_ns() + WARM_UP.as_nanos() as u64, stop)?;
         let from_ns = os::now_ns();
         let to_ns = from_ns + self.duration.as_nanos() as u64;
@@ -159,6 +160,7 @@ impl Phase {
         }
         let loaded_ns = (from_ns, os::now_ns());
         let offered = arrivals.map(Arrivals::stop);
+        // Every request that was due in the window counts, however late it ends, so the phase waits for the last one.
         if let Some(offered) = &offered {
             collector.wait_for(&scheduler, offered.arrivals - offered.rejected, stop)?;
         }
@@ -186,7 +188,7 @@ impl Phase {
         })
     }
 
-    /// Collects what has ended for a while, and does what the engine needs done.
+    /// Collects the ended requests for a while, and does the engine's housekeeping.
     fn turn(
         &self,
         data: &Data,
@@ -197,7 +199,7 @@ impl Phase {
     ) -> anyhow::Result<()> {
         let pause_ns = if self.observe.is_some() { 10_000_000 } else { 100_000_000 };
         collector.collect_until(scheduler, until_ns.min(os::now_ns() + pause_ns), stop)?;
-        // What slots that are no longer used have left; transactions free the rest in passing.
+        // This frees the garbage of slots that are no longer used; transactions free the rest in passing.
         data.engine().collect_garbage(GARBAGE_VERSIONS);
         if let Some(observe) = &self.observe {
             observe.sample();
@@ -222,12 +224,12 @@ impl Phase {
 }
 
 impl PhaseResult {
-    /// Runs of the low load per second.
+    /// Returns the runs of the low load per second.
     pub fn low_per_s(&self) -> f64 {
         self.low_runs as f64 / self.seconds
     }
 
-    /// New-Orders per second that were due in the window.
+    /// Returns the New-Orders per second that were due in the window.
     pub fn high_per_s(&self) -> f64 {
         self.tally.done as f64 / self.seconds
     }
@@ -235,7 +237,7 @@ impl PhaseResult {
     /// Compares the answers of `other` with these.
     ///
     /// # Errors
-    /// An answer differs, here or there.
+    /// If an answer differs, in either phase.
     pub fn compare_answers(&self, other: &PhaseResult) -> anyhow::Result<()> {
         for (query, digests) in self.answers.iter().chain(&other.answers) {
             if let [_, _, ..] = digests[..] {
@@ -252,13 +254,13 @@ impl PhaseResult {
         Ok(())
     }
 
-    /// How many answers were compared, by query.
+    /// Returns the number of answers that were compared, by query.
     pub fn answers_count(&self) -> usize {
         self.answers.len()
     }
 }
 
-/// Interrupts since `before`.
+/// Returns the interrupts since `before`.
 fn since(now: preempt::Counters, before: preempt::Counters) -> preempt::Counters {
     preempt::Counters {
         polled: now.polled - before.polled,
@@ -271,7 +273,7 @@ fn since(now: preempt::Counters, before: preempt::Counters) -> preempt::Counters
     }
 }
 
-/// Drains the workers' events.
+/// Collector of the workers' events.
 struct Collector {
     schedule: Option<Schedule>,
     window_ns: Option<(u64, u64)>,

@@ -1,4 +1,4 @@
-//! From phases to tables, figures and charts.
+//! Tables, figures and charts of the phases.
 
 use super::LowResults;
 use super::phase::PhaseResult;
@@ -113,7 +113,7 @@ fn figures_of_policy(report: &mut Report, prefix: &str, low_alone_per_s: f64, va
     report.figure(format!("{prefix}.failed"), (tally.failed + result.outcomes.failed) as f64);
     report.figure(format!("{prefix}.polled_share"), tally.share(&[Start::Polled]));
     report.figure(format!("{prefix}.signalled_share"), tally.share(&[Start::Signalled, Start::Deferred]));
-    // A signal that landed in a region was delivered by the signal rung too; its part is apart as well.
+    // A signal that landed in a region was delivered by the signal rung too; its share is reported separately as well.
     report.figure(format!("{prefix}.deferred_share"), tally.share(&[Start::Deferred]));
     report.figure(format!("{prefix}.boundary_share"), tally.share(&[Start::Boundary]));
     report.figure(format!("{prefix}.idle_share"), tally.share(&[Start::Idle]));
@@ -175,7 +175,7 @@ fn starts(report: &mut Report, title: &str, low: &LowResults) {
     }
 }
 
-/// The ratios that people look for.
+/// Reports the ratios that people look for.
 fn verdicts(report: &mut Report, title: &str, low: &LowResults, signal: Option<&SignalAlone>) {
     let find = |name| low.policies.iter().find(|(variant, _)| variant.name() == name).map(|(_, result)| result);
     let Some(preempt) = find("preempt") else { return };

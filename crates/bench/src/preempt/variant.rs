@@ -5,20 +5,20 @@ use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// A policy and the rungs by which it reaches a worker.
+/// Policy and the rungs by which it reaches a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// When urgent work may run.
+    /// Policy: the moments at which urgent work may run.
     pub policy: Policy,
-    /// By which rungs `preempt` delivers; the others ignore it.
+    /// Rungs by which `preempt` delivers; the other policies ignore them.
     pub rungs: Rungs,
 }
 
 impl Variant {
-    /// `preempt` with both rungs.
+    /// Policy `preempt` with both rungs.
     pub const PREEMPT: Variant = Variant { policy: Policy::Preempt, rungs: Rungs::Both };
 
-    /// All of them, the slowest first.
+    /// Every variant, the slowest first.
     pub const ALL: [Variant; 7] = [
         Variant { policy: Policy::Wait, rungs: Rungs::Both },
         Variant { policy: Policy::Boundary, rungs: Rungs::Both },
@@ -29,7 +29,7 @@ impl Variant {
         Variant { policy: Policy::Thread, rungs: Rungs::Both },
     ];
 
-    /// Its name in arguments and figures.
+    /// Returns the name in arguments and figures.
     pub fn name(self) -> &'static str {
         match (self.policy, self.rungs) {
             (Policy::Preempt, Rungs::Poll) => "preempt_poll",

@@ -20,7 +20,7 @@ const FONT: &str = "system-ui, sans-serif";
 const PAPER: RGBColor = RGBColor(0xFF, 0xFF, 0xFF);
 const INK: RGBColor = RGBColor(0x1F, 0x23, 0x28);
 const FAINT: RGBColor = RGBColor(0xD8, 0xDE, 0xE4);
-/// Colours that people with any colour vision tell apart (Okabe and Ito), as light shows them and as dark does.
+/// Colours that people with any colour vision tell apart (Okabe and Ito), for light and for dark backgrounds.
 const LINES: [(RGBColor, &str); 8] = [
     (RGBColor(0x00, 0x72, 0xB2), "#56B4E9"),
     (RGBColor(0xD5, 0x5E, 0x00), "#FF9248"),
@@ -32,12 +32,12 @@ const LINES: [(RGBColor, &str); 8] = [
     (RGBColor(0x88, 0x1F, 0x3C), "#FF7A90"),
 ];
 
-/// Points of a line: enough that it looks smooth, and all quantiles that reports name are among them.
+/// Number of points of a line: enough that it looks smooth, and all quantiles that reports name are among them.
 const POINTS: i32 = 200;
-/// The chart ends at this quantile's one in so many.
+/// Rarity at which the chart ends: the quantile that one in this many exceeds.
 const RARITY_MAX: f64 = 10_000.0;
 
-/// A picture of a report.
+/// Picture of a report.
 pub enum Chart {
     /// Distributions.
     Percentiles(PercentileChart),
@@ -65,8 +65,8 @@ impl From<LineChart> for Chart {
     }
 }
 
-/// Distributions of times, one line each: how long (logarithmic) over how many in a hundred (99 % as far from 90 % as
-/// 99.9 % from 99 %).
+/// Chart of distributions of times, one line each: the time (logarithmic) over the percentage of values (99 % as far
+/// from 90 % as 99.9 % from 99 %).
 pub struct PercentileChart {
     title: String,
     unit: &'static str,
@@ -75,12 +75,12 @@ pub struct PercentileChart {
 
 struct Series {
     name: String,
-    /// (one in so many takes longer, microseconds)
+    /// Points of the line: (one in this many takes longer, microseconds).
     points: Vec<(f64, f64)>,
 }
 
 impl PercentileChart {
-    /// A chart without lines.
+    /// Creates a chart without lines.
     pub fn new(title: impl Into<String>, unit: &'static str) -> PercentileChart {
         PercentileChart { title: title.into(), unit, series: Vec::new() }
     }
@@ -90,7 +90,7 @@ impl PercentileChart {
         let count = histogram.count() as f64;
         let points: Vec<(f64, f64)> = (0..=POINTS)
             .map(|at| RARITY_MAX.powf(f64::from(at) / f64::from(POINTS)))
-            // Rarer than one in all of them is not known.
+            // A rarity beyond the number of values is not known.
             .filter(|rarity| *rarity <= count)
             .map(|rarity| (rarity, histogram.quantile_us(1.0 - 1.0 / rarity).max(1e-3)))
             .collect();
@@ -148,7 +148,7 @@ fn draw_one(chart: &PercentileChart, subtitle: &str, area: &Area<'_>) -> anyhow:
     legend(chart.series.iter().map(|series| series.name.as_str()), area)
 }
 
-/// Writes title and subtitle, and leaves room for them, for labels and for a legend.
+/// Returns a builder with title and subtitle, and room for them, for labels and for a legend.
 fn builder<'a, 'b, 's>(
     title: &str,
     subtitle: &str,
@@ -161,7 +161,7 @@ fn builder<'a, 'b, 's>(
     Ok(builder)
 }
 
-/// Beside the plot, in the order of the series: the library's own legend would lie on them.
+/// Draws the legend beside the plot, in the order of the series: the library's own legend would lie on the lines.
 fn legend<'n>(names: impl Iterator<Item = &'n str>, area: &Area<'_>) -> anyhow::Result<()> {
     for (at, (name, (colour, _))) in names.zip(LINES.iter().cycle()).enumerate() {
         let (x, y) = (WIDTH as i32 - 132, 80 + 22 * at as i32);
@@ -177,7 +177,7 @@ fn ink(size: i32) -> TextStyle<'static> {
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-/// The name of the quantile that one in `rarity` exceeds.
+/// Returns the name of the quantile that one in `rarity` exceeds.
 fn percentile(rarity: f64) -> String {
     let percent = 100.0 - 100.0 / rarity;
     format!("p{}", (percent * 1e4).round() / 1e4)
@@ -193,7 +193,7 @@ fn style() -> String {
     style + "}</style>\n"
 }
 
-/// Errors of drawing into a string, whose type is not an `Error` that can be sent between threads.
+/// Converts an error of drawing into a string: its type is not an `Error` that can be sent between threads.
 fn plain(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow::anyhow!("cannot draw a chart: {error}")
 }

@@ -1,4 +1,4 @@
-//! What a reader must know of the machine to judge a figure.
+//! The facts of the machine that a reader must know to judge a figure.
 
 use host::memory;
 use preempt::os;
@@ -9,28 +9,28 @@ use std::fs;
 /// Facts about the machine, as far as the kernel tells them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
-    /// The processor's name.
+    /// Processor's name.
     pub cpu_model: String,
-    /// Processors that this process may use.
+    /// Number of processors that this process may use.
     pub cpus: usize,
     /// Release of the kernel.
     pub kernel: String,
-    /// Whether this is a virtual machine; its hypervisor's signature.
+    /// Signature of the hypervisor, if this is a virtual machine.
     pub virtualised: Option<String>,
-    /// What the kernel reads the time from; anything but `tsc` makes each stamp dear.
+    /// Source from which the kernel reads the time; anything but `tsc` makes each stamp expensive.
     pub clocksource: String,
-    /// Bytes of memory.
+    /// Memory in bytes.
     pub memory_bytes: u64,
-    /// Threads that wanted a processor in the last minute, before this run.
+    /// Number of threads that wanted a processor in the last minute, before this run.
     pub load_average: f64,
-    /// Whether this process may use the real-time class.
+    /// True if this process may use the real-time class.
     pub realtime_allowed: bool,
-    /// Whether user interrupts (UINTR) could be used, and if not, why.
+    /// Availability of user interrupts (UINTR), and the reason if they cannot be used.
     pub uintr: String,
 }
 
 impl Machine {
-    /// Asks the kernel.
+    /// Reads the facts from the kernel.
     pub fn read() -> Machine {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         Machine {

@@ -1,4 +1,4 @@
-//! Where a report goes besides standard output.
+//! The destinations of a report besides standard output.
 //!
 //! **Invariant:** a file with the asked name is complete: it is written beside its place and then renamed, so a run
 //! that fails or is stopped leaves the file of the run before.
@@ -11,13 +11,13 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The files that a user asked for.
+/// Files that a user asked for.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Output {
-    /// Also write the figures to this file, as JSON.
+    /// File to write the figures to, as JSON.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Also draw the charts into this file, as SVG.
+    /// File to draw the charts into, as SVG.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 }
@@ -51,8 +51,8 @@ impl Opened {
     }
 }
 
-/// A file under a temporary name, removed unless it is finished. What is there and no file, a device or a pipe, has none: it must
-/// not be replaced.
+/// File under a temporary name, removed unless it is finished. An existing device or pipe has no temporary name: it
+/// must not be replaced.
 struct Part {
     file: File,
     temporary: Option<PathBuf>,
@@ -92,7 +92,8 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // After a rename there is nothing to remove; otherwise this is tidying up, and the run's own error matters more.
+        // After a rename there is nothing to remove; otherwise this is tidying up, and the run's own error matters
+        // more.
         if let Some(temporary) = &self.temporary {
             let _ = fs::remove_file(temporary);
         }

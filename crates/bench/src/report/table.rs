@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A table. The first column is text, aligned left; the others are numbers, aligned right.
+/// Table for a terminal. The first column is text, aligned left; the others are numbers, aligned right.
 pub struct Table {
     title: String,
     header: Vec<String>,
@@ -10,7 +10,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new(title: impl Into<String>, header: &[&str]) -> Table {
         Table { title: title.into(), header: header.iter().map(ToString::to_string).collect(), rows: Vec::new() }
     }
@@ -18,7 +18,7 @@ impl Table {
     /// Adds a row.
     ///
     /// # Panics
-    /// When it has another number of cells than the header.
+    /// If the row has another number of cells than the header.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let row: Vec<String> = cells.into_iter().collect();
         assert_eq!(row.len(), self.header.len(), "a row of table \"{}\" has a wrong number of cells", self.title);
@@ -47,7 +47,8 @@ impl fmt::Display for Table {
     }
 }
 
-/// A number with about three significant digits and, when it is large, its thousands apart: `0.123`, `17.2`, `12,345`.
+/// Formats a number with about three significant digits and, when it is large, its thousands apart: `0.123`, `17.2`,
+/// `12,345`.
 pub fn number(value: f64) -> String {
     let digits_behind = match value.abs() {
         size if !size.is_finite() => return "-".to_owned(),

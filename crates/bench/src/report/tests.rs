@@ -93,7 +93,7 @@ fn a_file_that_cannot_be_written_is_refused_before_the_run() {
     assert!(error.to_string().starts_with("cannot write /nonexistent/r.json: "), "{error}");
 }
 
-/// Goal: what is there and no file is not replaced by one. Method: a socket, which cannot be written either.
+/// Goal: an existing path that is no file is not replaced by one. Method: a socket, which cannot be written either.
 #[test]
 fn what_is_no_file_stays() {
     let directory = testkit::folder("report");

@@ -1,6 +1,6 @@
 //! The table and its updates.
 //!
-//! **Invariant:** a row's value is [`first_value`] until somebody updates it, and only grows then.
+//! **Invariant:** a row's value is [`first_value`] until it is updated, and only grows then.
 
 use crate::background::Background;
 use engine::{Begin, Column, Direction, Engine, Error, IndexDef, Result, Table, TableDef, Txn, Type, Value};
@@ -20,10 +20,10 @@ fn first_value(id: i32) -> i64 {
     7 * i64::from(id)
 }
 
-/// Makes and fills it.
+/// Creates and fills the table.
 ///
 /// # Errors
-/// What the engine refuses.
+/// Errors of the engine.
 pub fn table(engine: &Engine, rows: u32) -> Result<Arc<Table>> {
     let columns = vec![
         Column::required("id", Type::Int32),
@@ -44,10 +44,10 @@ pub fn table(engine: &Engine, rows: u32) -> Result<Arc<Table>> {
     Ok(table)
 }
 
-/// Reads all rows, and compares them with what was loaded.
+/// Reads all rows, and compares them with the rows loaded.
 ///
 /// # Errors
-/// [`Error::RolledBack`] when a row is not as it was; what the engine refuses.
+/// [`Error::RolledBack`] if a row differs from its first value; errors of the engine.
 pub fn check(txn: &Txn<'_>, table: &Table, rows: u32) -> Result<()> {
     let mut next = 0;
     for row in txn.range(table, 0, &[], Direction::Forward)? {
@@ -61,11 +61,11 @@ pub fn check(txn: &Txn<'_>, table: &Table, rows: u32) -> Result<()> {
     if next == rows as i32 { Ok(()) } else { Err(Error::RolledBack) }
 }
 
-/// Starts updates of rows at random, each a transaction, at a rate. Stopped, it tells their times from their scheduled
-/// arrivals.
+/// Starts updates of random rows at a rate, each in a transaction of its own. When stopped, returns their times from
+/// their scheduled arrivals.
 ///
 /// # Errors
-/// When the thread cannot be started.
+/// If the thread cannot be started.
 pub fn start(
     engine: &Engine,
     table: &Arc<Table>,
@@ -82,7 +82,7 @@ pub fn start(
             let due_ns = began_ns + (at as f64 * 1e9 / rate) as u64;
             let now_ns = os::now_ns();
             if now_ns < due_ns {
-                // A sleep is exact to some 50 us, several updates at the default rate; who is late catches up.
+                // A sleep is exact to some 50 us, several updates at the default rate; a late thread catches up.
                 thread::park_timeout(Duration::from_nanos(due_ns - now_ns));
             }
             if is_over.load(SeqCst) {

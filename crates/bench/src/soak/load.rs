@@ -1,4 +1,4 @@
-//! What runs: transactions at a rate, queries beside, the purge and the housekeeping.
+//! The load: transactions at a rate, queries beside, the purge and the housekeeping.
 //!
 //! **Invariant:** a transaction counts in the interval in which it ended, its time from its scheduled arrival; at the end
 //! every one that was taken has ended.
@@ -18,15 +18,15 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use workloads::tpcc::Purged;
 
-/// How often the workers' events are collected.
+/// Interval at which the workers' events are collected.
 const COLLECT: Duration = Duration::from_millis(10);
-/// A transaction that has not ended this long after the last arrival is lost.
+/// Time after the last arrival after which a transaction that has not ended is lost.
 const STRAGGLERS_MAX: Duration = Duration::from_secs(60);
 
-/// The running load.
+/// Running load.
 pub struct Load {
     data: Arc<Data>,
-    // Before the instance: its end needs the workers.
+    // The loop stands before the instance: its end needs the workers.
     low: Option<LowLoop>,
     arrivals: Arrivals,
     purge: Background<Purged>,
@@ -41,43 +41,43 @@ pub struct Load {
     ended: u64,
 }
 
-/// What ended between two samples.
+/// Transactions and queries that ended between two samples.
 #[derive(Clone, Default)]
 pub struct Interval {
-    /// How long it was.
+    /// Length of the interval in seconds.
     pub seconds: f64,
-    /// Transactions.
+    /// Number of transactions.
     pub done: u64,
-    /// From their scheduled arrivals to their ends.
+    /// Times of the transactions from their scheduled arrivals to their ends.
     pub e2e: Histogram,
-    /// Queries.
+    /// Number of queries.
     pub queries: u64,
 }
 
 impl Interval {
-    /// Transactions a second.
+    /// Returns the transactions per second.
     pub fn per_s(&self) -> f64 {
         self.done as f64 / self.seconds
     }
 }
 
-/// What the whole run was.
+/// Results of the whole run.
 pub struct Ended {
-    /// Arrivals.
+    /// Number of arrivals.
     pub offered: u64,
-    /// Arrivals that found no room.
+    /// Number of arrivals that found no room.
     pub rejected: u64,
-    /// How they ended.
+    /// Outcomes of the transactions.
     pub outcomes: Outcomes,
-    /// What the purge deleted.
+    /// Rows that the purge deleted.
     pub purged: Purged,
 }
 
 impl Load {
-    /// Starts it.
+    /// Starts the load.
     ///
     /// # Errors
-    /// When threads cannot be started, or a query does not prepare.
+    /// If threads cannot be started, or a query does not prepare.
     pub fn start(data: &Arc<Data>, arguments: &Arguments) -> anyhow::Result<Load> {
         let workers = arguments.workers.map_or_else(|| os::cpus().len(), |workers| workers as usize);
         let instance = Instance::start(
@@ -99,6 +99,7 @@ impl Load {
             counted.fetch_add(u64::from(end.is_finished), SeqCst);
         });
         let jobs = arguments.jobs as usize;
+        // Without jobs the transactions run alone.
         let low = if jobs == 0 { None } else { Some(instance.run_queries(list, jobs, 1, on_end)?) };
         let purge = background::purge(data)?;
         let housekeeping = Housekeeper::start(data.engine())?;
@@ -134,14 +135,14 @@ impl Load {
         });
     }
 
-    /// Lets it run.
+    /// Waits while the load runs.
     ///
     /// # Errors
     /// A stop, or a thread in the background that has failed.
     pub fn run_until(&mut self, until: Instant, stop: &Stop) -> anyhow::Result<()> {
         loop {
             self.collect();
-            // Their errors are told when they are stopped.
+            // Their errors are reported when they are stopped.
             ensure!(self.purge.is_alive() && self.housekeeping.is_alive(), "purge or housekeeping ended early");
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -151,7 +152,7 @@ impl Load {
         }
     }
 
-    /// What ended since the last call.
+    /// Returns the transactions and queries that ended since the last call.
     pub fn interval(&mut self) -> Interval {
         let now_ns = os::now_ns();
         let queries = self.queries.load(SeqCst);
@@ -160,7 +161,7 @@ impl Load {
         Interval { seconds, queries: queries - std::mem::replace(&mut self.queries_before, queries), ..interval }
     }
 
-    /// Ends it.
+    /// Ends the load.
     ///
     /// # Errors
     /// A stop; a query, a transaction, the purge or the housekeeping that failed; a transaction that never ended.

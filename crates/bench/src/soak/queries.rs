@@ -23,19 +23,19 @@ fn named(name: &str) -> Option<Named> {
     of_ch.or_else(|| number("q", tpch::QUERIES_COUNT).map(Named::Tpch))
 }
 
-/// Whether there is such a query.
+/// Checks that there is such a query.
 ///
 /// # Errors
-/// A refusal that says which there are.
+/// A refusal that lists the existing queries.
 pub fn check(name: &str) -> Result<(), Refusal> {
     let unknown = || Refusal::new(format!("unknown query \"{name}\": use ch1 to ch22, q1 to q22 or scan"));
     named(name).map(drop).ok_or_else(unknown)
 }
 
-/// The query of this name, ready to run.
+/// Returns the query of this name, ready to run.
 ///
 /// # Errors
-/// As [`check`], and when it does not prepare.
+/// Errors of [`check`], and an error if the query does not prepare.
 pub fn query(data: &Data, name: &str) -> anyhow::Result<LowQuery> {
     check(name)?;
     match named(name) {

@@ -1,52 +1,52 @@
-//! What memory holds at one moment.
+//! The contents of memory at one moment.
 
 use crate::data::Data;
 use host::memory;
 use std::time::Duration;
 
-/// Where bytes are.
+/// Bytes of memory by their use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bytes {
-    /// Hot versions that a new snapshot sees.
+    /// Bytes of hot versions that a new snapshot sees.
     pub live: u64,
-    /// Hot versions that are dead.
+    /// Bytes of dead hot versions.
     pub dead: u64,
-    /// Frozen blocks.
+    /// Bytes of frozen blocks.
     pub blocks: u64,
-    /// Index nodes, those that wait to be freed included.
+    /// Bytes of index nodes, those that wait to be freed included.
     pub index: u64,
-    /// From row ids to rows.
+    /// Bytes of the maps from row IDs to rows.
     pub row_map: u64,
 }
 
-/// One moment.
+/// State of memory at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Since the beginning.
+    /// Time since the beginning.
     pub at: Duration,
-    /// Rows that a new snapshot sees, of all tables, counted.
+    /// Number of rows that a new snapshot sees, of all tables, counted.
     pub live_rows: u64,
-    /// Where bytes are.
+    /// Bytes by their use.
     pub bytes: Bytes,
-    /// Hot versions.
+    /// Number of hot versions.
     pub versions: u64,
-    /// Those of them that are dead.
+    /// Number of dead hot versions.
     pub versions_dead: u64,
-    /// Index nodes.
+    /// Number of index nodes.
     pub index_nodes: u64,
-    /// The process's memory, as the kernel sees it.
+    /// Memory of the process, in bytes, as the kernel sees it.
     pub rss_bytes: u64,
 }
 
-/// An index node takes 2 to 2.5 KiB.
+/// Size of an index node: 2 to 2.5 KiB.
 const NODE_BYTES: u64 = 2_304;
 const BATCH_ROWS: usize = 8_192;
 
 impl Sample {
-    /// Takes one.
+    /// Takes a sample.
     ///
     /// # Errors
-    /// When no snapshot is free.
+    /// If no snapshot is free.
     pub fn take(data: &Data, at: Duration) -> anyhow::Result<Sample> {
         let engine = data.engine();
         let stats = engine.stats();
@@ -75,13 +75,13 @@ impl Sample {
         })
     }
 
-    /// All bytes over all rows.
+    /// Returns all bytes over all rows.
     pub fn bytes_per_live_row(&self) -> f64 {
         let Bytes { live, dead, blocks, index, row_map } = self.bytes;
         (live + dead + blocks + index + row_map) as f64 / self.live_rows.max(1) as f64
     }
 
-    /// Dead versions over live data.
+    /// Returns dead versions over live data.
     pub fn garbage_share(&self) -> f64 {
         self.bytes.dead as f64 / (self.bytes.live + self.bytes.blocks).max(1) as f64
     }

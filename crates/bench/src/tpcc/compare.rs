@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use workloads::tpcc::{DriveReport, Mix};
 
-/// Turns of each side.
+/// Number of turns of each side.
 const PAIRS: u32 = 5;
-/// Before the first turn, so that neither side begins with cold tables.
+/// Time before the first turn, so that neither side begins with cold tables.
 const WARM_UP: Duration = Duration::from_millis(100);
-/// Warehouses and workers of the larger side of [`scaling`], and of both sides of [`isolation`].
+/// Number of warehouses and workers of the larger side of [`scaling`], and of both sides of [`isolation`].
 const TWO: u32 = 2;
-/// Warehouses that both comparisons load.
+/// Number of warehouses that both comparisons load.
 pub const WAREHOUSES: u64 = 5;
 
-/// Processor time of both comparisons at most, for the memory that they need.
+/// Returns the maximum processor time of both comparisons, for the memory that they need.
 pub fn processor_seconds(slice: Duration) -> f64 {
     let two = f64::from(TWO);
     let turns = f64::from(PAIRS) * ((1.0 + two) + (two + two));
@@ -29,10 +29,10 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Two warehouses on two workers against one on one, in the full mix, by wall time.
+/// Compares two warehouses on two workers with one on one, in the full mix, by wall time.
 ///
 /// # Errors
-/// As [`Tables::drive`] and [`Tables::check`].
+/// Errors of [`Tables::drive`] and [`Tables::check`].
 pub fn scaling(report: &mut Report, bench: &Bench<'_>, slice: Duration) -> anyhow::Result<()> {
     let one = Tables::load(bench, 1)?;
     let two = Tables::load(bench, TWO)?;
@@ -64,7 +64,7 @@ pub fn scaling(report: &mut Report, bench: &Bench<'_>, slice: Duration) -> anyho
     Ok(())
 }
 
-/// All turns of one side.
+/// Sum over all turns of one side.
 #[derive(Default)]
 struct Sum {
     committed: u64,
@@ -86,15 +86,16 @@ impl Sum {
     }
 }
 
-/// SERIALIZABLE against READ COMMITTED: the full mix over two warehouses on two workers, by wall time.
+/// Compares SERIALIZABLE with READ COMMITTED: the full mix over two warehouses on two workers, by wall time.
 ///
 /// # Errors
-/// As [`Tables::drive`] and [`Tables::check`].
+/// Errors of [`Tables::drive`] and [`Tables::check`].
 pub fn isolation(report: &mut Report, bench: &Bench<'_>, slice: Duration) -> anyhow::Result<()> {
     const LEVELS: [(Isolation, &str); 2] =
         [(Isolation::ReadCommitted, "read_committed"), (Isolation::Serializable, "serializable")];
     let tables = Tables::load(bench, TWO)?;
     let drive = |isolation, duration| tables.drive(&Bench { isolation, ..*bench }, Mix::Standard, TWO, duration);
+    // Both levels share the tables: the plain turn comes first in each pair, and the ratio is of neighbouring turns.
     drive(Isolation::ReadCommitted, WARM_UP)?;
     let mut sums: [Sum; 2] = Default::default();
     let mut times = Vec::new();

@@ -1,4 +1,4 @@
-//! One part: tables, a phase over them, and what it found.
+//! One part: tables, a phase over them, and its results.
 
 use crate::report::{Report, Table, number};
 use engine::{Begin, Engine, EngineConfig, Isolation};
@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use workloads::tpcc::{self, DriveConfig, DriveReport, Kind, Mix, PurgeConfig, Scale};
 
-/// What all parts have in common.
+/// Parameters that all parts share.
 pub struct Bench<'a> {
-    /// Of the transactions.
+    /// Isolation level of the transactions.
     pub isolation: Isolation,
-    /// Whether delivered orders are deleted.
+    /// True if delivered orders are deleted.
     pub purge: bool,
-    /// Makes population and inputs.
+    /// Seed of population and inputs.
     pub seed: u64,
-    /// Ends the run.
+    /// Stop of the run.
     pub stop: &'a Stop,
 }
 
-/// An engine with TPC-C's tables.
+/// Engine with TPC-C's tables.
 pub struct Tables {
     engine: Engine,
     tables: tpcc::Tables,
@@ -28,10 +28,10 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Loads them.
+    /// Loads the tables.
     ///
     /// # Errors
-    /// A stop, or what the engine refuses.
+    /// A stop, or errors of the engine.
     pub fn load(bench: &Bench<'_>, warehouses: u32) -> anyhow::Result<Tables> {
         bench.stop.wait(Duration::ZERO)?;
         let scale = Scale::spec(warehouses as i32);
@@ -41,7 +41,7 @@ impl Tables {
         Ok(Tables { engine, tables, scale })
     }
 
-    /// Drives a mix over them.
+    /// Drives a mix over the tables.
     ///
     /// # Errors
     /// A stop, or an error of the engine that no repetition mends.
@@ -65,7 +65,7 @@ impl Tables {
     /// Checks the consistency conditions.
     ///
     /// # Errors
-    /// A stop; or which do not hold, and where.
+    /// A stop; or the violated conditions, and the places of the violations.
     pub fn check(&self, bench: &Bench<'_>) -> anyhow::Result<()> {
         let go_on = &mut || bench.stop.wait(Duration::ZERO).is_ok();
         let violations = match tpcc::check_while(&self.engine.snapshot(), &self.tables, go_on) {
@@ -81,7 +81,7 @@ impl Tables {
     }
 }
 
-/// For people.
+/// Returns the mix's name for people.
 fn name(mix: Mix) -> &'static str {
     match mix {
         Mix::NewOrder => "New-Order",
@@ -91,14 +91,14 @@ fn name(mix: Mix) -> &'static str {
     }
 }
 
-/// Aborted attempts by SQLSTATE, for people: `12 (40001)`.
+/// Formats aborted attempts by SQLSTATE, for people: `12 (40001)`.
 pub fn aborts_in_words(aborts: &BTreeMap<&'static str, u64>) -> String {
     let words: Vec<String> =
         aborts.iter().map(|(state, count)| format!("{} ({state})", number(*count as f64))).collect();
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-/// All kinds' aborted attempts by SQLSTATE.
+/// Returns all kinds' aborted attempts by SQLSTATE.
 pub fn aborts(driven: &DriveReport) -> BTreeMap<&'static str, u64> {
     let mut sum = BTreeMap::new();
     for (state, count) in driven.kinds.iter().flat_map(|kind| &kind.aborts) {
@@ -107,13 +107,13 @@ pub fn aborts(driven: &DriveReport) -> BTreeMap<&'static str, u64> {
     sum
 }
 
-/// The table of the mixes that are measured for themselves.
+/// Creates the table of the mixes that are measured on their own.
 pub fn table() -> Table {
     let header = ["", "New-Order/CPU s", "all/CPU s", "all/s", "p50 µs", "p99 µs", "p99.9 µs", "max µs", "aborts"];
     Table::new("TPC-C in process, one closed loop a worker", &header)
 }
 
-/// Its rows: the mix, and each kind in it if there are several.
+/// Returns the rows of that table: the mix, and each kind in it if there are several.
 pub fn rows(mix: Mix, driven: &DriveReport) -> Vec<[String; 9]> {
     let row = |name: &str, new_orders: u64, committed: u64, time: &stage::Histogram, aborts: u64| {
         let [cpu_s, wall_s] = [driven.cpu_ns, driven.wall_ns].map(|ns| ns as f64 / 1e9);
@@ -142,7 +142,7 @@ pub fn rows(mix: Mix, driven: &DriveReport) -> Vec<[String; 9]> {
     rows
 }
 
-/// Its figures.
+/// Adds the figures of a mix.
 pub fn figures(report: &mut Report, mix: Mix, driven: &DriveReport) {
     let (prefix, per_cpu_s) = match mix {
         Mix::NewOrder => ("tpcc.new_order", driven.new_order_per_cpu_s()),

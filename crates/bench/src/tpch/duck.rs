@@ -1,8 +1,8 @@
 //! DuckDB, in a process of its own: found or installed, loaded with the same rows, asked the same queries.
 //!
-//! **Invariant:** nothing is installed but the wheel `duckdb` of PyPI, into a folder of its own under the user's cache, and
-//! only if Python cannot import it as it is. DuckDB's time is what its own process measures around one query, from text
-//! to the whole answer in DuckDB's own form: what the conversation costs is outside.
+//! **Invariant:** nothing is installed but the wheel `duckdb` of PyPI, into a folder of its own under the user's cache,
+//! and only if Python cannot import it otherwise. DuckDB's time is measured by its own process around one query, from
+//! text to the whole answer in DuckDB's own form: the cost of the conversation is outside.
 
 use anyhow::{Context, bail, ensure};
 use engine::Type;
@@ -21,7 +21,7 @@ const SCRIPT: &str = include_str!("duckdb.py");
 const ADVICE: &str = "install Python 3 with pip and let it reach PyPI once (or run `python3 -m pip install duckdb` \
                       yourself), or compare without it: --without-duckdb";
 
-/// A running DuckDB with a database in memory.
+/// Running DuckDB with a database in memory.
 pub struct Duck {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -29,12 +29,12 @@ pub struct Duck {
     version: String,
 }
 
-/// What it said to a query.
+/// Answer of DuckDB to a query.
 #[derive(Deserialize)]
 pub struct DuckAnswer {
-    /// How long it took.
+    /// Duration of the query, in seconds.
     pub seconds: f64,
-    /// The answer, if it was asked for, in the form of [`workloads::tpch::compare_answer`].
+    /// Answer, if it was asked for, in the form of [`workloads::tpch::compare_answer`].
     pub answer: Option<String>,
 }
 
@@ -49,10 +49,10 @@ struct DuckLoaded {
 }
 
 impl Duck {
-    /// Finds or installs it, and starts it with so many threads.
+    /// Finds or installs DuckDB, and starts it with this many threads.
     ///
     /// # Errors
-    /// A [`Refusal`] with advice when it is not to be had.
+    /// A [`Refusal`] with advice if it is not available.
     pub fn start(threads: usize) -> anyhow::Result<Duck> {
         let packages = find_or_install()?;
         let mut command = python(packages.as_deref());
@@ -65,12 +65,12 @@ impl Duck {
         Ok(duck)
     }
 
-    /// As it calls itself.
+    /// Returns the version that DuckDB reports.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Loads the eight tables, with the rows that our own load makes.
+    /// Loads the eight tables, with the rows that [`workloads::tpch`] generates.
     ///
     /// # Errors
     /// A stop, a disk that is full, or fewer rows there than here.
@@ -106,10 +106,10 @@ impl Duck {
         Ok(())
     }
 
-    /// Runs a query; also brings the answer if asked for.
+    /// Runs a query; also returns the answer if asked for.
     ///
     /// # Errors
-    /// What DuckDB refuses.
+    /// Errors of DuckDB.
     pub fn query(&mut self, text: &str, with_answer: bool) -> anyhow::Result<DuckAnswer> {
         self.ask(&serde_json::json!({ "query": text, "with_answer": with_answer }))
     }
@@ -123,7 +123,7 @@ impl Duck {
     fn read<A: DeserializeOwned>(&mut self) -> anyhow::Result<A> {
         let mut line = String::new();
         self.stdout.read_line(&mut line).context("DuckDB's process")?;
-        // Python has said why on standard error, which is ours.
+        // Python has given the reason on standard error, which is this process's.
         ensure!(!line.is_empty(), "DuckDB's process has ended; its message stands above");
         serde_json::from_str(&line).context("DuckDB's process")
     }
@@ -131,7 +131,7 @@ impl Duck {
 
 impl Drop for Duck {
     fn drop(&mut self) {
-        // It ends at the end of its input, unless a query runs, which nobody waits for any more.
+        // DuckDB's process ends at the end of its input, unless a query runs, which nobody waits for any more.
         drop(self.stdin.take());
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -157,7 +157,7 @@ fn python(packages: Option<&Path>) -> Command {
     python
 }
 
-/// Where Python finds it: nowhere else than usual, or in this folder.
+/// Returns the folder of the Python module, installed there if necessary; `None` if Python finds it by itself.
 fn find_or_install() -> anyhow::Result<Option<PathBuf>> {
     let has = |packages: Option<&Path>| {
         let tried = python(packages).args(["-c", "import duckdb"]).stderr(Stdio::null()).status();
@@ -185,7 +185,7 @@ fn find_or_install() -> anyhow::Result<Option<PathBuf>> {
     }
 }
 
-/// A folder of our own for this version of Python, because wheels belong to one.
+/// Returns a folder for this version of Python, because wheels belong to one.
 fn cache_folder() -> anyhow::Result<PathBuf> {
     let tag = python(None).args(["-c", "import sys; print(sys.implementation.cache_tag)"]).output();
     let tag = match &tag {

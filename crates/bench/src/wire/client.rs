@@ -1,6 +1,7 @@
-//! A connection, used by the thread that has it: for tables, loads and checks. What is measured has its own.
+//! A connection, used by the thread that has it: for tables, loads and checks. Measured loads have connections of their
+//! own.
 //!
-//! **Invariant:** an error says the server's SQLSTATE and message, and which statement had it.
+//! **Invariant:** an error has the server's SQLSTATE and message, and the statement that caused it.
 
 use super::servers::Target;
 use anyhow::Context;
@@ -14,16 +15,16 @@ use tokio_postgres::{Client, Error, NoTls, SimpleQueryMessage};
 /// Rows of text, as the simple protocol sends them.
 pub type TextRows = Vec<Vec<Option<String>>>;
 
-/// One connection with a runtime of its own.
+/// Connection with a runtime of its own.
 pub struct Control {
     client: Client,
     runtime: Runtime,
 }
 
-/// A runtime whose tasks run on the thread that calls it.
+/// Creates a runtime whose tasks run on the thread that calls it.
 ///
 /// # Errors
-/// The kernel gives no event queue.
+/// If the kernel gives no event queue.
 pub fn runtime() -> anyhow::Result<Runtime> {
     Builder::new_current_thread().enable_all().build().context("the client's runtime")
 }
@@ -31,17 +32,17 @@ pub fn runtime() -> anyhow::Result<Runtime> {
 /// Connects; the connection's task runs on the current runtime.
 ///
 /// # Errors
-/// What the server or the network say.
+/// Errors of the server or the network.
 pub async fn connect(url: &str) -> anyhow::Result<Client> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(|error| explain(&error))?;
     tokio::spawn(async move {
-        // Whoever waits for an answer is told.
+        // A client that waits for an answer is told of the error.
         let _ = connection.await;
     });
     Ok(client)
 }
 
-/// An error of the driver with what the server said.
+/// Returns an error of the driver with the server's message.
 pub fn explain(error: &Error) -> anyhow::Error {
     match error.as_db_error() {
         Some(said) => anyhow::anyhow!("{} {}", said.code().code(), said.message()),
@@ -52,12 +53,12 @@ pub fn explain(error: &Error) -> anyhow::Error {
     }
 }
 
-/// Whether the server says that it cannot do such a thing (`0A000`).
+/// Returns true if the server says that it does not support the feature (`0A000`).
 pub fn is_unsupported(error: &Error) -> bool {
     error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED)
 }
 
-/// Whether the transaction may be tried again: serialisation failure or deadlock.
+/// Returns true if the transaction may be tried again: serialisation failure or deadlock.
 pub fn is_retryable(error: &Error) -> bool {
     matches!(error.code(), Some(code) if *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED)
 }
@@ -66,17 +67,17 @@ impl Control {
     /// Connects.
     ///
     /// # Errors
-    /// What the server or the network say.
+    /// Errors of the server or the network.
     pub fn connect(target: &Target) -> anyhow::Result<Control> {
         let runtime = runtime()?;
         let client = runtime.block_on(connect(&target.url)).with_context(|| target.title)?;
         Ok(Control { client, runtime })
     }
 
-    /// What a task over its connection comes to.
+    /// Runs a task over the connection and returns its result.
     ///
     /// # Errors
-    /// The task's.
+    /// Errors of the task.
     pub fn with<R>(&self, task: impl AsyncFnOnce(&Client) -> anyhow::Result<R>) -> anyhow::Result<R> {
         self.runtime.block_on(task(&self.client))
     }
@@ -84,13 +85,13 @@ impl Control {
     /// Runs statements without rows.
     ///
     /// # Errors
-    /// What the server says.
+    /// Errors of the server.
     pub fn batch(&self, text: &str) -> anyhow::Result<()> {
         let ran = self.runtime.block_on(self.client.batch_execute(text));
         ran.map_err(|error| explain(&error).context(text.chars().take(200).collect::<String>()))
     }
 
-    /// Runs a statement that the server may not have: what it said to refuse it (`0A000`), or nothing.
+    /// Runs a statement that the server may not support. Returns its message of refusal (`0A000`), or `None` if it ran.
     ///
     /// # Errors
     /// Any other refusal.
@@ -102,15 +103,15 @@ impl Control {
         }
     }
 
-    /// The rows of a query.
+    /// Returns the rows of a query.
     ///
     /// # Errors
-    /// What the server says.
+    /// Errors of the server.
     pub fn rows(&self, text: &str) -> anyhow::Result<TextRows> {
         self.runtime.block_on(text_rows(&self.client, text)).map_err(|error| explain(&error))
     }
 
-    /// The rows of a query that the server may not be able to run: then what it said (`0A000`).
+    /// Returns the rows of a query that the server may not support, or its message of refusal (`0A000`).
     ///
     /// # Errors
     /// Any other refusal.
@@ -122,20 +123,20 @@ impl Control {
         }
     }
 
-    /// Which columns of a query's rows are floating numbers.
+    /// Returns, for each column of a query's rows, whether it is a floating-point number.
     ///
     /// # Errors
-    /// What the server says.
+    /// Errors of the server.
     pub fn floating_columns(&self, text: &str) -> anyhow::Result<Vec<bool>> {
         let statement = self.runtime.block_on(self.client.prepare(text)).map_err(|error| explain(&error))?;
         let is_floating = |column: &tokio_postgres::Column| [Type::FLOAT4, Type::FLOAT8].contains(column.type_());
         Ok(statement.columns().iter().map(is_floating).collect())
     }
 
-    /// Sends rows by COPY; `chunks` are made while the connection is open. `None`: the server has no COPY.
+    /// Sends rows by COPY; `chunks` are made while the connection is open. Returns `None` if the server has no COPY.
     ///
     /// # Errors
-    /// What the server or `chunks` say.
+    /// Errors of the server or of `chunks`.
     pub fn copy(
         &self,
         statement: &str,
@@ -157,10 +158,10 @@ impl Control {
     }
 }
 
-/// The rows of a query as text.
+/// Returns the rows of a query as text.
 ///
 /// # Errors
-/// What the server says.
+/// Errors of the server.
 pub async fn text_rows(client: &Client, text: &str) -> Result<TextRows, Error> {
     let messages = client.simple_query(text).await?;
     let rows = messages.iter().filter_map(|message| match message {

@@ -1,4 +1,5 @@
-//! `overtake bench wire connections`: many idle connections, and active ones beside them: memory of each, and errors.
+//! `overtake bench wire connections`: many idle connections, and active ones beside them: memory per connection, and
+//! errors.
 //!
 //! **Invariant:** no error is passed over: a connection that is refused or breaks, and a statement that fails, are counted;
 //! memory is that of the server's processes as the kernel counts it, shared pages in parts.
@@ -19,23 +20,23 @@ use workloads::tpcc::Random;
 /// Arguments of `bench wire connections`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// How long the active connections work.
+    /// Time that the active connections work.
     #[command(flatten)]
     #[serde(flatten)]
     duration: PhaseDuration,
-    /// Idle connections, 1 to 10,000.
+    /// Number of idle connections, 1 to 10,000.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     idle: u32,
-    /// Active connections, each with a prepared look-up by key under way, 1 to 10,000.
+    /// Number of active connections, each with a prepared look-up by key under way, 1 to 10,000.
     #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     active: u32,
-    /// Which servers.
+    /// Servers to measure.
     #[command(flatten)]
     #[serde(flatten)]
     which: Which,
 }
 
-/// What one server did.
+/// Results of one server.
 struct Seen {
     /// Bytes for each idle connection.
     idle_bytes: Option<f64>,
@@ -54,7 +55,7 @@ const LOOK_UP: &str = "select value from wire_rows where id = $1";
 /// Measures and reports.
 ///
 /// # Errors
-/// When PostgreSQL is not to be had, a server does not answer at all, or the run is stopped.
+/// If PostgreSQL is not available, a server does not answer at all, or the run is stopped.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let mut report = Report::new("wire connections", arguments, Machine::read())?;
     let targets = arguments.which.start(false, arguments.idle + arguments.active + 20)?;
@@ -133,7 +134,7 @@ fn measure(target: &Target, arguments: &Arguments, stop: &Stop) -> anyhow::Resul
     stop.wait(Duration::ZERO)?;
     seen.per_s = seen.latency.count() as f64 / began.elapsed().as_secs_f64();
     seen.active_bytes = each(with_idle, bytes()?, arguments.active);
-    // The idle ones still answer.
+    // The idle connections still answer.
     for client in &idle {
         if let Err(error) = runtime.block_on(client.batch_execute("select 1")) {
             seen.error(&error.into());

@@ -1,7 +1,7 @@
-//! Servers before a PostgreSQL: our gate, and PgBouncer in transaction mode with what it has by default.
+//! Proxies before a PostgreSQL: Overtake's gate, and PgBouncer in transaction mode with its defaults.
 //!
-//! **Invariant:** both stand before the same cluster, on the same machine, and are talked to as the cluster itself is; the
-//! processor time of a front is that of its own processes alone.
+//! **Invariant:** both stand before the same cluster, on the same machine, and are accessed as the cluster itself is;
+//! the processor time of a proxy is that of its own processes alone.
 
 pub mod cost;
 pub mod internal;
@@ -20,13 +20,13 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-/// Connections that clients may have to a front.
+/// Maximum number of client connections to a proxy.
 const CLIENTS_MAX: u32 = 5_000;
 
-/// Our gate before this cluster, with these settings. The address of its metrics, too.
+/// Starts a gate before this cluster, with these settings. Returns the address of its metrics, too.
 ///
 /// # Errors
-/// It does not start.
+/// If the gate does not start.
 pub fn gate(postgres: &Target, settings: &[&str]) -> anyhow::Result<(Target, String)> {
     let metrics = format!("127.0.0.1:{}", free_port()?);
     let upstream = postgres.url.clone();
@@ -39,10 +39,10 @@ pub fn gate(postgres: &Target, settings: &[&str]) -> anyhow::Result<(Target, Str
     Ok((before(postgres, "gate", "Overtake's gate", server)?, metrics))
 }
 
-/// PgBouncer before this cluster, and its version.
+/// Starts PgBouncer before this cluster, and returns its version, too.
 ///
 /// # Errors
-/// It is not to be had, or does not start.
+/// If PgBouncer is not available, or does not start.
 pub fn pgbouncer(postgres: &Target) -> anyhow::Result<(Target, String)> {
     let program = find_or_install()?;
     let output = Command::new(&program).arg("--version").output().context("pgbouncer")?;
@@ -51,7 +51,7 @@ pub fn pgbouncer(postgres: &Target) -> anyhow::Result<(Target, String)> {
     let port = free_port()?;
     let upstream: tokio_postgres::Config = postgres.url.parse().context("the cluster's address")?;
     let upstream_port = upstream.get_ports().first().copied().context("the cluster's port")?;
-    // Pool size, queue and timeouts are its own.
+    // Pool size, queue and timeouts are PgBouncer's defaults.
     let text = format!(
         "[databases]\n* = host=127.0.0.1 port={upstream_port} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
          listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n\
@@ -62,7 +62,7 @@ pub fn pgbouncer(postgres: &Target) -> anyhow::Result<(Target, String)> {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).context("PgBouncer's folder")?;
     let mut command = Command::new(program);
     if is_root() {
-        // It refuses root.
+        // PgBouncer refuses to run as root.
         let (uid, gid) = user("postgres").ok_or_else(|| Refusal::new("there is no user postgres to run PgBouncer"))?;
         chown(&config, Some(uid), Some(gid)).context("PgBouncer's configuration")?;
         command.uid(uid).gid(gid);

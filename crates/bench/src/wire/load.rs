@@ -1,7 +1,7 @@
 //! Tables and rows over the wire: the same statements for every server.
 //!
-//! **Invariant:** rows go by COPY, and by INSERT of many rows only to a server that says it has no COPY; what a server
-//! refuses (`0A000`) besides is returned, to be printed, never passed over.
+//! **Invariant:** rows go by COPY, and by INSERT of many rows only to a server that says it has no COPY; other refusals
+//! of a server (`0A000`) are returned, to be printed, never passed over.
 
 use super::client::Control;
 use super::servers::Target;
@@ -10,12 +10,12 @@ use arrow_array::RecordBatch;
 use engine::{Column, IndexDef, Type};
 use workloads::tpch::write_rows;
 
-/// Bytes that a message of COPY aims at.
+/// Number of bytes that a message of COPY aims at.
 const CHUNK_BYTES: usize = 1 << 18;
-/// Rows of an INSERT.
+/// Number of rows of an INSERT.
 const INSERT_ROWS: usize = 500;
 
-/// A table as SQL makes it.
+/// Table as SQL creates it.
 pub struct TableSql {
     name: String,
     columns: Vec<String>,
@@ -23,10 +23,10 @@ pub struct TableSql {
 }
 
 impl TableSql {
-    /// A table with these columns. The first unique index is its primary key.
+    /// Creates the description of a table with these columns. The first unique index is its primary key.
     ///
     /// # Errors
-    /// A column of a type that no table of our workloads has.
+    /// If a column has a type that no table of these workloads has.
     pub fn new(name: &str, columns: &[Column], indexes: &[IndexDef]) -> anyhow::Result<TableSql> {
         let column = |column: &Column| {
             let null = if column.nullable { "" } else { " not null" };
@@ -43,10 +43,10 @@ impl TableSql {
         })
     }
 
-    /// Makes it, with its primary key.
+    /// Creates the table, with its primary key.
     ///
     /// # Errors
-    /// What the server says.
+    /// Errors of the server.
     pub fn create(&self, control: &Control, target: &Target) -> anyhow::Result<()> {
         if !target.is_overtake() && !target.is_postgres() {
             control.batch(&format!("drop table if exists {}", self.name))?;
@@ -61,10 +61,10 @@ impl TableSql {
         self.indexes.iter().find(|(is_unique, _)| *is_unique).map(|(_, columns)| &**columns)
     }
 
-    /// Makes its other indexes. What the server has none of is returned.
+    /// Creates the table's other indexes. Returns those that the server does not support.
     ///
     /// # Errors
-    /// What the server says.
+    /// Errors of the server.
     pub fn index(&self, control: &Control) -> anyhow::Result<Vec<String>> {
         let mut refused = Vec::new();
         let primary_key = self.primary_key();
@@ -78,10 +78,10 @@ impl TableSql {
         Ok(refused)
     }
 
-    /// Sends it rows.
+    /// Sends rows to the table.
     ///
     /// # Errors
-    /// What the server says; fewer rows there than were sent.
+    /// Errors of the server; fewer rows there than were sent.
     pub fn fill(&self, control: &Control, batches: impl Iterator<Item = RecordBatch>) -> anyhow::Result<u64> {
         let mut rows_count = 0;
         let mut chunks = batches.flat_map(|batch| {
@@ -109,9 +109,9 @@ impl TableSql {
     }
 }
 
-/// The rows of a batch as text, in pieces.
+/// Returns the rows of a batch as text, in pieces.
 fn chunks(batch: &RecordBatch) -> Vec<anyhow::Result<Vec<u8>>> {
-    // Lines of our tables are some hundred bytes.
+    // Lines of these tables are some hundred bytes.
     const ROWS: usize = CHUNK_BYTES / 128;
     let parts = (0..batch.num_rows()).step_by(ROWS);
     let chunk = |from: usize| {
@@ -122,7 +122,7 @@ fn chunks(batch: &RecordBatch) -> Vec<anyhow::Result<Vec<u8>>> {
     parts.map(chunk).collect()
 }
 
-/// A line of cells as a row of `VALUES`; the server gives each literal its column's type.
+/// Returns a line of cells as a row of `VALUES`; the server gives each literal its column's type.
 fn literals(line: &str) -> String {
     let cell = |cell: &str| if cell.is_empty() { "null".to_owned() } else { format!("'{}'", cell.replace('\'', "''")) };
     format!("({})", line.split('|').map(cell).collect::<Vec<_>>().join(", "))

@@ -1,6 +1,7 @@
-//! Small sums over what several servers did.
+//! Small sums over the results of several servers.
 
-/// The middle value, the mean of both middle ones; NaN of nothing, which a report refuses as a figure.
+/// Returns the middle value, or the mean of both middle ones; NaN if there are no values, which a report refuses as a
+/// figure.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -10,7 +11,7 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The geometric mean; NaN of nothing.
+/// Returns the geometric mean; NaN if there are no values.
 pub fn geometric_mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }

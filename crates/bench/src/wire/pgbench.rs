@@ -1,4 +1,4 @@
-//! PostgreSQL's own load generator, `pgbench`: run, and what it printed and logged.
+//! PostgreSQL's own load generator, `pgbench`: its runs, and the results that it prints and logs.
 //!
 //! **Invariant:** each transaction of a run is in the histogram, from pgbench's log of single transactions; a run with an
 //! aborted client or a failed transaction is an error.
@@ -15,26 +15,26 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What pgbench runs.
+/// Script that pgbench runs.
 #[derive(Clone, Copy, Debug)]
 pub enum Script<'a> {
-    /// One of its own.
+    /// Built-in script of pgbench.
     BuiltIn(&'a str),
-    /// Files, each as often as its weight says.
+    /// Script files, each run as often as its weight says.
     Files(&'a [(PathBuf, u32)]),
 }
 
-/// What a run did.
+/// Results of a run.
 pub struct Run {
-    /// Transactions done.
+    /// Number of transactions done.
     pub transactions: u64,
-    /// Of them a second, without the time that connecting took.
+    /// Transactions per second, without the time that connecting took.
     pub per_s: f64,
-    /// From sending a transaction's first statement to the answer to its last.
+    /// Time from sending a transaction's first statement to the answer to its last.
     pub latency: Histogram,
-    /// The same of each of its files.
+    /// Latencies of each script file.
     pub by_script: Vec<Histogram>,
-    /// Seconds of processor time of the server; none if it was started by somebody else.
+    /// Seconds of processor time of the server; none if another program started it.
     pub processor_s: Option<f64>,
 }
 
@@ -42,16 +42,16 @@ pub struct Run {
 #[derive(Default)]
 pub struct Rounds {
     per_s: Vec<f64>,
-    /// Transactions of all.
+    /// Number of transactions of all runs.
     pub transactions: u64,
-    /// Of all.
+    /// Latencies of all runs.
     pub latency: Histogram,
-    /// Of the server, in all, if it is known.
+    /// Processor time of the server over all runs, if it is known.
     processor_s: Option<f64>,
 }
 
 impl Rounds {
-    /// One more.
+    /// Adds a run.
     pub fn add(&mut self, run: &Run) {
         self.per_s.push(run.per_s);
         self.transactions += run.transactions;
@@ -59,12 +59,12 @@ impl Rounds {
         self.processor_s = run.processor_s.map(|seconds| seconds + self.processor_s.unwrap_or(0.0));
     }
 
-    /// Microseconds of the server's processor time for a transaction, if it is known.
+    /// Returns the microseconds of the server's processor time per transaction, if it is known.
     pub fn processor_us(&self) -> Option<f64> {
         Some(self.processor_s? * 1e6 / self.transactions.max(1) as f64)
     }
 
-    /// Transactions a second, the median.
+    /// Returns the median of the runs' transactions per second.
     pub fn per_s(&self) -> f64 {
         median(&self.per_s)
     }
@@ -73,7 +73,7 @@ impl Rounds {
 /// Makes and fills pgbench's tables by its own standard steps.
 ///
 /// # Errors
-/// What pgbench says.
+/// Errors of pgbench.
 pub fn initialise(programs: &Programs, target: &Target, scale: u32, stop: &Stop) -> anyhow::Result<()> {
     let mut command = Command::new(programs.path("pgbench"));
     command.args(["-i", "-q", "-s", &scale.to_string()]);
@@ -84,19 +84,19 @@ pub fn initialise(programs: &Programs, target: &Target, scale: u32, stop: &Stop)
     finish(command, stop).map(drop)
 }
 
-/// How pgbench sends statements.
+/// Protocol by which pgbench sends statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// The extended protocol, statements prepared once.
+    /// Extended protocol, statements prepared once.
     Prepared,
-    /// The extended protocol, statements prepared each time.
+    /// Extended protocol, statements prepared each time.
     Extended,
 }
 
-/// Runs scripts for so long.
+/// Runs scripts for this long.
 ///
 /// # Errors
-/// A stop; what pgbench says; a failed transaction.
+/// A stop; errors of pgbench; a failed transaction.
 pub fn run(
     programs: &Programs,
     target: &Target,
@@ -148,7 +148,7 @@ pub fn run(
     Ok(Run { transactions, per_s, latency, by_script, processor_s })
 }
 
-/// Runs it to its end, unless we are stopped before.
+/// Runs pgbench to its end, unless a stop comes before.
 fn finish(mut command: Command, stop: &Stop) -> anyhow::Result<String> {
     const LOOK: Duration = Duration::from_millis(20);
     // Little is printed, so no pipe fills up before it is read.
@@ -167,7 +167,7 @@ fn finish(mut command: Command, stop: &Stop) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Transactions, and how many a second, from what pgbench prints at the end.
+/// Parses the number of transactions, and their rate per second, from the final output of pgbench.
 fn parse(printed: &str) -> anyhow::Result<(u64, f64)> {
     let field = |name: &str| {
         let line = printed.lines().find_map(|line| line.strip_prefix(name));
@@ -177,13 +177,13 @@ fn parse(printed: &str) -> anyhow::Result<(u64, f64)> {
     let failed: u64 = field("number of failed transactions: ")?.parse().context("failed transactions")?;
     ensure!(failed == 0, "{failed} transactions failed");
     if transactions == 0 {
-        // Then it prints no rate. A warm-up on a loaded machine may be so.
+        // pgbench then prints no rate. This may happen in a warm-up on a loaded machine.
         return Ok((0, 0.0));
     }
     Ok((transactions, field("tps = ")?.parse().context("tps")?))
 }
 
-/// The third and the fourth field of a line of its log: microseconds, and which script.
+/// Parses the third and the fourth field of a line of pgbench's log: microseconds, and the number of the script.
 fn logged(line: &str) -> anyhow::Result<(u64, usize)> {
     let mut fields = line.split(' ').skip(2);
     match (fields.next().map(str::parse), fields.next().map(str::parse)) {

@@ -1,7 +1,7 @@
 //! PostgreSQL 15: found or installed, run as a fresh cluster in a temporary folder, tuned, and removed at the end.
 //!
-//! **Invariant:** no cluster of the machine is touched; the folder is gone when the value is dropped. The server runs as
-//! user `postgres` when we are root, because it refuses root.
+//! **Invariant:** no cluster of the machine is touched; the folder is gone when the value is dropped. The server runs
+//! as user `postgres` if this process is root, because it refuses root.
 
 use anyhow::{Context, ensure};
 use host::refusal::Refusal;
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Where Debian's packages put it.
+/// Folder of the programs in Debian's packages.
 const DEBIAN: &str = "/usr/lib/postgresql/15/bin";
 const MAJOR: &str = "15";
 const ADVICE: &str =
     "install it (Debian and Ubuntu: `apt-get install postgresql-15`), or measure one server with --url";
 
-/// The programs of an installation.
+/// Programs of an installation.
 #[derive(Clone, Debug)]
 pub struct Programs {
     directory: PathBuf,
@@ -33,7 +33,7 @@ impl Programs {
         if let Some(programs) = Programs::find() {
             return Ok(programs);
         }
-        // Without its own cluster: ours is made here.
+        // The installation makes no cluster: this module makes its own.
         install("postgresql-15", ADVICE)?;
         Programs::find().ok_or_else(|| Refusal::new(format!("PostgreSQL 15 was not found; {ADVICE}")).into())
     }
@@ -48,16 +48,16 @@ impl Programs {
         })
     }
 
-    /// Where a program is.
+    /// Returns the path of a program.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 }
 
-/// Installs a package of the system's, if this is root and there is apt-get; else nothing.
+/// Installs a package of the system, if this process is root and there is apt-get; otherwise does nothing.
 ///
 /// # Errors
-/// It cannot be installed; what to do then.
+/// If the package cannot be installed, with advice.
 pub fn install(package: &str, advice: &str) -> Result<(), Refusal> {
     if !is_root() || Command::new("apt-get").arg("--version").stdout(Stdio::null()).status().is_err() {
         return Ok(());
@@ -72,19 +72,19 @@ pub fn install(package: &str, advice: &str) -> Result<(), Refusal> {
     Err(Refusal::new(format!("{package} could not be installed; {advice}")))
 }
 
-/// Whether this is what version 15 says of itself.
+/// Returns true if this is the version text of version 15.
 fn is_right(version: &str) -> bool {
     version.split_ascii_whitespace().nth(2).is_some_and(|number| number.split('.').next() == Some(MAJOR))
 }
 
-/// Whether this is root.
+/// Returns true if this process is root.
 pub fn is_root() -> bool {
     user("root").is_some_and(|(uid, _)| {
         fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == uid)
     })
 }
 
-/// Number of a user, and of its group.
+/// Returns the ID of a user, and of its group.
 pub fn user(name: &str) -> Option<(u32, u32)> {
     let users = fs::read_to_string("/etc/passwd").ok()?;
     let line = users.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -92,21 +92,21 @@ pub fn user(name: &str) -> Option<(u32, u32)> {
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// A running cluster.
+/// Running cluster.
 pub struct Cluster {
     child: Child,
     folder: Folder,
     port: u16,
 }
 
-/// A folder of our own, gone with the value.
+/// Temporary folder, removed when the value is dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// A new one, whose name begins so, among the temporary files.
+    /// Creates a folder, whose name begins with `name`, among the temporary files.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// If the folder cannot be made.
     pub fn new(name: &str) -> anyhow::Result<Folder> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{name}-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
@@ -115,7 +115,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -123,7 +123,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Best effort: what is left is in the folder for temporary files.
+        // Best effort: a remainder stays in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -132,7 +132,7 @@ impl Cluster {
     /// Makes a cluster with the settings that suit this machine, and starts it.
     ///
     /// # Errors
-    /// What `initdb` or the server say.
+    /// Errors of `initdb` or the server.
     pub fn start(programs: &Programs, memory_bytes: u64, connections_max: u32) -> anyhow::Result<Cluster> {
         let folder = Folder::new("overtake-postgres")?;
         let owner = if is_root() {
@@ -169,22 +169,22 @@ impl Cluster {
         Ok(Cluster { child, folder, port })
     }
 
-    /// Where it listens, on the machine itself.
+    /// Returns the port at which the cluster listens, on the machine itself.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Where its socket is.
+    /// Returns the folder of the cluster's socket.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The postmaster.
+    /// Returns the process ID of the postmaster.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has logged, its end.
+    /// Returns the end of the cluster's log.
     pub fn log(&self) -> String {
         last_lines(&self.folder.0.join("log"))
     }
@@ -198,22 +198,23 @@ fn last_lines(log: &Path) -> String {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Immediate shutdown: nothing of the data is kept. SIGKILL would leave its children and shared memory.
+        // Immediate shutdown: the data is not kept. SIGKILL would leave its children and shared memory.
         let _ = Command::new("kill").args(["-QUIT", &self.child.id().to_string()]).status();
         let _ = self.child.wait();
     }
 }
 
-/// A port that nobody listens on now.
+/// Returns a port that no process listens on now.
 ///
 /// # Errors
-/// There is none.
+/// If there is none.
 pub fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("a free port")?;
     Ok(listener.local_addr().context("a free port")?.port())
 }
 
-/// What people who tune it for such a machine set, and what takes durability out of the comparison.
+/// Returns the settings that administrators choose for such a machine, and those that take durability out of the
+/// comparison.
 fn settings(memory_bytes: u64, connections_max: u32) -> Vec<(&'static str, String)> {
     const MIB: u64 = 1 << 20;
     let shared = (memory_bytes / 4).clamp(128 * MIB, 8192 * MIB) / MIB;

@@ -6,41 +6,41 @@
 use anyhow::{Context, bail};
 use std::fs;
 
-/// The kernel's unit of `utime` and `stime` in `/proc`: 100 a second on every Linux (`USER_HZ`).
+/// Unit of `utime` and `stime` in `/proc`: 100 per second on every Linux (`USER_HZ`).
 const TICKS_PER_S: f64 = 100.0;
 const READINGS_MAX: u32 = 100;
 
-/// A process and all its children.
+/// Process and all its children.
 #[derive(Clone, Copy, Debug)]
 pub struct Processes {
     parent: u32,
 }
 
-/// What `/proc/PID/stat` says.
+/// Contents of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,
-    /// Its own time, user and system, in ticks.
+    /// Process's own time, user and system, in ticks.
     own: u64,
-    /// That of the children that ended, and theirs.
+    /// Time of the children that ended, and of theirs.
     ended_children: u64,
 }
 
 impl Processes {
-    /// This process and its children, those of PostgreSQL's postmaster for instance.
+    /// Returns the process and its children, those of PostgreSQL's postmaster for instance.
     pub fn of(parent: u32) -> Processes {
         Processes { parent }
     }
 
-    /// This process.
+    /// Returns the parent process.
     pub fn parent(self) -> u32 {
         self.parent
     }
 
-    /// Seconds of processor time so far, exact to hundredths for each process.
+    /// Returns the seconds of processor time so far, exact to hundredths for each process.
     ///
     /// # Errors
-    /// The process does not live, or its children come and go too fast to be counted.
+    /// If the process does not live, or its children come and go too fast to be counted.
     pub fn processor_s(self) -> anyhow::Result<f64> {
         for _ in 0..READINGS_MAX {
             let before = self.children()?;
@@ -54,10 +54,10 @@ impl Processes {
         bail!("the children of process {} come and go too fast to count their time", self.parent)
     }
 
-    /// Bytes of memory that it and its children hold: shared pages count in parts (`Pss`).
+    /// Returns the bytes of memory that the process and its children hold: shared pages count in parts (`Pss`).
     ///
     /// # Errors
-    /// The process does not live, or the kernel does not tell.
+    /// If the process does not live, or the kernel does not report it.
     pub fn memory_bytes(self) -> anyhow::Result<u64> {
         let mut bytes = pss_bytes(self.parent).with_context(|| format!("memory of process {}", self.parent))?;
         // A child that has ended meanwhile holds nothing.
@@ -65,7 +65,7 @@ impl Processes {
         Ok(bytes)
     }
 
-    /// Its living children, in the order of their numbers.
+    /// Returns the living children, in the order of their process IDs.
     fn children(self) -> anyhow::Result<Vec<(u32, Stat)>> {
         let mut children = Vec::new();
         for entry in fs::read_dir("/proc").context("/proc")? {
@@ -83,7 +83,7 @@ fn stat(pid: u32) -> Option<Stat> {
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {
-    // The second field is a name in brackets, in which anything may stand.
+    // The second field is a name in brackets, which may contain anything.
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     Some(Stat {

@@ -1,8 +1,8 @@
-//! `overtake bench wire reports`: SERIALIZABLE reports that read a table, think, and write one row elsewhere, beside updates of
-//! what they have read. How many of them commit?
+//! `overtake bench wire reports`: SERIALIZABLE reports that read a table, think, and write one row elsewhere, beside
+//! updates of the rows that they have read: how many of them commit.
 //!
-//! **Invariant:** all servers get the same load in the same run, in turn. A report that is refused (40001) is tried again at
-//! once, and each try is one of the number that is asked for.
+//! **Invariant:** all servers get the same load in the same run, in turn. A report that is refused (40001) is tried
+//! again at once, and each try counts towards the requested number.
 
 use super::client::{Control, connect, explain, is_retryable, runtime};
 use super::servers::{Target, Which};
@@ -17,16 +17,16 @@ use tokio_postgres::Client;
 /// Arguments of `bench wire reports`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// Tries of reports, of each kind.
+    /// Number of tries of reports, of each kind.
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     transactions: u32,
-    /// For how long a report thinks, in milliseconds, separated by commas.
+    /// Milliseconds that a report thinks, separated by commas.
     #[arg(long, value_name = "MS", value_delimiter = ',', default_values_t = [10, 50, 200, 1_000])]
     think_ms: Vec<u64>,
-    /// Sessions that make reports.
+    /// Number of sessions that make reports.
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     sessions: u32,
-    /// Updates a second, each of one of 100 rows.
+    /// Updates per second, each of one of 100 rows.
     #[arg(long, value_name = "PER_SECOND", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rate: u32,
     /// Servers to measure.
@@ -40,9 +40,9 @@ pub struct Arguments {
 struct Beside {
     key: &'static str,
     title: &'static str,
-    /// The level of the updates.
+    /// Isolation level of the updates.
     level: &'static str,
-    /// For how long a declared READ ONLY transaction stays open. One follows the other.
+    /// Time that a declared READ ONLY transaction stays open. One follows the other.
     reader_open: Option<Duration>,
 }
 
@@ -69,7 +69,7 @@ struct Counts {
     tries: AtomicU64,
     committed: AtomicU64,
     refused: AtomicU64,
-    /// The most refusals of one report.
+    /// Maximum number of consecutive refusals of one report.
     in_a_row: AtomicU64,
     updates_refused: AtomicU64,
     readers: AtomicU64,
@@ -79,7 +79,7 @@ struct Counts {
 /// Measures and reports.
 ///
 /// # Errors
-/// When PostgreSQL is not to be had, a server refuses something but with 40001, or the run is stopped.
+/// If PostgreSQL is not available, a server refuses something other than with 40001, or the run is stopped.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let mut report = Report::new("wire reports", arguments, Machine::read())?;
     let targets = arguments.which.start(false, arguments.sessions + 20)?;
@@ -98,7 +98,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
             Table::new(format!("SERIALIZABLE reports beside {} updates/s: {}", arguments.rate, beside.title), &header);
         for think_ms in &arguments.think_ms {
             let mut committed_there = None;
-            // Backwards: ours is compared with PostgreSQL's.
+            // The order is backwards: Overtake is compared with PostgreSQL.
             let mut rows = Vec::new();
             for target in targets.iter().rev() {
                 stop.wait(Duration::ZERO)?;
@@ -155,7 +155,7 @@ fn join(thread: std::thread::ScopedJoinHandle<'_, anyhow::Result<()>>) -> anyhow
     thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a client's thread panicked")))
 }
 
-/// Runs statements. False: refused with 40001, and rolled back.
+/// Runs statements. Returns false if they were refused with 40001 and rolled back.
 async fn passes(client: &Client, text: &str) -> anyhow::Result<bool> {
     match client.batch_execute(text).await {
         Ok(()) => Ok(true),
@@ -183,7 +183,7 @@ async fn make_reports(arguments: &Arguments, target: &Target, think: Duration, c
             counts.in_a_row.fetch_max(in_a_row, Relaxed);
         }
     }
-    // The one that was not made.
+    // The last try was not made.
     counts.tries.fetch_sub(1, Relaxed);
     Ok(())
 }

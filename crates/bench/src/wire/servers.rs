@@ -1,6 +1,6 @@
 //! The servers that are compared: Overtake and PostgreSQL as children of this process, or the one behind `--url`.
 //!
-//! **Invariant:** each server is fresh and ends with the value; what one run left is never in the next one's way.
+//! **Invariant:** each server is fresh and ends with the value; the remains of one run are never in the next one's way.
 
 use super::client::Control;
 use super::postgres::{Cluster, Folder, Programs};
@@ -15,47 +15,47 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Which servers.
+/// Choice of servers.
 #[derive(Args, Clone, Debug, Serialize)]
 pub struct Which {
-    /// Measure this server alone, any that speaks the protocol; the benchmark drops and makes its tables there.
+    /// Server to measure alone, any that speaks the protocol; the benchmark drops and makes its tables there.
     #[arg(long, value_name = "URL", conflicts_with = "servers")]
     #[serde(skip)]
     url: Option<String>,
-    /// The servers that are compared; PostgreSQL 15 is found, or installed where apt-get can.
+    /// Servers to compare; PostgreSQL 15 is found, or installed where apt-get can.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = ["overtake", "postgres", "postgres-unlogged"])]
     servers: Vec<Name>,
-    /// How clients connect to them.
+    /// Transport by which clients connect to the servers.
     #[arg(long, value_name = "WAY", default_value = "tcp", conflicts_with = "url")]
     transport: Transport,
 }
 
-/// `--transport`.
+/// Transport of `--transport`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// On the loopback interface: the protocols that a client on another machine would take, less the wire.
+    /// TCP on the loopback interface: the protocols that a client on another machine would take, less the wire.
     Tcp,
-    /// By a unix socket, as psql and pgbench do where nothing else is said: the kernel's share is smaller.
+    /// Unix socket, as psql and pgbench use by default: the kernel's share is smaller.
     Unix,
 }
 
-/// `--servers`.
+/// Server of `--servers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Name {
-    /// This binary's `serve`.
+    /// Overtake: this binary's `serve`.
     Overtake,
     /// PostgreSQL 15, tuned, synchronous_commit off.
     Postgres,
-    /// The same, on UNLOGGED tables, where a benchmark writes.
+    /// PostgreSQL 15 on UNLOGGED tables, where a benchmark writes.
     PostgresUnlogged,
 }
 
-/// A running server.
+/// Running server.
 pub struct Server {
     pub(super) running: Running,
-    /// Without a database.
+    /// Address without a database.
     pub(super) base_url: String,
 }
 
@@ -66,16 +66,16 @@ pub(super) enum Running {
     Elsewhere,
 }
 
-/// A server, and how its tables are made: what is measured.
+/// Server with a way of making its tables: the subject of a measurement.
 #[derive(Clone)]
 pub struct Target {
-    /// In figures' names.
+    /// Key in figures' names.
     pub key: &'static str,
-    /// In tables.
+    /// Title in tables.
     pub title: &'static str,
-    /// `postgresql://…`.
+    /// Address: `postgresql://…`.
     pub url: String,
-    /// Tables are made UNLOGGED.
+    /// True if tables are made UNLOGGED.
     pub is_unlogged: bool,
     pub(super) server: Arc<Server>,
 }
@@ -86,7 +86,7 @@ impl Which {
     /// Starts the servers; `writes` says whether UNLOGGED tables make a difference.
     ///
     /// # Errors
-    /// A [`host::refusal::Refusal`] when PostgreSQL is not to be had; whatever a server says.
+    /// A [`host::refusal::Refusal`] if PostgreSQL is not available; errors of a server.
     pub fn start(&self, writes: bool, connections_max: u32) -> anyhow::Result<Vec<Target>> {
         if let Some(url) = &self.url {
             return Ok(vec![elsewhere(url)?]);
@@ -123,7 +123,7 @@ impl Which {
 }
 
 impl Transport {
-    /// The address of a server of this machine whose socket is in this folder, without the database.
+    /// Returns the address of a server of this machine whose socket is in this folder, without the database.
     fn url(self, port: u16, folder: &Path) -> String {
         match self {
             Transport::Tcp => format!("postgresql://postgres@127.0.0.1:{port}"),
@@ -136,10 +136,10 @@ impl Transport {
     }
 }
 
-/// The server at this address, which somebody else has started.
+/// Returns the server at this address, which another program has started.
 ///
 /// # Errors
-/// It does not answer.
+/// If the server does not answer.
 pub fn elsewhere(url: &str) -> anyhow::Result<Target> {
     let server = Arc::new(Server { running: Running::Elsewhere, base_url: String::new() });
     let target = Target { key: "url", title: "--url", url: url.to_owned(), is_unlogged: false, server };
@@ -147,19 +147,19 @@ pub fn elsewhere(url: &str) -> anyhow::Result<Target> {
     Ok(target)
 }
 
-/// PostgreSQL 15 alone, over TCP, with an empty database of its own.
+/// Starts PostgreSQL 15 alone, over TCP, with an empty database of its own.
 ///
 /// # Errors
-/// As [`Which::start`].
+/// Errors of [`Which::start`].
 pub fn postgres(connections_max: u32) -> anyhow::Result<Target> {
     let which = Which { url: None, servers: vec![Name::Postgres], transport: Transport::Tcp };
     which.start(true, connections_max)?.pop().context("PostgreSQL was asked for")
 }
 
-/// The same, tuned for a machine with little memory.
+/// Starts PostgreSQL 15 alone, tuned for a machine with little memory.
 ///
 /// # Errors
-/// As [`Which::start`].
+/// Errors of [`Which::start`].
 pub fn small_postgres(connections_max: u32) -> anyhow::Result<Target> {
     let server = Arc::new(Server::postgres_of(connections_max, Transport::Tcp, 512 << 20)?);
     let url = format!("{}/postgres", server.base_url);
@@ -173,7 +173,7 @@ impl Server {
         Server::serve(connections_max, transport, |_| {})
     }
 
-    /// This binary's `serve`, with more arguments.
+    /// Starts this binary's `serve`, with more arguments.
     pub(super) fn serve(
         connections_max: u32,
         transport: Transport,
@@ -190,7 +190,7 @@ impl Server {
         }
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("overtake serve")?;
         let stdout = child.stdout.take().context("overtake serve has no output")?;
-        // It ends with this value, whatever it says.
+        // The server ends with this value, on every path from here.
         let running = Running::Overtake { child, stdout: BufReader::new(stdout), _folder: folder };
         let mut server = Server { running, base_url: String::new() };
         let Running::Overtake { child, stdout, _folder: folder } = &mut server.running else {
@@ -223,7 +223,7 @@ impl Server {
     }
 }
 
-/// The address in a line like `  psql "postgresql://postgres@127.0.0.1:5432/postgres"`, without the database.
+/// Returns the address in a line like `  psql "postgresql://postgres@127.0.0.1:5432/postgres"`, without the database.
 fn base_url(line: &str) -> Option<String> {
     const SCHEME: &str = "postgresql://";
     let (_, rest) = line.split_once(SCHEME)?;
@@ -233,7 +233,7 @@ fn base_url(line: &str) -> Option<String> {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Running::Overtake { child, .. } | Running::Program { child, .. } = &mut self.running {
-            // Its data are in memory and of no further use. A cluster ends by itself.
+            // The server's data is in memory and of no further use. A cluster ends by itself.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -241,22 +241,22 @@ impl Drop for Server {
 }
 
 impl Target {
-    /// Whether it is ours.
+    /// Returns true if the server is Overtake.
     pub fn is_overtake(&self) -> bool {
         matches!(self.server.running, Running::Overtake { .. })
     }
 
-    /// How clients connect to it.
+    /// Returns the transport by which clients connect to the server.
     pub fn transport(&self) -> Transport {
         if self.url.contains("%2F") { Transport::Unix } else { Transport::Tcp }
     }
 
-    /// Whether it is PostgreSQL started here.
+    /// Returns true if the server is PostgreSQL started here.
     pub fn is_postgres(&self) -> bool {
         matches!(self.server.running, Running::Postgres(_))
     }
 
-    /// Its processes, unless it was started by somebody else.
+    /// Returns the server's processes, unless another program started it.
     pub fn processes(&self) -> Option<Processes> {
         match &self.server.running {
             Running::Overtake { child, .. } | Running::Program { child, .. } => Some(Processes::of(child.id())),
@@ -265,7 +265,7 @@ impl Target {
         }
     }
 
-    /// Where its files are, if it is PostgreSQL started here.
+    /// Returns the folder of the server's files, if it is PostgreSQL started here.
     pub fn folder(&self) -> Option<&Path> {
         match &self.server.running {
             Running::Postgres(cluster) => Some(cluster.folder()),
@@ -273,15 +273,15 @@ impl Target {
         }
     }
 
-    /// Seconds of processor time that its processes have used.
+    /// Returns the seconds of processor time that the server's processes have used.
     ///
     /// # Errors
-    /// They do not live.
+    /// If they do not live.
     pub fn processor_s(&self) -> anyhow::Result<Option<f64>> {
         self.processes().map(Processes::processor_s).transpose()
     }
 
-    /// Returns when it accepts connections.
+    /// Waits until the server accepts connections.
     pub(super) fn wait(&self) -> anyhow::Result<()> {
         let began = Instant::now();
         loop {

@@ -17,26 +17,26 @@ use std::time::Duration;
 /// Arguments of `bench wire tpcb` and `select`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// Of one round, in whole seconds.
+    /// Length of one round, in whole seconds.
     #[command(flatten)]
     #[serde(flatten)]
     duration: PhaseDuration,
     /// Numbers of clients, separated by commas, 1 to 1,000 each.
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [1, 8, 64], value_parser = clap::value_parser!(u32).range(1..=1_000))]
     clients: Vec<u32>,
-    /// pgbench's scale, 100,000 accounts each; 1 to 1,000.
+    /// Scale of pgbench, 100,000 accounts each; 1 to 1,000.
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     scale: u32,
-    /// Rounds at each number of clients, 1 to 100.
+    /// Number of rounds at each number of clients, 1 to 100.
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// Which servers.
+    /// Servers to measure.
     #[command(flatten)]
     #[serde(flatten)]
     which: Which,
 }
 
-/// Which of pgbench's scripts.
+/// Script of pgbench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Script {
     /// Three updates, a look-up and an insert in a transaction.
@@ -71,7 +71,7 @@ impl Script {
 /// Measures and reports.
 ///
 /// # Errors
-/// When PostgreSQL is not to be had, a server refuses something, a transaction fails, or the run is stopped.
+/// If PostgreSQL is not available, a server refuses something, a transaction fails, or the run is stopped.
 pub fn run(arguments: &Arguments, script: Script, stop: &Stop) -> anyhow::Result<Report> {
     let mut report = Report::new(script.bench(), arguments, Machine::read())?;
     let programs = Programs::find_or_install()?;
@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments, script: Script, stop: &Stop) -> anyhow::Result
         tracing::info!(server = target.title, scale = arguments.scale, "loading");
         pgbench::initialise(&programs, target, arguments.scale, stop)?;
         if target.is_postgres() {
-            // What the load left to be written is not the transactions'.
+            // Pages that the load left to be written are not charged to the transactions.
             Control::connect(target)?.batch("checkpoint")?;
         }
     }

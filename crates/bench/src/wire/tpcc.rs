@@ -29,32 +29,32 @@ use workloads::tpcc::{Kind, Mix, Scale};
 /// Arguments of `bench wire tpcc`.
 #[derive(Args, Debug, Serialize)]
 pub struct Arguments {
-    /// Of one round.
+    /// Length of one round.
     #[command(flatten)]
     #[serde(flatten)]
     duration: PhaseDuration,
-    /// Clients, each with a home warehouse, 1 to 1,000.
+    /// Number of clients, each with a home warehouse, 1 to 1,000.
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     clients: u32,
-    /// TPC-C's warehouses, 1 to 100.
+    /// Number of TPC-C's warehouses, 1 to 100.
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
     warehouses: u32,
-    /// A population fifty times smaller than the standard's, for a quick look.
+    /// Use a population fifty times smaller than the standard's, for a quick look.
     #[arg(long)]
     small: bool,
-    /// Rounds of each server, in turn, 1 to 100.
+    /// Number of rounds of each server, in turn, 1 to 100.
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// Makes population and inputs.
+    /// Seed of population and inputs.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
-    /// Which servers.
+    /// Servers to measure.
     #[command(flatten)]
     #[serde(flatten)]
     which: Which,
 }
 
-/// What one server did in all rounds.
+/// Results of one server in all rounds.
 #[derive(Default)]
 struct Rounds {
     per_s: Vec<f64>,
@@ -74,10 +74,10 @@ impl Rounds {
 /// Measures and reports.
 ///
 /// # Errors
-/// When PostgreSQL is not to be had, memory is short, a server refuses something, a condition does not hold, or the run is
-/// stopped.
+/// If PostgreSQL is not available, memory is short, a server refuses something, a condition does not hold, or the run
+/// is stopped.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
-    // A warehouse takes 110 MB here while it is made, as much in each server and what a run adds.
+    // A warehouse takes 110 MB here while it is made, as much in each server, and the growth of a run.
     let needed = (500 + 600 * u64::from(arguments.warehouses)) << 20;
     memory::require(
         if arguments.small { 500 << 20 } else { needed },
@@ -137,6 +137,7 @@ fn fill(report: &mut Report, arguments: &Arguments, targets: &[Target], measured
     );
     chart.group("all five", &measured.iter().map(Rounds::per_s).collect::<Vec<_>>());
     report.chart(chart);
+    // Ratios exist only if Overtake is among the servers.
     let ours = targets.iter().zip(measured).find(|(target, _)| target.is_overtake()).map(|(_, rounds)| rounds);
     for (target, rounds) in targets.iter().zip(measured) {
         let key = target.key;

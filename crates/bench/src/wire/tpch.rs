@@ -1,7 +1,9 @@
-//! `overtake bench wire tpch`: TPC-H's 22 queries from a client, against PostgreSQL over the same wire and DuckDB beside.
+//! `overtake bench wire tpch`: TPC-H's 22 queries from a client, against PostgreSQL over the same wire and DuckDB
+//! beside.
 //!
-//! **Invariant:** a time is from the query's text to its last row at the client; DuckDB's is what its own process measures.
-//! Sides take turns query by query. Before, each query has run once everywhere and the servers' answers were compared.
+//! **Invariant:** a time is from the query's text to its last row at the client; DuckDB's is measured by its own
+//! process. Sides take turns query by query. Before, each query has run once everywhere and the servers' answers were
+//! compared.
 
 mod answers;
 mod cancel;
@@ -29,16 +31,17 @@ pub struct Arguments {
     /// TPC-H's scale factor, 0.01 to 100; 1 takes 9 GB of memory, all servers' together.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = crate::arguments::scale_factor)]
     scale_factor: f64,
-    /// Measured runs of each query by each side, 1 to 1,000; the median counts. One more, before, is not measured.
+    /// Number of measured runs of each query by each side, 1 to 1,000; the median counts. One more, before, is not
+    /// measured.
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
-    /// Each query is cancelled so often, 0 to 1,000, at moments spread over the time that it takes.
+    /// Number of times that each query is cancelled, 0 to 1,000, at moments spread over the time that it takes.
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1_000))]
     cancels: u32,
-    /// DuckDB is neither looked for nor installed.
+    /// Skip DuckDB, which is then neither looked for nor installed.
     #[arg(long)]
     without_duckdb: bool,
-    /// Which servers.
+    /// Servers to measure.
     #[command(flatten)]
     #[serde(flatten)]
     which: Which,
@@ -49,7 +52,7 @@ struct Side {
     key: &'static str,
     title: String,
     seconds: Vec<Vec<f64>>,
-    /// Of the server, over all measured runs.
+    /// Processor time of the server, over all measured runs.
     processor_s: Option<f64>,
 }
 
@@ -66,7 +69,8 @@ impl Side {
 /// Measures and reports.
 ///
 /// # Errors
-/// When memory is short, PostgreSQL or DuckDB are not to be had, the run is stopped, a query is refused, or answers differ.
+/// If memory is short, PostgreSQL or DuckDB are not available, the run is stopped, a query is refused, or answers
+/// differ.
 pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let needed = (1.0e9 + 8.0e9 * arguments.scale_factor) as u64;
     memory::require(needed, "lower --scale-factor, or raise the container's limit")?;
@@ -99,7 +103,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     for round in 0..arguments.rounds as usize {
         tracing::info!(round = round + 1, "measuring");
         for query in 0..QUERIES_COUNT {
-            // Whoever comes first finds the processors' caches as another query has left them.
+            // The first side finds the processors' caches as another query has left them, so the first place rotates.
             for turn in 0..sides.len() {
                 stop.wait(Duration::ZERO)?;
                 let at = (turn + round) % sides.len();
@@ -133,7 +137,8 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Runs a query everywhere once and compares the answers with the first server's; true if an order of rows differs.
+/// Runs a query everywhere once and compares the answers with the first server's; returns true if an order of rows
+/// differs.
 fn compare(number: usize, targets: &[Target], controls: &[Control], stop: &Stop) -> anyhow::Result<bool> {
     let text = tpch::query(number);
     let mut first: Option<TextRows> = None;
@@ -189,6 +194,7 @@ fn fill(report: &mut Report, arguments: &Arguments, sides: &[Side]) {
     let mut table = Table::new(title, &header.iter().map(String::as_str).collect::<Vec<_>>());
     let medians: Vec<Vec<f64>> = sides.iter().map(Side::medians_ms).collect();
     let means: Vec<f64> = medians.iter().map(|medians| geometric_mean(medians)).collect();
+    // `None` in the place of a query stands for the geometric mean of all.
     let of = |side: &Side, query: Option<usize>| {
         let at = sides.iter().position(|other| other.key == side.key)?;
         query.map_or_else(|| means.get(at).copied(), |query| medians[at].get(query).copied())

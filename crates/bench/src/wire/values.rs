@@ -6,22 +6,22 @@ use bytes::{Buf, BufMut, BytesMut};
 use std::error::Error;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
-/// `numeric`: a number of ten-thousandths.
+/// Value of type `numeric`: a number of ten-thousandths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decimal(pub i64);
 
-/// `timestamp`: microseconds since 1970.
+/// Value of type `timestamp`: microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment(pub i64);
 
 const NEGATIVE: u16 = 0x4000;
-/// PostgreSQL's digits have this base, and so one of them is what stands behind the point.
+/// Base of PostgreSQL's digits, and so one of them holds the four decimals after the point.
 const BASE: u64 = 10_000;
-/// 2000-01-01, from which PostgreSQL counts.
+/// Moment from which PostgreSQL counts, 2000-01-01, in microseconds since 1970.
 const EPOCH_US: i64 = 946_684_800_000_000;
 
 impl Decimal {
-    /// From cents.
+    /// Creates a decimal from cents.
     pub fn of_cents(cents: i64) -> Decimal {
         Decimal(cents * 100)
     }
@@ -35,7 +35,7 @@ impl ToSql for Decimal {
             digits.push((left % BASE) as i16);
             left /= BASE;
         }
-        // The first is the one behind the point, if there is any.
+        // The first digit is the one after the point, if there is any.
         let weight = digits.len() as i16 - 2;
         let from = digits.iter().take_while(|digit| **digit == 0).count();
         let kept = &digits[from..];
@@ -62,7 +62,7 @@ impl<'a> FromSql<'a> for Decimal {
             return Err(broken().into());
         }
         let mut value = 0_i64;
-        // Digit by digit down to the one behind the point.
+        // The loop goes digit by digit down to the one after the point.
         for place in (-1..=weight.max(-1)).rev() {
             let is_given = place <= weight && raw.has_remaining();
             let digit = if is_given { i64::from(raw.get_u16()) } else { 0 };

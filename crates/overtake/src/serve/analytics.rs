@@ -1,14 +1,14 @@
 //! The analytics of `overtake serve`: for each class a queue and workers, below the threads that read the network.
 //!
-//! **Invariant:** a worker gives way to those threads, and the less important to the more important. `high` does by its nice
-//! value; `normal` and `low` run in the class SCHED_IDLE, which needs no privilege, and whose threads the kernel takes from
-//! the processor at once, while any other may keep it for some milliseconds before a thread that wakes. So an urgent statement
-//! runs where its bytes are read while analytics hold every core; nothing is delivered to the workers. Threads of SCHED_IDLE
-//! all weigh the same, so those of `low` pause while `normal` or `high` have queries ([`Pausing`]). Workers are joined after
-//! the last session has ended.
+//! **Invariant:** a worker gives way to those threads, and the less important to the more important. `high` gives way
+//! by its nice value; `normal` and `low` run in the class SCHED_IDLE, which needs no privilege, and whose threads the
+//! kernel takes from the processor at once, while any other may keep it for some milliseconds before a thread that
+//! wakes. So an urgent statement runs where its bytes are read while analytics hold every core; nothing is delivered to
+//! the workers. Threads of SCHED_IDLE all have the same weight, so those of `low` pause while `normal` or `high` have
+//! queries ([`Pausing`]). Workers are joined after the last session has ended.
 //!
-//! Threads of SCHED_IDLE stand still while other programs keep all processors busy. [`Watch`] notices and says so; with
-//! `overtake.analytics_threads = ordinary` all workers are ordinary threads with nice values.
+//! Threads of SCHED_IDLE stand still while other programs keep all processors busy. [`Watch`] notices and reports it;
+//! with `overtake.analytics_threads = ordinary` all workers are ordinary threads with nice values.
 
 use super::starvation::{Watch, Watcher, WithVerdict};
 use anyhow::Context;
@@ -24,11 +24,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Queries of one class that run at a time, for each worker, if the settings do not say. More workers than queries are of use
-/// to a query that has several parts; more queries than workers share them.
+/// Number of queries of one class that run at a time, for each worker, if the settings do not say. More workers than
+/// queries are of use to a query that has several parts; more queries than workers share them.
 const QUERIES_PER_WORKER: usize = 4;
 
-/// What the settings say.
+/// Settings of the analytics.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     workers: usize,
@@ -42,12 +42,12 @@ pub struct Lanes {
     lanes: Vec<(Class, Workers)>,
     analytics: Arc<SqlAnalytics>,
     watch: Arc<Watch>,
-    /// Ends before the workers do.
+    /// Thread of the watch, which ends before the workers do.
     _watcher: Watcher,
 }
 
 impl Wanted {
-    /// Out of the settings, where 0 stands for what suits this machine.
+    /// Reads the settings, where 0 stands for the value that suits this machine.
     pub fn from_settings(settings: &Defaults) -> Wanted {
         let number = |name: &str| usize::try_from(settings.number(name)).unwrap_or(0);
         let or = |given: usize, otherwise: usize| if given == 0 { otherwise } else { given };
@@ -58,17 +58,17 @@ impl Wanted {
         Wanted { workers, queries, memory_bytes, are_ordinary }
     }
 
-    /// Tells whether the threads of long queries are ordinary ones.
+    /// Returns true if the threads of long queries are ordinary ones.
     pub fn are_ordinary(&self) -> bool {
         self.are_ordinary
     }
 }
 
 impl Lanes {
-    /// Starts them over the tables of an engine.
+    /// Starts queues and workers over the tables of an engine.
     ///
     /// # Errors
-    /// When threads cannot be started or registered.
+    /// If threads cannot be started or registered.
     pub fn start(engine: &engine::Engine, wanted: Wanted, watch: Arc<Watch>) -> anyhow::Result<Lanes> {
         let memory = Memory::of_bytes(wanted.memory_bytes);
         let database = Database::new(engine.clone());
@@ -85,24 +85,24 @@ impl Lanes {
         Ok(Lanes { lanes, analytics, watch, _watcher: watcher })
     }
 
-    /// For the view of them.
+    /// Returns the scheduling state, for its view.
     pub fn scheduling(&self) -> Arc<dyn Scheduling> {
         let inner = scheduling(self.lanes.iter().map(|(class, workers)| (*class, workers)));
         Arc::new(WithVerdict { inner, watch: Arc::clone(&self.watch) })
     }
 
-    /// For sessions.
+    /// Returns the analytics, for sessions.
     pub fn analytics(&self) -> Arc<SqlAnalytics> {
         Arc::clone(&self.analytics)
     }
 }
 
-/// The queue and the workers of one class.
+/// Starts the queue and the workers of one class.
 fn start(class: Class, wanted: Wanted, memory: &Memory, watch: &Arc<Watch>) -> anyhow::Result<Workers> {
     let Wanted { workers, queries, memory_bytes: _, are_ordinary } = wanted;
     let settings = Settings {
         name: format!("analytics-{}", class.name()),
-        // Of urgent requests, of which there are none.
+        // The policy concerns urgent requests, of which there are none.
         policy: Policy::Boundary,
         workers,
         low_width_max: Some(queries),
@@ -130,19 +130,20 @@ fn put_below(class: Class, are_ordinary: bool) {
     }
 }
 
-/// A worker of the least important class, while a more important one has queries, pauses so many times as long as it runs.
+/// Pause of a worker of the least important class, as a multiple of its running time, while a more important class has
+/// queries.
 const PAUSES: u32 = 4;
-/// It runs at least so long between two pauses: to sleep and wake costs some ten microseconds.
+/// Minimum running time between two pauses: to sleep and wake costs some ten microseconds.
 const RUNS: Duration = Duration::from_millis(1);
-/// No pause is longer: the more important may have come to an end.
+/// Maximum length of a pause: the more important queries may have come to an end.
 const PAUSE_MAX: Duration = Duration::from_millis(40);
 
 thread_local! {
-    /// What this thread had run when it last went on; nothing while it need not pause.
+    /// Processor time of this thread when it last went on; none while it need not pause.
     static WENT_ON: Cell<Option<Duration>> = const { Cell::new(None) };
 }
 
-/// The least important class between two batches.
+/// Hook of the least important class between two batches.
 struct Pausing {
     hook: Arc<dyn BatchHook>,
     above: [Arc<Scheduler>; 2],
@@ -167,7 +168,7 @@ impl BatchHook for Pausing {
     }
 }
 
-/// How long a thread pauses that has run for so long. Nothing: it goes on.
+/// Returns the pause of a thread that has run for this long; none if it goes on.
 fn pause_after(run: Duration) -> Option<Duration> {
     (RUNS <= run).then(|| (run * PAUSES).min(PAUSE_MAX))
 }

@@ -1,5 +1,5 @@
-//! Watch over the threads of long queries: the workers of analytics by class, and the threads of those that are answered by rows.
-//! They starve when other threads of the machine leave them no processor.
+//! Watch over the threads of long queries: the workers of analytics by class, and the threads of queries that are
+//! answered by rows. They starve when other threads of the machine leave them no processor.
 //!
 //! **Invariant:** a group of threads is called starved only if they were ready to run but hardly ran: threads that wait for locks,
 //! memory, each other or work are not starved.
@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 
 /// Time between two looks.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Log lines of one class are at least this far apart.
+/// Minimum time between two log lines of one class.
 const LOG_PERIOD: Duration = Duration::from_secs(60);
-/// Starved threads ran for less than one part in this many of the period.
+/// Divisor of the period: starved threads ran for less than one part in this many of it.
 const RAN_PART: u32 = 50;
 
 /// Threads of one kind, and the last verdict on them.
@@ -37,7 +37,7 @@ struct Watched {
 #[derive(Default)]
 struct Threads {
     live: Vec<Counters>,
-    /// Times of those that have ended, so that a sum never falls.
+    /// Times of threads that have ended, so that a sum never falls.
     ended: Sums,
 }
 
@@ -59,13 +59,13 @@ pub struct Watcher {
 /// Counters of one thread that the kernel keeps.
 struct Counters {
     times: RunDelay,
-    /// `stat`: the state is its third field.
+    /// File `stat`: the state is its third field.
     state: File,
     /// Times as they were last read, on a processor and ready without one.
     last: (Duration, Duration),
 }
 
-/// What the looks at one kind of threads remember.
+/// State between two looks at one kind of threads.
 #[derive(Default)]
 struct Look {
     before: Option<Sums>,
@@ -98,7 +98,7 @@ impl Counters {
         }
         sums.ran += self.last.0;
         sums.waited += self.last.1;
-        // The name of the thread stands in brackets before the state and may hold anything.
+        // The name of the thread stands in brackets before the state and may contain anything.
         let state = bytes[..count].rsplit(|byte| *byte == b')').next().unwrap_or(&[]);
         sums.is_ready |= state.trim_ascii_start().starts_with(b"R");
         is_alive
@@ -130,8 +130,8 @@ impl Watched {
 }
 
 impl Look {
-    /// Judges the period since the last look. Without work nothing is compared: who has just got some is given a whole period.
-    /// Returns true if the verdict belongs into the log.
+    /// Judges the period since the last look. Without work nothing is compared: a class that has just got some is given
+    /// a whole period. Returns true if the verdict belongs into the log.
     fn judge(&mut self, watched: &Watched, has_work: bool, now: Instant, passed: Duration) -> bool {
         let sums = has_work.then(|| watched.sums());
         let is_starved = self.before.zip(sums).is_some_and(|(before, now)| starves(before, now, passed));
@@ -174,7 +174,7 @@ impl Watch {
     /// Starts the thread that looks at the watch. `schedulers` are those of the classes.
     ///
     /// # Errors
-    /// The thread cannot be started.
+    /// If the thread cannot be started.
     pub fn start(self: &Arc<Watch>, schedulers: Vec<(Class, Arc<Scheduler>)>) -> io::Result<Watcher> {
         let watch = Arc::clone(self);
         let thread = thread::Builder::new().name("starvation".to_owned()).spawn(move || watch.run(&schedulers))?;
@@ -217,7 +217,7 @@ impl Watch {
 fn starves(before: Sums, now: Sums, passed: Duration) -> bool {
     let ran = now.ran.saturating_sub(before.ran);
     let waited = now.waited.saturating_sub(before.waited);
-    // Who neither waited nor is ready is blocked, and that is not starvation.
+    // A thread that neither waited nor is ready is blocked, and that is not starvation.
     ran * RAN_PART < passed && (passed / 2 <= waited || (before.is_ready && now.is_ready))
 }
 
@@ -226,7 +226,7 @@ impl Drop for Watcher {
         *lock(&self.watch.stopped) = true;
         self.watch.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic of it has been reported.
+            // A panic of the thread has been reported.
             drop(thread.join());
         }
     }

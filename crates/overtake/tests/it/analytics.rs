@@ -6,7 +6,7 @@
 use crate::loads::{has_figures, report};
 use crate::{run, text};
 
-/// At the scale factor whose answers are known.
+/// Goal: TPC-H is compared with tables in memory, at the scale factor whose answers are known.
 pub fn tpch_compares_with_tables_in_memory() {
     let arguments = ["tpch", "--scale-factor", "0.1", "--rounds", "1", "--without-duckdb"];
     let (report, printed) = report(&arguments);
@@ -15,7 +15,7 @@ pub fn tpch_compares_with_tables_in_memory() {
     assert!(printed.contains("and to the committed ones"), "{printed}");
 }
 
-/// DuckDB is there, or can be installed, or the run is refused with advice.
+/// Goal: DuckDB is available, or can be installed, or the run is refused with advice.
 pub fn tpch_compares_with_duckdb() {
     let output = run(&["bench", "tpch", "--scale-factor", "0.01", "--rounds", "1"]);
     let (printed, said) = (text(&output.stdout), text(&output.stderr));
@@ -29,7 +29,7 @@ pub fn tpch_compares_with_duckdb() {
     }
 }
 
-/// Also: the demo's and the soak's queries of CH-benCHmark are these.
+/// Goal: every answer of CH-benCHmark is checked. The queries of CH-benCHmark in the demo and the soak are the same.
 pub fn ch_checks_every_answer() {
     let arguments = ["ch", "--policies", "wait,preempt", "--warehouses", "1", "--duration", "0.2", "--rate", "500"];
     let (report, printed) = report(&arguments);
@@ -46,7 +46,7 @@ pub fn ch_checks_every_answer() {
             "ch.q22.loaded_ms",
         ],
     );
-    // Twice at rest three times, and once under each policy, at least.
+    // At least two runs at rest, three times, and one under each policy.
     assert!(22.0 * 8.0 <= report["figures"]["ch.answers"].as_f64().unwrap(), "{report:#}");
     assert!(printed.contains("TPC-C's consistency conditions hold"), "{printed}");
 }

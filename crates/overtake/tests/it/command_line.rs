@@ -1,4 +1,4 @@
-//! Goal: whoever calls the binary wrongly is told so, with exit code 2. Method: call it wrongly.
+//! Goal: a wrong call of the binary is reported, with exit code 2. Method: call it wrongly.
 
 use crate::{run, text};
 
@@ -90,7 +90,7 @@ pub fn an_output_file_that_cannot_be_written_is_refused() {
     }
 }
 
-/// Goal: the demo does not start on a port that somebody has, and says what to do.
+/// Goal: the demo does not start on a port that is taken, and gives advice.
 pub fn a_taken_port_is_refused() {
     let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();

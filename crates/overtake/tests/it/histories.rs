@@ -1,7 +1,8 @@
-//! Goal: SERIALIZABLE transactions are as if one after the other, whichever path their queries take. Method: sessions read one
-//! key or all, by rows or as analytics, and then replace a value or insert a key that they did not find. Each value is written
-//! once, and each writer has read what it replaces, so the values alone order the versions of a key. The dependencies that
-//! follow from them (Adya 1999) must have no cycle. At REPEATABLE READ the same sessions must make one: the check can fail.
+//! Goal: SERIALIZABLE transactions behave as if one ran after the other, whichever path their queries take. Method:
+//! sessions read one key or all, by rows or as analytics, and then replace a value or insert a key that they did not
+//! find. Each value is written once, and each writer has read the value that it replaces, so the values alone order the
+//! versions of a key. The dependencies that follow from them (Adya 1999) must have no cycle. At REPEATABLE READ the
+//! same sessions must make one: the check can fail.
 
 use crate::serve::{connect, runtime, serve};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -11,21 +12,21 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 const SESSIONS: u64 = 4;
 const TRANSACTIONS: u64 = 60;
-/// Keys that are there from the beginning.
+/// Number of keys that are there from the beginning.
 const KEYS: u64 = 4;
-/// Others may be inserted, up to this one.
+/// Maximum number of keys: others may be inserted, up to this one.
 const KEYS_MAX: u64 = 24;
 /// Value of a key that is not there.
 const ABSENT: u64 = 0;
 
-/// A committed transaction: values that it read, and what it wrote last.
+/// Committed transaction: values that it read, and the value that it wrote last.
 #[derive(Debug)]
 struct Txn {
     reads: HashMap<u64, u64>,
     write: Option<(u64, u64)>,
 }
 
-/// Numbers of a generator by Marsaglia (Xorshift RNGs, 2003).
+/// Random number generator by Marsaglia (Xorshift RNGs, 2003).
 struct Random(u64);
 
 impl Random {
@@ -37,7 +38,7 @@ impl Random {
     }
 }
 
-/// Runs one transaction; nothing if it could not be serialized.
+/// Runs one transaction; returns nothing if it could not be serialized.
 async fn transaction(client: &Client, level: &str, random: &mut Random, next: &AtomicU64) -> Option<Txn> {
     match attempt(client, level, random, next).await {
         Ok(txn) => Some(txn),
@@ -82,7 +83,7 @@ async fn attempt(
     if random.below(4) != 0 {
         let mut seen: Vec<_> = reads.iter().collect();
         seen.sort_unstable();
-        // The keys that were there have more of the writes.
+        // The initial keys get more of the writes.
         let among = if random.below(8) == 0 { seen.len() } else { seen.len().min(KEYS as usize) };
         let (key, before) = seen[random.below(among as u64) as usize];
         let value = next.fetch_add(1, Relaxed);
@@ -97,7 +98,7 @@ async fn attempt(
     Ok(Txn { reads, write })
 }
 
-/// Runs all sessions. Returns what was committed, and the values at the end.
+/// Runs all sessions. Returns the committed transactions, and the values at the end.
 async fn history(url: &str, level: &'static str, seed: u64) -> (Vec<Txn>, HashMap<u64, u64>) {
     let admin = connect(url).await;
     let first: Vec<String> = (0..KEYS).map(|key| format!("({key}, {})", key + 1)).collect();
@@ -127,10 +128,10 @@ async fn history(url: &str, level: &'static str, seed: u64) -> (Vec<Txn>, HashMa
     (all, last)
 }
 
-/// The transactions that no serial order can hold: each is behind another of them.
+/// Returns the transactions that no serial order can hold: each is behind another of them.
 ///
 /// # Panics
-/// An update was lost, or a value is nobody's.
+/// If an update was lost, or no transaction wrote a value.
 fn on_cycles(txns: &[Txn], last: &HashMap<u64, u64>) -> Vec<usize> {
     let mut writers = HashMap::new();
     let mut successors = HashMap::new();
@@ -171,7 +172,8 @@ fn on_cycles(txns: &[Txn], last: &HashMap<u64, u64>) -> Vec<usize> {
     left
 }
 
-/// Says how many were committed, so that a server that aborts everything does not pass.
+/// Goal: histories at SERIALIZABLE have no cycle. The test counts the commits, so that a server that aborts everything
+/// does not pass.
 pub fn serializable_histories_have_no_cycle_on_either_path() {
     let (_program, url) = serve(&[]);
     runtime().block_on(async {

@@ -1,5 +1,5 @@
-//! Goal: `bench mpl` gives every figure that it promises, plausible ones, the same ones each time; and says what there is not.
-//! Method: short runs of the set-ups that are simulated soonest.
+//! Goal: `bench mpl` gives every figure that it promises, plausible ones, the same ones each time; and refuses unknown
+//! set-ups. Method: short runs of the set-ups that are simulated soonest.
 
 use crate::loads::{has_figures, report};
 use crate::{run, text};
@@ -10,7 +10,8 @@ pub fn set_ups_do_with_few_at_a_time() {
         |name: &str| report["figures"][name].as_f64().unwrap_or_else(|| panic!("{name} is missing: {report:#}"));
     for name in ["s01", "s05"] {
         assert!((1.0..1.6).contains(&figure(&format!("{name}.c2"))), "{report:#}");
-        // They have one processor and one disk, of which one is busy; so it is known from arithmetic, too.
+        // These set-ups have one processor and one disk, of which one is busy; so the limit is known from arithmetic,
+        // too.
         for (threshold, least) in [("mpl80", 1.0), ("mpl95", if name == "s01" { 2.0 } else { 1.0 })] {
             assert_eq!(figure(&format!("{name}.{threshold}")), least, "{name}");
             assert_eq!(figure(&format!("{name}.model.{threshold}")), least, "{name}");
@@ -31,7 +32,7 @@ pub fn important_transactions_go_round_the_queue() {
     for level in ["l0", "l5", "l20"] {
         assert!(5.0 < figure(&format!("prio.{level}.high_times")), "{report:#}");
         assert_eq!(figure(&format!("s13.prio.{level}.high_times")), figure(&format!("prio.{level}.high_times")));
-        // Half of what is done at best is done without a limit.
+        // Without a limit, throughput is half of the best.
         assert!(figure(&format!("prio.{level}.all_increase")) < -0.2, "{report:#}");
     }
     assert!(printed.contains("think at a time"), "{printed}");

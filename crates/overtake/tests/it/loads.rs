@@ -22,7 +22,7 @@ pub fn report_of(command: &str, arguments: &[&str]) -> (serde_json::Value, Strin
     (report, text(&output.stdout).to_owned())
 }
 
-/// The report has all of these.
+/// Checks that the report has all of these figures.
 pub fn has_figures(report: &serde_json::Value, names: &[&str]) {
     for name in names {
         assert!(report["figures"][name].is_number(), "{name} is missing: {report:#}");
@@ -55,7 +55,7 @@ pub fn tpcc_measures_one_mix_at_one_level() {
     assert!(printed.contains("Stock-Level"), "{printed}");
 }
 
-/// Also: every query is known by its name, and a run that is short keeps its conditions.
+/// Goal: the soak reports memory; every query is known by its name, and a short run keeps its conditions.
 pub fn soak_tells_what_memory_does() {
     let arguments = ["soak", "--minutes", "0.05", "--rate", "300", "--query", "ch6,q6,scan"];
     let (report, printed) = report(&arguments);
@@ -76,7 +76,8 @@ pub fn soak_tells_what_memory_does() {
     assert!(printed.contains("consistency conditions hold"), "{printed}");
 }
 
-/// Also: the rows that the snapshot sees stay as they were, and the garbage goes with it, or there would be no report.
+/// Goal: the report shows the versions held back. The rows that the snapshot sees stay as they were, and the garbage
+/// goes with it, or there would be no report.
 pub fn snapshot_tells_what_is_held_back() {
     let (report, printed) = report(&["snapshot", "--minutes", "0.05", "--rate", "5000", "--rows", "1000"]);
     has_figures(
@@ -90,7 +91,8 @@ pub fn snapshot_tells_what_is_held_back() {
     assert!(printed.contains("they were the same"), "{printed}");
 }
 
-/// Also: whatever the setting, nothing is lost, or the tables would not add up and there would be no report.
+/// Goal: the four settings are compared. Under each setting nothing is lost, or the tables would not add up and there
+/// would be no report.
 pub fn locks_compares_the_four_settings() {
     let (report, printed) = report(&["locks", "--duration", "0.4", "--sessions", "20"]);
     for load in ["locks", "locks.hot"] {

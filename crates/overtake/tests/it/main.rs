@@ -1,4 +1,4 @@
-//! Integration tests of the binary: each starts it and looks at its exit code and what it printed.
+//! Integration tests of the binary: each starts it and checks its exit code and its output.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod analytics;
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     )
 }
 
-/// The binary under test.
+/// Returns a command of the binary under test.
 fn overtake() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_overtake"));
     command.env_remove("OVERTAKE_LOG");
@@ -92,26 +92,26 @@ fn run(arguments: &[&str]) -> Output {
     overtake().args(arguments).output().unwrap()
 }
 
-/// A program that does not outlive its test, however that ends.
+/// Program that does not outlive its test, however the test ends.
 struct Program(Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It has ended, most likely.
+        // The program has ended, most likely.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Program {
-    /// The demonstration, at a small scale.
+    /// Starts the demonstration, at a small scale.
     fn demo() -> Program {
         let mut command = overtake();
         command.args(["demo", "--port", "0", "--scale-factor", "0.02", "--warehouses", "1"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map(Program).unwrap()
     }
 
-    /// Ends it by Ctrl-C: how it ended, and what it has logged.
+    /// Ends the program by Ctrl-C; returns its exit status and its log.
     fn interrupted(&mut self) -> (ExitStatus, String) {
         let sent = Command::new("kill").args(["-INT", &self.0.id().to_string()]).status().unwrap();
         assert!(sent.success());

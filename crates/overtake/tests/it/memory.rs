@@ -1,6 +1,6 @@
-//! Goal: a process that holds as much as it may refuses statements, lives on, and gives back what is dropped. Method:
-//! `overtake serve` as a child, with a small `overtake.memory` or with the default in a control group of 700 MB; its resident
-//! size as the kernel counts it.
+//! Goal: a process that holds as much memory as it may refuses statements, lives on, and gives back dropped memory.
+//! Method: `overtake serve` as a child, with a small `overtake.memory` or with the default in a control group of 700
+//! MB; its resident size as the kernel counts it.
 
 use crate::overtake;
 use crate::serve::{connect, runtime, serve, serve_by, value};
@@ -14,8 +14,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_postgres::{Client, CopyInSink};
 
 const LIMIT_MB: u64 = 256;
-/// Resident size that is accepted: with stacks and the like, freed memory until it is purged, and what 20 sessions take until they are
-/// stopped. Without a limit each of the statements takes gigabytes.
+/// Resident size that is accepted: with stacks and the like, freed memory until it is purged, and the memory of 20
+/// sessions until they are stopped. Without a limit each of the statements takes gigabytes.
 const RESIDENT_MB: u64 = 2 * LIMIT_MB;
 
 fn status_mb(process: u32, field: &str) -> u64 {
@@ -32,7 +32,7 @@ fn resident_mb(process: u32) -> u64 {
     status_mb(process, "VmRSS:")
 }
 
-/// Takes what is beyond the limit, and is told who holds the memory.
+/// Runs a query that needs more than the limit; the error names the holders of memory.
 async fn refused(client: &Client, query: &str) {
     let Err(error) = client.batch_execute(query).await else { panic!("{query}: done") };
     is_refusal(&error, query);
@@ -68,7 +68,7 @@ pub fn statements_are_refused_and_the_process_lives() {
             "select n, count(*) from generate_series(1, 10000000) n group by n",
             "with recursive r(n, t) as (select 1, 'x' union all select n + 1, repeat('y', 400) from r) select * from r",
             "select repeat('x', 900000000)",
-            // What nobody keeps as rows: states of aggregates, arrays, texts that grow.
+            // These statements keep memory that is no rows: states of aggregates, arrays, texts that grow.
             "select length(string_agg(repeat('x', 1000), '')) from generate_series(1, 900000) n",
             "select n % 1000, array_agg(repeat('x', 200)) from generate_series(1, 10000000) n group by 1",
             "select cardinality(array_agg(n::text)) from generate_series(1, 30000000) n",
@@ -79,7 +79,7 @@ pub fn statements_are_refused_and_the_process_lives() {
         for query in queries {
             refused(&client, query).await;
         }
-        // Many at once, with room for a part of them.
+        // Many statements at once, with room for a part of them.
         let mut all = Vec::new();
         for _ in 0..20 {
             let other = connect(&url).await;
@@ -104,7 +104,7 @@ pub fn statements_are_refused_and_the_process_lives() {
         for one in all {
             one.await.unwrap();
         }
-        // The memory is full of rows that are there to stay.
+        // The memory is full of rows that stay.
         let mut next = 0;
         let rows =
             |next| format!("insert into big select n, repeat('x', 400) from generate_series({next}, {next} + 19999) n");
@@ -119,7 +119,7 @@ pub fn statements_are_refused_and_the_process_lives() {
             .batch_execute("begin; delete from small where id = 2; commit; delete from big where id < 1000; drop table big")
             .await
             .unwrap();
-        // Dropped memory is there for the next.
+        // Dropped memory is available for the next table.
         let again = "create table big as select n from generate_series(1, 100000) n";
         while client.batch_execute(again).await.is_err() {
             tokio::task::yield_now().await;
@@ -131,14 +131,14 @@ pub fn statements_are_refused_and_the_process_lives() {
     assert!(status.success(), "{status} {log}");
 }
 
-/// A control group with a limit, which goes with it.
+/// Control group with a limit, which is removed when the value is dropped.
 pub(crate) struct Group {
     folder: PathBuf,
     is_second_version: bool,
 }
 
 impl Group {
-    /// Below this process's own group, or nothing, where that is not allowed.
+    /// Makes a group below this process's own group; returns nothing where that is not allowed.
     fn new(limit_mb: u64) -> Option<Group> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let name = format!("overtake-memory-{}", std::process::id());
@@ -162,12 +162,12 @@ impl Group {
         None
     }
 
-    /// Nothing in the group, if there is one, was killed.
+    /// Checks that nothing in the group, if there is one, was killed.
     pub(crate) fn has_lived(group: Option<&Group>) {
         assert_eq!(group.map_or(0, Group::killed), 0);
     }
 
-    /// Processes in it that the kernel has killed.
+    /// Returns the number of the group's processes that the kernel has killed.
     fn killed(&self) -> u64 {
         let file = if self.is_second_version { "memory.events" } else { "memory.oom_control" };
         let text = fs::read_to_string(self.folder.join(file)).unwrap();
@@ -177,16 +177,17 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // It is empty, as the server has ended. If not, there is nothing to be done.
+        // The group is empty, as the server has ended. If not, there is nothing to be done.
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
 pub(crate) const GROUP_MB: u64 = 700;
-/// What stays resident after all tables have been dropped.
+/// Resident size that is accepted after all tables have been dropped, in MB.
 const LEFT_MB: u64 = 250;
 
-/// A server with the default limit in a control group of [`GROUP_MB`], or where there can be none, with the limit that it would have.
+/// Returns a server with the default limit in a control group of [`GROUP_MB`], or where there can be none, with the
+/// limit that it would have.
 pub(crate) fn in_a_group() -> (Option<Group>, Command) {
     let group = Group::new(GROUP_MB);
     let mut command = match &group {
@@ -196,7 +197,7 @@ pub(crate) fn in_a_group() -> (Option<Group>, Command) {
             command.arg(overtake().get_program()).env_remove("OVERTAKE_LOG");
             command
         }
-        // As the default would be.
+        // The limit is that of the default.
         None => overtake(),
     };
     command.args(["serve", "--listen", "127.0.0.1:0"]);
@@ -289,7 +290,7 @@ pub fn a_small_control_group_is_enough() {
     assert!(status.success(), "{status} {log}");
 }
 
-/// Clients that send 50 MB of a query of 60 MB each. Most of them are told that there is no room.
+/// Runs clients that send 50 MB of a query of 60 MB each. Most of them are refused for lack of memory.
 async fn unfinished_messages(url: &str) {
     let address = url.rsplit_once('@').and_then(|(_, rest)| rest.split('/').next()).unwrap().to_owned();
     let mut clients = Vec::new();
@@ -309,7 +310,7 @@ async fn unfinished_messages(url: &str) {
             }
             let mut told = vec![0; 16 << 10];
             let mut length = 0;
-            // The log-in's answers come first; who waits for the rest of the message says no more.
+            // The log-in's answers come first; a server that waits for the rest of the message sends no more.
             let read = async {
                 while let Ok(more @ 1..) = client.read(&mut told[length..]).await {
                     length += more;
@@ -330,7 +331,7 @@ async fn unfinished_messages(url: &str) {
     eprintln!("{refused_count} of {} unfinished messages were refused", open.len());
 }
 
-/// A session beside, with its table `small`.
+/// Session beside, with its table `small`.
 pub(crate) struct SmallStatements {
     stop: tokio::sync::oneshot::Sender<()>,
     updates: tokio::task::JoinHandle<u64>,
@@ -342,7 +343,7 @@ impl SmallStatements {
         SmallStatements { stop, updates: tokio::spawn(small_statements(url.to_owned(), stopped)) }
     }
 
-    /// Stops it: each update that was answered is there.
+    /// Stops the session, and checks that each update that was answered is there.
     pub(crate) async fn end(self, client: &Client) {
         self.stop.send(()).unwrap();
         let updates = self.updates.await.unwrap();
@@ -351,8 +352,8 @@ impl SmallStatements {
     }
 }
 
-/// Reads and updates a row until it is told to stop; reads never fail, and updates are only refused for memory. Says how many updates
-/// there were.
+/// Reads and updates a row until it is told to stop; reads never fail, and updates are only refused for memory. Returns
+/// the number of updates.
 async fn small_statements(url: String, mut stopped: tokio::sync::oneshot::Receiver<()>) -> u64 {
     let client = connect(&url).await;
     let mut count = 0;
@@ -367,7 +368,7 @@ async fn small_statements(url: String, mut stopped: tokio::sync::oneshot::Receiv
     count
 }
 
-/// Copies rows until that is refused.
+/// Copies rows until one is refused, and returns the error.
 async fn copy(client: &Client) -> tokio_postgres::Error {
     let sink: CopyInSink<bytes::Bytes> = client.copy_in("copy big from stdin").await.unwrap();
     let mut sink = pin!(sink);
@@ -381,8 +382,8 @@ async fn copy(client: &Client) -> tokio_postgres::Error {
     sink.finish().await.expect_err("4 GB do not fit")
 }
 
-/// At least nine tenths of what the allocator has given out are somebody's: rows, garbage and indexes of tables; results, sorts, windows
-/// and hash tables of sessions, on both paths, while they run.
+/// Goal: at least nine tenths of the memory that the allocator has given out have an owner: rows, garbage and indexes
+/// of tables; results, sorts, windows and hash tables of sessions, on both paths, while they run.
 pub fn nine_tenths_of_the_memory_are_somebodys() {
     let (mut program, url) = serve(&["-c", "overtake.memory=1GB"]);
     runtime().block_on(async {
@@ -396,7 +397,7 @@ pub fn nine_tenths_of_the_memory_are_somebodys() {
             )
             .await
             .unwrap();
-        // Whoever reads the old rows holds them.
+        // A session that reads the old rows holds them.
         let reader = connect(&url).await;
         reader.batch_execute("begin isolation level repeatable read; select count(*) from big").await.unwrap();
         client.batch_execute("update big set n = n + 1 where id <= 50000").await.unwrap();
@@ -447,16 +448,16 @@ pub fn nine_tenths_of_the_memory_are_somebodys() {
             }
         }
         reader.batch_execute("commit").await.unwrap();
-        // What was garbage until then is not to be mixed up with what follows.
+        // Garbage from before must not be counted with the next.
         let garbage = "select coalesce(sum(bytes), 0) > 1000000 from overtake.memory where part = 'garbage'";
-        // Nor is what the freezer takes: sealed, the rows need two thirds of what they take now.
+        // The freezer's work must not be counted either: sealed, the rows need two thirds of their present memory.
         let hot = "select bytes > 80000000 from overtake.memory where name = 'big' and part = 'rows'";
         for is_there in [garbage, hot] {
             while value(&client, is_there).await == "t" {
                 tokio::task::yield_now().await;
             }
         }
-        // What a session keeps between two statements.
+        // Memory that a session keeps between two statements.
         let savepoints: String = (0..10_000).map(|at| format!("savepoint s{};", at % 100)).collect();
         let locks = "select count(pg_advisory_lock(n)) from generate_series(1, 400000) n; select 1".to_owned();
         let others = "select coalesce(sum(bytes), 0) from overtake.memory where kind = 'others'";

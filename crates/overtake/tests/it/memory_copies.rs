@@ -1,5 +1,5 @@
-//! Goal: data of COPY, in and out, count like all other memory: clients that send lines without end, or do not read, are refused, and
-//! the process lives. Method: as in `memory`, in a control group of 700 MB.
+//! Goal: data of COPY, in and out, count like all other memory: clients that send lines without end, or do not read,
+//! are refused, and the process lives. Method: as in `memory`, in a control group of 700 MB.
 
 use crate::memory::{GROUP_MB, Group, SmallStatements, in_a_group, is_refusal, peak_mb};
 use crate::serve::{connect, runtime, serve_by, value};
@@ -12,8 +12,8 @@ use tokio_postgres::{Client, CopyInSink};
 
 const MB: usize = 1 << 20;
 
-/// Sends data of a COPY without the end of a line, and when all others have done so, too, an end that is wrong. Tells whether there
-/// was no room for the line.
+/// Sends data of a COPY without the end of a line, and when all others have done so, too, an end that is wrong. Returns
+/// true if there was no room for the line.
 async fn is_refused(client: &Client, copy: &str, data: &Bytes, all_sent: &Barrier) -> bool {
     let sink: CopyInSink<Bytes> = client.copy_in(copy).await.unwrap();
     let mut sink = pin!(sink);

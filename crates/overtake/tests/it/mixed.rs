@@ -24,7 +24,8 @@ fn send(data: &Data, instance: &Instance, count: u64, under_way: u64) -> Vec<Sta
     send_of(data.new_orders(11), instance, count, under_way)
 }
 
-/// Sends `count` requests, at most `under_way` at a time, and waits for all of them; returns how each came to run.
+/// Sends `count` requests, at most `under_way` at a time, and waits for all of them; returns the way in which each came
+/// to run.
 fn send_of(mut make: MakeRequest, instance: &Instance, count: u64, under_way: u64) -> Vec<Start> {
     let mut starts = Vec::new();
     for sent in 1..=count {
@@ -117,7 +118,7 @@ pub fn urgent_work_overtakes_a_running_query_under_preempt() {
     data.check().unwrap();
 }
 
-/// Goal: under yield a New-Order starts at a yield point of the query, also of our own scan.
+/// Goal: under yield a New-Order starts at a yield point of the query, also of the hand-written scan.
 pub fn both_kinds_of_query_yield() {
     let data = load(1);
     for query in [data.dense_scan(), data.tpch_query(9).unwrap()] {
@@ -147,7 +148,7 @@ pub fn a_query_can_be_stopped_and_another_started() {
     }
 }
 
-/// Goal: our scan by hand computes what Q6 computes through SQL.
+/// Goal: the hand-written scan computes Q6's answer through SQL.
 pub fn the_dense_scan_gives_q6s_answer() {
     let data = load(1);
     let instance = Instance::start(&data, settings(Policy::Wait, 1)).unwrap();

@@ -1,5 +1,5 @@
-//! Goal: the calculator's figures are those of the models, for every limit asked for, and what makes no model is refused.
-//! Method: rows of the reference files of `gate`, and closed forms.
+//! Goal: the calculator's figures are those of the models, for every limit asked for, and arguments that make no model
+//! are refused. Method: rows of the reference files of `gate`, and closed forms.
 
 use crate::loads::{has_figures, report_of};
 use crate::{run, text};
@@ -7,7 +7,7 @@ use crate::{run, text};
 const THROUGHPUT: &str = include_str!("../../../gate/tests/reference/mva_balanced_relative_throughput.csv");
 const RESPONSE: &str = include_str!("../../../gate/tests/reference/response_time_vs_mpl.csv");
 
-/// The cells of the rows that begin with these cells.
+/// Returns the cells of the rows that begin with these cells.
 fn rows<'a>(file: &'a str, begin: &str) -> impl Iterator<Item = Vec<&'a str>> {
     let rows: Vec<_> = file.lines().filter(|row| row.starts_with(begin)).map(|row| row.split(',').collect()).collect();
     assert!(!rows.is_empty(), "{begin}");

@@ -4,7 +4,7 @@ use crate::Program;
 use demo::chromium::{Error, Options, check};
 use std::io::{BufRead, BufReader};
 
-/// Goal: what the page promises holds with the real scheduler, engine and queries behind it, and Ctrl-C ends the program
+/// Goal: the page's promises hold with the real scheduler, engine and queries behind it, and Ctrl-C ends the program
 /// cleanly. Method: the checks of crate `demo`, against `overtake demo` at a small scale.
 pub fn the_demo_works_in_a_browser() {
     let mut demo = Program::demo();

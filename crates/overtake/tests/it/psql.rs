@@ -15,7 +15,7 @@ fn connect(runtime: &Runtime, url: &str) -> Client {
     })
 }
 
-/// Rows as text, `|` between cells.
+/// Returns rows as text, `|` between cells.
 fn rows(runtime: &Runtime, client: &Client, text: &str) -> Vec<String> {
     let messages = runtime.block_on(client.simple_query(text)).unwrap_or_else(|error| panic!("{text}: {error:?}"));
     let row = |message: SimpleQueryMessage| match message {
@@ -35,7 +35,7 @@ pub fn the_demos_instances_are_databases() {
         .take(3)
         .collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    // Who connects before the database is loaded waits until it is.
+    // A client that connects before the database is loaded waits until it is.
     let clients: Vec<Client> = urls.iter().map(|url| connect(&runtime, url)).collect();
     assert_eq!(clients.len(), 3, "{urls:?}");
     let q6 = tpch::query(6);
@@ -48,7 +48,7 @@ pub fn the_demos_instances_are_databases() {
             ask("select indexrelid::regclass from pg_index where indrelid = 'tpcc.orders'::regclass order by 1"),
             ["tpcc.orders_pkey", "tpcc.orders_by_customer"]
         );
-        // By rows, and as the instance's own query.
+        // The query runs by rows, and as the instance's own query.
         let plan = ask(&format!("explain {q6}"));
         assert!(plan.contains(&"Path: analytics".to_owned()), "{plan:?}");
         let as_analytics = ask(q6);
@@ -59,7 +59,7 @@ pub fn the_demos_instances_are_databases() {
         assert_eq!(ask("select class, running, waiting from overtake.scheduler"), ["low|0|0"]);
     }
     assert!(revenues.iter().all(|revenue| *revenue == revenues[0] && revenue.len() == 1), "{revenues:?}");
-    // One database: what one instance writes, all see.
+    // There is one database: all instances see the writes of one.
     rows(&runtime, &clients[0], "update tpcc.warehouse set w_name = 'of psql' where w_id = 1");
     assert_eq!(rows(&runtime, &clients[2], "select w_name from tpcc.warehouse"), ["of psql"]);
     let refused = runtime.block_on(clients[1].simple_query("drop table tpcc.warehouse")).unwrap_err();

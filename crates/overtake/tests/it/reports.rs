@@ -1,5 +1,6 @@
-//! Goal: a report over the wire runs as analytics, and whatever ends it ends it at once, while urgent statements go on.
-//! Method: this binary's `serve` as a child, an ordinary driver, a table of 100,000 rows, and a report that would take minutes.
+//! Goal: a report over the wire runs as analytics, and an event that ends it ends it at once, while urgent statements
+//! go on. Method: this binary's `serve` as a child, an ordinary driver, a table of 100,000 rows, and a report that
+//! would take minutes.
 
 use crate::{Program, overtake};
 use std::io::{BufRead, BufReader};
@@ -9,17 +10,17 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error, NoTls, SimpleQueryMessage};
 
-/// A running server.
+/// Running server.
 struct Served {
     _program: Program,
     url: String,
     runtime: Runtime,
 }
 
-/// Joins every row with every other one of its residue: 10^9 pairs, of which none is counted by the index.
+/// Query that joins every row with every other one of its residue: 10^9 pairs, of which none is counted by the index.
 const LONG: &str = "select count(*) from t a join t b on a.n = b.n where a.id + b.id < 0";
 const ROWS: u32 = 100_000;
-/// What happens at once has happened by then, on a machine that does much else, too.
+/// Time within which an immediate effect has happened, on a machine that does much else, too.
 const WITHIN: Duration = Duration::from_secs(60);
 
 impl Served {
@@ -45,7 +46,8 @@ impl Served {
         self.connect_and_hold().0
     }
 
-    /// And what keeps the connection: a driver that has a query under way does not close it when its client goes.
+    /// Connects, and returns the task that keeps the connection, too: a driver that has a query under way does not
+    /// close it when its client goes.
     fn connect_and_hold(&self) -> (Client, JoinHandle<Result<(), Error>>) {
         self.runtime.block_on(async {
             let (client, connection) = tokio_postgres::connect(&self.url, NoTls).await.unwrap();
@@ -57,8 +59,8 @@ impl Served {
         self.runtime.block_on(rows(client, text))
     }
 
-    /// Waits until no query runs as analytics, those left included that nobody waits for any more: where one may run at a
-    /// time, the next one has its turn when the last is gone.
+    /// Waits until no query runs as analytics, abandoned ones included: where one may run at a time, the next one has
+    /// its turn when the last is gone.
     fn wait_until_idle(&self, client: &Client) {
         let next = "begin; set local overtake.priority = normal; set local overtake.path = analytics; select count(*) from t; commit";
         let answer = self.runtime.block_on(async { tokio::time::timeout(WITHIN, rows(client, next)).await });
@@ -66,7 +68,7 @@ impl Served {
     }
 }
 
-/// Waits until as many queries of the class normal run, and wait for their turn.
+/// Waits until this many queries of the class normal run, and this many wait for their turn.
 async fn until_there_are(client: &Client, running: &str, waiting: &str) {
     let queues = "select running, waiting from overtake.scheduler where class = 'normal'";
     let is_so = |message: &SimpleQueryMessage| match message {
@@ -110,7 +112,7 @@ pub fn a_report_takes_the_analytics_path() {
     for stage in ["Queue: ", "Lowering: ", "Run: ", "Rows: ", "Execution Time: "] {
         assert!(report.contains(stage), "{stage} is not in {report}");
     }
-    // By rows it is the same.
+    // By rows the answer is the same.
     let sum = "select sum(id) from t where n = 3";
     let by_analytics = served.run(&client, sum).unwrap();
     served.run(&client, "set overtake.path = row").unwrap();
@@ -124,7 +126,7 @@ pub fn a_report_takes_the_analytics_path() {
 pub fn whatever_ends_a_report_ends_it_at_once() {
     let served = Served::start(&["overtake.analytics_queries=1"]);
     let ((client, connection), other) = (served.connect_and_hold(), served.connect());
-    // A cancel.
+    // End by a cancel request.
     let token = client.cancel_token();
     let (took, error) = served.runtime.block_on(async {
         let report = rows(&client, LONG);
@@ -140,14 +142,14 @@ pub fn whatever_ends_a_report_ends_it_at_once() {
     assert_eq!(state(&error), ("57014", "canceling statement due to user request"));
     assert!(took < WITHIN, "the cancel took {took:?}");
     served.wait_until_idle(&other);
-    // Its time is over.
+    // End by the statement's timeout.
     served.run(&client, "set statement_timeout = '200ms'").unwrap();
     let begun = Instant::now();
     let error = served.run(&client, LONG).unwrap_err();
     assert_eq!(state(&error), ("57014", "canceling statement due to statement timeout"));
     assert!(begun.elapsed() < WITHIN, "the timeout took {:?}", begun.elapsed());
     served.wait_until_idle(&other);
-    // Its client is gone.
+    // End by the client's disconnection.
     served.run(&client, "set statement_timeout = 0").unwrap();
     served.runtime.block_on(async {
         tokio::select! {
@@ -168,7 +170,7 @@ pub fn an_urgent_statement_runs_beside_reports() {
     served.runtime.block_on(async {
         let reports = async { tokio::join!(rows(&first, LONG), rows(&second, LONG)) };
         let updates = async {
-            // One runs, the other waits for it.
+            // One report runs, the other waits for it.
             until_there_are(&urgent, "1", "1").await;
             for id in 1..=200 {
                 rows(&urgent, &format!("update t set n = n + 0 where id = {id}")).await.unwrap();
@@ -178,7 +180,7 @@ pub fn an_urgent_statement_runs_beside_reports() {
             }
         };
         let ((first, second), ()) = tokio::join!(reports, updates);
-        // They would have gone on for minutes.
+        // The reports would have gone on for minutes.
         for report in [first, second] {
             assert_eq!(state(&report.unwrap_err()).0, "57014");
         }

@@ -1,5 +1,5 @@
-//! Goal: what surrounds the server does not end it: SIGHUP, a standard output or error that is gone. Method: `overtake serve` as
-//! a child, an ordinary driver, signals.
+//! Goal: events around the server do not end it: SIGHUP, a standard output or error that is gone. Method: `overtake
+//! serve` as a child, an ordinary driver, signals.
 
 use crate::{Program, overtake, run, text};
 use std::fs::{self, File};
@@ -12,14 +12,14 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// A server as a child, and the URL that it printed.
+/// Starts a server as a child, and returns the URL that it printed, too.
 pub fn serve(arguments: &[&str]) -> (Program, String) {
     let mut command = overtake();
     command.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
     serve_by(command)
 }
 
-/// The same by a command that is there already.
+/// Starts a server by an existing command, and returns the URL that it printed, too.
 pub fn serve_by(mut command: Command) -> (Program, String) {
     let mut program = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map(Program).unwrap();
     let lines = BufReader::new(program.0.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -37,7 +37,7 @@ pub async fn connect(url: &str) -> Client {
     client
 }
 
-/// First value of the first row.
+/// Returns the first value of the first row.
 pub async fn value(client: &Client, query: &str) -> String {
     let messages = client.simple_query(query).await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
     let first = messages.iter().find_map(|message| match message {
@@ -52,7 +52,8 @@ fn hang_up(program: &Program) {
     assert!(sent.success());
 }
 
-/// SIGHUP reloads the file: sessions follow between transactions, keep what they have set, and the data stay.
+/// Goal: SIGHUP reloads the file: sessions follow between transactions, keep the values that they have set, and the
+/// data stay.
 pub fn a_hangup_reloads_the_settings() {
     let folder = testkit::folder("reload");
     let file = folder.path().join("overtake.conf");
@@ -85,7 +86,7 @@ pub fn a_hangup_reloads_the_settings() {
         assert_eq!(value(&client, "show idle_session_timeout").await, "1h", "a flag counts more than the file");
         let fresh = connect(&url).await;
         assert_eq!(value(&fresh, "show statement_timeout").await, "12s");
-        // What cannot be used leaves all as it was.
+        // Settings that cannot be used change nothing.
         fs::write(&file, "statement_timeout = soon\nlock_timeout = 1s\n").unwrap();
         hang_up(&program);
         assert_eq!(value(&fresh, "select id from kept").await, "7");
@@ -96,7 +97,7 @@ pub fn a_hangup_reloads_the_settings() {
     assert!(log.contains("the settings stay as they were"), "{log}");
 }
 
-/// A report ends well when its reader goes, and names the disk that is full; its files are written.
+/// Goal: a report ends well when its reader goes, and names the disk that is full; its files are written.
 pub fn a_report_survives_a_closed_pipe_and_a_full_disk() {
     let arguments = ["mpl", "throughput", "--demand", "1,1", "--think", "0", "--mpl", "1..10"];
     let folder = testkit::folder("pipe");
@@ -117,7 +118,7 @@ pub fn a_report_survives_a_closed_pipe_and_a_full_disk() {
         assert!(fs::read_to_string(&json).unwrap().contains("\"figures\""), "{name}");
         fs::remove_file(&json).unwrap();
     }
-    // Nor is there anybody to be told of what is wrong.
+    // An error message has no reader, either.
     let mut wrong = overtake();
     wrong.args(["mpl", "throughput", "--demand", "1", "--mpl", "0"]);
     let expected = run(&["mpl", "throughput", "--demand", "1", "--mpl", "0"]).status.code();
@@ -125,7 +126,7 @@ pub fn a_report_survives_a_closed_pipe_and_a_full_disk() {
     assert_eq!(status.code(), expected);
 }
 
-/// A server whose log and output are on a full disk serves all the same.
+/// Goal: a server whose log and output are on a full disk serves all the same.
 pub fn a_server_outlives_its_output() {
     let scratch = testkit::folder("full");
     let directory = scratch.path();
@@ -146,7 +147,7 @@ pub fn a_server_outlives_its_output() {
     let port = socket.rsplit('.').next().unwrap();
     let url = format!("host={} port={port} user=postgres dbname=postgres", directory.display());
     runtime().block_on(async {
-        // The name is there from bind(), connections are taken from listen() on.
+        // The name exists from bind() on, connections are accepted from listen() on.
         let client = loop {
             match tokio_postgres::connect(&url, NoTls).await {
                 Ok((client, connection)) => {
@@ -170,7 +171,8 @@ const BUSY: [&str; 2] = [
     "set overtake.path = analytics; select count(*) from kept a, kept b, kept c where a.id + b.id + c.id = -1",
 ];
 
-/// Starts each of the statements in a session of its own, and waits until all run. Their ends say by which SQLSTATE.
+/// Starts each of the statements in a session of its own, and waits until all run. The tasks return the SQLSTATEs of
+/// their ends.
 async fn busy(url: &str) -> Vec<tokio::task::JoinHandle<String>> {
     let watcher = connect(url).await;
     watcher
@@ -194,7 +196,7 @@ async fn busy(url: &str) -> Vec<tokio::task::JoinHandle<String>> {
     ends
 }
 
-/// SIGTERM beside statements that run: their clients hear 57P01, and the process ends within its grace.
+/// Goal: with SIGTERM during statements, their clients receive 57P01, and the process ends within its grace period.
 pub fn a_termination_ends_busy_statements() {
     let (mut program, url) = serve(&["-c", "overtake.shutdown_grace=60s"]);
     let states = runtime().block_on(async {
@@ -211,7 +213,7 @@ pub fn a_termination_ends_busy_statements() {
     assert!(program.0.wait().unwrap().success());
 }
 
-/// An administrator ends sessions at work, and the own one: 57P01, not 57014.
+/// Goal: an administrator ends sessions at work, and the own one: 57P01, not 57014.
 pub fn a_terminated_session_hears_57p01() {
     let (mut program, url) = serve(&[]);
     runtime().block_on(async {
@@ -252,15 +254,15 @@ impl Drop for Burners {
     }
 }
 
-/// Some tenths of a second of one processor.
+/// Query that takes some tenths of a second of one processor.
 const LONG: &str = "select count(*) from generate_series(1, 2000000) as g where g % 7 = 3";
 
-/// Beside programs that keep all processors busy a long query by rows stands still, and says so.
+/// Goal: beside programs that keep all processors busy, a long query by rows stands still, and the server reports it.
 pub fn long_queries_say_that_they_get_no_processor() {
     let (mut program, url) = serve(&["-c", "overtake.path=row"]);
     runtime().block_on(async {
         let (client, admin) = (connect(&url).await, connect(&url).await);
-        // From now on it is known to take long.
+        // From now on the query is known to take long.
         value(&client, LONG).await;
         let burners = Burners::start();
         let query = tokio::spawn(async move { value(&client, LONG).await });
@@ -278,14 +280,14 @@ pub fn long_queries_say_that_they_get_no_processor() {
     assert!(status.success() && log.contains("long queries by rows get no processor"), "{status} {log}");
 }
 
-/// With ordinary threads it competes with those programs.
+/// Goal: with ordinary threads a long query competes with those programs.
 pub fn long_queries_on_ordinary_threads_get_a_processor() {
     let (_program, url) = serve(&["-c", "overtake.path=row", "-c", "overtake.analytics_threads=ordinary"]);
     runtime().block_on(async {
         let client = connect(&url).await;
         value(&client, LONG).await;
         let _burners = Burners::start();
-        // With what is left to a thread of SCHED_IDLE it takes minutes.
+        // With the remaining time of a thread of SCHED_IDLE the query takes minutes.
         client.batch_execute("set statement_timeout = '20s'").await.unwrap();
         assert_eq!(value(&client, LONG).await, "285714");
     });

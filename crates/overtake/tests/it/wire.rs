@@ -1,8 +1,8 @@
-//! Goal: the benchmarks over the wire run against real servers, compare what they say, and give every figure that they
+//! Goal: the benchmarks over the wire run against real servers, compare their answers, and give every figure that they
 //! promise. Method: short runs at tiny scales, against this binary's `serve` and PostgreSQL 15 as children.
 //!
-//! The figures' sizes are not tested: this machine may be loaded. PostgreSQL is found, installed, or the run refused with
-//! advice; that is said aloud, and fails in CI.
+//! The figures' sizes are not tested: this machine may be loaded. PostgreSQL is found, installed, or the run refused
+//! with advice; that is reported aloud, and fails in CI.
 
 use crate::loads::has_figures;
 use crate::{run, text};
@@ -10,7 +10,7 @@ use std::fs;
 
 const BOTH: [&str; 2] = ["overtake", "postgres"];
 
-/// Runs `overtake bench wire` with these arguments and returns its report and what it printed; none without PostgreSQL 15.
+/// Runs `overtake bench wire` with these arguments and returns its report and its output; none without PostgreSQL 15.
 fn report(arguments: &[&str]) -> Option<(serde_json::Value, String)> {
     let folder = testkit::folder("wire");
     let file = folder.path().join("report.json");
@@ -26,7 +26,7 @@ fn report(arguments: &[&str]) -> Option<(serde_json::Value, String)> {
 }
 
 pub fn tpcc_compares_rate_and_processor_time() {
-    // By a socket; the other tests connect by TCP.
+    // This server is reached by a socket; the other tests connect by TCP.
     let scale =
         ["--warehouses", "1", "--small", "--clients", "3", "--rounds", "1", "--duration", "3", "--transport", "unix"];
     let Some((report, printed)) = report(&[&["tpcc"], &scale[..]].concat()) else { return };
@@ -56,7 +56,8 @@ pub fn connections_are_counted_and_weighed() {
     }
 }
 
-/// Reports at SERIALIZABLE beside updates of what they read, of whatever level, commit each time.
+/// Goal: reports at SERIALIZABLE commit each time beside updates of the rows that they read, at any isolation level of
+/// the updates.
 pub fn reports_commit_beside_updates() {
     let scale = ["--transactions", "12", "--sessions", "4", "--think-ms", "60"];
     let Some((report, _)) = report(&[&["reports"], &scale[..]].concat()) else { return };
@@ -88,7 +89,7 @@ fn pgbench(bench: &str, servers: &[&str]) {
     has_figures(&report, &[&format!("{prefix}.postgres_times"), &format!("{prefix}.cpu_vs_postgres")]);
 }
 
-/// The command compares the answers of both servers, and fails if they differ.
+/// Goal: the command compares the answers of both servers, and fails if they differ.
 pub fn tpch_compares_answers_and_times() {
     let scale = ["--scale-factor", "0.01", "--rounds", "1", "--without-duckdb"];
     let Some((report, _)) = report(&[&["tpch"], &scale[..]].concat()) else { return };

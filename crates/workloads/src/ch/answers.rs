@@ -1,7 +1,7 @@
-//! DuckDB's answers over a small database, and the comparison with one of ours.
+//! DuckDB's answers over a small database, and their comparison with an answer of the engine under test.
 //!
-//! Invariant: as in TPC-H's ([`crate::tpch::check_answer`]): every value of every row is compared, and the order. The rows
-//! are those of [`known_database`]; the files under `answers/ch/` are made by `answers/regenerate_ch.py`.
+//! Invariant: as in TPC-H's comparison ([`crate::tpch::check_answer`]), every value of every row is compared, and the
+//! order. The rows are those of [`known_database`]; `answers/regenerate_ch.py` makes the files under `answers/ch/`.
 
 use super::QUERIES_COUNT;
 use crate::tpch::answers::{Key, compare};
@@ -14,13 +14,13 @@ use Key::{Down, Up};
 /// The first difference.
 ///
 /// # Panics
-/// There is no such query.
+/// If there is no such query.
 pub fn check_answer(number: usize, answer: &[TextRow]) -> Result<(), Mismatch> {
     assert!((1..=QUERIES_COUNT).contains(&number), "CH-benCHmark has queries 1 to 22, not {number}");
     compare(EXPECTED[number - 1], ORDER[number - 1], answer).map_err(|what| Mismatch { query: number, what })
 }
 
-/// What each query orders by.
+/// Sort keys of each query.
 const ORDER: [&[Key]; QUERIES_COUNT] = [
     &[Up(0)],
     &[Up(2), Up(1), Up(3)],

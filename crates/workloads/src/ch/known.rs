@@ -1,4 +1,4 @@
-//! A small database whose answers are known.
+//! Small database whose answers are known.
 
 use super::load;
 use crate::tpcc::{self, Inputs, Mix, Purge, PurgeConfig, Scale, attempt, columns};
@@ -6,22 +6,22 @@ use engine::{Begin, Engine, Result, Value};
 use stage::Class;
 
 const SEED: u64 = 42;
-/// Transactions of the standard mix.
+/// Number of transactions of the standard mix.
 const TRANSACTIONS: usize = 3_000;
 
-/// What queries look for in an item's data, and too few of so few items have by chance.
+/// Substrings of an item's data that queries look for. By chance, too few items of this small number have them.
 const WANTED: [&str; 4] = ["co", "PR", "xBB", "b"];
-/// One item in so many gets one of them.
+/// Interval of items that get one of the substrings: one in this many.
 const WANTED_EVERY: i32 = 10;
-/// Delivered orders of a district that stay.
+/// Number of delivered orders of a district that a purge keeps.
 const ORDERS_KEPT: i32 = 20;
 
 /// Loads a small TPC-C of two warehouses and the three tables into `engine`, and runs some thousand transactions, one
-/// after the other, with a purge in between: the same rows every time. Some rows are
-/// not TPC-C's, so that every query finds something.
+/// after the other, with a purge in between. The rows are the same every time. Some rows are not TPC-C's, so that every
+/// query finds something.
 ///
 /// # Errors
-/// Those of the engine.
+/// Errors of the engine.
 pub fn known_database(engine: &Engine) -> Result<tpcc::Tables> {
     let scale = Scale::small(2);
     let tables = tpcc::load(engine, scale, SEED, &mut |_| {})?;
@@ -54,7 +54,7 @@ fn rare_items(engine: &Engine, tables: &tpcc::Tables, scale: Scale) -> Result<()
     txn.commit().map(drop)
 }
 
-/// One more customer in each district, who is rich and has not ordered yet.
+/// Adds one more customer to each district, who is rich and has not ordered yet.
 fn customers_without_orders(engine: &Engine, tables: &tpcc::Tables, scale: Scale) -> Result<()> {
     use columns::customer::{C_BALANCE, C_ID};
     let txn = engine.try_begin(Begin::new(Class::Normal))?;

@@ -1,9 +1,9 @@
-//! 62 nations, whose keys are the codes of the characters that a customer's state may begin with.
+//! The 62 nations. Their keys are the codes of the characters that a customer's state may begin with.
 //!
-//! Invariant: a key is the code of a digit or letter, each once, so every customer belongs to a nation; the queries name
-//! Germany and Cambodia, and the region Europe.
+//! Invariant: a key is the code of a digit or letter, each once, so every customer belongs to a nation. The queries
+//! name Germany and Cambodia, and the region Europe.
 
-/// The regions; their keys count from 1.
+/// Names of the regions; their keys count from 1.
 pub(crate) const REGIONS: [&str; 5] = ["Africa", "America", "Asia", "Australia", "Europe"];
 
 const AFRICA: i32 = 1;
@@ -12,7 +12,7 @@ const ASIA: i32 = 3;
 const AUSTRALIA: i32 = 4;
 const EUROPE: i32 = 5;
 
-/// Name, key and region of each.
+/// Name, key and region of each nation.
 pub(crate) const NATIONS: [(&str, u8, i32); 62] = [
     ("Australia", b'0', AUSTRALIA),
     ("Belgium", b'1', EUROPE),

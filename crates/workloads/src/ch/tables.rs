@@ -1,7 +1,7 @@
 //! The three tables that TPC-C lacks.
 //!
-//! Invariant: stock `(w, i)` belongs to supplier `w * i % 10,000`, so there are always 10,000 suppliers, numbered from 0,
-//! at whatever scale.
+//! Invariant: stock `(w, i)` belongs to supplier `w * i % 10,000`, so there are always 10,000 suppliers, numbered from
+//! 0, at any scale.
 
 use super::nations::{NATIONS, REGIONS};
 use crate::tpcc::Random;
@@ -9,13 +9,13 @@ use engine::{Begin, Column, Engine, Result, Table, TableDef, Txn, Type, Value};
 use stage::Class;
 use std::sync::Arc;
 
-/// How many suppliers there are.
+/// Number of suppliers.
 pub const SUPPLIERS: i32 = 10_000;
-/// How many rows the three tables have.
+/// Number of rows of the three tables together.
 pub const ROWS_COUNT: u64 = SUPPLIERS as u64 + (NATIONS.len() + REGIONS.len()) as u64;
-/// Rows in one transaction of the load.
+/// Number of rows in one transaction of the load.
 const CHUNK_ROWS: i32 = 1_000;
-/// One supplier in so many is complained of.
+/// Interval of suppliers with complaints: one in this many.
 const BAD: i32 = 2_000;
 
 /// The three tables of one engine.
@@ -29,10 +29,10 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Creates them, empty and without indexes: nothing but scans reads them.
+    /// Creates the tables, empty and without indexes: only scans read them.
     ///
     /// # Errors
-    /// When one exists already.
+    /// An error if one of them exists already.
     pub fn create(engine: &Engine) -> Result<Tables> {
         use Type::{Int32, Text};
         let create = |name: &str, columns: &[(&str, Type)]| {
@@ -64,7 +64,7 @@ impl Tables {
 /// Creates and fills the three tables. The same seed gives the same rows.
 ///
 /// # Errors
-/// Those of the engine, for instance if a table exists already.
+/// Errors of the engine, for instance if a table exists already.
 pub fn load(engine: &Engine, seed: u64) -> Result<Tables> {
     let tables = Tables::create(engine)?;
     let mut random = Random::new(seed);

@@ -1,4 +1,4 @@
-//! Anomalies: cycles of dependencies, by the kinds of their edges, and which level forbids which.
+//! Anomalies: cycles of dependencies by the kinds of their edges, and the levels that forbid them.
 //!
 //! **Invariant:** an anomaly is counted under the weakest level that forbids it: a cycle with one anti-dependency is a
 //! G-single, and only an anti-dependency that closes no such cycle makes a G2.
@@ -8,29 +8,29 @@ use super::model::{Fate, History, Seen};
 use engine::Isolation;
 use std::collections::BTreeMap;
 
-/// What Adya's thesis calls the phenomena that levels forbid.
+/// Phenomenon that an isolation level forbids, by its name in Adya's thesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Anomaly {
-    /// Writes that replace each other in a circle: a dirty write.
+    /// Cycle of writes that replace each other: a dirty write.
     G0,
-    /// A read of what was aborted, or undone.
+    /// Read of a version that was aborted, or undone.
     G1a,
-    /// A read of what its writer replaced itself.
+    /// Read of a version that its own writer replaced.
     G1b,
-    /// A circle of writes and of reads of what was written.
+    /// Cycle of writes and of reads of written versions.
     G1c,
-    /// A G-single of two writers of one row that both had read it: the first one's update is lost.
+    /// G-single of two writers of one row that both had read it: the first one's update is lost.
     LostUpdate,
-    /// A circle with one anti-dependency, and nobody in it who inserted what another had deleted: read skew.
+    /// Cycle with one anti-dependency, in which nobody inserted a row that another transaction had deleted: read skew.
     GSingle,
-    /// A circle with several anti-dependencies, all on rows that were found: write skew.
+    /// Cycle with several anti-dependencies, all on rows that were found: write skew.
     G2Item,
-    /// A circle with several anti-dependencies, one of them on rows that were not found.
+    /// Cycle with several anti-dependencies, one of them on rows that were not found.
     G2,
 }
 
 impl Anomaly {
-    /// All, the worst first.
+    /// Every anomaly, the worst first.
     pub const ALL: [Anomaly; 8] = [
         Anomaly::G0,
         Anomaly::G1a,
@@ -42,7 +42,7 @@ impl Anomaly {
         Anomaly::G2,
     ];
 
-    /// What the literature calls it.
+    /// Returns the anomaly's name in the literature.
     pub fn name(self) -> &'static str {
         match self {
             Anomaly::G0 => "G0",
@@ -57,7 +57,7 @@ impl Anomaly {
     }
 }
 
-/// What a level must not let happen.
+/// Returns the anomalies that a level must prevent.
 pub fn forbidden(level: Isolation) -> &'static [Anomaly] {
     match level {
         Isolation::ReadCommitted => &Anomaly::ALL[..4],
@@ -66,8 +66,8 @@ pub fn forbidden(level: Isolation) -> &'static [Anomaly] {
     }
 }
 
-/// What a level lets happen, and a long enough run must therefore find: else the checker sees nothing, or the level does
-/// more than it needs to.
+/// Returns the anomalies that a level allows and that a long enough run must therefore find. Otherwise the checker
+/// overlooks them, or the level does more than it needs to.
 pub fn expected(level: Isolation) -> &'static [Anomaly] {
     match level {
         Isolation::ReadCommitted => &Anomaly::ALL[4..],
@@ -76,32 +76,32 @@ pub fn expected(level: Isolation) -> &'static [Anomaly] {
     }
 }
 
-/// One anomaly in words.
+/// Instance of an anomaly, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
-    /// How many transactions it takes.
+    /// Number of transactions involved.
     pub length: usize,
-    /// Who read what.
+    /// Description of the reads and writes involved.
     pub words: String,
 }
 
-/// What a history contains.
+/// Anomalies found in a history.
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
-    /// How often each anomaly was found: reads, anti-dependencies that close a circle alone, or components of the graph
-    /// that contain a circle; whichever the anomaly is about.
+    /// Number of times that each anomaly was found: counted in reads, in anti-dependencies that close a cycle alone, or
+    /// in components of the graph that contain a cycle, depending on the anomaly.
     pub counts: BTreeMap<Anomaly, u64>,
-    /// The shortest of each.
+    /// Shortest example of each anomaly.
     pub examples: BTreeMap<Anomaly, Example>,
 }
 
 impl Findings {
-    /// How often it was found.
+    /// Returns the number of times that the anomaly was found.
     pub fn count(&self, anomaly: Anomaly) -> u64 {
         self.counts.get(&anomaly).copied().unwrap_or(0)
     }
 
-    /// Adds what another history contains.
+    /// Adds the findings of another history.
     pub fn add(&mut self, other: Findings) {
         for (anomaly, count) in other.counts {
             *self.counts.entry(anomaly).or_default() += count;
@@ -126,7 +126,7 @@ impl Findings {
     }
 }
 
-/// Circles of one component are looked for from so many of its edges; the first ones.
+/// Maximum number of edges of one component from which cycles are looked for; the first ones are taken.
 const STARTS_MAX: usize = 16;
 
 /// Looks for every anomaly.
@@ -165,7 +165,7 @@ fn check_reads(history: &History, findings: &mut Findings) {
     }
 }
 
-/// Counts the components over the edges that `keep` keeps, with the shortest circle of each that has a `start`.
+/// Counts the components over the edges that `keep` keeps, with the shortest cycle of each that has a `start`.
 fn check_circles(
     history: &History,
     graph: &Graph,
@@ -195,7 +195,7 @@ fn check_circles(
     }
 }
 
-/// Finds the anti-dependencies that close a circle alone; returns the pairs that have one.
+/// Finds the anti-dependencies that close a cycle alone, and returns the pairs that have one.
 fn check_singles(
     history: &History,
     graph: &Graph,

@@ -1,7 +1,7 @@
 //! The generator: sessions on several threads, which interrupt each other at random.
 //!
-//! **Invariant:** whatever interrupts a session is a session of its own, with a class of its own; so rows change hands in
-//! every way the engine knows. A round has a fresh engine, and is judged when all its sessions have ended.
+//! **Invariant:** an interrupt of a session runs in a session of its own, with a class of its own, so rows change hands
+//! in every way the engine knows. A round has a fresh engine, and is judged when all its sessions have ended.
 
 use super::notes::{Attempt, Change, Commit, End, KEYS_MAX, Note, Recorder, value_of};
 use super::resolve::resolve;
@@ -20,42 +20,42 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-/// How a round runs.
+/// Parameters of a round.
 #[derive(Debug, Clone, Copy)]
 pub struct RoundConfig {
-    /// The level of its transactions.
+    /// Isolation level of the transactions.
     pub isolation: Isolation,
-    /// Its threads.
+    /// Number of threads.
     pub threads: usize,
-    /// The sessions of each thread, besides the one that interrupts them.
+    /// Number of sessions of each thread, besides the one that interrupts them.
     pub sessions: usize,
-    /// The transactions of all of them; those that interrupt come on top.
+    /// Number of transactions of all threads together; those that interrupt come on top.
     pub transactions: u64,
-    /// The keys, at most [`KEYS_MAX`].
+    /// Number of keys, at most [`KEYS_MAX`].
     pub keys: usize,
-    /// Makes the transactions. Who meets whom depends on the machine, too.
+    /// Seed of the transactions. Which transactions meet depends on the machine, too.
     pub seed: u64,
 }
 
-/// What a round, or several, came to.
+/// Result of one or several rounds.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Transactions that committed.
+    /// Number of transactions that committed.
     pub committed: u64,
-    /// Transactions that did not, by the reason.
+    /// Number of transactions that aborted, by the reason.
     pub aborted: BTreeMap<&'static str, u64>,
-    /// Transactions that ran in an urgent context.
+    /// Number of transactions that ran in an urgent context.
     pub urgent: u64,
-    /// Anomalies.
+    /// Anomalies found.
     pub findings: Findings,
-    /// What is wrong at any level, in words.
+    /// Faults at any level, in words.
     pub faults: Vec<String>,
-    /// The history in which something was wrong first.
+    /// First history in which something was wrong.
     pub evidence: Option<String>,
 }
 
 impl Outcome {
-    /// Adds another one.
+    /// Adds the result of another round.
     pub fn add(&mut self, other: Outcome) {
         self.committed += other.committed;
         self.urgent += other.urgent;
@@ -67,17 +67,17 @@ impl Outcome {
         self.evidence = self.evidence.take().or(other.evidence);
     }
 
-    /// The anomalies found that the level forbids.
+    /// Returns the anomalies found that the level forbids.
     pub fn forbidden(&self, isolation: Isolation) -> Vec<Anomaly> {
         forbidden(isolation).iter().copied().filter(|anomaly| 0 < self.findings.count(*anomaly)).collect()
     }
 
-    /// The anomalies not found that the level lets happen.
+    /// Returns the anomalies not found that the level allows.
     pub fn missing(&self, isolation: Isolation) -> Vec<Anomaly> {
         expected(isolation).iter().copied().filter(|anomaly| self.findings.count(*anomaly) == 0).collect()
     }
 
-    /// Whether something happened that must not.
+    /// Returns true if something happened that the level forbids, or a fault was found.
     pub fn is_wrong(&self, isolation: Isolation) -> bool {
         !self.faults.is_empty() || !self.forbidden(isolation).is_empty()
     }
@@ -86,7 +86,7 @@ impl Outcome {
 /// Runs one round and judges it.
 ///
 /// # Panics
-/// When there are no threads, sessions or keys, or too many keys; when a thread cannot be a worker.
+/// If there are no threads, sessions or keys, or too many keys; if a thread cannot be a worker.
 pub fn round(config: &RoundConfig) -> Outcome {
     assert!(0 < config.threads * config.sessions);
     assert!((1..=KEYS_MAX).contains(&config.keys));
@@ -110,17 +110,17 @@ pub fn round(config: &RoundConfig) -> Outcome {
     judge(config, &shared, attempts)
 }
 
-/// What the threads of a round share.
+/// State shared by the threads of a round.
 struct Shared {
     engine: Engine,
     table: Arc<Table>,
     log: Arc<Recorder>,
     config: RoundConfig,
-    /// Transactions to begin.
+    /// Number of transactions still to begin.
     left: AtomicI64,
-    /// Attempts begun.
+    /// Number of attempts begun.
     numbers: AtomicU64,
-    /// The greatest timestamp that a client was told of.
+    /// Greatest timestamp that a client was told of.
     told: AtomicU64,
 }
 
@@ -135,14 +135,14 @@ impl Shared {
             txn.insert(&table, &row_values(key, value_of(0, key as u64))).expect("the table was empty");
         }
         txn.commit().expect("nobody else is there");
-        // What becomes of a lock that a more important session wants: each of the ways in turn.
+        // The treatment of a lock that a more important session wants: each of the ways in turn.
         let priority = LockPriority::ALL[config.seed as usize % LockPriority::ALL.len()];
         engine.set_lock_config(LockConfig { priority, ..engine.lock_config() });
         let left = AtomicI64::new(config.transactions as i64);
         Shared { engine, table, log, config: *config, left, numbers: AtomicU64::new(0), told: AtomicU64::new(0) }
     }
 
-    /// How the next transaction begins, and whether it may write.
+    /// Chooses the options of the next transaction's beginning, and whether it may write.
     fn plan(&self, random: &mut Random) -> (Begin, bool) {
         let class = Class::ALL[random.uniform(0, 2) as usize];
         let begin = Begin::new(class).isolation(self.config.isolation);
@@ -151,32 +151,32 @@ impl Shared {
     }
 }
 
-/// One session, and its transaction under way.
+/// Session of a thread, and its transaction under way.
 struct Client {
     number: usize,
     session: Session,
     open: Option<Open>,
 }
 
-/// A transaction under way.
+/// Transaction under way.
 struct Open {
     attempt: Attempt,
     writer: Writer,
-    /// Steps to come.
+    /// Number of steps to come.
     left: i32,
     may_write: bool,
     savepoints: Vec<Savepoint>,
-    /// What had been committed before its snapshot, or that of its statement, was taken.
+    /// Commits that were known before the snapshot of the transaction, or of its statement, was taken.
     floor: Option<u64>,
-    /// The statement that waits.
+    /// Statement that waits.
     waits_with: Option<(Statement, Ticket)>,
 }
 
-/// What a client's step came to.
+/// Result of a client's step.
 enum Progress {
-    /// Go on.
+    /// The transaction goes on.
     More,
-    /// Its statement waits.
+    /// The client's statement waits.
     Waits,
     /// The transaction is over.
     Ended(Attempt),
@@ -193,7 +193,7 @@ impl Client {
         waiting.is_some_and(|(_, ticket)| !ticket.is_ready())
     }
 
-    /// One step: a beginning, a statement, something about savepoints, or an end.
+    /// Runs one step: a beginning, a statement, something about savepoints, or an end.
     fn step(&mut self, shared: &Shared, random: &mut Random) -> Progress {
         let Some(mut open) = self.open.take() else {
             let (begin, may_write) = shared.plan(random);
@@ -304,14 +304,14 @@ impl Client {
         open.attempt
     }
 
-    /// Rolls back what is open.
+    /// Rolls back the open transaction.
     fn leave(&mut self) -> Option<Attempt> {
         self.session.rollback();
         self.open.take().map(|open| open.attempt)
     }
 }
 
-/// Why an attempt ended. What is not among them is a fault.
+/// Returns the reason of an attempt's end. An error not listed here is a fault.
 fn reason(error: &Error) -> &'static str {
     match error {
         Error::WriteConflict { .. } => "write conflict",
@@ -324,13 +324,13 @@ fn reason(error: &Error) -> &'static str {
     }
 }
 
-/// Whether a transaction of a round may have ended for this reason.
+/// Returns true if a transaction of a round may end for this reason.
 fn is_expected(why: &str) -> bool {
-    // What is not among those named is told by its SQLSTATE.
+    // An error without a name here is told by its SQLSTATE.
     why.contains(|letter: char| letter.is_ascii_lowercase())
 }
 
-/// The sessions of one thread, in turns at random.
+/// Runs the sessions of one thread, in turns at random.
 fn work(shared: &Arc<Shared>, thread: usize) -> Vec<Attempt> {
     let RoundConfig { sessions: count, seed, .. } = shared.config;
     let mut random = Random::new(seed ^ (thread as u64 + 1) << 32);
@@ -367,7 +367,7 @@ fn work(shared: &Arc<Shared>, thread: usize) -> Vec<Attempt> {
     attempts
 }
 
-/// What interrupts a thread's sessions: a session of its own. Where it must wait it goes on at a later interrupt.
+/// Session that interrupts a thread's sessions. Where it must wait, it goes on at a later interrupt.
 struct Urgent {
     shared: Arc<Shared>,
     nested: Latch<Option<Nested>>,
@@ -397,7 +397,7 @@ impl Serve for Urgent {
     }
 }
 
-/// Between two interrupts.
+/// Time between two interrupts.
 const GAP: Duration = Duration::from_micros(200);
 
 /// Interrupts random workers, and has old versions freed and frozen in between.
@@ -416,7 +416,7 @@ fn blow(shared: &Shared, stop: &AtomicBool) {
     }
 }
 
-/// From what was noted to what it means.
+/// Derives the result of a round from the notes of its attempts.
 fn judge(config: &RoundConfig, shared: &Shared, attempts: Vec<Attempt>) -> Outcome {
     let mut outcome = Outcome::default();
     for attempt in &attempts {
@@ -469,7 +469,7 @@ fn decode(engine: &Engine, record: &[u8]) -> Result<Commit> {
     Ok(Commit { timestamp, changes: changes.collect() })
 }
 
-/// The whole history as text, behind what is wrong with it.
+/// Returns the whole history as text, after a list of its faults.
 fn evidence(config: &RoundConfig, outcome: &Outcome, mut attempts: Vec<Attempt>) -> String {
     let mut text = format!("{config:?}\n");
     outcome.faults.iter().for_each(|fault| text.push_str(&format!("{fault}\n")));

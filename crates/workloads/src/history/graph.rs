@@ -1,62 +1,63 @@
-//! Who depends on whom: Adya's direct serialization graph.
+//! Dependencies between transactions: Adya's direct serialization graph.
 //!
-//! **Invariant:** an edge says that its first transaction comes before its second in every serial order that explains the
-//! history; so a history is serializable if the graph has no cycle.
+//! **Invariant:** an edge says that its first transaction comes before its second in every serial order that explains
+//! the history; so a history is serializable if the graph has no cycle.
 
 use super::model::{Fate, History, Predicate, Read, Seen, TxnIndex};
 use std::fmt::Write as _;
 
-/// Why one transaction comes before another one.
+/// Reason why one transaction comes before another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EdgeKind {
     /// The second replaced a version of the first.
     WriteWrite,
-    /// The second inserted a key that the first had deleted. To PostgreSQL and to us these are two rows: the snapshot of
-    /// the second may still have the old one beside its own, so such an edge makes no lost update.
+    /// The second inserted a key that the first had deleted. To PostgreSQL and to the engine these are two rows: the
+    /// snapshot of the second may still have the old one beside its own, so this edge makes no lost update.
     Reuse,
-    /// The second read what the first wrote, or found missing what the first made so.
+    /// The second read a version that the first wrote, or found a row missing because of the first.
     WriteRead,
     /// The second replaced a version that the first read.
     ReadWrite,
-    /// The second made something fulfil what the first had looked for without finding it.
+    /// The second made a row fulfil a predicate that the first had looked for without finding the row.
     PredicateReadWrite,
 }
 
 impl EdgeKind {
-    /// Whether it is an anti-dependency.
+    /// True if the edge is an anti-dependency.
     pub fn is_anti(self) -> bool {
         matches!(self, EdgeKind::ReadWrite | EdgeKind::PredicateReadWrite)
     }
 
-    /// Whether the second wrote after the first, and knew it.
+    /// True if the second wrote after the first, and knew it.
     pub fn is_write(self) -> bool {
         matches!(self, EdgeKind::WriteWrite | EdgeKind::Reuse)
     }
 }
 
-/// One dependency.
+/// Dependency between two transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// Who comes first.
+    /// Transaction that comes first.
     pub from: TxnIndex,
-    /// Who comes second.
+    /// Transaction that comes second.
     pub to: TxnIndex,
-    /// Why.
+    /// Reason of the dependency.
     pub kind: EdgeKind,
-    /// The key of the version concerned.
+    /// Key of the version concerned.
     pub key: usize,
-    /// What the reader had looked for, if it did not find it.
+    /// Predicate that the reader had looked for, if it did not find the row.
     pub missed: Option<Predicate>,
 }
 
-/// The graph of a history's committed transactions.
+/// Graph of a history's committed transactions.
 pub(super) struct Graph {
-    /// The edges of each transaction to others, several between two if there are several reasons.
+    /// Edges of each transaction to others, several between two if there are several reasons.
     pub(super) edges: Vec<Vec<Edge>>,
-    /// The place of each in the order of commits. A reader stands with the last one whose writes it read.
+    /// Position of each transaction in the order of commits. A reader has the position of the last transaction whose
+    /// writes it read.
     ranks: Vec<usize>,
-    /// Whether no dependency but an anti-dependency leads back in that order, so that a search for a way to a transaction
-    /// need not look behind it.
+    /// True if only anti-dependencies lead back in that order, so that a search for a path to a transaction need not
+    /// look behind it.
     forward: bool,
 }
 
@@ -88,7 +89,7 @@ impl Graph {
         graph
     }
 
-    /// Whether a way over dependencies that are no anti-dependencies may lead through `between` to `to`.
+    /// Returns true if a path over dependencies that are no anti-dependencies may lead through `between` to `to`.
     pub(super) fn may_lead(&self, between: TxnIndex, to: TxnIndex) -> bool {
         !self.forward || self.ranks[between] <= self.ranks[to]
     }
@@ -100,7 +101,8 @@ impl Graph {
         let (before, after, kind) = match missed {
             None => (Some(at), Some(at + 1), EdgeKind::ReadWrite),
             Some(predicate) => {
-                // What matters is who made the key miss the predicate, and who first made it fulfil it again.
+                // The decisive transactions are the one that made the key miss the predicate, and the first that made
+                // it fulfil the predicate again.
                 let holds = |version: usize| predicate.holds(key, versions[version].content);
                 let before = (1..=at).rev().find(|version| holds(*version) != holds(version - 1));
                 let after = (at + 1..versions.len()).find(|version| holds(*version));
@@ -123,8 +125,8 @@ impl Graph {
         }
     }
 
-    /// The strongly connected component of each transaction, over the edges that `keep` keeps. Alone in one: [`ALONE`].
-    /// Tarjan (1972), without recursion.
+    /// Returns the strongly connected component of each transaction, over the edges that `keep` keeps, and [`ALONE`]
+    /// for a transaction alone in its component. Tarjan (1972), without recursion.
     pub(super) fn components(&self, keep: impl Fn(&Edge) -> bool) -> Vec<usize> {
         const NEW: usize = usize::MAX;
         let count = self.edges.len();
@@ -135,6 +137,7 @@ impl Graph {
             if index[root] != NEW {
                 continue;
             }
+            // The explicit path takes the place of the recursion's stack: a node, and its next edge to follow.
             let mut path = vec![(root, 0)];
             while let Some((node, edge)) = path.last_mut() {
                 let node = *node;
@@ -149,6 +152,7 @@ impl Graph {
                         low[*parent] = low[*parent].min(low[node]);
                     }
                     if low[node] == index[node] {
+                        // The node is the root of a component: its members are above it on the stack.
                         let alone = stack.last() == Some(&node);
                         loop {
                             let member = stack.pop().expect("the root of a component is on the stack");
@@ -172,7 +176,7 @@ impl Graph {
         component
     }
 
-    /// The shortest way from one transaction to another over the edges that `keep` keeps.
+    /// Returns the shortest path from one transaction to another over the edges that `keep` keeps.
     pub(super) fn way(&self, from: TxnIndex, to: TxnIndex, keep: impl Fn(&Edge) -> bool) -> Option<Vec<Edge>> {
         let mut came: std::collections::HashMap<TxnIndex, Option<Edge>> = [(from, None)].into();
         let mut queue = std::collections::VecDeque::from([from]);
@@ -198,10 +202,10 @@ impl Graph {
     }
 }
 
-/// The component of a transaction that is in no cycle.
+/// Component of a transaction that is in no cycle.
 pub(super) const ALONE: usize = usize::MAX;
 
-/// A cycle in words, one line for each edge.
+/// Describes a cycle in words, one line for each edge.
 pub(super) fn words(history: &History, cycle: &[Edge]) -> String {
     let name = |txn: TxnIndex| &history.txns[txn].name;
     let mut words = String::new();

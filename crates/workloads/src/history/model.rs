@@ -1,91 +1,92 @@
-//! A history: what committed and aborted transactions wrote and read.
+//! A history: the writes and reads of committed and aborted transactions.
 //!
 //! **Invariant:** the committed transactions stand in the order of their commits, and a key's versions in the order in
-//! which they replaced each other. Version 0 of a key is what it was before the history began.
+//! which they replaced each other. Version 0 of a key is its state before the history began.
 
-/// A position in [`History::txns`].
+/// Position in [`History::txns`].
 pub type TxnIndex = usize;
 
-/// What happened.
+/// History of transactions and of the versions that they wrote.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// The transactions; the committed ones in the order of their commits.
+    /// Transactions; the committed ones in the order of their commits.
     pub txns: Vec<Txn>,
-    /// The versions of each key, oldest first, and as they were committed: intermediate ones are missing.
+    /// Versions of each key, oldest first, and as they were committed: intermediate ones are missing.
     pub keys: Vec<Vec<Version>>,
 }
 
-/// A transaction.
+/// Transaction of a history.
 #[derive(Debug, Clone)]
 pub struct Txn {
-    /// How reports call it.
+    /// Name in reports.
     pub name: String,
-    /// How it ended.
+    /// End of the transaction.
     pub fate: Fate,
-    /// What it read that it had not written itself.
+    /// Reads of versions that the transaction had not written itself.
     pub reads: Vec<Read>,
 }
 
-/// How a transaction ended.
+/// End of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// Everything it did counts.
+    /// The transaction committed: all its effects count.
     Committed,
-    /// Nothing it did ever happened.
+    /// The transaction aborted: none of its effects ever happened.
     Aborted,
 }
 
-/// One state of a key.
+/// State of a key between two writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version {
-    /// Who wrote it; nobody, if it was there before the history began.
+    /// Transaction that wrote the version, or none if the version was there before the history began.
     pub writer: Option<TxnIndex>,
-    /// The row; none: the key is absent.
+    /// Row, or none if the key is absent.
     pub content: Option<Content>,
 }
 
-/// A row, without its key.
+/// Row without its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content {
-    /// The column that has an index which is not unique.
+    /// Column with an index that is not unique.
     pub group: i64,
-    /// Written once in the whole history.
+    /// Value written once in the whole history.
     pub value: u64,
 }
 
-/// A read of one key. A range is a read of each key in it, found or not.
+/// Read of one key. A range is a read of each key in it, found or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Read {
-    /// The key: a position in [`History::keys`].
+    /// Key, as a position in [`History::keys`].
     pub key: usize,
-    /// What it saw.
+    /// Version that the read saw.
     pub seen: Seen,
-    /// None: it returned the row. Else it looked for this and did not return the key, absent or not fulfilling it.
+    /// None if the read returned the row. Otherwise the predicate of the read, which did not return the key because it
+    /// was absent or did not fulfil the predicate.
     pub missed: Option<Predicate>,
 }
 
-/// Which version a read saw.
+/// Version that a read saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// The version at this position of the key's.
+    /// Committed version at this position in the key's versions.
     At(usize),
-    /// One that its writer replaced itself.
+    /// Version that its own writer replaced.
     Intermediate(TxnIndex),
-    /// One whose writer aborted, or undid it.
+    /// Version whose writer aborted, or undid it.
     Undone(TxnIndex),
 }
 
-/// What a read looks for.
+/// Condition of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Predicate {
-    /// A key from the first to the second, both included.
+    /// Keys from the first to the second, both included.
     Keys(usize, usize),
-    /// A group from the first to the second, both included.
+    /// Groups from the first to the second, both included.
     Groups(i64, i64),
 }
 
 impl Predicate {
-    /// Whether a key in this state is one of those looked for.
+    /// Returns true if a key in this state fulfils the predicate.
     pub fn holds(self, key: usize, content: Option<Content>) -> bool {
         content.is_some_and(|content| match self {
             Predicate::Keys(low, high) => (low..=high).contains(&key),
@@ -93,7 +94,7 @@ impl Predicate {
         })
     }
 
-    /// Whether a key could fulfil it at all.
+    /// Returns true if a key could fulfil the predicate in some state.
     pub fn concerns(self, key: usize) -> bool {
         match self {
             Predicate::Keys(low, high) => (low..=high).contains(&key),

@@ -1,30 +1,31 @@
-//! What sessions note while they run, and what the log receives.
+//! Notes that sessions take while they run, and the records that the log receives.
 //!
-//! **Invariant:** a statement's notes are kept only if it succeeded, so a transaction's notes are what its client was told.
+//! **Invariant:** a statement's notes are kept only if it succeeded, so a transaction's notes are what its client was
+//! told.
 
 use super::model::{Content, Predicate};
 use engine::{Log, LogPosition};
 use preempt::{Latch, no_preempt};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// The most keys of a history: the bits of a set.
+/// Maximum number of keys of a history: the bits of a set.
 pub const KEYS_MAX: usize = 64;
 
-/// One run of one transaction.
+/// Run of a transaction, from its beginning to its end.
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
-    /// Its number, not 0: the upper bits of every value that it writes. See [`value_of`].
+    /// Number of the attempt, not 0: the upper bits of every value that the attempt writes. See [`value_of`].
     pub number: u64,
-    /// The session that ran it.
+    /// Session that ran the attempt.
     pub session: usize,
-    /// What it did.
+    /// Notes of the statements, in order.
     pub notes: Vec<Note>,
-    /// How it ended.
+    /// End of the attempt.
     pub end: End,
 }
 
 impl Attempt {
-    /// Whether anything is left that it wrote.
+    /// Returns true if any write of the attempt is left.
     pub(super) fn has_written(&self) -> bool {
         let mut writes = vec![false];
         for note in &self.notes {
@@ -43,89 +44,89 @@ impl Attempt {
     }
 }
 
-/// How an attempt ended.
+/// End of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// It committed without writes. Nothing that it saw was committed after this timestamp.
+    /// Commit without writes. Everything that the attempt saw was committed at or before this timestamp.
     Read(u64),
-    /// It committed at this timestamp.
+    /// Commit at this timestamp.
     Wrote(u64),
-    /// It was rolled back, by its own wish or for this reason.
+    /// Rollback, requested by the client or for this reason.
     Aborted(&'static str),
 }
 
-/// What one statement did or saw.
+/// Note of an action or observation of one statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Note {
-    /// A statement began with this snapshot; the floor had been committed, and its client told, before.
+    /// Beginning of a statement with this snapshot. The floor had been committed, and its client told, before.
     Statement {
-        /// The number of the snapshot.
+        /// Number of the snapshot.
         snapshot: u64,
-        /// The greatest timestamp that was known to be committed.
+        /// Greatest timestamp that was known to be committed.
         floor: u64,
     },
-    /// A row was read in the statement's snapshot.
+    /// Row read in the statement's snapshot.
     Found {
-        /// Its key.
+        /// Key of the row.
         key: usize,
-        /// Its value.
+        /// Value of the row.
         value: u64,
     },
-    /// A row was read in its newest version, to be locked.
+    /// Row read in its newest version, in order to lock it.
     Locked {
-        /// Its key.
+        /// Key of the row.
         key: usize,
-        /// Its value.
+        /// Value of the row.
         value: u64,
     },
-    /// These keys, a bit each, were all that the statement's snapshot has of what was looked for.
+    /// Search with a predicate: these keys, a bit each, are all that the statement's snapshot has.
     Looked {
-        /// What was looked for.
+        /// Predicate of the search.
         predicate: Predicate,
-        /// What was found.
+        /// Keys found.
         found: u64,
     },
-    /// A row was written.
+    /// Row written.
     Wrote {
-        /// Its key.
+        /// Key of the row.
         key: usize,
-        /// The value that it got.
+        /// New value.
         value: u64,
-        /// The value that it had; none if it was inserted.
+        /// Old value, or none if the row was inserted.
         base: Option<u64>,
     },
-    /// A key lost its row.
+    /// Row removed.
     Removed {
-        /// The key.
+        /// Key of the row.
         key: usize,
-        /// The value that it had, where the client was told.
+        /// Old value, where the client was told.
         base: Option<u64>,
     },
-    /// A savepoint.
+    /// Savepoint.
     Savepoint,
-    /// Everything since the last savepoint was undone; it is gone, too.
+    /// Rollback to the last savepoint, which is gone, too.
     RolledBack,
-    /// The last savepoint is gone, what followed it stays.
+    /// Release of the last savepoint; the work after it stays.
     Released,
 }
 
 const COUNTER_BITS: u32 = 16;
 
-/// The value that an attempt writes as its `nth`.
+/// Returns the value that an attempt writes as its `nth`.
 pub(super) fn value_of(number: u64, nth: u64) -> u64 {
     debug_assert!(nth < 1 << COUNTER_BITS);
     (number << COUNTER_BITS) | nth
 }
 
-/// The number of the attempt that wrote a value.
+/// Returns the number of the attempt that wrote a value.
 pub(super) fn writer_of(value: u64) -> u64 {
     value >> COUNTER_BITS
 }
 
-/// How many groups rows are spread over.
+/// Number of groups that rows are spread over.
 pub(super) const GROUPS: i64 = 8;
 
-/// The row that has this value.
+/// Returns the row that has this value.
 pub(super) fn content_of(value: u64) -> Content {
     // Multiplicative hashing (Knuth, volume 3, section 6.4).
     Content { group: (value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as i64, value }
@@ -133,41 +134,41 @@ pub(super) fn content_of(value: u64) -> Content {
 
 const _: () = assert!(GROUPS == 1 << (u64::BITS - 61));
 
-/// What a commit changed.
+/// Changes of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Commit {
-    /// Its timestamp.
+    /// Timestamp of the commit.
     pub timestamp: u64,
-    /// Its changes, in order.
+    /// Changes, in order.
     pub changes: Vec<Change>,
 }
 
-/// One change.
+/// Change of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Change {
-    /// The engine's row.
+    /// Row ID of the engine.
     pub row: u64,
-    /// The key that it got, if the change says so.
+    /// New key, if the change says so.
     pub key: Option<usize>,
-    /// The value that it got, if the change says so.
+    /// New value, if the change says so.
     pub value: Option<u64>,
-    /// Whether the row is gone.
+    /// True if the row was deleted.
     pub is_delete: bool,
 }
 
-/// A log that keeps every record. Its positions are the commits' timestamps.
+/// Log that keeps every record. Its positions are the commits' timestamps.
 pub(super) struct Recorder {
     records: Latch<Vec<Box<[u8]>>>,
     end: AtomicU64,
 }
 
 impl Recorder {
-    /// A log without records.
+    /// Creates a log without records.
     pub(super) fn new() -> Recorder {
         Recorder { records: Latch::new(Vec::new()), end: AtomicU64::new(0) }
     }
 
-    /// The records since the last call.
+    /// Takes the records since the last call.
     pub(super) fn take(&self) -> Vec<Box<[u8]>> {
         no_preempt(|no_preempt| std::mem::take(&mut *self.records.lock(no_preempt)))
     }
@@ -175,7 +176,7 @@ impl Recorder {
 
 impl Log for Recorder {
     fn append(&self, record: &[u8]) -> LogPosition {
-        // Where a record has its timestamp: see `engine::redo`.
+        // Position of the timestamp in a record: see `engine::redo`.
         let timestamp = record.get(8..16).map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().expect("eight bytes")));
         no_preempt(|no_preempt| self.records.lock(no_preempt).push(record.into()));
         self.end.fetch_max(timestamp, SeqCst);

@@ -1,29 +1,29 @@
-//! From notes and redo records to a [`History`]; and what is wrong whatever the dependencies.
+//! Translation of notes and redo records into a [`History`], and the faults that do not depend on dependencies.
 //!
-//! **Invariant:** the records alone say which versions there were. The notes must agree with them: each read with the rows
-//! of its snapshot and the transaction's own writes, each write with its record and with the version before it.
+//! **Invariant:** the records alone say which versions there were. The notes must agree with them: each read with the
+//! rows of its snapshot and the transaction's own writes, each write with its record and with the version before it.
 
 use super::model::{Content, Fate, History, Predicate, Read, Seen, Txn, Version};
 use super::notes::{Attempt, Commit, End, Note, content_of, writer_of};
 use std::collections::{BTreeMap, HashMap};
 
-/// A history, and what is wrong with it that is no cycle.
+/// History, and its faults that are not cycles.
 #[derive(Debug, Default)]
 pub(super) struct Resolved {
-    /// The history.
+    /// Transactions and versions.
     pub history: History,
-    /// A sentence for each fault.
+    /// Sentence for each fault.
     pub faults: Vec<String>,
 }
 
-/// A key's version, and when it began.
+/// Version of a key, and the timestamp of its beginning.
 struct Dated {
     timestamp: u64,
     version: Version,
 }
 
-/// Rebuilds the versions of `keys` keys and finds what each read saw. The commits that none of the attempts made, if they
-/// come before all others, are what was there before.
+/// Rebuilds the versions of `keys` keys and finds the version that each read saw. Commits before all others that none
+/// of the attempts made are the initial state.
 pub(super) fn resolve(keys: usize, mut attempts: Vec<Attempt>, mut commits: Vec<Commit>) -> Resolved {
     commits.sort_by_key(|commit| commit.timestamp);
     attempts.sort_by_key(order);
@@ -44,7 +44,8 @@ fn absent(timestamp: u64, writer: Option<usize>) -> Dated {
     Dated { timestamp, version: Version { writer, content: None } }
 }
 
-/// Committed ones first, in the order of their commits; a reader stands behind the last commit that it can have seen.
+/// Sort key of an attempt: committed ones first, in the order of their commits; a reader stands behind the last commit
+/// that it can have seen.
 fn order(attempt: &Attempt) -> (bool, u64, bool) {
     match attempt.end {
         End::Wrote(timestamp) => (false, timestamp, false),
@@ -55,23 +56,23 @@ fn order(attempt: &Attempt) -> (bool, u64, bool) {
 
 struct Resolver<'a> {
     attempts: &'a [Attempt],
-    /// The attempts by their numbers.
+    /// Position of each attempt by its number.
     numbers: HashMap<u64, usize>,
     keys: Vec<Vec<Dated>>,
-    /// Where each committed value is: its key and the position of its version.
+    /// Place of each committed value: its key and the position of its version.
     values: HashMap<u64, (usize, usize)>,
     faults: Vec<String>,
 }
 
-/// What a transaction has made of keys itself.
+/// Writes of a transaction by key.
 type Own = BTreeMap<usize, Mine>;
 
 #[derive(Debug, Clone, Copy)]
 struct Mine {
-    /// The key's value; none: the transaction removed the key.
+    /// Value of the key, or none if the transaction removed the key.
     value: Option<u64>,
-    /// Whether this replaces the row that the snapshot has. A row that was inserted, because the snapshot's had been
-    /// deleted since, stands beside it.
+    /// True if this replaces the row that the snapshot has. A row inserted because the snapshot's row had been deleted
+    /// since stands beside it.
     hides: bool,
 }
 
@@ -84,6 +85,7 @@ impl Resolver<'_> {
                 End::Read(_) | End::Aborted(_) => None,
             })
             .collect();
+        // Commits before the first attempt's make the initial rows and have no writer.
         let first = by_timestamp.keys().min().copied().unwrap_or(u64::MAX);
         let mut rows: HashMap<u64, (usize, u64)> = HashMap::new();
         let mut seen = 0;
@@ -93,6 +95,7 @@ impl Resolver<'_> {
             if writer.is_none() && first < commit.timestamp {
                 self.faults.push(format!("a commit at {} that no session was told of", commit.timestamp));
             }
+            // An update may give the row another key: the old key then loses its row, and the new one gets it.
             let mut net: BTreeMap<usize, Option<u64>> = BTreeMap::new();
             for change in &commit.changes {
                 let before = rows.get(&change.row).copied();
@@ -135,7 +138,7 @@ impl Resolver<'_> {
         let versions = &mut self.keys[key];
         let content = value.map(content_of);
         if content.is_none() && versions.last().is_some_and(|last| last.version.content.is_none()) {
-            // Inserted and deleted by one transaction: nothing happened.
+            // One transaction inserted and deleted the row: nothing happened.
             return;
         }
         if let Some(value) = value {
@@ -148,7 +151,7 @@ impl Resolver<'_> {
         versions.push(Dated { timestamp, version: Version { writer, content } });
     }
 
-    /// Whether the record has what the transaction says that it wrote.
+    /// Checks that the record has the writes that the transaction notes.
     fn compare_record(&mut self, at: usize, net: &BTreeMap<usize, Option<u64>>) {
         let attempt = &self.attempts[at];
         let mut stack = vec![Own::new()];
@@ -192,7 +195,7 @@ impl Resolver<'_> {
                     if let Some(base) = base {
                         self.found(attempt, own, *key, *base, None, &mut reads);
                     }
-                    // What was undone gave the row back: another version may have come before the next write.
+                    // An undone write gave the row back: another version may have come before the next write.
                     if !own.contains_key(key) && !undone {
                         self.check_base(at, *key, *value, *base);
                     }
@@ -205,7 +208,7 @@ impl Resolver<'_> {
         Txn { name: name(attempt), fate, reads }
     }
 
-    /// A row was returned.
+    /// Checks a read that returned a row.
     fn found(
         &mut self,
         attempt: &Attempt,
@@ -217,7 +220,8 @@ impl Resolver<'_> {
     ) {
         match own.get(&key) {
             Some(own) if own.value == Some(value) => return,
-            // One that is being aborted may find a row as it was before, until it learns of it.
+            // An attempt that is being aborted may find a row in its earlier state, until the session learns of the
+            // abort.
             Some(own) if own.hides && is_aborted(attempt) => return,
             Some(own) if own.hides => {
                 let own = own.value;
@@ -247,7 +251,7 @@ impl Resolver<'_> {
         reads.push(Read { key, seen, missed: None });
     }
 
-    /// Rows were looked for, and only some found.
+    /// Checks a search that found only some of the rows.
     fn looked(
         &mut self,
         attempt: &Attempt,
@@ -275,7 +279,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A committed write must have replaced the version before its own.
+    /// Checks that a committed write replaced the version directly before its own.
     fn check_base(&mut self, at: usize, key: usize, value: u64, base: Option<u64>) {
         let attempt = &self.attempts[at];
         let Some(version) = self.keys[key].iter().position(|dated| dated.version.writer == Some(at)) else { return };
@@ -295,7 +299,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Keeps the stack of what a transaction has written, one map a savepoint.
+/// Keeps the stack of a transaction's writes, one map per savepoint.
 fn apply(note: &Note, stack: &mut Vec<Own>) {
     let top = stack.last_mut().expect("the bottom of the stack stays");
     match note {
@@ -324,7 +328,7 @@ fn is_aborted(attempt: &Attempt) -> bool {
     matches!(attempt.end, End::Aborted(_))
 }
 
-/// Whether each note was undone by a rollback to a savepoint.
+/// Returns, for each note, whether a rollback to a savepoint undid it.
 fn undone(notes: &[Note]) -> Vec<bool> {
     let mut undone = vec![false; notes.len()];
     let mut savepoints = Vec::new();

@@ -1,4 +1,4 @@
-//! The statements that generated transactions are made of.
+//! The statements of generated transactions.
 //!
 //! **Invariant:** a statement notes all that its client learns, and nothing else. It may run in an urgent context.
 
@@ -17,7 +17,7 @@ const VALUE: usize = 2;
 const BY_KEY: usize = 0;
 const BY_GROUP: usize = 1;
 
-/// The table that histories are made on.
+/// Returns the definition of the table that histories are made on.
 pub(super) fn table_def() -> TableDef {
     let column = |name| Column::required(name, Type::Int64);
     TableDef {
@@ -27,7 +27,7 @@ pub(super) fn table_def() -> TableDef {
     }
 }
 
-/// A statement.
+/// Statement of a generated transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Statement {
     Get(usize),
@@ -37,13 +37,13 @@ pub(super) enum Statement {
         direction: Direction,
         limit: usize,
     },
-    /// By the second index.
+    /// Reads a range by the second index.
     Groups {
         low: i64,
         high: i64,
         direction: Direction,
     },
-    /// By a scan with conditions.
+    /// Reads by a scan with conditions.
     Scan {
         low: i64,
         high: i64,
@@ -58,7 +58,7 @@ pub(super) enum Statement {
 }
 
 impl Statement {
-    /// A random one on `keys` keys, of which the first are the hottest.
+    /// Draws a random statement on `keys` keys, of which the first are the hottest.
     pub(super) fn random(random: &mut Random, keys: usize, may_write: bool) -> Statement {
         let mut key = || {
             let last = keys as i32 - 1;
@@ -92,7 +92,7 @@ impl Statement {
     }
 }
 
-/// Who runs a statement: the attempt's number, and how many values it has written.
+/// Writer of a statement's values: the attempt's number, and the number of values that it has written.
 pub(super) struct Writer {
     pub(super) number: u64,
     pub(super) values: u64,
@@ -140,7 +140,7 @@ pub(super) fn run(
                 count += 1;
                 end = Some(key_of(&row));
             }
-            // A range that was left early has not looked behind its last row.
+            // A range scan that ended early has not looked behind its last row.
             let (low, high) = match (direction, end.filter(|_| count == limit)) {
                 (_, None) => (low, high),
                 (Direction::Forward, Some(end)) => (low, end),
@@ -171,7 +171,7 @@ pub(super) fn run(
             let value = writer.value();
             match txn.insert(table, &row_values(key, value)) {
                 Ok(_) => notes.push(Note::Wrote { key, value, base: None }),
-                // There is such a row. A failed insert leaves no trace.
+                // The row exists already. A failed insert leaves no trace.
                 Err(Error::UniqueViolation { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -188,7 +188,7 @@ pub(super) fn run(
                 base = Some((key_of(row), row.get_i64(VALUE) as u64));
                 true
             })?;
-            // At READ COMMITTED it may have moved, or be gone, since the statement began.
+            // At READ COMMITTED the row may have moved, or be gone, since the statement began.
             if let Some((key, base)) = base.filter(|_| deleted) {
                 notes.push(Note::Removed { key, base: Some(base) });
             }

@@ -3,7 +3,7 @@
 use super::*;
 use engine::Isolation;
 
-/// Transactions T0, T1, ... that committed in this order, and one row a key that was there before.
+/// History of transactions T0, T1, ... that committed in this order, with one row per key that was there before.
 struct Hand(History);
 
 fn content(value: u64) -> Option<Content> {
@@ -17,13 +17,13 @@ fn history(txns: usize, keys: usize) -> Hand {
 }
 
 impl Hand {
-    /// The transaction read the key in its version `at`.
+    /// Notes that the transaction read the key in its version `at`.
     fn read(mut self, txn: usize, key: usize, at: usize) -> Hand {
         self.0.txns[txn].reads.push(Read { key, seen: Seen::At(at), missed: None });
         self
     }
 
-    /// The transaction looked for the predicate and saw that the key's version `at` does not fulfil it.
+    /// Notes that the transaction looked for the predicate and saw that the key's version `at` does not fulfil it.
     fn missed(mut self, txn: usize, predicate: Predicate, key: usize, at: usize) -> Hand {
         assert!(!predicate.holds(key, self.0.keys[key][at].content));
         self.0.txns[txn].reads.push(Read { key, seen: Seen::At(at), missed: Some(predicate) });
@@ -35,7 +35,7 @@ impl Hand {
         self
     }
 
-    /// The transaction wrote the key's next version.
+    /// Notes that the transaction wrote the key's next version.
     fn wrote(mut self, txn: usize, key: usize, value: u64) -> Hand {
         self.0.keys[key].push(Version { writer: Some(txn), content: content(value) });
         self
@@ -51,7 +51,7 @@ impl Hand {
         self
     }
 
-    /// Checks that exactly these anomalies are there.
+    /// Checks that exactly these anomalies are found.
     fn has(&self, anomalies: &[Anomaly]) -> Findings {
         let findings = check(&self.0);
         assert_eq!(findings.counts.keys().copied().collect::<Vec<_>>(), anomalies, "{:?}", findings.examples);
@@ -62,7 +62,7 @@ impl Hand {
 #[test]
 fn a_serial_history_has_nothing() {
     history(3, 2).read(0, 0, 0).wrote(0, 0, 10).read(1, 0, 1).wrote(1, 0, 11).wrote(1, 1, 12).read(2, 1, 1).has(&[]);
-    // Two that run side by side and change different rows.
+    // Two concurrent transactions that change different rows.
     history(2, 2).read(0, 0, 0).wrote(0, 0, 10).read(1, 1, 0).wrote(1, 1, 11).has(&[]);
     // A reader of the old state comes before the writer, even if it ends later.
     history(2, 2).wrote(0, 0, 10).wrote(0, 1, 11).read(1, 0, 0).read(1, 1, 0).has(&[]);
@@ -106,7 +106,7 @@ fn a_lost_update_is_told_from_read_skew() {
     history(2, 1).read(0, 0, 0).read(1, 0, 1).wrote(0, 0, 10).wrote(1, 0, 11).has(&[]);
     let skew = history(2, 2).read(1, 0, 0).wrote(0, 0, 10).wrote(0, 1, 11).read(1, 1, 1);
     skew.has(&[Anomaly::GSingle]);
-    // Through a third.
+    // The same through a third transaction.
     history(3, 3)
         .wrote(0, 0, 10)
         .wrote(0, 1, 11)
@@ -122,9 +122,10 @@ fn write_skew_on_rows_is_g2_item() {
     let skew = history(2, 2).read(0, 0, 0).read(0, 1, 0).read(1, 0, 0).read(1, 1, 0).wrote(0, 0, 10).wrote(1, 1, 11);
     let findings = skew.has(&[Anomaly::G2Item]);
     assert_eq!(findings.examples[&Anomaly::G2Item].length, 2);
-    // Only one of them read the other one's row.
+    // Only one of the two read the other one's row.
     history(2, 2).read(0, 0, 0).read(0, 1, 0).read(1, 1, 0).wrote(0, 0, 10).wrote(1, 1, 11).has(&[]);
-    // The read-only anomaly of Fekete, O'Neil and O'Neil: T0 the writer, T1 the reader, T2 the one that makes it wrong.
+    // The read-only anomaly of Fekete, O'Neil and O'Neil: T0 is the writer, T1 the reader, T2 the transaction that
+    // makes it wrong.
     let fekete = history(3, 2).wrote(0, 1, 20).read(1, 0, 0).read(1, 1, 1).read(2, 0, 0).read(2, 1, 0).wrote(2, 0, 30);
     fekete.has(&[Anomaly::G2Item]);
     let without_the_reader = history(3, 2).wrote(0, 1, 20).read(2, 0, 0).read(2, 1, 0).wrote(2, 0, 30);
@@ -138,7 +139,7 @@ fn write_skew_on_what_is_missing_is_g2() {
     let words = &both.has(&[Anomaly::G2]).examples[&Anomaly::G2].words;
     assert!(words.contains("T0 looked for key 1 and did not find key 1, which T1 put there\n"), "{words}");
     absent(0)(history(2, 2).absent(0).absent(1), 1).wrote(0, 0, 10).wrote(1, 1, 11).has(&[]);
-    // One on a row, one on a missing one.
+    // One anti-dependency on a row, one on a missing row.
     absent(0)(history(2, 2).absent(1), 1).wrote(0, 0, 10).read(1, 0, 0).wrote(1, 1, 11).has(&[Anomaly::G2]);
 }
 
@@ -150,7 +151,7 @@ fn what_a_predicate_missed_matters_only_when_it_fulfils_it() {
     harmless.has(&[]);
     let harmful = history(2, 2).missed(0, sevens, 1, 0).wrote(0, 0, 10).read(1, 0, 0).wrote(1, 1, 17);
     harmful.has(&[Anomaly::G2]);
-    // Not the next version but the one after it.
+    // A later version than the next one fulfils the predicate.
     let later = history(3, 2).missed(0, sevens, 1, 0).wrote(0, 0, 10).read(2, 0, 0).wrote(1, 1, 12).wrote(2, 1, 17);
     later.has(&[Anomaly::G2]);
     assert!(!Predicate::Keys(0, 3).holds(0, None));
@@ -164,7 +165,7 @@ fn who_misses_a_deleted_row_comes_after_the_deletion() {
     let words = &skew.has(&[Anomaly::GSingle]).examples[&Anomaly::GSingle].words;
     assert!(words.contains("T0 took key 0 from key 0, and T1 did not find it there\n"), "{words}");
     history(2, 2).deleted(0, 0).wrote(0, 1, 10).missed(1, one, 0, 1).read(1, 1, 1).has(&[]);
-    // A phantom: T1 missed the key, then read what its inserter wrote elsewhere.
+    // A phantom: T1 missed the key, then read another row of the key's inserter.
     let phantom = history(2, 2).absent(0).wrote(0, 0, 10).wrote(0, 1, 11).missed(1, one, 0, 0).read(1, 1, 1);
     phantom.has(&[Anomaly::GSingle]);
 }

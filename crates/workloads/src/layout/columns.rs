@@ -3,9 +3,9 @@
 use super::stock::{Copied, INTEGERS, ORDER_COUNT, QUANTITY, Stock, TEXTS, YTD};
 use super::{CHUNK_ROWS, Store};
 
-/// Bytes that a chunk gets at once for each district's information.
+/// Number of bytes that a chunk allocates at once for each district's information.
 const DISTRICT_BYTES: usize = CHUNK_ROWS * 24;
-/// The same for the data, at its longest.
+/// Number of bytes that a chunk allocates at once for the data, at its longest.
 const DATA_BYTES: usize = CHUNK_ROWS * 50;
 
 struct Texts {
@@ -26,7 +26,7 @@ struct Chunk {
     texts: [Texts; TEXTS],
 }
 
-/// Rows as columns.
+/// Store of rows as columns.
 pub(super) struct Columns {
     chunks: Vec<Chunk>,
 }

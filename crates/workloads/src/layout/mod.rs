@@ -1,7 +1,7 @@
-//! Row images against columns: what appending, reading and scanning TPC-C's stock table costs in each.
+//! Row images compared with columns: the cost of appending, reading and scanning TPC-C's stock table in each.
 //!
-//! **Invariant:** both stores hold the same rows in chunks of the same number of rows, get their memory in the same way,
-//! and are asked the same questions in the same order; a test compares their answers. Both are safe Rust.
+//! **Invariant:** both stores hold the same rows in chunks of the same number of rows, get their memory in the same
+//! way, and are asked the same questions in the same order; a test compares their answers. Both are safe Rust.
 //!
 //! Neither has versions, row maps or indexes: the figures compare layouts, not engines.
 
@@ -18,43 +18,45 @@ use rows::Rows;
 use std::hint::black_box;
 use stock::{Copied, Stock};
 
-/// Rows of a chunk.
+/// Number of rows of a chunk.
 const CHUNK_ROWS: usize = 4_096;
-/// Different rows that are appended in turn.
+/// Number of different rows that are appended in turn.
 const SAMPLES: usize = 1_024;
-/// Reads between two looks at the clock.
+/// Number of reads between two looks at the clock.
 const READS: u64 = 16_384;
 
-/// What one operation costs in each layout.
+/// Cost of one operation in each layout.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
-    /// `append`, `read_row` (all 17 columns), `read_4` (four of them) or `scan_1` (one column of all rows).
+    /// Name of the operation: `append`, `read_row` (all 17 columns), `read_4` (four of them) or `scan_1` (one column of
+    /// all rows).
     pub name: &'static str,
-    /// Nanoseconds of processor time each row, as row images.
+    /// Nanoseconds of processor time per row, as row images.
     pub row_ns: f64,
-    /// The same, as columns.
+    /// Nanoseconds of processor time per row, as columns.
     pub column_ns: f64,
 }
 
-/// Where rows are kept.
+/// Storage of rows in one layout.
 trait Store {
-    /// An empty one.
+    /// Creates an empty store.
     fn new() -> Self;
     /// Appends a row.
     fn append(&mut self, row: &Stock);
     /// Copies all columns of a row.
     fn read_row(&self, at: usize, into: &mut Copied);
-    /// Copies what New-Order reads: quantity, year to date, order count and the information of one district.
+    /// Copies the columns that New-Order reads: quantity, year to date, order count and the information of one
+    /// district.
     fn read_4(&self, at: usize, district: usize, into: &mut Copied);
-    /// The sum of all quantities.
+    /// Returns the sum of all quantities.
     fn scan_1(&self) -> i64;
 }
 
-/// Measures both layouts with `rows` rows, for about `seconds_each` seconds a figure and layout. Each store takes
-/// about 330 bytes a row, and both are there at once.
+/// Measures both layouts with `rows` rows, for about `seconds_each` seconds per figure and layout. Each store takes
+/// about 330 bytes per row, and both are in memory at once.
 ///
 /// # Panics
-/// When `rows` is 0.
+/// If `rows` is 0.
 pub fn run(rows: usize, seconds_each: f64) -> Vec<Figure> {
     assert!(0 < rows, "there is something to read");
     let samples = stock::samples(SAMPLES);
@@ -67,7 +69,7 @@ pub fn run(rows: usize, seconds_each: f64) -> Vec<Figure> {
     (0..names.len()).map(figure).collect()
 }
 
-/// The store, filled, and the nanoseconds a row of the four operations.
+/// Fills a store and returns it with the nanoseconds per row of the four operations.
 fn measure<S: Store>(rows: usize, samples: &[Stock], limit_ns: u64) -> (S, [f64; 4]) {
     let mut kept = fill::<S>(rows, samples);
     // The previous store is dropped before the clock starts: giving back memory is not part of appending.
@@ -119,7 +121,7 @@ fn repeat_timed(limit_ns: u64, operations: u64, mut body: impl FnMut()) -> f64 {
     })
 }
 
-/// Calls `body`, which says how many operations took how long, at least once and until the limit is reached.
+/// Calls `body`, which returns the number of operations and their time, at least once and until the limit is reached.
 fn repeat(limit_ns: u64, mut body: impl FnMut() -> (u64, u64)) -> f64 {
     let (mut operations, mut spent_ns) = (0, 0);
     loop {
@@ -132,7 +134,7 @@ fn repeat(limit_ns: u64, mut body: impl FnMut() -> (u64, u64)) -> f64 {
     }
 }
 
-/// Random rows and districts, the same for each store (xorshift64; Marsaglia, 2003).
+/// Generator of random rows and districts, the same for each store (xorshift64; Marsaglia, 2003).
 struct Places {
     rows: u64,
     state: u64,

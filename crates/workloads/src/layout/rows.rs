@@ -11,7 +11,7 @@ use super::{CHUNK_ROWS, Store};
 const WORD: usize = size_of::<u64>();
 const ENDS: usize = INTEGERS * WORD;
 const FIXED: usize = ENDS + TEXTS * WORD;
-/// What a chunk gets at once: more than the widest row each.
+/// Number of bytes that a chunk allocates at once: more than the widest row each.
 const CHUNK_BYTES: usize = CHUNK_ROWS * (FIXED + 10 * 24 + 50);
 
 const _: () = assert!(FIXED == 136);
@@ -21,12 +21,12 @@ struct Chunk {
     bytes: Vec<u8>,
 }
 
-/// Rows as images.
+/// Store of rows as images.
 pub(super) struct Rows {
     chunks: Vec<Chunk>,
 }
 
-/// One image.
+/// Image of one row.
 #[derive(Clone, Copy)]
 struct Image<'a>(&'a [u8]);
 
@@ -41,7 +41,7 @@ impl<'a> Image<'a> {
         self.word(column * WORD) as i64
     }
 
-    /// Where text `column` begins; that of the one behind the last is where the row ends.
+    /// Returns the offset at which text `column` begins; the offset after the last text is the end of the row.
     #[inline]
     fn start(self, column: usize) -> usize {
         if column == 0 { FIXED } else { self.word(ENDS + (column - 1) * WORD) as usize }
@@ -94,7 +94,7 @@ impl Store for Rows {
         let image = self.image(at);
         into.integers = std::array::from_fn(|column| image.integer(column));
         into.text.clear();
-        // The texts lie side by side: one copy for all, which is what the layout is for.
+        // The texts lie side by side: one copy for all, which is the purpose of the layout.
         into.text.extend_from_slice(&image.0[FIXED..image.start(TEXTS)]);
     }
 

@@ -1,33 +1,33 @@
-//! A row of stock as the stores get it, and as they give it back.
+//! A row of stock as the stores receive it and return it.
 
 use crate::tpcc::Random;
 
-/// Integer columns: item, warehouse, quantity, year to date, order count, remote count.
+/// Number of integer columns: item, warehouse, quantity, year to date, order count, remote count.
 pub(super) const INTEGERS: usize = 6;
-/// Where the quantity stands among the integers.
+/// Position of the quantity among the integers.
 pub(super) const QUANTITY: usize = 2;
-/// Where the year to date stands among the integers.
+/// Position of the year to date among the integers.
 pub(super) const YTD: usize = 3;
-/// Where the order count stands among the integers.
+/// Position of the order count among the integers.
 pub(super) const ORDER_COUNT: usize = 4;
-/// Text columns: ten districts and the data.
+/// Number of text columns: ten districts and the data.
 pub(super) const TEXTS: usize = 11;
 
-/// A row of stock.
+/// Row of stock.
 #[derive(Debug, Clone)]
 pub(super) struct Stock {
     pub(super) integers: [i64; INTEGERS],
     pub(super) texts: [String; TEXTS],
 }
 
-/// A copy of a row: its integers, and its texts one after the other.
+/// Copy of a row: its integers, and its texts one after the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Copied {
     pub(super) integers: [i64; INTEGERS],
     pub(super) text: Vec<u8>,
 }
 
-/// Rows with the lengths of clause 4.3.3.1, always the same.
+/// Returns rows with the lengths of clause 4.3.3.1, the same ones at each call.
 pub(super) fn samples(count: usize) -> Vec<Stock> {
     let mut random = Random::new(17);
     let sample = |item: usize| {

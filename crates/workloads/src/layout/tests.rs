@@ -1,8 +1,8 @@
-//! Both stores give the same answers, and the measurement measures each of the four operations.
+//! Tests that both stores give the same answers, and that the measurement measures each of the four operations.
 
 use super::*;
 
-/// More than two chunks, the last one not full.
+/// Number of rows: more than two chunks, the last one not full.
 const ROWS: usize = 2 * CHUNK_ROWS + 77;
 
 #[test]

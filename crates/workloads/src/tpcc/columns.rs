@@ -1,4 +1,4 @@
-//! Positions of columns. Each table's are in its own module.
+//! Positions of columns. Each table's are in a module of its own.
 
 macro_rules! columns {
     ($($(#[$doc:meta])* $table:ident { $($column:ident),+ $(,)? })+) => {
@@ -45,11 +45,11 @@ columns! {
         S_I_ID, S_W_ID, S_QUANTITY, S_DIST_01, S_DIST_02, S_DIST_03, S_DIST_04, S_DIST_05, S_DIST_06, S_DIST_07,
         S_DIST_08, S_DIST_09, S_DIST_10, S_YTD, S_ORDER_CNT, S_REMOTE_CNT, S_DATA,
     }
-    /// `tpcc.purged_district`, our own.
+    /// `tpcc.purged_district`, an addition to the specification.
     purged_district { PD_W_ID, PD_D_ID, PD_NEXT_O_ID, PD_ORDERS, PD_PAID }
-    /// `tpcc.purged_customer`, our own.
+    /// `tpcc.purged_customer`, an addition to the specification.
     purged_customer { PC_W_ID, PC_D_ID, PC_C_ID, PC_DELIVERED, PC_PAID, PC_PAYMENTS }
-    /// `tpcc.purged_supply`, our own.
+    /// `tpcc.purged_supply`, an addition to the specification.
     purged_supply {
         PS_W_ID, PS_QUANTITY, PS_LINES, PS_REMOTE_LINES, PS_QUANTITY_MARK, PS_LINES_MARK, PS_REMOTE_LINES_MARK,
     }

@@ -1,11 +1,11 @@
-//! Finding a customer by number or by last name (clauses 2.5.2.2 and 2.6.2.2).
+//! Search for a customer by number or by last name (clauses 2.5.2.2 and 2.6.2.2).
 
 use super::Tables;
 use super::input::Whom;
 use super::schema::{BY_NAME, PRIMARY, existing};
 use engine::{Direction, Result, Row, Txn, Value};
 
-/// By number; or, of those with the last name in the order of first names, number n/2 rounded up.
+/// Finds a customer by number; or, of those with the last name in the order of first names, number n/2 rounded up.
 pub(crate) fn find_customer<'t>(
     txn: &'t Txn<'_>,
     tables: &'t Tables,

@@ -1,8 +1,8 @@
 //! Delivery (clause 2.7): the oldest new order of each district of a warehouse, all in one transaction.
 //!
-//! **Invariant:** an order belongs to whoever deletes its row in `new_order`. The row's lock decides between two
-//! deliveries; the loser finds it gone and looks at the next one, so no order is delivered twice. Districts are visited
-//! in the order of their numbers, so two deliveries never wait for each other.
+//! **Invariant:** an order belongs to the transaction that deletes its row in `new_order`. The row's lock decides
+//! between two deliveries; the loser finds the row gone and looks at the next one, so no order is delivered twice.
+//! Districts are visited in the order of their numbers, so two deliveries never wait for each other.
 
 use super::Tables;
 use super::columns::{customer as c, new_order as no, order_line as ol, orders as o};
@@ -10,17 +10,18 @@ use super::input::{DISTRICTS_MAX, DeliveryInput};
 use super::schema::{PRIMARY, existing};
 use engine::{Direction, Error, Result, Txn, Value};
 
-/// What the result file says at the end.
+/// Entry of the result file at the end of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryOutput {
-    /// The order delivered in each district, in the order of their numbers; none where there was nothing to deliver.
+    /// Order delivered in each district, in the order of the districts' numbers; none where there was nothing to
+    /// deliver.
     pub orders: [Option<i32>; DISTRICTS_MAX],
 }
 
-/// Delivers; the caller commits it.
+/// Delivers the orders; the caller commits the transaction.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] when an order or its customer does not exist, and what the engine refuses.
+/// [`Error::InvalidValue`] if an order or its customer does not exist; errors of the engine.
 pub fn delivery(txn: &Txn<'_>, tables: &Tables, input: &DeliveryInput) -> Result<DeliveryOutput> {
     use Value::Int32;
     let warehouse = Int32(input.warehouse);
@@ -45,7 +46,7 @@ pub fn delivery(txn: &Txn<'_>, tables: &Tables, input: &DeliveryInput) -> Result
             })?;
         }
         amounts.push(amount_cents);
-        // From here on it is the customer's key.
+        // From here on the key is the customer's.
         key[2] = Int32(order.get_i32(o::O_C_ID));
     }
 
@@ -60,13 +61,13 @@ pub fn delivery(txn: &Txn<'_>, tables: &Tables, input: &DeliveryInput) -> Result
     Ok(DeliveryOutput { orders: delivered })
 }
 
-/// Deletes the oldest row of a district in `new_order` that is still there, and says which order's it was.
+/// Deletes the oldest row of a district in `new_order` that is still there, and returns its order number.
 fn take_oldest(txn: &Txn<'_>, tables: &Tables, warehouse: i32, district: i32) -> Result<Option<i32>> {
     let place = [Value::Int32(warehouse), Value::Int32(district)];
     for row in txn.range(&tables.new_order, PRIMARY, &place, Direction::Forward)? {
         match txn.delete(&tables.new_order, row.row_id()) {
             Ok(()) => return Ok(Some(row.get_i32(no::NO_O_ID))),
-            // Another delivery took it after our snapshot.
+            // Another delivery took the row after the snapshot.
             Err(Error::NoSuchRow { .. }) => {}
             Err(error) => return Err(error),
         }

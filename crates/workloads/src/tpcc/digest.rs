@@ -1,4 +1,4 @@
-//! All visible rows in one number.
+//! Digest of all visible rows.
 
 use super::Tables;
 use arrow_array::cast::AsArray;
@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use engine::{Snapshot, Table};
 use std::sync::Arc;
 
-/// A digest of the visible rows of all nine tables that does not depend on their order or their row ids.
+/// Returns a digest of the visible rows of all nine tables that does not depend on their order or their row IDs.
 pub fn digest(snapshot: &Arc<Snapshot>, tables: &Tables) -> u64 {
     tables.all().into_iter().fold(0, |digest: u64, table| {
         let name = mix_bytes(0, table.name().as_bytes());
@@ -54,10 +54,10 @@ fn add_column(rows: &mut [u64], column: &dyn Array) {
     }
 }
 
-/// Stands for a null, together with the complement of what came before: no value is mixed in so.
+/// Placeholder of a null, mixed in together with the complement of the state before: no value is mixed in that way.
 const NULL: u64 = 0x6e75_6c6c;
 
-/// One step of SplitMix64's finaliser over the value and what came before it.
+/// Mixes the value into the state, by one step of SplitMix64's finaliser.
 fn mix(before: u64, value: u64) -> u64 {
     let mut z = (before ^ value).wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,7 @@
-//! A closed loop of terminals without think time, on threads of its own; a purge beside them, if asked for.
+//! A closed loop of terminals without think time, on threads of its own, with a purge beside them if asked for.
 //!
-//! **Invariant:** an aborted transaction is repeated with the same input until it ends, and its time counts from its first
-//! attempt. Rows that others hold are waited for by parking, not by trying again.
+//! **Invariant:** an aborted transaction is repeated with the same input until it ends, and its time counts from its
+//! first attempt. Rows that others hold are waited for by parking, not by trying again.
 
 use super::transaction::{begin_of, ended, execute};
 use super::{Inputs, Kind, Mix, Outcome, Purge, PurgeConfig, Purged, Scale, Tables};
@@ -14,37 +14,37 @@ use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::time::Duration;
 
-/// How to drive.
+/// Parameters of a drive.
 #[derive(Clone, Copy, Debug)]
 pub struct DriveConfig {
-    /// Of the loaded population.
+    /// Scale of the loaded population.
     pub scale: Scale,
-    /// Threads. Worker n belongs to warehouse n modulo their number.
+    /// Number of threads. Worker n belongs to warehouse n modulo the number of warehouses.
     pub workers: usize,
-    /// Which transactions.
+    /// Mix of transactions.
     pub mix: Mix,
-    /// How long.
+    /// Duration of the drive.
     pub duration: Duration,
-    /// Makes the inputs.
+    /// Seed of the inputs.
     pub seed: u64,
     /// Class and isolation of the transactions.
     pub begin: Begin,
-    /// Whether a purge runs beside them, on one more thread.
+    /// Configuration of a purge that runs on one more thread; none without a purge.
     pub purge: Option<PurgeConfig>,
 }
 
-/// What was driven of one kind.
+/// Figures of one kind of transaction.
 #[derive(Clone, Default)]
 pub struct KindReport {
-    /// Committed.
+    /// Number of committed transactions.
     pub committed: u64,
-    /// Rolled back by specification.
+    /// Number of transactions rolled back by specification.
     pub rolled_back: u64,
-    /// Attempts that were aborted and repeated, by SQLSTATE.
+    /// Number of attempts that were aborted and repeated, by SQLSTATE.
     pub aborts: BTreeMap<&'static str, u64>,
-    /// Attempts that met a row which another transaction held, were undone and waited for it.
+    /// Number of attempts that met a row held by another transaction, were undone and waited for it.
     pub waits: u64,
-    /// From the first attempt's beginning to the end, of every seventh transaction.
+    /// Time from the first attempt's beginning to the end, of every seventh transaction.
     pub time: Histogram,
 }
 
@@ -60,48 +60,48 @@ impl KindReport {
     }
 }
 
-/// What was driven.
+/// Figures of a drive.
 #[derive(Clone, Default)]
 pub struct DriveReport {
-    /// In the order of [`Kind::ALL`].
+    /// Figures of each kind, in the order of [`Kind::ALL`].
     pub kinds: [KindReport; Kind::ALL.len()],
-    /// What the purge deleted.
+    /// Rows that the purge deleted.
     pub purged: Purged,
-    /// Transactions of the purge that were aborted and repeated.
+    /// Number of transactions of the purge that were aborted and repeated.
     pub purge_aborts: u64,
-    /// Processor time of the whole process: input generation, garbage collection and purge are inside.
+    /// Processor time of the whole process, input generation, garbage collection and purge included.
     pub cpu_ns: u64,
     /// Wall time.
     pub wall_ns: u64,
 }
 
 impl DriveReport {
-    /// Of one kind.
+    /// Returns the figures of one kind.
     pub fn of(&self, kind: Kind) -> &KindReport {
         &self.kinds[kind as usize]
     }
 
-    /// Committed transactions of all kinds.
+    /// Returns the number of committed transactions of all kinds.
     pub fn committed(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.committed).sum()
     }
 
-    /// New-Orders rolled back by specification.
+    /// Returns the number of New-Orders rolled back by specification.
     pub fn rolled_back(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.rolled_back).sum()
     }
 
-    /// Attempts that were aborted and repeated, of all kinds.
+    /// Returns the number of attempts that were aborted and repeated, of all kinds.
     pub fn retries(&self) -> u64 {
         self.kinds.iter().flat_map(|kind| kind.aborts.values()).sum()
     }
 
-    /// Waits for rows, of all kinds.
+    /// Returns the number of waits for rows, of all kinds.
     pub fn waits(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.waits).sum()
     }
 
-    /// The times of all kinds.
+    /// Returns the times of all kinds.
     pub fn time(&self) -> Histogram {
         self.kinds.iter().fold(Histogram::new(), |mut time, kind| {
             time.add(&kind.time);
@@ -109,28 +109,28 @@ impl DriveReport {
         })
     }
 
-    /// Committed New-Orders per second of processor time.
+    /// Returns the committed New-Orders per second of processor time.
     pub fn new_order_per_cpu_s(&self) -> f64 {
         self.of(Kind::NewOrder).committed as f64 / (self.cpu_ns as f64 / 1e9)
     }
 
-    /// Committed transactions per second of processor time.
+    /// Returns the committed transactions per second of processor time.
     pub fn committed_per_cpu_s(&self) -> f64 {
         self.committed() as f64 / (self.cpu_ns as f64 / 1e9)
     }
 
-    /// Committed transactions per second of wall time.
+    /// Returns the committed transactions per second of wall time.
     pub fn committed_per_s(&self) -> f64 {
         self.committed() as f64 / (self.wall_ns as f64 / 1e9)
     }
 }
 
-/// Transactions between two looks at the clock.
+/// Number of transactions between two looks at the clock.
 const BETWEEN_LOOKS: u32 = 64;
-/// One transaction in so many is timed, so that the clock does not become part of the load. Odd, so that it meets all places
-/// of the deck.
+/// Interval of timed transactions: one in this many, so that the clock does not become part of the load. Odd, so that
+/// every place of the deck is met.
 const TIMED: u32 = 7;
-/// How long the purge sleeps when it found nothing in any district.
+/// Sleep of the purge after a round that found nothing in any district.
 const PURGE_PAUSE: Duration = Duration::from_millis(1);
 
 /// Runs transactions for `config.duration` on `config.workers` threads. Aborted ones are repeated until they end.
@@ -141,10 +141,11 @@ pub fn drive(engine: &Engine, tables: &Tables, config: &DriveConfig) -> Result<D
     drive_while(engine, tables, config, &|| true)
 }
 
-/// As [`drive`], or until `go_on`, which is asked each few dozen transactions, says no.
+/// Runs transactions as [`drive`] does, but ends early when `go_on`, called every few dozen transactions, returns
+/// false.
 ///
 /// # Errors
-/// As [`drive`].
+/// Errors of [`drive`].
 pub fn drive_while(
     engine: &Engine,
     tables: &Tables,
@@ -185,11 +186,11 @@ struct Run<'a> {
     config: &'a DriveConfig,
     go_on: &'a (dyn Fn() -> bool + Sync),
     barrier: Barrier,
-    /// Terminals that have not ended.
+    /// Number of terminals that have not ended.
     left: AtomicUsize,
 }
 
-/// A terminal has ended, in whatever way.
+/// Guard that counts a terminal as ended when dropped, whatever the reason of its end.
 struct Ended<'a>(&'a AtomicUsize);
 
 impl Drop for Ended<'_> {
@@ -203,7 +204,8 @@ impl Run<'_> {
         let Run { config, .. } = *self;
         let _ended = Ended(&self.left);
         let cpus = os::cpus();
-        // On a machine with fewer processors than terminals they share; a refusal only makes the figure noisier.
+        // On a machine with fewer processors than terminals, terminals share processors; a refusal only makes the
+        // figure noisier.
         let _ = os::pin_to_cpu(cpus[worker % cpus.len()]);
         let mut inputs = Inputs::new(config.scale, config.seed, worker as u64);
         let warehouse = worker as i32 % config.scale.warehouses + 1;
@@ -234,8 +236,8 @@ impl Run<'_> {
         self.engine.session(SessionOptions { name, ..SessionOptions::new(self.config.begin.class()) })
     }
 
-    /// Purges until the terminals have ended. Each of its transactions is READ COMMITTED: it deletes only what no other one
-    /// looks at.
+    /// Purges until the terminals have ended. Each of its transactions is READ COMMITTED: they delete only rows that no
+    /// other transaction looks at.
     fn purge(&self, mut purge: Purge) -> Result<(Purged, u64)> {
         let mut session = self.session("purge".to_owned());
         let begin = self.config.begin.isolation(Isolation::ReadCommitted);
@@ -279,7 +281,8 @@ fn until_ended<R>(
             result
         });
         let is_over = !matches!(&result, Err(error) if error.is_retryable());
-        // The attempts whose commit was refused: the session has not told why, and the reasons share one SQLSTATE.
+        // The attempts whose commit was refused: the session does not tell the reason, and the reasons share one
+        // SQLSTATE.
         let refused = u64::saturating_sub(attempts, counted + u64::from(is_over));
         if 0 < refused {
             *kind.aborts.entry(state_of(&Error::SerializationFailure).0).or_default() += refused;

@@ -1,4 +1,4 @@
-//! What terminals enter (clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1 and 2.8.1), made ahead of the transaction.
+//! The terminals' entries (clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1 and 2.8.1), made ahead of the transaction.
 //!
 //! **Invariant:** the same seed gives the same entries in the same order, whatever becomes of them.
 
@@ -6,42 +6,42 @@ use super::mix::{Deck, Kind, Mix};
 use super::random::{Constants, LAST_NAME_SKEW, LastName, Random, last_name};
 use super::scale::Scale;
 
-/// Most lines of an order.
+/// Maximum number of lines of an order.
 pub const LINES_MAX: usize = 15;
-/// Most districts of a warehouse.
+/// Maximum number of districts of a warehouse.
 pub const DISTRICTS_MAX: usize = 10;
 
-/// One line of an order.
+/// Line of an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewOrderLine {
-    /// The item; an unused number in the last line of an order that shall roll back.
+    /// Item; an unused number in the last line of an order that shall roll back.
     pub item: i32,
-    /// The warehouse that supplies it.
+    /// Warehouse that supplies the item.
     pub supply_warehouse: i32,
-    /// 1 to 10.
+    /// Quantity, 1 to 10.
     pub quantity: i32,
 }
 
-/// An order as it is entered.
+/// Order as it is entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewOrderInput {
-    /// The terminal's warehouse.
+    /// Terminal's warehouse.
     pub warehouse: i32,
-    /// A district of it.
+    /// District of the warehouse.
     pub district: i32,
-    /// A customer of it.
+    /// Customer of the district.
     pub customer: i32,
-    /// When the order is entered, microseconds since 1970.
+    /// Moment of the order's entry, in microseconds since 1970.
     pub entered_us: i64,
     lines: [NewOrderLine; LINES_MAX],
     lines_count: u8,
 }
 
 impl NewOrderInput {
-    /// An order of these lines.
+    /// Creates an order of these lines.
     ///
     /// # Panics
-    /// When there are none, or more than 15.
+    /// If there are none, or more than 15.
     pub fn new(
         warehouse: i32,
         district: i32,
@@ -55,93 +55,93 @@ impl NewOrderInput {
         NewOrderInput { warehouse, district, customer, entered_us, lines, lines_count: order_lines.len() as u8 }
     }
 
-    /// Its lines.
+    /// Returns the order's lines.
     #[inline]
     pub fn lines(&self) -> &[NewOrderLine] {
         &self.lines[..usize::from(self.lines_count)]
     }
 }
 
-/// How a terminal names a customer.
+/// Customer as a terminal names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom {
-    /// By number.
+    /// Customer by number.
     Number(i32),
-    /// By last name: the middle one of those who have it.
+    /// Customer by last name: the middle one of those who have it.
     LastName(LastName),
 }
 
-/// A payment as it is entered.
+/// Payment as it is entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaymentInput {
-    /// The terminal's warehouse.
+    /// Terminal's warehouse.
     pub warehouse: i32,
-    /// A district of it.
+    /// District of the warehouse.
     pub district: i32,
-    /// The customer's warehouse: another one in 15 % of the cases.
+    /// Customer's warehouse: another one in 15 % of the cases.
     pub customer_warehouse: i32,
-    /// The customer's district.
+    /// Customer's district.
     pub customer_district: i32,
-    /// The customer.
+    /// Customer.
     pub customer: Whom,
-    /// In cents, 1.00 to 5,000.00.
+    /// Amount in cents, 1.00 to 5,000.00.
     pub amount_cents: i64,
-    /// When it is entered, microseconds since 1970.
+    /// Moment of the payment's entry, in microseconds since 1970.
     pub entered_us: i64,
 }
 
-/// A question for a customer's last order.
+/// Question for a customer's last order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderStatusInput {
-    /// The terminal's warehouse.
+    /// Terminal's warehouse.
     pub warehouse: i32,
-    /// A district of it.
+    /// District of the warehouse.
     pub district: i32,
-    /// A customer of it.
+    /// Customer of the district.
     pub customer: Whom,
 }
 
-/// An order to deliver the oldest new order of each district.
+/// Request to deliver the oldest new order of each district.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryInput {
-    /// The terminal's warehouse.
+    /// Terminal's warehouse.
     pub warehouse: i32,
-    /// Its districts, at most [`DISTRICTS_MAX`].
+    /// Number of the warehouse's districts, at most [`DISTRICTS_MAX`].
     pub districts: i32,
-    /// 1 to 10.
+    /// Number of the carrier, 1 to 10.
     pub carrier: i32,
-    /// When they are delivered, microseconds since 1970.
+    /// Moment of the delivery, in microseconds since 1970.
     pub delivered_us: i64,
 }
 
-/// A question for the items that run out.
+/// Question for the items that run out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StockLevelInput {
-    /// The terminal's warehouse.
+    /// Terminal's warehouse.
     pub warehouse: i32,
-    /// The terminal's district.
+    /// Terminal's district.
     pub district: i32,
-    /// 10 to 20.
+    /// Threshold of the stock, 10 to 20.
     pub threshold: i32,
 }
 
-/// The entry of any transaction.
+/// Input of a transaction of any kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// Of New-Order.
+    /// Input of New-Order.
     NewOrder(NewOrderInput),
-    /// Of Payment.
+    /// Input of Payment.
     Payment(PaymentInput),
-    /// Of Order-Status.
+    /// Input of Order-Status.
     OrderStatus(OrderStatusInput),
-    /// Of Delivery.
+    /// Input of Delivery.
     Delivery(DeliveryInput),
-    /// Of Stock-Level.
+    /// Input of Stock-Level.
     StockLevel(StockLevelInput),
 }
 
 impl Input {
-    /// Of which transaction it is.
+    /// Returns the kind of the transaction.
     pub const fn kind(&self) -> Kind {
         match self {
             Input::NewOrder(_) => Kind::NewOrder,
@@ -153,7 +153,7 @@ impl Input {
     }
 }
 
-/// A terminal's random entries: the same seed gives the same ones.
+/// Generator of a terminal's random entries: the same seed gives the same ones.
 #[derive(Clone, Debug)]
 pub struct Inputs {
     random: Random,
@@ -163,13 +163,13 @@ pub struct Inputs {
     deck: Option<Deck>,
 }
 
-/// 2026-01-01, when the first entry is made; each is a millisecond later. A procedure reads no clock.
+/// Moment of the first entry, 2026-01-01; each next one is a millisecond later. A procedure reads no clock.
 const FIRST_ENTRY_US: i64 = 1_767_225_600_000_000;
 const ENTRY_STEP_US: i64 = 1_000;
 
 impl Inputs {
-    /// The entries of `seed`. All terminals of a run share the constants of NURand (clause 2.1.6.1), so these depend on
-    /// `run_seed`.
+    /// Creates the generator for `seed`. All terminals of a run share the constants of NURand (clause 2.1.6.1), so
+    /// these depend on `run_seed`.
     pub fn new(scale: Scale, run_seed: u64, seed: u64) -> Inputs {
         let constants = Constants::of_run(&mut Random::new(run_seed), scale.customer_skew, scale.item_skew);
         Inputs {
@@ -186,7 +186,7 @@ impl Inputs {
         self.now_us
     }
 
-    /// A warehouse, all alike: for a terminal that belongs to none.
+    /// Draws a warehouse, each with the same probability, for a terminal that belongs to none.
     pub fn warehouse(&mut self) -> i32 {
         self.random.uniform(1, self.scale.warehouses)
     }
@@ -203,7 +203,7 @@ impl Inputs {
         self.random.nurand(customer_skew, self.constants.customer, 1, customers)
     }
 
-    /// A customer by last name in 60 % of the cases.
+    /// Draws a customer, by last name in 60 % of the cases.
     fn whom(&mut self) -> Whom {
         if self.random.percent(60) {
             let c = self.constants.last_name;
@@ -213,8 +213,8 @@ impl Inputs {
         }
     }
 
-    /// The next entry at `warehouse`: which transaction it is of, a deck of cards decides, which is shuffled anew when it
-    /// is used up (clause 5.2.4.2). Give the same mix each time.
+    /// Returns the next entry at `warehouse`. A deck of cards, shuffled anew when it is used up (clause 5.2.4.2),
+    /// decides the kind of transaction. Every call must pass the same mix.
     pub fn next(&mut self, mix: Mix, warehouse: i32) -> Input {
         let kind = match &mut self.deck {
             Some(deck) => deck.draw(&mut self.random),
@@ -223,7 +223,7 @@ impl Inputs {
         self.entry(kind, warehouse)
     }
 
-    /// An entry of this kind at `warehouse`.
+    /// Returns an entry of this kind at `warehouse`.
     pub fn entry(&mut self, kind: Kind, warehouse: i32) -> Input {
         match kind {
             Kind::NewOrder => Input::NewOrder(self.new_order(warehouse)),
@@ -234,27 +234,27 @@ impl Inputs {
         }
     }
 
-    /// A question for the last order of a customer of `warehouse`, by last name in 60 % of the cases.
+    /// Returns a question for the last order of a customer of `warehouse`, by last name in 60 % of the cases.
     pub fn order_status(&mut self, warehouse: i32) -> OrderStatusInput {
         let district = self.random.uniform(1, self.scale.districts);
         OrderStatusInput { warehouse, district, customer: self.whom() }
     }
 
-    /// A delivery for all districts of `warehouse` by one of ten carriers.
+    /// Returns a delivery for all districts of `warehouse` by one of ten carriers.
     pub fn delivery(&mut self, warehouse: i32) -> DeliveryInput {
         let carrier = self.random.uniform(1, 10);
         DeliveryInput { warehouse, districts: self.scale.districts, carrier, delivered_us: self.now_us() }
     }
 
-    /// A question for the stock below a threshold of 10 to 20. A terminal of the specification has a district of its own
-    /// (clause 2.8.1.1); this one stands for all terminals of the warehouse, so it draws one.
+    /// Returns a question for the stock below a threshold of 10 to 20. A terminal of the specification has a district
+    /// of its own (clause 2.8.1.1); this one stands for all terminals of the warehouse, so it draws one.
     pub fn stock_level(&mut self, warehouse: i32) -> StockLevelInput {
         let district = self.random.uniform(1, self.scale.districts);
         StockLevelInput { warehouse, district, threshold: self.random.uniform(10, 20) }
     }
 
-    /// An order entered at `warehouse`: 5 to 15 lines, each from another warehouse in 1 % of the cases, and an item that
-    /// does not exist at the end of 1 % of the orders.
+    /// Returns an order entered at `warehouse`: 5 to 15 lines, each from another warehouse in 1 % of the cases, and an
+    /// item that does not exist at the end of 1 % of the orders.
     pub fn new_order(&mut self, warehouse: i32) -> NewOrderInput {
         let district = self.random.uniform(1, self.scale.districts);
         let customer = self.customer();
@@ -274,7 +274,8 @@ impl Inputs {
         NewOrderInput::new(warehouse, district, customer, entered_us, &lines[..lines_count])
     }
 
-    /// A payment entered at `warehouse`: of a customer of another one in 15 % of the cases, by last name in 60 %.
+    /// Returns a payment entered at `warehouse`: of a customer of another one in 15 % of the cases, by last name in 60
+    /// %.
     pub fn payment(&mut self, warehouse: i32) -> PaymentInput {
         let district = self.random.uniform(1, self.scale.districts);
         let is_remote = !self.random.percent(85) && 1 < self.scale.warehouses;

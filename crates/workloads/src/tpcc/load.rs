@@ -5,18 +5,18 @@ use super::{Scale, Tables};
 use engine::{Begin, Engine, Result, Txn, Value};
 use stage::Class;
 
-/// How far the load is.
+/// Progress of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadProgress {
-    /// Rows loaded so far.
+    /// Number of rows loaded so far.
     pub rows_count: u64,
-    /// Rows expected in the end; order lines are random, so this may be off by a per mille.
+    /// Number of rows expected in the end; order lines are random, so this may be off by a per mille.
     pub rows_expected: u64,
 }
 
-/// Rows in one transaction of the load.
+/// Number of rows in one transaction of the load.
 const CHUNK_ROWS: i32 = 1_000;
-/// 2026-01-01, when everything in the initial population happened.
+/// Moment of everything in the initial population: 2026-01-01.
 const LOADED_US: i64 = 1_767_225_600_000_000;
 
 struct Loader<'a> {
@@ -31,7 +31,7 @@ struct Loader<'a> {
 /// Creates and fills the nine tables, calling `progress` after each transaction of about a thousand rows.
 ///
 /// # Errors
-/// Those of the engine, for instance if a table exists already.
+/// Errors of the engine, for instance if a table exists already.
 pub fn load(engine: &Engine, scale: Scale, seed: u64, progress: &mut dyn FnMut(LoadProgress)) -> Result<Tables> {
     let tables = Tables::create(engine)?;
     let mut loader = Loader { engine, tables: &tables, scale, random: Random::new(seed), rows_count: 0, progress };
@@ -61,7 +61,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Calls `fill` with 1 to `count`.
+    /// Calls `fill` with 1 to `count`, a chunk of rows per transaction.
     fn chunks(&mut self, count: i32, mut fill: impl FnMut(&mut Self, &Txn<'_>, i32) -> Result<()>) -> Result<()> {
         for first in (1..=count).step_by(CHUNK_ROWS as usize) {
             let last = (first + CHUNK_ROWS - 1).min(count);
@@ -79,7 +79,7 @@ impl Loader<'_> {
         Value::Decimal(i128::from(self.random.uniform(low, high)))
     }
 
-    /// Two streets, city, state, zip.
+    /// Draws two streets, city, state and zip.
     fn address(&mut self) -> [String; 5] {
         let random = &mut self.random;
         [random.a_string(10, 20), random.a_string(10, 20), random.a_string(10, 20), random.a_string(2, 2), random.zip()]
@@ -120,7 +120,7 @@ impl Loader<'_> {
         self.insert(txn, &self.tables.district, &values)
     }
 
-    /// A customer and the one line of its history.
+    /// Inserts a customer and the one line of its history.
     fn customer(&mut self, txn: &Txn<'_>, warehouse: i32, district: i32, id: i32) -> Result<()> {
         use Value::{Decimal, Int32, Text, Timestamp};
         let names = self.scale.last_names();
@@ -145,7 +145,7 @@ impl Loader<'_> {
         self.insert(txn, &self.tables.history, &values)
     }
 
-    /// An order, its lines, and its row in `new_order` if it is one of the last 900 of 3,000.
+    /// Inserts an order, its lines, and its row in `new_order` if it is one of the last 900 of 3,000.
     fn order(&mut self, txn: &Txn<'_>, warehouse: i32, district: i32, id: i32, customer: i32) -> Result<()> {
         use Value::{Decimal, Int32, Null, Text, Timestamp};
         let is_delivered = id < self.scale.first_new_order();

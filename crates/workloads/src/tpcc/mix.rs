@@ -1,11 +1,11 @@
-//! Which transactions, in which shares.
+//! The kinds of transactions, and their shares in a mix.
 //!
 //! **Invariant:** a deck gives exactly its shares each time it has been dealt once, in an order that only its random
 //! numbers decide (clause 5.2.4.2).
 
 use super::random::Random;
 
-/// A transaction of the specification.
+/// Kind of transaction of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Clause 2.4.
@@ -21,10 +21,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All five.
+    /// Every kind.
     pub const ALL: [Kind; 5] = [Kind::NewOrder, Kind::Payment, Kind::OrderStatus, Kind::Delivery, Kind::StockLevel];
 
-    /// Its name in the specification.
+    /// Returns the kind's name in the specification.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::NewOrder => "New-Order",
@@ -36,23 +36,23 @@ impl Kind {
     }
 }
 
-/// Which transactions.
+/// Mix of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mix {
     /// New-Order alone.
     NewOrder,
     /// New-Order and Payment, half and half.
     NewOrderPayment,
-    /// All five: 45, 43, 4, 4 and 4 in a hundred. The specification's least shares are 43 % for Payment and 4 % for each
-    /// of the last three (clause 5.2.3).
+    /// Every kind: 45, 43, 4, 4 and 4 in a hundred. The specification's least shares are 43 % for Payment and 4 % for
+    /// each of the last three (clause 5.2.3).
     Standard,
-    /// All five: 43, 43, 4, 5 and 5 in a hundred, so that orders are delivered as fast as they are entered (ten by each
-    /// Delivery). With the least shares one order in nine is never delivered, and no purge may delete it.
+    /// Every kind: 43, 43, 4, 5 and 5 in a hundred, so that orders are delivered as fast as they are entered (ten by
+    /// each Delivery). With the least shares one order in nine is never delivered, and no purge may delete it.
     Steady,
 }
 
 impl Mix {
-    /// How many in a hundred are of this kind.
+    /// Returns the share of this kind, in percent.
     pub const fn percent(self, kind: Kind) -> usize {
         match (self, kind) {
             (Mix::NewOrder, Kind::NewOrder) => 100,
@@ -69,7 +69,7 @@ impl Mix {
 
 const CARDS: usize = 100;
 
-/// A deck with a card for each hundredth.
+/// Deck with a card for each hundredth.
 #[derive(Clone, Debug)]
 pub(crate) struct Deck {
     cards: [Kind; CARDS],

@@ -1,13 +1,13 @@
-//! TPC-C (revision 5.11): nine tables, the five transactions, and the consistency conditions; and what lets it run for
-//! ever: a purge of what was delivered long ago.
+//! TPC-C (revision 5.11): nine tables, the five transactions, the consistency conditions, and a purge of orders
+//! delivered long ago, which lets the load run for ever.
 //!
-//! **Invariant: a procedure is a function of its input.** It reads no clock and draws no random number, so the same inputs
-//! in the same order give the same tables, under whatever policy; and it keeps the rules of urgent contexts, so it may
-//! interrupt a query anywhere.
+//! **Invariant: a procedure is a function of its input.** It reads no clock and draws no random number, so the same
+//! inputs in the same order give the same tables, under any policy; and it keeps the rules of urgent contexts, so it
+//! may interrupt a query anywhere.
 //!
 //! - [`Tables`], `columns`: the schema; the tables' names begin with `tpcc.`, because TPC-H has a `customer` too;
-//! - [`Scale`], [`load()`]: how much, and the initial population (clause 4.3);
-//! - [`Inputs`], [`Mix`]: what terminals enter, and which transactions in which shares;
+//! - [`Scale`], [`load()`]: the amount of data, and the initial population (clause 4.3);
+//! - [`Inputs`], [`Mix`]: the terminals' entries, and the shares of the transactions;
 //! - [`new_order()`], [`payment()`], [`order_status()`], [`delivery()`], [`stock_level()`]: the procedures;
 //!   [`execute()`], [`attempt()`], [`run()`], [`try_run()`]: any of them;
 //! - [`Statements`]: New-Order and Payment as a client sends them, one statement after the other;

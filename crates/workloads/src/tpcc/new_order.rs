@@ -1,8 +1,9 @@
 //! New-Order (clause 2.4).
 //!
-//! **Invariant:** what is counted on (the order's number, the stock) is read inside the closure that changes the row, from
-//! the newest committed version, so nothing is lost under READ COMMITTED. Everything else that it reads never changes.
-//! The district's row, which all orders of the district want, is changed after the stocks: it is held shortest.
+//! **Invariant:** values that a change depends on (the order's number, the stock) are read inside the closure that
+//! changes the row, from the newest committed version, so nothing is lost under READ COMMITTED. Everything else that
+//! New-Order reads never changes. The district's row, which all orders of the district want, is changed after the
+//! stocks, so that it is held for the shortest time.
 
 use super::Tables;
 use super::columns::{customer as c, district as d, item as i, stock as s, warehouse as w};
@@ -10,35 +11,35 @@ use super::input::{LINES_MAX, NewOrderInput, NewOrderLine};
 use super::schema::{PRIMARY, existing};
 use engine::{Error, Lookup, Result, RowWriter, Txn, Value};
 
-/// What the terminal shows at the end.
+/// Terminal's display at the end of a New-Order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewOrderOutput {
-    /// The order's number.
+    /// Order's number.
     pub order: i32,
-    /// What the customer pays, exact, with ten digits behind the point: two of the price, four of the discount, four of
-    /// the taxes.
+    /// Total that the customer pays, exact, with ten digits after the point: two of the price, four of the discount,
+    /// four of the taxes.
     pub total: i128,
-    /// Lines of which item and stock both say ORIGINAL.
+    /// Number of lines of which item and stock both say ORIGINAL.
     pub brand_lines: u32,
 }
 
 const ORIGINAL: &[u8; 8] = b"ORIGINAL";
 const ONE: i128 = 10_000;
-/// Rows that it reads beside its lines': warehouse, customer, district.
+/// Number of rows read beside those of the lines: warehouse, customer, district.
 const OTHERS: usize = 3;
 
-/// Enters an order; the caller commits it.
+/// Enters an order; the caller commits the transaction.
 ///
 /// # Errors
-/// [`Error::RolledBack`] for an item that does not exist, after everything else was done, as clause 2.4.2.3 wants;
-/// [`Error::InvalidValue`] for any other row, and what the engine refuses.
+/// [`Error::RolledBack`] for an item that does not exist, after everything else was done, as clause 2.4.2.3 demands;
+/// [`Error::InvalidValue`] for any other missing row; errors of the engine.
 pub fn new_order(txn: &Txn<'_>, tables: &Tables, input: &NewOrderInput) -> Result<NewOrderOutput> {
     use Value::{Decimal, Int32, Null, Text, Timestamp};
     let NewOrderInput { warehouse, district, customer, entered_us, .. } = *input;
     let place = [Int32(warehouse), Int32(district)];
     let key = [place[0], place[1], Int32(customer)];
 
-    // Everything at once: the look-ups wait for memory together.
+    // All look-ups at once: they wait for memory together.
     let lines = input.lines();
     let line = |at: usize| lines.get(at).copied().unwrap_or_default();
     let item_keys: [_; LINES_MAX] = std::array::from_fn(|at| [Int32(line(at).item)]);
@@ -116,7 +117,7 @@ pub fn new_order(txn: &Txn<'_>, tables: &Tables, input: &NewOrderInput) -> Resul
     Ok(NewOrderOutput { order, total, brand_lines })
 }
 
-/// What a line of an order entered at `warehouse` does to the row of stock that supplies it.
+/// Applies a line of an order entered at `warehouse` to the row of stock that supplies it.
 pub(crate) fn take_from_stock(row: &mut RowWriter<'_>, line: &NewOrderLine, warehouse: i32) {
     let quantity = row.get_i32(s::S_QUANTITY) - line.quantity;
     row.set_i32(s::S_QUANTITY, if 10 <= quantity { quantity } else { quantity + 91 });
@@ -127,7 +128,7 @@ pub(crate) fn take_from_stock(row: &mut RowWriter<'_>, line: &NewOrderLine, ware
     }
 }
 
-/// Whether the text has ORIGINAL in it. A searcher made for each text would cost more than the search.
+/// Returns true if the text contains ORIGINAL. A searcher made for each text would cost more than the search.
 pub(crate) fn is_original(text: &str) -> bool {
     text.as_bytes().windows(ORIGINAL.len()).any(|window| window == ORIGINAL)
 }

@@ -1,6 +1,6 @@
 //! Order-Status (clause 2.6): a customer's balance and last order.
 //!
-//! **Invariant:** it only reads, so it waits for nobody under any isolation level.
+//! **Invariant:** the transaction only reads, so it waits for nobody under any isolation level.
 
 use super::Tables;
 use super::columns::{customer as c, order_line as ol, orders as o};
@@ -9,45 +9,45 @@ use super::input::{LINES_MAX, OrderStatusInput};
 use super::schema::{BY_CUSTOMER, PRIMARY, existing};
 use engine::{Direction, Result, Txn, Value};
 
-/// What the terminal shows at the end.
+/// Terminal's display at the end of an Order-Status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderStatusOutput {
-    /// The customer's number.
+    /// Customer's number.
     pub customer: i32,
     /// First, middle and last name.
     pub name: [String; 3],
-    /// The balance, in cents.
+    /// Balance in cents.
     pub balance_cents: i64,
-    /// The order's number.
+    /// Order's number.
     pub order: i32,
-    /// When it was entered, microseconds since 1970.
+    /// Moment of the order's entry, in microseconds since 1970.
     pub entered_us: i64,
-    /// Who carries it, if it is delivered.
+    /// Number of the carrier, if the order is delivered.
     pub carrier: Option<i32>,
-    /// Its lines.
+    /// Order's lines.
     pub lines: Vec<OrderStatusLine>,
 }
 
-/// One line of the order.
+/// Line of the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderStatusLine {
-    /// The item.
+    /// Item.
     pub item: i32,
-    /// The warehouse that supplied it.
+    /// Warehouse that supplied the item.
     pub supply_warehouse: i32,
-    /// How many.
+    /// Quantity.
     pub quantity: i32,
-    /// In cents.
+    /// Amount in cents.
     pub amount_cents: i64,
-    /// When it was delivered, microseconds since 1970.
+    /// Moment of the delivery, in microseconds since 1970.
     pub delivered_us: Option<i64>,
 }
 
-/// Looks up a customer's last order. Every customer has one: the initial population gives one to each, and a purge keeps
-/// the last one of each.
+/// Looks up a customer's last order. Every customer has one: the initial population gives one to each, and a purge
+/// keeps the last one of each.
 ///
 /// # Errors
-/// [`engine::Error::InvalidValue`] when customer or order do not exist, and what the engine refuses.
+/// [`engine::Error::InvalidValue`] if customer or order do not exist; errors of the engine.
 pub fn order_status(txn: &Txn<'_>, tables: &Tables, input: &OrderStatusInput) -> Result<OrderStatusOutput> {
     use Value::Int32;
     let OrderStatusInput { warehouse, district, .. } = *input;

@@ -1,7 +1,8 @@
 //! Payment (clause 2.5).
 //!
-//! **Invariant:** each sum is made inside the closure that changes its row, from the newest committed version, so none is
-//! lost under READ COMMITTED. The row that all payments of a warehouse change comes last: it is held shortest.
+//! **Invariant:** each sum is made inside the closure that changes its row, from the newest committed version, so none
+//! is lost under READ COMMITTED. The row that all payments of a warehouse change comes last, so that it is held for the
+//! shortest time.
 
 use super::Tables;
 use super::columns::{customer as c, district as d, warehouse as w};
@@ -11,24 +12,24 @@ use super::schema::{PRIMARY, existing};
 use core::fmt::Write;
 use engine::{Result, Txn, Value};
 
-/// What the terminal shows at the end.
+/// Terminal's display at the end of a Payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaymentOutput {
-    /// The customer's number.
+    /// Customer's number.
     pub customer: i32,
-    /// The balance afterwards, in cents.
+    /// Balance afterwards, in cents.
     pub balance_cents: i64,
-    /// Whether the customer has bad credit.
+    /// True if the customer has bad credit.
     pub has_bad_credit: bool,
 }
 
-/// Most bytes of a customer's data.
+/// Maximum length of a customer's data, in bytes.
 const DATA_BYTES_MAX: usize = 500;
 
-/// Enters a payment; the caller commits it.
+/// Enters a payment; the caller commits the transaction.
 ///
 /// # Errors
-/// [`engine::Error::InvalidValue`] when warehouse, district or customer do not exist, and what the engine refuses.
+/// [`engine::Error::InvalidValue`] if warehouse, district or customer do not exist; errors of the engine.
 pub fn payment(txn: &Txn<'_>, tables: &Tables, input: &PaymentInput) -> Result<PaymentOutput> {
     use Value::{Decimal, Int32, Text, Timestamp};
     let PaymentInput { warehouse, district, amount_cents, entered_us, .. } = *input;
@@ -36,6 +37,7 @@ pub fn payment(txn: &Txn<'_>, tables: &Tables, input: &PaymentInput) -> Result<P
     let row = find_customer(txn, tables, input.customer_warehouse, input.customer_district, &input.customer)?;
     let customer = row.get_i32(c::C_ID);
     let has_bad_credit = row.get_text(c::C_CREDIT) == "BC";
+    // The sums come from the row that the closure gets, not from `row`: that one may be older.
     let mut balance_cents = 0;
     txn.update(&tables.customer, row.row_id(), |row| {
         balance_cents = row.get_decimal_i64(c::C_BALANCE) - amount_cents;
@@ -68,20 +70,21 @@ pub fn payment(txn: &Txn<'_>, tables: &Tables, input: &PaymentInput) -> Result<P
     txn.update(&tables.district, district_row.row_id(), |row| {
         row.set_decimal_i64(d::D_YTD, row.get_decimal_i64(d::D_YTD) + amount_cents);
     })?;
+    // All payments of the warehouse want this row: it is changed last.
     txn.update(&tables.warehouse, warehouse_row.row_id(), |row| {
         row.set_decimal_i64(w::W_YTD, row.get_decimal_i64(w::W_YTD) + amount_cents);
     })?;
     Ok(PaymentOutput { customer, balance_cents, has_bad_credit })
 }
 
-/// Both names with four spaces between (clause 2.5.2.2).
+/// Returns both names with four spaces between (clause 2.5.2.2).
 pub(crate) fn history_data(warehouse: &str, district: &str) -> String {
     let mut data = String::with_capacity(24);
     [warehouse, "    ", district].into_iter().for_each(|part| data.push_str(part));
     data
 }
 
-/// The payment's own data before the customer's earlier data, cut to 500 characters (clause 2.5.2.2).
+/// Returns the payment's own data before the customer's earlier data, cut to 500 characters (clause 2.5.2.2).
 pub(crate) fn bad_credit_data(customer: i32, before: &str, input: &PaymentInput) -> String {
     let mut data = String::with_capacity(DATA_BYTES_MAX + 64);
     let PaymentInput { customer_district, customer_warehouse, district, warehouse, amount_cents, .. } = *input;

@@ -1,15 +1,15 @@
 //! The purge: deletes delivered orders behind a window, and payments likewise, so that TPC-C runs for ever in tables of
 //! bounded size.
 //!
-//! **Invariant:** what a transaction of the purge deletes it adds, in the same transaction, to the sums in
-//! [`PurgeTables`](super::PurgeTables); rows there plus sums are what would be there without a purge.
+//! **Invariant:** a transaction of the purge adds the rows that it deletes, in the same transaction, to the sums in
+//! [`PurgeTables`](super::PurgeTables); rows there plus sums equal the rows that would be there without a purge.
 //!
 //! Of a district, the newest delivered orders stay, at least the twenty that Stock-Level looks at; new orders stay, and
 //! so does *each customer's last order*, for which Order-Status asks. An order that stays for this reason goes when a
-//! later order of its customer falls behind the window, so behind it there is at most one order a customer. The row of
-//! [`PurgeTables::district`](super::PurgeTables) that says how far the purge is is also its lock.
+//! later order of its customer falls behind the window, so behind it there is at most one order per customer. The row
+//! of [`PurgeTables::district`](super::PurgeTables) that records the progress of the purge is also its lock.
 //!
-//! Payments have no key. The purge sweeps over their row ids, again and again, and deletes what is older than a moment
+//! Payments have no key. The purge sweeps over their row IDs, again and again, and deletes those older than a moment
 //! that it estimated in the sweep before, from a sample, such that about as many payments stay as orders.
 
 use super::columns::{
@@ -22,33 +22,33 @@ use super::{Scale, Tables};
 use engine::{Begin, Direction, Engine, Error, Result, Row, RowId, Txn, Value};
 use stage::Class;
 
-/// What stays.
+/// Amount of data that a purge keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurgeConfig {
-    /// Of each district the newest so many delivered orders stay, 20 at least; and about as many payments.
+    /// Number of newest delivered orders of each district that stay, 20 at least; about as many payments stay.
     pub orders_kept: i32,
 }
 
 impl Default for PurgeConfig {
-    /// A third of the initial population.
+    /// Keeps a third of the initial population.
     fn default() -> PurgeConfig {
         PurgeConfig { orders_kept: 1_000 }
     }
 }
 
-/// What one transaction of the purge deleted.
+/// Number of rows that one transaction of the purge deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Purged {
-    /// Orders.
+    /// Number of orders.
     pub orders: u64,
-    /// Their lines.
+    /// Number of the orders' lines.
     pub lines: u64,
-    /// Payments.
+    /// Number of payments.
     pub payments: u64,
 }
 
 impl Purged {
-    /// Adds what another transaction deleted.
+    /// Adds the numbers of another transaction.
     pub fn add(&mut self, other: Purged) {
         self.orders += other.orders;
         self.lines += other.lines;
@@ -56,56 +56,56 @@ impl Purged {
     }
 }
 
-/// A purge of all warehouses. One at a time is enough; several do no harm.
+/// Purge of all warehouses. One at a time is enough; several do no harm.
 pub struct Purge {
     scale: Scale,
     config: PurgeConfig,
-    /// The district whose turn it is, counted over all warehouses.
+    /// District whose turn it is, counted over all warehouses.
     turn: i32,
     sweep: Sweep,
 }
 
-/// One pass over the row ids of payments.
+/// Pass over the row IDs of payments.
 #[derive(Default)]
 struct Sweep {
     next_row: u64,
-    /// Payments before this moment go.
+    /// Moment before which payments are deleted.
     before_us: Option<i64>,
-    /// Payments met that stay.
+    /// Number of payments met that stay.
     stay: u64,
-    /// The moments of some of those.
+    /// Moments of some of those.
     sample: Vec<i64>,
 }
 
-/// What one transaction found, to be given to [`Purge::advance`] when it has committed.
+/// Result of one transaction of the purge, to be given to [`Purge::advance`] when it has committed.
 #[derive(Debug, Default)]
 pub struct PurgeStep {
-    /// What it deleted.
+    /// Rows deleted.
     pub purged: Purged,
     next_row: u64,
     stay: u64,
     sample: Vec<i64>,
 }
 
-/// Orders looked at in one transaction.
+/// Number of orders looked at in one transaction.
 const ORDERS_PER_STEP: i32 = 8;
-/// Row ids of payments looked at in one transaction, and more for each order deleted: in step with the orders, a sweep
-/// passes several ids for each payment that comes.
+/// Number of row IDs of payments looked at in one transaction, and again for each order deleted: in step with the
+/// orders, a sweep passes several IDs for each new payment.
 const PAYMENTS_PER_STEP: u64 = 32;
 const PAYMENTS_PER_ORDER: u64 = 4;
-/// One in so many of the payments that stay is in the sample.
+/// Interval of the sample: one in this many of the payments that stay.
 const SAMPLED: u64 = 16;
-/// Rows of sums inserted in one transaction.
+/// Number of rows of sums inserted in one transaction.
 const CHUNK_ROWS: usize = 1_000;
 
 impl Purge {
-    /// Makes the rows of the sums, if a purge has not run before.
+    /// Creates a purge, and the rows of the sums if no purge has run before.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// Errors of the engine.
     ///
     /// # Panics
-    /// When fewer than 20 orders shall stay.
+    /// If fewer than 20 orders shall stay.
     pub fn new(engine: &Engine, tables: &Tables, scale: Scale, config: PurgeConfig) -> Result<Purge> {
         assert!(LAST_ORDERS <= config.orders_kept, "Stock-Level looks at the last 20 orders of a district");
         let begin = Begin::new(Class::Normal);
@@ -119,7 +119,7 @@ impl Purge {
     /// Runs one transaction of the purge and commits it.
     ///
     /// # Errors
-    /// Those of the engine; after a [retryable](Error::is_retryable) one nothing has happened.
+    /// Errors of the engine; after a [retryable](Error::is_retryable) one nothing has happened.
     pub fn attempt(&mut self, engine: &Engine, begin: Begin, tables: &Tables) -> Result<Purged> {
         let txn = engine.try_begin(begin)?;
         let step = self.step(&txn, tables)?;
@@ -127,15 +127,15 @@ impl Purge {
         Ok(self.advance(step))
     }
 
-    /// Districts, of all warehouses: after so many steps each had its turn.
+    /// Returns the number of districts of all warehouses: after this many steps each had its turn.
     pub fn steps_per_round(&self) -> usize {
         (self.scale.warehouses * self.scale.districts) as usize
     }
 
-    /// Deletes some; the caller commits it.
+    /// Deletes some rows; the caller commits the transaction.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// Errors of the engine.
     pub fn step(&self, txn: &Txn<'_>, tables: &Tables) -> Result<PurgeStep> {
         let place = (self.turn / self.scale.districts + 1, self.turn % self.scale.districts + 1);
         let mut sums = Sums::default();
@@ -146,7 +146,7 @@ impl Purge {
         Ok(step)
     }
 
-    /// Goes on behind a step whose transaction has committed.
+    /// Moves the purge on after a step whose transaction has committed.
     pub fn advance(&mut self, step: PurgeStep) -> Purged {
         self.turn = (self.turn + 1) % (self.scale.warehouses * self.scale.districts);
         let PurgeStep { purged, next_row, stay, sample } = step;
@@ -188,7 +188,7 @@ impl Purge {
             row.set_i32(pd::PD_NEXT_O_ID, end);
         })?;
         if found != first {
-            // Another purge has been here after our snapshot.
+            // Another purge has been here after the snapshot.
             let table = tables.purged.district.name().to_owned();
             return Err(Error::WriteConflict { table, is_deleted: false });
         }
@@ -199,7 +199,7 @@ impl Purge {
         for order in rows.into_iter().flatten() {
             let (number, customer) = (order.get_i32(o::O_ID), order.get_i32(o::O_C_ID));
             let key = [place[0], place[1], Int32(customer)];
-            // Its customer's orders, without the last one, up to this one.
+            // The customer's orders up to this one, without the last.
             let of_customer = txn.range(&tables.orders, BY_CUSTOMER, &key, Direction::Backward)?.skip(1);
             for old in of_customer.filter(|old| old.get_i32(o::O_ID) <= number) {
                 step.purged.lines += self.order(txn, tables, old, sums)?;
@@ -211,7 +211,7 @@ impl Purge {
         Ok(())
     }
 
-    /// Deletes an order and its lines. Says how many lines it had.
+    /// Deletes an order and its lines, and returns the number of lines.
     fn order(&self, txn: &Txn<'_>, tables: &Tables, order: Row<'_>, sums: &mut Sums) -> Result<u64> {
         use Value::Int32;
         let key = [o::O_W_ID, o::O_D_ID, o::O_ID].map(|column| order.get_i32(column));
@@ -256,7 +256,7 @@ impl Purge {
             }
             match txn.delete(&tables.history, row.row_id()) {
                 Ok(()) => {}
-                // Another purge took it after our snapshot.
+                // Another purge took the row after the snapshot.
                 Err(Error::NoSuchRow { .. }) => continue,
                 Err(error) => return Err(error),
             }
@@ -273,7 +273,7 @@ impl Purge {
 }
 
 impl Sweep {
-    /// The next sweep, which shall leave about `kept` payments.
+    /// Returns the next sweep, which shall leave about `kept` payments.
     fn ended(mut self, kept: u64) -> Sweep {
         self.sample.sort_unstable();
         let excess = self.stay.saturating_sub(kept);
@@ -284,8 +284,8 @@ impl Sweep {
     }
 }
 
-/// What one supplying warehouse sold. Marks are the same sums with each item's own factor: they tell whether it was the
-/// same items.
+/// Sales of one supplying warehouse. Marks are the same sums with each item's own factor: they tell whether the items
+/// are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sold {
     pub(crate) quantity: i64,
@@ -302,7 +302,7 @@ impl Sold {
         Sold { quantity, lines, remote_lines, marks }
     }
 
-    /// All marks in one number.
+    /// Returns all marks in one number.
     pub(crate) fn mark(&self) -> i64 {
         self.marks.iter().fold(0, |all, mark| all.rotate_left(21) ^ mark)
     }
@@ -330,7 +330,7 @@ struct DistrictSum {
     paid: i64,
 }
 
-/// What a transaction deleted, to be added to the rows of the sums.
+/// Sums of the rows that a transaction deleted, to be added to the rows of the sums.
 #[derive(Default)]
 struct Sums {
     districts: Vec<((i32, i32), DistrictSum)>,
@@ -338,7 +338,7 @@ struct Sums {
     supplies: Vec<(i32, Sold)>,
 }
 
-/// Adds up what belongs to one key, in the order of keys: all transactions change the rows in one order.
+/// Adds up the sums of each key, in the order of keys: all transactions change the rows in one order.
 fn merged<K: Ord + Copy, S: Copy>(mut sums: Vec<(K, S)>, add: impl Fn(&mut S, &S)) -> Vec<(K, S)> {
     sums.sort_unstable_by_key(|(key, _)| *key);
     sums.dedup_by(|(key, sum), (kept_key, kept)| {
@@ -355,6 +355,7 @@ impl Sums {
     fn store(self, txn: &Txn<'_>, tables: &Tables) -> Result<()> {
         use Value::Int32;
         let purged = &tables.purged;
+        // Customers, then districts, then warehouses, each in the order of keys: two purges never deadlock.
         let customers = merged(self.customers, |sum, more| {
             sum.delivered += more.delivered;
             sum.paid += more.paid;
@@ -396,7 +397,7 @@ impl Sums {
     }
 }
 
-/// Inserts the rows of the sums, all zero. The one that says that they are there comes last.
+/// Inserts the rows of the sums, all zero. The row that tells that the others exist comes last.
 fn prepare(engine: &Engine, tables: &Tables, scale: Scale) -> Result<()> {
     use Value::{Decimal, Int32, Int64};
     let zero = [Decimal(0), Int64(0)];

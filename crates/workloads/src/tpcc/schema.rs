@@ -1,51 +1,51 @@
-//! The nine tables (clause 1.3), and three for what a purge removed.
+//! The nine tables (clause 1.3), and three for the sums of a purge.
 
 use super::columns::*;
 use engine::{Column, Engine, Error, IndexDef, InvalidValue, Result, Table, TableDef, Type};
 use std::sync::Arc;
 
-/// The tables of one engine.
+/// Tables of one engine.
 pub struct Tables {
-    /// One row a warehouse.
+    /// One row per warehouse.
     pub warehouse: Arc<Table>,
-    /// Ten rows a warehouse.
+    /// Ten rows per warehouse.
     pub district: Arc<Table>,
-    /// 3,000 rows a district. Index 1: by last and first name.
+    /// Table of 3,000 rows per district. Index 1: by last and first name.
     pub customer: Arc<Table>,
-    /// One row a payment; no key.
+    /// One row per payment; no key.
     pub history: Arc<Table>,
     /// One row for each order that is not delivered.
     pub new_order: Arc<Table>,
-    /// One row an order. Index 1: by customer.
+    /// One row per order. Index 1: by customer.
     pub orders: Arc<Table>,
-    /// Five to fifteen rows an order.
+    /// Five to fifteen rows per order.
     pub order_line: Arc<Table>,
-    /// 100,000 rows.
+    /// Table of 100,000 rows.
     pub item: Arc<Table>,
-    /// 100,000 rows a warehouse.
+    /// Table of 100,000 rows per warehouse.
     pub stock: Arc<Table>,
-    /// Empty unless a purge runs.
+    /// Tables of the purge's sums; empty unless a purge runs.
     pub purged: PurgeTables,
 }
 
-/// What [`super::Purge`] removed, in sums. With them the consistency conditions go on being checked.
+/// Sums of the rows that [`super::Purge`] removed. With them the consistency conditions can still be checked.
 pub struct PurgeTables {
-    /// A row a district: how far the purge is, and what it removed there.
+    /// Row per district: progress of the purge, and sums of the rows removed there.
     pub district: Arc<Table>,
-    /// A row a customer: deliveries and payments removed.
+    /// Row per customer: deliveries and payments removed.
     pub customer: Arc<Table>,
-    /// A row a supplying warehouse: order lines removed.
+    /// Row per supplying warehouse: order lines removed.
     pub supply: Arc<Table>,
 }
 
-/// Index 0 of every table but `history`.
+/// Primary key: index 0 of every table but `history`.
 pub(crate) const PRIMARY: usize = 0;
 /// Index 1 of `customer`.
 pub(crate) const BY_NAME: usize = 1;
 /// Index 1 of `orders`.
 pub(crate) const BY_CUSTOMER: usize = 1;
 
-/// The row that an input names.
+/// Returns the row that an input names, or an error if it does not exist.
 pub(crate) fn existing<R>(row: Option<R>, table: &Table) -> Result<R> {
     row.ok_or_else(|| Error::InvalidValue { place: table.name().to_owned(), why: InvalidValue::NoSuchRow })
 }
@@ -55,8 +55,8 @@ const fn decimal(precision: u8, scale: i8) -> Type {
 }
 
 const MONEY: Type = decimal(12, 2);
-/// Sums over the life of a warehouse or district: the specification asks for 12 digits at least, which a fast engine fills in
-/// minutes.
+/// Type of sums over the life of a warehouse or district: the specification asks for 12 digits at least, which a fast
+/// engine fills in minutes.
 const YEAR_TO_DATE: Type = decimal(18, 2);
 const RATE: Type = decimal(4, 4);
 
@@ -78,7 +78,7 @@ impl Tables {
     /// Creates the tables, empty.
     ///
     /// # Errors
-    /// When one exists already.
+    /// An error if one of them exists already.
     pub fn create(engine: &Engine) -> Result<Tables> {
         use Type::{Int32, Int64, Text, Timestamp};
         let create = |name, columns, indexes| engine.create_table(definition(name, columns, indexes));
@@ -107,6 +107,7 @@ impl Tables {
                 use customer::*;
                 vec![
                     primary("customer", &[C_W_ID, C_D_ID, C_ID]),
+                    // Several customers may share both names, so the index is not unique.
                     IndexDef::plain("customer_by_name", &[C_W_ID, C_D_ID, C_LAST, C_FIRST]),
                 ]
             })?,
@@ -122,6 +123,7 @@ impl Tables {
                     ("h_amount", decimal(6, 2)),
                     ("h_data", Text),
                 ]),
+                // Payments have no key.
                 vec![],
             )?,
             new_order: create(
@@ -146,6 +148,7 @@ impl Tables {
                     use orders::*;
                     vec![
                         primary("orders", &[O_W_ID, O_D_ID, O_ID]),
+                        // The order's number comes last, so that a backward scan finds a customer's last order first.
                         IndexDef::unique("orders_by_customer", &[O_W_ID, O_D_ID, O_C_ID, O_ID]),
                     ]
                 },
@@ -222,7 +225,7 @@ impl Tables {
         })
     }
 
-    /// The nine of the specification.
+    /// Returns the nine tables of the specification.
     pub fn all(&self) -> [&Arc<Table>; 9] {
         [
             &self.warehouse,
@@ -264,7 +267,7 @@ fn customer_columns() -> Vec<Column> {
     columns
 }
 
-/// The 17 columns of `stock`.
+/// Returns the 17 columns of `stock`.
 pub(crate) fn stock_columns() -> Vec<Column> {
     use Type::{Int32, Text};
     let mut columns = required(&[("s_i_id", Int32), ("s_w_id", Int32), ("s_quantity", Int32)]);

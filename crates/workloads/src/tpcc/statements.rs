@@ -1,9 +1,9 @@
 //! New-Order and Payment as a client sends them: statement by statement, with explicit row locks.
 //!
-//! **Invariant:** each row is locked (SELECT … FOR UPDATE) before what is read of it is counted on, in the order in which
-//! the standard's sample programs (its appendix A) visit them: that of the transactions whose locks Schroeder et al.
-//! (ICDE 2006) measure. A statement keeps what later ones need by assignment only, so it may run again after it had to
-//! wait; and after an abort the first one begins anew.
+//! **Invariant:** each row is locked (SELECT … FOR UPDATE) before a value read from it is used, in the order in which
+//! the standard's sample programs (its appendix A) visit the rows: that of the transactions whose locks Schroeder et
+//! al. (ICDE 2006) measure. A statement keeps values for later ones by assignment only, so it may run again after it
+//! had to wait; and after an abort the first one begins anew.
 
 use super::columns::{customer as c, district as d, item as i, stock as s, warehouse as w};
 use super::customer::find_customer;
@@ -14,7 +14,7 @@ use super::{NewOrderInput, PaymentInput, Tables};
 use engine::{Error, Result, Row, RowId, RowLock, Table, Txn, Value, Wait};
 use std::sync::Arc;
 
-/// One transaction, statement by statement.
+/// Transaction of a client, statement by statement.
 pub struct Statements {
     tables: Arc<Tables>,
     list: List,
@@ -44,13 +44,13 @@ struct PaymentList {
     customer_number: i32,
 }
 
-/// Statements of a New-Order before those of its first line, and of each line.
+/// Numbers of statements of a New-Order before those of its first line, and of each line.
 const BEFORE_LINES: usize = 5;
 const PER_LINE: usize = 4;
 const NOWHERE: RowId = RowId(u64::MAX);
 
 impl Statements {
-    /// Those of a New-Order: five, and four for each line.
+    /// Returns the statements of a New-Order: five, and four for each line.
     pub fn new_order(tables: Arc<Tables>, input: NewOrderInput) -> Statements {
         let list = NewOrderList {
             input,
@@ -63,7 +63,7 @@ impl Statements {
         Statements { tables, list: List::NewOrder(Box::new(list)) }
     }
 
-    /// Those of a Payment: seven.
+    /// Returns the seven statements of a Payment.
     pub fn payment(tables: Arc<Tables>, input: PaymentInput) -> Statements {
         let list = PaymentList {
             input,
@@ -77,7 +77,7 @@ impl Statements {
         Statements { tables, list: List::Payment(Box::new(list)) }
     }
 
-    /// How many they are, the commit excluded.
+    /// Returns the number of statements, the commit excluded.
     #[expect(clippy::len_without_is_empty, reason = "a transaction has statements")]
     pub fn len(&self) -> usize {
         match &self.list {
@@ -90,7 +90,7 @@ impl Statements {
     ///
     /// # Errors
     /// [`Error::RolledBack`] by the statement that looks for an item that does not exist: the client then rolls back.
-    /// [`Error::InvalidValue`] for any other row that does not exist, and what the engine refuses.
+    /// [`Error::InvalidValue`] for any other row that does not exist; errors of the engine.
     pub fn run(&mut self, at: usize, txn: &Txn<'_>) -> Result<()> {
         match &mut self.list {
             List::NewOrder(list) if at < BEFORE_LINES => list.head(&self.tables, at, txn),
@@ -103,12 +103,12 @@ impl Statements {
     }
 }
 
-/// SELECT … FOR UPDATE of a row found by the statement's snapshot: its newest state.
+/// Runs SELECT … FOR UPDATE of a row found by the statement's snapshot, and returns its newest state.
 fn lock<'t>(txn: &'t Txn<'_>, table: &'t Table, row: RowId) -> Result<Row<'t>> {
     existing(txn.lock_row(table, row, RowLock::Update, Wait::Block)?, table)
 }
 
-/// The same, by primary key.
+/// Runs SELECT … FOR UPDATE by primary key.
 fn lock_key<'t>(txn: &'t Txn<'_>, table: &'t Table, key: &[Value<'_>]) -> Result<Row<'t>> {
     let row = existing(txn.get(table, PRIMARY, key)?, table)?.row_id();
     lock(txn, table, row)
@@ -188,6 +188,7 @@ impl PaymentList {
         let input = &self.input;
         let PaymentInput { warehouse, district, customer_warehouse, customer_district, amount_cents, .. } = *input;
         let key = [warehouse, district].map(Int32);
+        // The order of locks is the sample programs': warehouse, district, customer.
         match at {
             0 => {
                 let row = lock_key(txn, &tables.warehouse, &key[..1])?;

@@ -1,6 +1,6 @@
-//! Stock-Level (clause 2.8): how many of the items sold last are running out.
+//! Stock-Level (clause 2.8): the number of items sold last that are running out.
 //!
-//! **Invariant:** it only reads, so it waits for nobody under any isolation level.
+//! **Invariant:** the transaction only reads, so it waits for nobody under any isolation level.
 
 use super::Tables;
 use super::columns::{district as d, order_line as ol, stock as s};
@@ -9,13 +9,13 @@ use super::schema::{PRIMARY, existing};
 use core::ops::Bound::{Excluded, Included};
 use engine::{Direction, Result, Txn, Value};
 
-/// Orders of the district that it looks at.
+/// Number of the district's last orders that Stock-Level looks at.
 pub(crate) const LAST_ORDERS: i32 = 20;
 
 /// Counts the different items of the district's last 20 orders of which the warehouse has fewer than the threshold.
 ///
 /// # Errors
-/// [`engine::Error::InvalidValue`] when the district or a stock does not exist, and what the engine refuses.
+/// [`engine::Error::InvalidValue`] if the district or a stock does not exist; errors of the engine.
 pub fn stock_level(txn: &Txn<'_>, tables: &Tables, input: &StockLevelInput) -> Result<u32> {
     use Value::Int32;
     let place = [Int32(input.warehouse), Int32(input.district)];

@@ -1,4 +1,4 @@
-//! The random entries and the initial population have the specification's shape.
+//! Tests that the random entries and the initial population have the specification's shape.
 
 use super::random::last_name;
 use super::*;

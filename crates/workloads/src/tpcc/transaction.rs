@@ -1,7 +1,7 @@
 //! Whole transactions: an input of any kind, run and ended.
 //!
-//! **Invariant:** a transaction that was not committed left nothing. Nothing here waits but [`run`], which is for ordinary
-//! threads: other callers may be urgent contexts, and the row's holder may be paused beneath them.
+//! **Invariant:** a transaction that was not committed left nothing. Nothing here waits but [`run`], which is for
+//! ordinary threads: other callers may be urgent contexts, and the row's holder may be paused beneath them.
 
 use super::{
     Input, Kind, NewOrderInput, PaymentInput, Tables, delivery, new_order, order_status, payment, stock_level,
@@ -9,19 +9,19 @@ use super::{
 use engine::{Begin, Engine, Error, Result, Session, Step, Txn};
 use stage::Class;
 
-/// How a procedure ended that was not refused.
+/// End of a procedure that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It committed.
+    /// The transaction committed.
     Committed,
-    /// Its last item does not exist, as one New-Order in a hundred has it; it rolled back.
+    /// The transaction rolled back, because its last item does not exist, as in one New-Order in a hundred.
     RolledBack,
 }
 
-/// Runs the procedure that `input` is for; the caller ends the transaction. What terminals show is dropped.
+/// Runs the procedure that `input` is for; the caller ends the transaction. The terminals' display is dropped.
 ///
 /// # Errors
-/// [`Error::RolledBack`] when the specification wants a rollback, and what the engine refuses.
+/// [`Error::RolledBack`] if the specification demands a rollback; errors of the engine.
 #[inline]
 pub fn execute(txn: &Txn<'_>, tables: &Tables, input: &Input) -> Result<()> {
     match input {
@@ -33,11 +33,11 @@ pub fn execute(txn: &Txn<'_>, tables: &Tables, input: &Input) -> Result<()> {
     }
 }
 
-/// Runs one attempt of `body` as a transaction without a session, and ends it: commits, or rolls back as the specification
-/// wants.
+/// Runs one attempt of `body` as a transaction without a session, and ends it: commits, or rolls back as the
+/// specification demands.
 ///
 /// # Errors
-/// Those of the engine; a [retryable](Error::is_retryable) one means that the attempt had no effect.
+/// Errors of the engine; a [retryable](Error::is_retryable) one means that the attempt had no effect.
 #[inline]
 fn attempt_once(engine: &Engine, begin: Begin, body: impl FnOnce(&Txn<'_>) -> Result<()>) -> Result<Outcome> {
     let txn = engine.try_begin(begin)?;
@@ -48,7 +48,8 @@ fn attempt_once(engine: &Engine, begin: Begin, body: impl FnOnce(&Txn<'_>) -> Re
     }
 }
 
-/// How a transaction of this kind begins: as asked, and those that only read say so.
+/// Returns the options for the beginning of a transaction of this kind: the requested ones, and read-only for kinds
+/// that only read.
 #[inline]
 pub(crate) const fn begin_of(begin: Begin, kind: Kind) -> Begin {
     match kind {
@@ -60,26 +61,26 @@ pub(crate) const fn begin_of(begin: Begin, kind: Kind) -> Begin {
 /// Runs one attempt of the transaction that `input` is for.
 ///
 /// # Errors
-/// Those of the engine; a [retryable](Error::is_retryable) one means that the attempt had no effect.
+/// Errors of the engine; a [retryable](Error::is_retryable) one means that the attempt had no effect.
 #[inline]
 pub fn attempt(engine: &Engine, begin: Begin, tables: &Tables, input: &Input) -> Result<Outcome> {
     attempt_once(engine, begin_of(begin, input.kind()), |txn| execute(txn, tables, input))
 }
 
-/// Runs the transaction that `input` is for in a session, on an ordinary thread: it waits where rows are held by others, and
+/// Runs the transaction that `input` is for in a session, on an ordinary thread: it waits where others hold rows, and
 /// is repeated after retryable errors as [`Session::run`] says.
 ///
 /// # Errors
-/// Those of [`Session::run`].
+/// Errors of [`Session::run`].
 pub fn run(session: &mut Session, begin: Begin, tables: &Tables, input: &Input) -> Result<Outcome> {
     ended(session.run(begin_of(begin, input.kind()), |txn| execute(txn, tables, input)))
 }
 
-/// As [`run`], but never blocks: from a worker or an urgent context. When it is parked, call again with the same input when
-/// the ticket is ready.
+/// Runs the transaction as [`run`] does, but never blocks: for a worker or an urgent context. When it is parked, call
+/// again with the same input when the ticket is ready.
 ///
 /// # Errors
-/// Those of [`Session::try_run`].
+/// Errors of [`Session::try_run`].
 pub fn try_run(session: &mut Session, begin: Begin, tables: &Tables, input: &Input) -> Result<Step<Outcome>> {
     match session.try_run(begin_of(begin, input.kind()), |txn| execute(txn, tables, input)) {
         Ok(Step::Parked(ticket)) => Ok(Step::Parked(ticket)),
@@ -88,7 +89,7 @@ pub fn try_run(session: &mut Session, begin: Begin, tables: &Tables, input: &Inp
     }
 }
 
-/// A rollback that the specification wants is no error.
+/// Turns a rollback that the specification demands into an outcome: it is no error.
 #[inline]
 pub(crate) fn ended(result: Result<()>) -> Result<Outcome> {
     match result {
@@ -101,7 +102,7 @@ pub(crate) fn ended(result: Result<()>) -> Result<Outcome> {
 /// Runs one attempt of New-Order and ends it.
 ///
 /// # Errors
-/// As [`attempt`].
+/// Errors of [`attempt`].
 pub fn attempt_new_order(engine: &Engine, class: Class, tables: &Tables, input: &NewOrderInput) -> Result<Outcome> {
     attempt_once(engine, Begin::new(class), |txn| new_order(txn, tables, input).map(drop))
 }
@@ -109,15 +110,16 @@ pub fn attempt_new_order(engine: &Engine, class: Class, tables: &Tables, input: 
 /// Runs one attempt of Payment and commits it.
 ///
 /// # Errors
-/// As [`attempt`].
+/// Errors of [`attempt`].
 pub fn attempt_payment(engine: &Engine, class: Class, tables: &Tables, input: &PaymentInput) -> Result<Outcome> {
     attempt_once(engine, Begin::new(class), |txn| payment(txn, tables, input).map(drop))
 }
 
-/// Runs New-Order, again at most `retries_max` times after a retryable error. The second value says how often.
+/// Runs New-Order, again at most `retries_max` times after a retryable error. Returns the number of retries as the
+/// second value.
 ///
 /// # Errors
-/// Those of the engine; a [retryable](Error::is_retryable) one when the last attempt had it too.
+/// Errors of the engine; a [retryable](Error::is_retryable) one if the last attempt had it too.
 pub fn run_new_order(
     engine: &Engine,
     tables: &Tables,
@@ -128,10 +130,10 @@ pub fn run_new_order(
     bounded(retries_max, || attempt_new_order(engine, class, tables, input))
 }
 
-/// Runs Payment, as [`run_new_order`].
+/// Runs Payment, as [`run_new_order`] does.
 ///
 /// # Errors
-/// As [`run_new_order`].
+/// Errors of [`run_new_order`].
 pub fn run_payment(
     engine: &Engine,
     tables: &Tables,
@@ -142,7 +144,8 @@ pub fn run_payment(
     bounded(retries_max, || attempt_payment(engine, class, tables, input))
 }
 
-/// Between two attempts nothing waits, so the bound matters; what is still refused then is the caller's to submit again.
+/// Repeats an attempt a bounded number of times. Nothing waits between two attempts, so the bound matters; a
+/// transaction still refused after that is for the caller to submit again.
 fn bounded(retries_max: u32, mut attempt: impl FnMut() -> Result<Outcome>) -> Result<(Outcome, u32)> {
     let mut retries = 0;
     loop {

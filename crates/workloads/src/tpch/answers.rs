@@ -1,33 +1,34 @@
-//! Answers of DuckDB at scale factor 0.1 over our rows, and the comparison with one of ours.
+//! Answers of DuckDB at scale factor 0.1 over the generated rows, and their comparison with an answer of the engine
+//! under test.
 //!
 //! Invariant: every value of every row is compared. Exact numbers (integers, decimals), text and dates must be equal;
 //! numbers that DuckDB gives as floating point (averages and quotients of decimals) may differ by
-//! [`RELATIVE_TOLERANCE`] and by one unit in the last place that our decimal has. Rows must come in the order that the
-//! query asks for; rows that are equal in it may come in any order.
+//! [`RELATIVE_TOLERANCE`] and by one unit in the last place that the engine's decimal has. Rows must come in the order
+//! that the query asks for; rows that are equal in it may come in any order.
 //!
-//! The files under `answers/` are made by `answers/regenerate.py`: a line of column names, a line of kinds
-//! (`number`, `float`, `text`, `date`, `timestamp`), then rows, `|` between cells.
+//! The files under `answers/` are made by `answers/regenerate.py`: a line of column names, a line of kinds (`number`,
+//! `float`, `text`, `date`, `timestamp`), then rows, `|` between cells.
 
 use super::cell::Cell;
 use super::queries::QUERIES_COUNT;
 use std::cmp::Ordering;
 
-/// The scale factor of the answers that [`check_answer`] compares with; comments are [`super::Comments::Specified`].
+/// Scale factor of the answers that [`check_answer`] compares with; comments are [`super::Comments::Specified`].
 pub const ANSWERS_SCALE_FACTOR: f64 = 0.1;
 
-/// A row of an answer as PostgreSQL shows values in text; nothing stands for null.
+/// Row of an answer as PostgreSQL shows values in text; `None` stands for null.
 pub type TextRow = Vec<Option<String>>;
 
-/// How far a floating number may be off, relative to DuckDB's.
+/// Permitted difference of a floating-point number, relative to DuckDB's.
 const RELATIVE_TOLERANCE: f64 = 1e-9;
 
-/// An answer differs from the independent engine's.
+/// Difference between an answer and that of the independent engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("answer of query {query} is wrong: {what}")]
 pub struct Mismatch {
-    /// The query's number.
+    /// Query's number.
     pub query: usize,
-    /// The first difference.
+    /// First difference.
     pub what: String,
 }
 
@@ -37,27 +38,27 @@ pub struct Mismatch {
 /// The first difference.
 ///
 /// # Panics
-/// There is no such query.
+/// If there is no such query.
 pub fn check_answer(number: usize, answer: &[TextRow]) -> Result<(), Mismatch> {
     assert!((1..=QUERIES_COUNT).contains(&number), "TPC-H has queries 1 to 22, not {number}");
     compare(EXPECTED[number - 1], ORDER[number - 1], answer).map_err(|what| Mismatch { query: number, what })
 }
 
-/// Compares the answer of query `number` with `expected`, which another engine gave over the same rows, in the form of a
-/// file under `answers/`. Of rows that tie with the last one that the query's `limit` lets through, either engine may
+/// Compares the answer of query `number` with `expected`, which another engine gave over the same rows, in the form of
+/// a file under `answers/`. Of rows that tie with the last one that the query's `limit` lets through, either engine may
 /// show others; they are left out.
 ///
 /// # Errors
 /// The first difference.
 ///
 /// # Panics
-/// As [`check_answer`].
+/// If there is no such query.
 pub fn compare_answer(number: usize, expected: &str, answer: &[TextRow]) -> Result<(), Mismatch> {
     assert!((1..=QUERIES_COUNT).contains(&number), "TPC-H has queries 1 to 22, not {number}");
     compare_limited(expected, ORDER[number - 1], limit(number), answer).map_err(|what| Mismatch { query: number, what })
 }
 
-/// How many rows a query asks for at most.
+/// Returns the query's `limit`, if it has one.
 fn limit(number: usize) -> Option<usize> {
     match number {
         2 | 18 | 21 => Some(100),
@@ -87,6 +88,7 @@ fn compare_limited(expected: &str, order: &[Key], limit: Option<usize>, answer: 
     if let Some(pair) = found.windows(2).find(|pair| in_order(&pair[0], &pair[1], order) == Ordering::Greater) {
         return Err(format!("not in order: {} before {}", show(&pair[0]), show(&pair[1])));
     }
+    // Rows that tie with the last one may differ between the engines, so only the rows before the tie are compared.
     if limit == Some(wanted.len()) {
         for rows in [&mut found, &mut wanted] {
             let tied = |row: &Vec<Cell>| rows.last().is_some_and(|last| in_order(row, last, order) == Ordering::Equal);
@@ -97,6 +99,8 @@ fn compare_limited(expected: &str, order: &[Key], limit: Option<usize>, answer: 
             return Err(format!("{} rows before the last tie instead of {}", found.len(), wanted.len()));
         }
     }
+    // The order is checked already. Sorting by the exact columns pairs rows that tie, which the two engines may show in
+    // different orders.
     let by_exact_columns = |row: &Vec<Cell>| -> Vec<String> {
         let exact = row.iter().zip(&kinds).filter(|(_, kind)| **kind != "float");
         exact.map(|(cell, _)| cell.clone().canonical().to_string()).collect()
@@ -138,7 +142,8 @@ fn parse(line: &str, kinds: &[&str]) -> Result<Vec<Cell>, String> {
     texts.iter().zip(kinds).map(|(text, kind)| parse_cell(text, kind)).collect()
 }
 
-/// A row that was found, read as what the expected one is. An exact number in the place of a floating one stays exact.
+/// Parses a row that was found, with the kinds of the expected one. An exact number in the place of a floating-point
+/// one stays exact.
 fn parse_row(row: &TextRow, kinds: &[&str]) -> Result<Vec<Cell>, String> {
     let cell = |(text, kind): (&Option<String>, &&str)| {
         let Some(text) = text else { return Ok(Cell::Null) };
@@ -165,7 +170,7 @@ fn parse_cell(text: &str, kind: &str) -> Result<Cell, String> {
     }
 }
 
-/// The day number of a date like 1998-12-01 (Howard Hinnant's `days_from_civil`).
+/// Returns the day number of a date like 1998-12-01 (Howard Hinnant's `days_from_civil`).
 fn parse_date(text: &str) -> Option<i32> {
     let mut fields = text.splitn(3, '-').map(|field| field.parse::<i32>().ok());
     let (year, month, day) = (fields.next()??, fields.next()??, fields.next()??);
@@ -177,7 +182,7 @@ fn parse_date(text: &str) -> Option<i32> {
     Some(era * 146_097 + day_of_era - 719_468)
 }
 
-/// The microseconds of a time like `1998-12-01 12:00:00.000001`; the fraction may be missing.
+/// Returns the microseconds of a time like `1998-12-01 12:00:00.000001`; the fraction may be missing.
 fn parse_timestamp(text: &str) -> Option<i64> {
     let (date, time) = text.split_once(' ')?;
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
@@ -187,7 +192,7 @@ fn parse_timestamp(text: &str) -> Option<i64> {
     Some(seconds * 1_000_000 + format!("{fraction:0<6}").parse::<i64>().ok()?)
 }
 
-/// One key of an `order by`: the position of a column in the answer, and the direction.
+/// Key of an `order by`: the position of a column in the answer, and the direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Key {
     Up(usize),
@@ -212,7 +217,7 @@ fn in_order(first: &[Cell], second: &[Cell], order: &[Key]) -> Ordering {
     })
 }
 
-/// What each query orders by.
+/// Sort keys of each query.
 const ORDER: [&[Key]; QUERIES_COUNT] = [
     &[Up(0), Up(1)],
     &[Down(0), Up(2), Up(1), Up(3)],

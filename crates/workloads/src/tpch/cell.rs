@@ -1,23 +1,23 @@
-//! Values of an answer: what is compared and what files hold.
+//! Values of an answer, as they are compared and as files hold them.
 //!
 //! Invariant: a cell keeps its value exactly; decimals are unscaled integers with their scale, and equal decimals of
 //! different scales have the same canonical text.
 
 use std::fmt;
 
-/// One value.
+/// Value of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
-    /// No value.
+    /// Null.
     Null,
-    /// An exact number: `unscaled / 10^scale`. Integers have scale 0.
+    /// Exact number: `unscaled / 10^scale`. Integers have scale 0.
     Number {
-        /// All digits.
+        /// Number without its point.
         unscaled: i128,
-        /// How many of them stand after the point.
+        /// Number of digits after the point.
         scale: u8,
     },
-    /// A floating number, equal to others only within a tolerance.
+    /// Floating-point number, equal to others only within a tolerance.
     Float(f64),
     /// Text.
     Text(String),
@@ -57,7 +57,7 @@ impl fmt::Display for Cell {
 }
 
 impl Cell {
-    /// The number with the smallest scale that holds it, so that equal numbers look equal.
+    /// Returns the number with the smallest scale that holds it, so that equal numbers look equal.
     pub(crate) fn canonical(self) -> Cell {
         match self {
             Cell::Number { mut unscaled, mut scale } => {
@@ -71,7 +71,7 @@ impl Cell {
         }
     }
 
-    /// The nearest floating number; nothing else has one.
+    /// Returns the nearest floating-point number; only numbers have one.
     pub(crate) fn as_f64(&self) -> Option<f64> {
         match self {
             Cell::Number { unscaled, scale } => Some(*unscaled as f64 / 10f64.powi(i32::from(*scale))),
@@ -81,7 +81,7 @@ impl Cell {
     }
 }
 
-/// Year, month and day of a day number (Howard Hinnant's `civil_from_days`).
+/// Returns year, month and day of a day number (Howard Hinnant's `civil_from_days`).
 pub(crate) fn civil(days: i32) -> (i32, u32, u32) {
     let shifted = i64::from(days) + 719_468;
     let era = shifted.div_euclid(146_097);

@@ -1,7 +1,7 @@
 //! Rows as text for another engine to read: `|` between cells, nothing for null, no quotes.
 //!
-//! Invariant: what is written is what [`super::Cell`] shows, value by value; the generator's texts have neither `|` nor line
-//! breaks. It goes through no [`super::Cell`], because a benchmark waits for millions of rows.
+//! Invariant: the text is that of [`super::Cell`], value by value; the generator's texts have neither `|` nor line
+//! breaks. It is written without a [`super::Cell`], because a benchmark waits for millions of rows.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType};
@@ -9,13 +9,13 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use std::io::{Result, Write};
 
-/// Writes the rows of `batch`, a line each.
+/// Writes the rows of `batch`, one line each.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 ///
 /// # Panics
-/// The batch has a column of a type that no table of our workloads has.
+/// If the batch has a column of a type that no table of these workloads has.
 pub fn write_rows(batch: &RecordBatch, out: &mut impl Write) -> Result<()> {
     for row in 0..batch.num_rows() {
         for (at, column) in batch.columns().iter().enumerate() {
@@ -57,7 +57,7 @@ fn write_decimal(value: i128, scale: i8, out: &mut impl Write) -> Result<()> {
     let sign = if value < 0 { "-" } else { "" };
     match u64::try_from(value.unsigned_abs()) {
         Ok(digits) if scale == 0 => write!(out, "{sign}{digits}"),
-        // Eighteen digits are written much faster than thirty-eight.
+        // Numbers of eighteen digits are written much faster than those of thirty-eight.
         Ok(digits) if places <= 18 => {
             let one = 10_u64.pow(u32::from(scale.unsigned_abs()));
             write!(out, "{sign}{}.{:0places$}", digits / one, digits % one)

@@ -16,8 +16,8 @@ use tpchgen_arrow::{
     CustomerArrow, LineItemArrow, NationArrow, OrderArrow, PartArrow, PartSuppArrow, RegionArrow, SupplierArrow,
 };
 
-/// Where the comment columns are cut from. The pool of text stays in memory until the process ends, which is the
-/// generator's choice.
+/// Source of the comment columns. The pool of text stays in memory until the process ends, which is the generator's
+/// choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Comments {
     /// The specification's pool of 300 MiB: the rows are those of every other TPC-H generator.
@@ -39,19 +39,19 @@ impl Comments {
     }
 }
 
-/// The engine's blocks have at most so many rows; a batch of more would be split into one big and one small block.
+/// Maximum number of rows of the engine's blocks; a larger batch would be split into one big and one small block.
 const BATCH_ROWS_MAX: usize = 65_536;
 
-/// Rows that a part aims at. Line items vary by some hundred rows a part, and must not exceed a batch.
+/// Number of rows that a part aims at. Line items vary by some hundred rows per part, and must not exceed a batch.
 const PART_ROWS: u64 = 62_000;
 
-/// How many parts the table has at this scale factor.
+/// Returns the number of parts of the table at this scale factor.
 pub(crate) fn parts_count(table: TpchTable, scale_factor: f64) -> i32 {
     let rows_count = table.rows_expected(scale_factor);
     i32::try_from(rows_count.div_ceil(PART_ROWS).max(1)).expect("scale factors are far below 10,000")
 }
 
-/// One part of a table, `part` counting from 1.
+/// Generates one part of a table, `part` counting from 1.
 pub(crate) fn generate_part(
     table: TpchTable,
     scale_factor: f64,
@@ -61,7 +61,7 @@ pub(crate) fn generate_part(
     let parts = parts_count(table, scale_factor);
     let words = Distributions::static_default();
     let pool = comments.pool();
-    // The generators share no trait, so a macro says once what happens to each of them.
+    // The generators share no trait, so a macro states once what happens to each of them.
     macro_rules! batches {
         ($arrow:ident, $generator:expr) => {
             Box::new(
@@ -94,7 +94,7 @@ pub(crate) fn generate_part(
     }
 }
 
-/// All rows of a table, in the order in which [`super::load()`] loads them.
+/// Generates all rows of a table, in the order in which [`super::load()`] loads them.
 pub fn generate(table: TpchTable, scale_factor: f64, comments: Comments) -> impl Iterator<Item = RecordBatch> {
     (1..=parts_count(table, scale_factor)).flat_map(move |part| generate_part(table, scale_factor, comments, part))
 }

@@ -1,7 +1,7 @@
-//! Makes the eight tables and loads them as frozen blocks.
+//! Generation of the eight tables, and their load as frozen blocks.
 //!
-//! Invariant: a table becomes visible as a whole, and its rows are in generation order, so threads change nothing but the
-//! time. Generating costs far more than loading; the calling thread loads while the others generate.
+//! Invariant: a table becomes visible as a whole, and its rows are in generation order, so threads change nothing but
+//! the time. Generating costs far more than loading; the calling thread loads while the others generate.
 
 use super::generate::{Comments, generate_part, parts_count};
 use super::tables::TpchTable;
@@ -9,42 +9,42 @@ use arrow_array::RecordBatch;
 use engine::Engine;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// How to load.
+/// Parameters of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadConfig {
     /// TPC-H's scale factor; 1 means about 6 million line items.
     pub scale_factor: f64,
-    /// Where the comments come from.
+    /// Source of the comments.
     pub comments: Comments,
-    /// Threads that generate rows, at least 1.
+    /// Number of threads that generate rows, at least 1.
     pub threads: usize,
 }
 
-/// How far the load is.
+/// Progress of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// The table being loaded.
+    /// Table being loaded.
     pub table: TpchTable,
-    /// Rows loaded so far, of all tables.
+    /// Number of rows loaded so far, of all tables.
     pub rows_count: u64,
-    /// Rows expected at the end, of all tables. Line items are random, so this may be off by a per mille.
+    /// Number of rows expected at the end, of all tables. Line items are random, so this may be off by a per mille.
     pub rows_expected: u64,
 }
 
-/// What was loaded.
+/// Result of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loaded {
-    /// Rows of all tables.
+    /// Number of rows of all tables.
     pub rows_count: u64,
 }
 
-/// Batches that a generating thread may be ahead of the load.
+/// Maximum number of batches that a generating thread may be ahead of the load.
 const PARTS_AHEAD_MAX: usize = 2;
 
 /// Creates and fills the eight tables, calling `progress` after each block.
 ///
 /// # Errors
-/// Those of [`Engine::create_table`] and [`Engine::bulk_load`], for instance if a table exists already.
+/// Errors of [`Engine::create_table`] and [`Engine::bulk_load`], for instance if a table exists already.
 pub fn load(engine: &Engine, config: &LoadConfig, progress: &mut dyn FnMut(Progress)) -> engine::Result<Loaded> {
     assert!(config.scale_factor.is_finite() && 0.0 < config.scale_factor, "the scale factor must be positive");
     assert!(1 <= config.threads, "somebody must generate the rows");
@@ -67,8 +67,8 @@ pub fn load(engine: &Engine, config: &LoadConfig, progress: &mut dyn FnMut(Progr
                     receiver
                 })
                 .collect();
-            // Part n comes from lane n modulo the lanes, so taking turns restores the order. The first lane that has
-            // ended was the last one's successor: no part is left.
+            // Part n comes from lane n modulo the number of lanes, so taking turns restores the order. The first lane
+            // that has ended was the last one's successor: no part is left.
             let parts = (0..).map_while(|turn: usize| lanes[turn % lanes.len()].recv().ok());
             let batches = parts.flatten().inspect(|batch| {
                 rows_count += batch.num_rows() as u64;

@@ -1,13 +1,14 @@
 //! TPC-H: eight tables, 22 queries, and answers to compare with.
 //!
-//! **Invariant: the same scale factor gives the same rows, whatever the number of threads**, so an answer can be compared
+//! **Invariant: the same scale factor gives the same rows, with any number of threads**, so an answer can be compared
 //! value by value with one that an independent engine gave over the same rows. The tables are loaded as frozen blocks
-//! and have no indexes, for nothing but scans reads them. There is no query engine here: the queries are texts.
+//! and have no indexes, because only scans read them. There is no query engine here: the queries are texts.
 //!
 //! - [`TpchTable`]: names, definitions and sizes;
 //! - [`load()`]: makes the rows and hands them to the engine, with progress;
 //! - [`query`]: the texts, with the validation parameters of the specification;
-//! - [`check_answer`]: compares an answer at scale factor 0.1 with DuckDB's; [`compare_answer`]: any answer with any engine's;
+//! - [`check_answer`]: compares an answer at scale factor 0.1 with DuckDB's; [`compare_answer`]: any answer with any
+//!   engine's;
 //! - [`write_rows`]: the rows as text, for that engine.
 
 pub(crate) mod answers;

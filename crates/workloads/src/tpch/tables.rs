@@ -1,28 +1,28 @@
-//! The eight tables: names, columns, and how many rows a scale factor means.
+//! The eight tables: names, columns, and numbers of rows at a scale factor.
 //!
-//! Invariant: a definition's columns have the names, the order and the types of the generator's batches; the load refuses
-//! anything else. Money is exact: `Decimal(15, 2)`.
+//! Invariant: a definition's columns have the names, the order and the types of the generator's batches; the load
+//! refuses anything else. Money is exact: `Decimal(15, 2)`.
 
 use engine::{Column, TableDef, Type};
 
-/// One of the eight tables of TPC-H.
+/// Table of TPC-H.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TpchTable {
-    /// 5 rows.
+    /// Table of 5 rows.
     Region,
-    /// 25 rows.
+    /// Table of 25 rows.
     Nation,
-    /// 10,000 rows at scale factor 1.
+    /// Table of 10,000 rows at scale factor 1.
     Supplier,
-    /// 150,000 rows at scale factor 1.
+    /// Table of 150,000 rows at scale factor 1.
     Customer,
-    /// 200,000 rows at scale factor 1.
+    /// Table of 200,000 rows at scale factor 1.
     Part,
-    /// 800,000 rows at scale factor 1.
+    /// Table of 800,000 rows at scale factor 1.
     PartSupp,
-    /// 1,500,000 rows at scale factor 1.
+    /// Table of 1,500,000 rows at scale factor 1.
     Orders,
-    /// About 6,000,000 rows at scale factor 1.
+    /// Table of about 6,000,000 rows at scale factor 1.
     LineItem,
 }
 
@@ -30,7 +30,7 @@ const MONEY: Type = Type::Decimal { precision: 15, scale: 2 };
 use Type::{Date, Int32, Int64, Text};
 
 impl TpchTable {
-    /// All of them, small ones first.
+    /// Every table, small ones first.
     pub const ALL: [TpchTable; 8] = [
         TpchTable::Region,
         TpchTable::Nation,
@@ -42,7 +42,7 @@ impl TpchTable {
         TpchTable::LineItem,
     ];
 
-    /// The table's name in SQL.
+    /// Returns the table's name in SQL.
     pub fn name(self) -> &'static str {
         match self {
             TpchTable::Region => "region",
@@ -56,7 +56,7 @@ impl TpchTable {
         }
     }
 
-    /// What the engine is asked to create.
+    /// Returns the definition that the engine is asked to create.
     pub fn definition(self) -> TableDef {
         TableDef {
             name: self.name().to_owned(),
@@ -65,7 +65,8 @@ impl TpchTable {
         }
     }
 
-    /// How many rows to expect. Exact but for line items, whose number per order is random (1 to 7, 4 on average).
+    /// Returns the expected number of rows. Exact but for line items, whose number per order is random (1 to 7, 4 on
+    /// average).
     pub fn rows_expected(self, scale_factor: f64) -> u64 {
         let scaled = |base: f64| (base * scale_factor).round() as u64;
         match self {
@@ -82,6 +83,7 @@ impl TpchTable {
 
     fn columns(self) -> &'static [(&'static str, Type)] {
         match self {
+            // Keys are `Int64`, because the generator's batches have them so.
             TpchTable::Region => &[("r_regionkey", Int64), ("r_name", Text), ("r_comment", Text)],
             TpchTable::Nation => {
                 &[("n_nationkey", Int64), ("n_name", Text), ("n_regionkey", Int64), ("n_comment", Text)]

@@ -1,4 +1,4 @@
-//! What the texts, the definitions and the comparison promise, without an engine.
+//! Tests of the texts, the definitions and the comparison, without an engine.
 
 use super::answers::TextRow;
 use super::answers::{Key, compare};
@@ -10,7 +10,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type};
 use arrow_schema::DataType;
 
-/// The definitions are what the generator makes: names, order and types.
+/// Goal: the definitions are what the generator makes: names, order and types.
 #[test]
 fn definitions_match_the_generator() {
     for table in TpchTable::ALL {
@@ -26,7 +26,7 @@ fn definitions_match_the_generator() {
     }
 }
 
-/// Row counts are the specification's, in parts of at most one block.
+/// Goal: row counts are the specification's, in parts of at most one block.
 #[test]
 fn row_counts_are_the_specifications() {
     for table in TpchTable::ALL {
@@ -64,7 +64,7 @@ fn answer(keys: &[i64], names: &[&str], shares: &[f64]) -> Vec<TextRow> {
     cells.map(|((key, name), share)| row(&[key, name, share])).collect()
 }
 
-/// A planted difference of each sort is found, and rows that tie may swap.
+/// Goal: a planted difference of each sort is found, and rows that tie may swap.
 #[test]
 fn comparison_finds_differences() {
     const EXPECTED: &str = "key|name|share\nnumber|text|float\n1|a|0.5\n1|b|0.25\n2|c|0.125\n";
@@ -110,7 +110,7 @@ fn cell(column: &dyn Array, row: usize) -> Cell {
     }
 }
 
-/// Goal: what another engine reads is what a [`Cell`] shows. Method: all tables, both ways.
+/// Goal: another engine reads what a [`Cell`] shows. Method: all tables, both ways.
 #[test]
 fn rows_are_written_as_cells_show_them() {
     for table in TpchTable::ALL {

@@ -1,4 +1,4 @@
-//! All five procedures against the model: what they return, and every row that they leave.
+//! All five procedures compared with the model: their results, and every row that they leave.
 
 use crate::model::Model;
 use crate::support::{SCALE, loaded};
@@ -9,7 +9,7 @@ use workloads::tpcc::{
     Input, Inputs, Kind, Mix, Statements, Tables, check, delivery, new_order, order_status, payment, stock_level,
 };
 
-/// Runs one input here and in the model, and compares what both return.
+/// Runs one input in the engine and in the model, and compares both results.
 fn compare(engine: &Engine, tables: &Tables, model: &mut Model, isolation: Isolation, input: &Input) {
     let txn = engine.begin(Begin::new(Class::Normal).isolation(isolation));
     let is_same = |txn: &Txn<'_>| match input {

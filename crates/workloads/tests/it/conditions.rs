@@ -1,15 +1,15 @@
-//! Every consistency condition finds the damage that it is there for.
+//! Tests that every consistency condition finds the damage that it is there for.
 
 use crate::support::{commit, delete, loaded, patch};
 use engine::{Engine, TableDef, Value};
 use workloads::tpcc::columns::{customer, district, order_line, orders, stock, warehouse};
 use workloads::tpcc::{Tables, check, check_loaded};
 
-/// One committed change that breaks a condition.
+/// Committed change that breaks a condition.
 type Damage = fn(&Engine, &Tables);
 
-/// With each condition's number, damage that must break it. It may break others too: they share rows. Order 30 is a
-/// district's last one and new, order 1 is delivered.
+/// Damage that must break a condition, with the condition's number. The damage may break others too: they share rows.
+/// Order 30 is a district's last one and new, order 1 is delivered.
 const DAMAGES: [(u32, Damage); 17] = [
     (1, |engine, tables| {
         patch(engine, &tables.warehouse, &[1], |row| row.set_decimal_i64(warehouse::W_YTD, 1));
@@ -41,7 +41,7 @@ const DAMAGES: [(u32, Damage); 17] = [
     (12, |engine, tables| {
         patch(engine, &tables.customer, &[1, 1, 3], |row| row.set_decimal_i64(customer::C_YTD_PAYMENT, 5));
     }),
-    // What is left of an order line whose update of stock was lost, and the other way round.
+    // The state after an order line whose update of stock was lost, and the other way round.
     (13, |engine, tables| {
         patch(engine, &tables.stock, &[1, 5], |row| row.set_i32(stock::S_ORDER_CNT, 1));
     }),
@@ -73,8 +73,8 @@ fn pay(engine: &Engine, tables: &Tables, warehouse: i32, district: i32) {
     });
 }
 
-/// Goal: a check that says nothing would be worthless. Method: a fresh database for each damage, checked before and
-/// after; the violation must name the condition.
+/// Goal: each check finds its violation; one that never does would be worthless. Method: a fresh database for each
+/// damage, checked before and after; the violation must name the condition.
 pub fn each_condition_detects_a_planted_violation() {
     for (condition, damage) in DAMAGES {
         let (engine, tables) = loaded(1);
@@ -87,8 +87,8 @@ pub fn each_condition_detects_a_planted_violation() {
     }
 }
 
-/// Goal: condition 15, which no unique index lets anybody break. Method: a table of warehouses without any, with one of
-/// them twice.
+/// Goal: condition 15 finds duplicates, which a unique index would prevent. Method: a table of warehouses without any
+/// index, with one of them twice.
 pub fn rows_that_are_there_twice_are_detected() {
     let (engine, tables) = loaded(1);
     let columns = tables.warehouse.columns().to_vec();

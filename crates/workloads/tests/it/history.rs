@@ -1,9 +1,10 @@
-//! Random histories, short: the long form is `overtake bench history`.
+//! Random histories, short ones: the long form is `overtake bench history`.
 
 use engine::Isolation;
 use workloads::history::{Anomaly, Outcome, RoundConfig, round};
 
-/// Runs rounds, each with another number of keys, until they have found what the level lets happen; at least a few.
+/// Runs rounds, each with another number of keys, until they have found the anomalies that the level allows; at least a
+/// few.
 fn rounds(isolation: Isolation, seed: u64) -> Outcome {
     let mut all = Outcome::default();
     for (count, keys) in (0_u64..).zip([3, 6, 12, 24].into_iter().cycle()) {
@@ -35,14 +36,14 @@ fn rounds(isolation: Isolation, seed: u64) -> Outcome {
     all
 }
 
-/// READ COMMITTED: nothing is read that was not committed, and lost updates are found, as everything that is weaker.
+/// READ COMMITTED: nothing is read that was not committed, and lost updates are found, as is everything that is weaker.
 pub fn read_committed_allows_lost_updates() {
     let all = rounds(Isolation::ReadCommitted, 3);
     assert_eq!(all.missing(Isolation::ReadCommitted), []);
 }
 
-/// REPEATABLE READ: snapshots are consistent and updates are not lost, but write skew on rows, and on what is missing,
-/// is found: so the checker sees what it looks for.
+/// REPEATABLE READ: snapshots are consistent and updates are not lost, but write skew on rows, and on missing rows, is
+/// found: so the checker sees the anomalies that it looks for.
 pub fn repeatable_read_allows_write_skew_and_no_more() {
     let all = rounds(Isolation::RepeatableRead, 1);
     assert_eq!(all.missing(Isolation::RepeatableRead), []);

@@ -1,5 +1,5 @@
-//! TPC-C in the slowest and plainest way: rows in lists, each look-up a search through all of them, each procedure line by
-//! line as the specification has it. It shares nothing with what it is compared with but the columns' positions.
+//! TPC-C in the slowest and plainest way: rows in lists, each look-up a search through all of them, each procedure line
+//! by line as the specification has it. The only thing it shares with the code under test is the columns' positions.
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -35,7 +35,7 @@ const ORDER_LINE: usize = 6;
 const ITEM: usize = 7;
 const STOCK: usize = 8;
 
-/// The rows of all nine tables.
+/// Rows of all nine tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     tables: [Vec<Cells>; 9],
@@ -84,7 +84,7 @@ fn cell(array: &dyn Array, at: usize) -> Cell {
 }
 
 impl Model {
-    /// What is committed now. Rows are in the order of their values.
+    /// Reads the rows that are committed now. Rows are in the order of their values.
     pub fn of(engine: &Engine, tables: &Tables) -> Model {
         let snapshot = engine.snapshot();
         let tables = tables.all().map(|table| {
@@ -101,7 +101,7 @@ impl Model {
         Model { tables }.in_order()
     }
 
-    /// With rows in the order of their values.
+    /// Sorts the rows by their values.
     pub fn in_order(mut self) -> Model {
         self.tables.iter_mut().for_each(|rows| rows.sort());
         self
@@ -125,7 +125,7 @@ impl Model {
         found.swap_remove(middle)
     }
 
-    /// Clause 2.4.2.2. `None`: it rolls back.
+    /// Runs New-Order (clause 2.4.2.2); `None` if it rolls back.
     pub fn new_order(&mut self, input: &NewOrderInput) -> Option<NewOrderOutput> {
         let before = self.clone();
         let NewOrderInput { warehouse, district, customer, entered_us, .. } = *input;
@@ -169,7 +169,7 @@ impl Model {
         Some(NewOrderOutput { order: order as i32, total, brand_lines })
     }
 
-    /// Clause 2.5.2.2.
+    /// Runs Payment (clause 2.5.2.2).
     pub fn payment(&mut self, input: &PaymentInput) -> PaymentOutput {
         let PaymentInput { warehouse, district, customer_warehouse, customer_district, .. } = *input;
         let amount = i128::from(input.amount_cents);
@@ -203,7 +203,7 @@ impl Model {
         PaymentOutput { customer: customer as i32, balance_cents: balance as i64, has_bad_credit }
     }
 
-    /// Clause 2.6.2.2.
+    /// Runs Order-Status (clause 2.6.2.2).
     pub fn order_status(&mut self, input: &OrderStatusInput) -> OrderStatusOutput {
         let OrderStatusInput { warehouse, district, .. } = *input;
         let customer = self.customer(warehouse, district, &input.customer).clone();
@@ -238,7 +238,7 @@ impl Model {
         self.tables[ORDER_LINE].iter().filter(move |row| has(row, &key))
     }
 
-    /// Clause 2.7.4.2.
+    /// Runs Delivery (clause 2.7.4.2).
     pub fn delivery(&mut self, input: &DeliveryInput) -> DeliveryOutput {
         let mut delivered = [None; DISTRICTS_MAX];
         for district in 1..=input.districts {
@@ -263,7 +263,7 @@ impl Model {
         DeliveryOutput { orders: delivered }
     }
 
-    /// Clause 2.8.2.2.
+    /// Runs Stock-Level (clause 2.8.2.2).
     pub fn stock_level(&mut self, input: &StockLevelInput) -> u32 {
         let StockLevelInput { warehouse, district, threshold } = *input;
         let row = self.find(DISTRICT, &[(d::D_W_ID, warehouse), (d::D_ID, district)]);

@@ -1,4 +1,4 @@
-//! New-Order and Payment do what clauses 2.4.2 and 2.5.2 say, to the cent.
+//! Tests that New-Order and Payment do what clauses 2.4.2 and 2.5.2 say, to the cent.
 
 use crate::support::{SCALE, loaded, patch};
 use arrow_array::cast::AsArray;
@@ -9,7 +9,7 @@ use workloads::tpcc::{Inputs, NewOrderInput, NewOrderLine, PaymentInput, Whom, a
 
 const NORMAL: Begin = Begin::new(Class::Normal);
 
-/// What `look` finds in the row with this primary key.
+/// Returns the result of `look` on the row with this primary key.
 fn look<R>(engine: &Engine, table: &Table, key: &[i32], look: impl FnOnce(Row<'_>) -> R) -> R {
     let key: Vec<Value<'_>> = key.iter().map(|id| Value::Int32(*id)).collect();
     look(engine.begin(NORMAL).get(table, 0, &key).unwrap().unwrap())

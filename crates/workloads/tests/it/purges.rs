@@ -1,4 +1,4 @@
-//! A purge removes what it says, keeps what it must, and its sums stand for what is gone.
+//! Tests that a purge removes what it says, keeps what it must, and that its sums stand for the rows removed.
 
 use crate::support::{SCALE, commit, delete, loaded, patch};
 use engine::{Begin, Engine, EngineConfig, Value};
@@ -41,7 +41,7 @@ fn rows(engine: &Engine, table: &std::sync::Arc<engine::Table>) -> u64 {
     scan.split(1).into_iter().flatten().map(|batch| batch.num_rows() as u64).sum()
 }
 
-/// A database that has run and was purged.
+/// Returns a database that has run and was purged.
 fn purged() -> (Engine, Tables) {
     let (engine, tables) = loaded(1);
     let mut inputs = Inputs::new(SCALE, 2, 0);
@@ -75,7 +75,7 @@ pub fn tables_stop_growing_and_the_conditions_hold() {
     let most = 6 * 400 * 43 / 100 * 3 / 4;
     assert!(most < all.orders && most < all.payments && 8 * all.orders < all.lines, "{all:?}");
     assert!(before[0] < all.orders && before[1] < all.payments, "{all:?} must be more than the load had: {before:?}");
-    // Stay: the window, what is new, and one order a customer.
+    // The window, the new orders, and one order per customer stay.
     let most = 4 * (20 + 40 + SCALE.customers as u64);
     assert!(late[0] <= most, "{sizes:?}");
 }

@@ -1,4 +1,4 @@
-//! Redo records, done again in another engine.
+//! Redo records, replayed in another engine.
 
 use crate::support::SCALE;
 use engine::{Engine, EngineConfig, Error, Log};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use workloads::replay::{Kept, Records, Replay};
 use workloads::tpcc::{Inputs, Tables, attempt_payment, digest, load, run_new_order, run_payment};
 
-/// An engine whose records are kept, loaded, and an empty one with the same tables.
+/// Returns an engine whose records are kept, loaded, and an empty one with the same tables.
 fn engines() -> (Engine, Tables, Arc<Records>, Replay, Tables) {
     let records = Arc::new(Records::with_room(1 << 20));
     let engine = Engine::new(EngineConfig { log: records.clone(), ..EngineConfig::in_memory() });

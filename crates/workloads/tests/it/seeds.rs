@@ -1,4 +1,4 @@
-//! The same inputs in the same order leave the same rows.
+//! Tests that the same inputs in the same order leave the same rows.
 
 use crate::support::{SCALE, loaded, patch};
 use engine::Begin;
@@ -6,7 +6,7 @@ use stage::Class;
 use workloads::tpcc::columns::stock;
 use workloads::tpcc::{Inputs, Mix, attempt, digest};
 
-/// The digest after loading from one seed, and after 200 transactions from another.
+/// Returns the digest after loading from one seed, and after 200 transactions from another.
 fn digests(load_seed: u64, run_seed: u64) -> (u64, u64) {
     let (engine, tables) = loaded(load_seed);
     let before = digest(&engine.snapshot(), &tables);

@@ -1,4 +1,4 @@
-//! Transactions in sessions wait for rows that others hold, and neither lose nor repeat anything.
+//! Tests that transactions in sessions wait for rows that others hold, and neither lose nor repeat anything.
 
 use crate::support::{SCALE, commit, loaded};
 use engine::{Begin, Direction, Engine, Isolation, Session, SessionOptions, Step, Value};
@@ -17,7 +17,7 @@ fn deliver(carrier: i32) -> DeliveryInput {
     DeliveryInput { warehouse: 1, districts: SCALE.districts, carrier, delivered_us: 7 }
 }
 
-/// Numbers in `new_order` of warehouse 1's first district, in their order.
+/// Returns the numbers in `new_order` of warehouse 1's first district, in their order.
 fn new_orders(engine: &Engine, tables: &Tables) -> Vec<i32> {
     let place = [Value::Int32(1), Value::Int32(1)];
     let txn = engine.begin(Begin::new(Class::Normal));

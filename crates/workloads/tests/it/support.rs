@@ -4,11 +4,11 @@ use engine::{Begin, Engine, EngineConfig, RowWriter, Table, Txn, Value};
 use stage::Class;
 use workloads::tpcc::{Scale, Tables, load};
 
-/// The smallest database with more than one warehouse; it loads in a fraction of a second in a debug build.
+/// Scale of the smallest database with more than one warehouse; it loads in a fraction of a second in a debug build.
 pub const SCALE: Scale =
     Scale { warehouses: 2, districts: 2, customers: 30, items: 100, customer_skew: 15, item_skew: 63 };
 
-/// The database of this seed.
+/// Loads the database of this seed.
 pub fn loaded(seed: u64) -> (Engine, Tables) {
     let engine = Engine::new(EngineConfig::in_memory());
     let tables = load(&engine, SCALE, seed, &mut |_| {}).unwrap();

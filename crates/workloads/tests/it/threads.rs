@@ -1,4 +1,4 @@
-//! Concurrent terminals keep the conditions, and a rollback leaves nothing.
+//! Tests that concurrent terminals keep the conditions, and that a rollback leaves nothing.
 
 use crate::support::{SCALE, loaded};
 use engine::{Begin, Engine, EngineConfig, Isolation};

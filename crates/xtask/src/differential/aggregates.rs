@@ -6,7 +6,7 @@ use super::exprs::{Gen, Scope};
 use super::queries::DIRECTIONS;
 use super::types::{ELEMENTS, Ty};
 
-/// Types of keys over which a frame counts by value, and what it counts by.
+/// Types of keys over which a frame counts by value, and the distances that it counts by.
 const STEPS: [(Ty, &[&str]); 11] = [
     (Ty::Int2, &["1", "3", "0"]),
     (Ty::Int4, &["1", "3", "10", "0"]),
@@ -25,7 +25,7 @@ const STEPS: [(Ty, &[&str]); 11] = [
 const EXCLUDES: [&str; 6] = ["", "", " exclude current row", " exclude group", " exclude ties", " exclude no others"];
 
 impl Gen<'_> {
-    /// An aggregate that returns the type, or any.
+    /// Generates an aggregate that returns the type, or any type.
     pub fn aggregate(&mut self, ty: Option<Ty>, depth: usize, scope: &Scope, exact: bool) -> Option<Expr> {
         let catalog = self.catalog;
         for _ in 0..30 {
@@ -50,7 +50,7 @@ impl Gen<'_> {
         None
     }
 
-    /// A call of this aggregate, with DISTINCT, ORDER BY and FILTER.
+    /// Generates a call of this aggregate, with DISTINCT, ORDER BY and FILTER.
     pub fn aggregate_call(&mut self, at: usize, element: Ty, depth: usize, scope: &Scope) -> Expr {
         let callable = &self.catalog.all[at];
         // Aggregates of expressions over columns of enclosing queries alone would belong to those.
@@ -77,12 +77,12 @@ impl Gen<'_> {
         let is_extreme = callable.signature.starts_with("min(") || callable.signature.starts_with("max(");
         made.vague |= sums_floats && !is_tame || callable.vague;
         made.vague |= (is_extreme || callable.kind == Kind::OrderedSet) && !made.ty.is_clean();
-        // A sum of intervals or of arrays prints by its parts; which '30 days' is the largest is not determined.
+        // A sum of intervals or of arrays prints by its parts; it is not determined which '30 days' is the largest.
         if callable.kind == Kind::Aggregate && template.ends_with(')') && !args.is_empty() {
             let is_joined = args.len() == 2 && callable.signature.starts_with("string_agg") && !args[1].has_column();
             let distinct = self.rng.chance(15)
                 && made.ty != Ty::Json
-                // Which of '1 mon' and '30 days' counts is not determined, and a quotient of them is not the same.
+                // It is not determined which of '1 mon' and '30 days' counts, and a quotient of them is not the same.
                 && callable.signature != "avg(interval)"
                 && args[0].ty.is_ordered()
                 && (args.len() == 1 || in_any_order || is_joined);
@@ -101,7 +101,7 @@ impl Gen<'_> {
                     args.push(key.clone());
                 }
                 if order.is_empty() {
-                    // The arguments themselves: a copy would get other constants when the call is varied.
+                    // The arguments are used themselves: a copy would get other constants when the call is varied.
                     let places = (0..args.len()).filter(|at| args[*at].ty.is_ordered());
                     order.extend(places.map(|at| format!("${at}")));
                     made.vague |= args.iter().any(|arg| !arg.ty.is_clean());
@@ -120,7 +120,7 @@ impl Gen<'_> {
         made
     }
 
-    /// A window function or an aggregate over a window, whose order is total.
+    /// Generates a window function or an aggregate over a window, whose order is total.
     pub fn window(&mut self, depth: usize, scope: &Scope) -> Option<Expr> {
         if self.rng.chance(35) {
             return self.window_of_peers(depth, scope);
@@ -153,12 +153,14 @@ impl Gen<'_> {
                 over.push_str(&format!("partition by ${}", args.len()));
                 args.push(partition);
             }
+            // The unique key comes last and makes the order total, so that the rows before a row are determined.
             let mut word = " order by ";
             for key in key.into_iter().chain(unique.clone()).take(5) {
                 over.push_str(&format!("{word}${}{}", args.len(), *self.rng.pick(&DIRECTIONS)));
                 args.push(key);
                 word = ", ";
             }
+            // A template has the places `$0` to `$9` only.
             if args.len() > 9 {
                 continue;
             }
@@ -170,7 +172,7 @@ impl Gen<'_> {
         None
     }
 
-    /// An aggregate over a frame that peers or distances bound. What it returns depends on no order among peers.
+    /// Generates an aggregate over a frame that peers or distances bound. The result depends on no order among peers.
     fn window_of_peers(&mut self, depth: usize, scope: &Scope) -> Option<Expr> {
         let catalog = self.catalog;
         let plain = Scope { plain: true, ..scope.clone() };
@@ -179,6 +181,8 @@ impl Gen<'_> {
         for _ in 0..60 {
             let at = self.rng.below(catalog.all.len());
             let callable = &catalog.all[at];
+            // Results that show the order of their inputs are left out: arrays, JSON, concatenated texts, and sums of
+            // floating-point numbers.
             let in_any_order = match callable.returns {
                 Want::Exact(ty) => ty.element().is_none() && ty != Ty::Json && !ty.is_float(),
                 Want::Element => true,
@@ -219,7 +223,7 @@ impl Gen<'_> {
         None
     }
 
-    /// A frame: it begins and ends somewhere, and may leave something out.
+    /// Generates a frame: it begins and ends somewhere, and may leave rows out.
     fn frame(&mut self, unit: &str, steps: &'static [&'static str]) -> String {
         let mut bound = |least: usize, most: usize| {
             let at = least + self.rng.below(most - least + 1);

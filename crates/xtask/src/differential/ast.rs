@@ -9,7 +9,8 @@ use std::fmt::{self, Display, Formatter, Write as _};
 pub struct Expr {
     pub node: Node,
     pub ty: Ty,
-    /// The value's last digits, or which of several equal values it is, are not determined: it is compared by value.
+    /// True if the value's last digits, or the choice among several equal values, are not determined: it is compared by
+    /// value.
     pub vague: bool,
 }
 
@@ -25,7 +26,7 @@ pub enum Node {
         template: String,
         args: Vec<Expr>,
     },
-    /// A query where `$q` stands; the arguments stand before it.
+    /// Query where `$q` stands; the arguments stand before it.
     Query {
         template: String,
         args: Vec<Expr>,
@@ -40,13 +41,13 @@ pub enum Choices {
     Pool(&'static [&'static str]),
 }
 
-/// Writing of a literal.
+/// Notation of a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Typed,
-    /// Between quotes, without a type.
+    /// Quoted literal without a type.
     Unknown,
-    /// As it is.
+    /// Literal as it is written.
     Word,
 }
 
@@ -75,7 +76,7 @@ pub enum FromItem {
         columns: Vec<String>,
         lateral: bool,
     },
-    /// `unnest(…)`, `generate_series(…)` and others.
+    /// Call in FROM: `unnest(…)`, `generate_series(…)` and others.
     Call {
         call: Expr,
         alias: String,
@@ -140,9 +141,10 @@ pub struct Query {
     pub order: Vec<(Expr, &'static str)>,
     pub limit: Option<usize>,
     pub offset: Option<usize>,
-    /// The keys of ORDER BY determine the order of all rows.
+    /// True if the keys of ORDER BY determine the order of all rows.
     pub total: bool,
-    /// No plan may raise another error, or none: nothing stands beside what can fail, or a guard stands before it.
+    /// True if no plan may raise another error, or none: nothing stands beside an expression that can fail, or a guard
+    /// stands before it.
     pub strict: bool,
 }
 
@@ -161,7 +163,7 @@ impl Expr {
         }
     }
 
-    /// Tells if the value depends on the row.
+    /// Returns true if the value depends on the row.
     pub fn has_column(&self) -> bool {
         match &self.node {
             Node::Literal { .. } => false,
@@ -171,7 +173,7 @@ impl Expr {
         }
     }
 
-    /// Tells if a literal is in it.
+    /// Returns true if a literal is in the expression.
     pub fn has_literal(&self) -> bool {
         match &self.node {
             Node::Literal { .. } => true,
@@ -365,7 +367,8 @@ impl Expr {
 }
 
 impl Query {
-    /// Tells if every plan evaluates the same expressions over the same rows, so that an error has to be the same, too.
+    /// Returns true if every plan evaluates the same expressions over the same rows, so that an error has to be the
+    /// same, too.
     pub fn is_simple(&self) -> bool {
         let Body::Select(select) = &self.body else { return false };
         let Select { distinct, items, from, filter, group, having } = &**select;

@@ -1,6 +1,6 @@
 //! Callables: every function, operator, aggregate and cast that the server's own catalog lists, so that a new one is
-//! tried without being named here. Rules leave out what has no single answer: volatile functions, stable ones without
-//! arguments (`now()`), types that have no values here, and the exceptions in `known.tsv`.
+//! tried without being named here. Rules leave out callables that have no single answer: volatile functions, stable
+//! ones without arguments (`now()`), types that have no values here, and the exceptions in `known.tsv`.
 
 use super::hints::{FORMS, HINTS, WINDOWS, fields, pool};
 use super::types::Ty;
@@ -22,12 +22,12 @@ pub struct Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     Exact(Ty),
-    /// The type that the call's polymorphic places share, and the array of it.
+    /// Type that the call's polymorphic places share, or the array of it.
     Element,
     Array,
-    /// Any type, of each place by itself.
+    /// Any type, chosen for each place independently.
     Any,
-    /// A word of the syntax from the pool.
+    /// Word of the syntax from the pool.
     Word,
 }
 
@@ -35,14 +35,14 @@ pub enum Want {
 pub enum Kind {
     Scalar,
     Aggregate,
-    /// `WITHIN GROUP (ORDER BY …)`.
+    /// Aggregate with `WITHIN GROUP (ORDER BY …)`.
     OrderedSet,
     Window,
-    /// A function that returns rows.
+    /// Function that returns rows.
     Set,
 }
 
-/// Something that makes a value of others.
+/// Function, operator, aggregate, cast or syntax that makes a value of others.
 #[derive(Clone, Debug)]
 pub struct Callable {
     /// Name and types, as in `lpad(text, integer)`.
@@ -52,11 +52,11 @@ pub struct Callable {
     pub slots: Vec<Slot>,
     pub returns: Want,
     pub kind: Kind,
-    /// The last digits may differ: a library of floating-point functions, or the order of a sum.
+    /// True if the last digits may differ: a library of floating-point functions, or the order of a sum.
     pub vague: bool,
 }
 
-/// All callables, in an order that the server does not decide.
+/// Callables, in an order that the server does not decide.
 pub struct Catalog {
     pub all: Vec<Callable>,
     /// Signatures that no rule admits, for the report.
@@ -72,7 +72,7 @@ fn is_known(known: &Known, signature: &str) -> bool {
     known.contains(&(signature.to_owned(), None))
 }
 
-/// A function or operator as both catalogs describe it.
+/// Function or operator as both catalogs describe it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     name: String,
@@ -101,10 +101,10 @@ fn entries(client: &mut Client, text: &str) -> anyhow::Result<BTreeSet<Entry>> {
 }
 
 impl Catalog {
-    /// Reads what the server has and PostgreSQL, where there is one, has too.
+    /// Reads the callables that the server has and that PostgreSQL, where there is one, has too.
     ///
     /// # Errors
-    /// When a server does not answer.
+    /// If a server does not answer.
     pub fn read(server: &mut Client, postgres: Option<&mut Client>, known: &Known) -> anyhow::Result<Catalog> {
         let mut functions = entries(server, FUNCTIONS)?;
         let mut operators = entries(server, OPERATORS)?;
@@ -126,12 +126,12 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Tells if a callable is not tried with this type.
+    /// Returns true if a callable is not tried with this type.
     pub fn is_excepted(&self, at: usize, element: Ty) -> bool {
         self.excepted.contains(&(self.all[at].signature.clone(), element))
     }
 
-    /// Leaves out what the server's catalog lists for its clients' sake but the server itself does not have.
+    /// Leaves out callables that the server's catalog lists for its clients' sake but the server itself does not have.
     fn probe(&mut self, server: &mut Client) -> anyhow::Result<()> {
         let mut kept = Vec::new();
         for callable in self.all.drain(..) {
@@ -170,7 +170,7 @@ impl Catalog {
     }
 }
 
-/// Casts that do not fail on ordinary values. Those that do are tried by `text` literals of the types.
+/// Casts that do not fail on ordinary values. Those that fail are tried by `text` literals of the types.
 const CASTS: &[(&str, &str)] = &[
     ("smallint", "integer"),
     ("smallint", "bigint"),
@@ -227,7 +227,7 @@ const CASTS: &[(&str, &str)] = &[
     ("numeric[]", "text[]"),
 ];
 
-/// Callables that no catalog lists: syntax, window functions, casts.
+/// Returns the callables that no catalog lists: syntax, window functions, casts.
 fn forms(known: &Known) -> Vec<Callable> {
     let mut all = Vec::new();
     for (forms, kind) in [(FORMS, Kind::Scalar), (WINDOWS, Kind::Window)] {
@@ -274,7 +274,7 @@ fn slot(text: &str) -> Slot {
     Slot { want: want(name), pool: of.map(pool), wrap: None }
 }
 
-/// Places of a function with these argument types, if all of them can be filled.
+/// Returns the places of a function with these argument types, if all of them can be filled.
 fn slots(name: &str, arguments: &[u32]) -> Option<Vec<Slot>> {
     let wants: Option<Vec<Want>> = arguments.iter().map(|oid| polymorphic(*oid)).collect();
     let wants = wants?;
@@ -352,7 +352,7 @@ fn signature(name: &str, arguments: &[u32]) -> String {
     format!("{name}({})", names.collect::<Vec<_>>().join(", "))
 }
 
-/// Aggregates of the form `f(…) WITHIN GROUP (ORDER BY …)`, how many arguments stand before it.
+/// Returns the number of arguments before `WITHIN GROUP (ORDER BY …)`, for aggregates of that form.
 fn direct_arguments(name: &str) -> Option<usize> {
     match name {
         "mode" => Some(0),
@@ -437,7 +437,7 @@ fn operator(entry: &Entry) -> Option<Callable> {
 
 #[cfg(test)]
 impl Catalog {
-    /// Catalog of what needs no server.
+    /// Returns the catalog of the callables that need no server.
     pub fn of_forms() -> Catalog {
         Catalog { all: forms(&Known::new()), left_out: Vec::new(), excepted: BTreeSet::new() }
     }

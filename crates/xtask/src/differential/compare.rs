@@ -8,16 +8,16 @@ use std::cmp::Ordering;
 /// Difference between two answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// XX000, or a connection that is dead.
+    /// Internal error XX000, or a dead connection.
     Internal,
     Columns,
     Rows,
     Order,
-    /// One answers, the other fails.
+    /// One side answers, the other fails.
     Failure,
-    /// Both fail, each in its way.
+    /// Both sides fail, each with another error.
     State,
-    /// One answers, the other runs into the timeout.
+    /// One side answers, the other runs into the timeout.
     Late,
 }
 
@@ -59,22 +59,22 @@ pub fn compare(query: &Query, one: &Answer, two: &Answer) -> Option<Kind> {
     }
 }
 
-/// Errors of values. Where several expressions can fail, or a condition, a join or a LIMIT decides which rows they see, SQL
-/// leaves it to the plan which of them does.
+/// Returns true for errors of values. Where several expressions can fail, or a condition, a join or a LIMIT decides
+/// which rows they see, SQL leaves it to the plan which of them does.
 fn is_data(state: &str) -> bool {
-    // 0A000 is also what a value can be that a function does not support; our own refusals are not compared at all.
-    // 54000 is a value too long to be made.
+    // 0A000 is also raised for a value that a function does not support; Overtake's own refusals are not compared at
+    // all. 54000 is a value too long to be made.
     state.starts_with("22") || state.starts_with("21") || state == "0A000" || state == "54000"
 }
 
-/// Tells if PostgreSQL may describe a column as it is after constants are folded: of CASE, COALESCE or a set operation one
-/// branch is left, and the column has its modifier.
+/// Returns true if PostgreSQL may describe a column as it is after constants are folded: of CASE, COALESCE or a set
+/// operation one branch is left, and the column has its modifier.
 fn folds(query: &Query) -> bool {
     let text = query.to_string();
     ["case ", "coalesce(", ") union", ") except", ") intersect"].iter().any(|word| text.contains(word))
 }
 
-/// Tells if columns are the same but for modifiers that one side does not know.
+/// Returns true if columns are the same except for modifiers that one side does not know.
 fn differ_in_modifiers_alone(columns: &[Column], others: &[Column]) -> bool {
     columns.len() == others.len()
         && columns.iter().zip(others).all(|(one, two)| {
@@ -90,7 +90,7 @@ fn is_strict(query: &Query) -> bool {
 
 type Row = Vec<Option<String>>;
 
-/// Compares rows in any order: sorted by what is determined, and where that does not suffice, each against each.
+/// Compares rows in any order: sorted by the determined columns, and where that does not suffice, each against each.
 fn same_bag(one: &[Row], two: &[Row], vague: &[bool], same: impl Fn(&Row, &Row) -> bool) -> bool {
     let sorted = |rows: &[Row]| {
         let mut rows = rows.to_vec();
@@ -122,7 +122,7 @@ fn same_bag(one: &[Row], two: &[Row], vague: &[bool], same: impl Fn(&Row, &Row) 
     })
 }
 
-/// Order of values by what they are: numbers, then intervals, then texts. Arrays have the order of their elements.
+/// Compares values by type: numbers, then intervals, then texts. Arrays have the order of their elements.
 fn by_value(one: Option<&str>, two: Option<&str>) -> Ordering {
     if let (Some(left), Some(right)) = (one.and_then(elements), two.and_then(elements)) {
         let pairs = left.iter().zip(&right).map(|(left, right)| by_value(Some(left), Some(right)));
@@ -149,7 +149,7 @@ fn by_value(one: Option<&str>, two: Option<&str>) -> Ordering {
 /// Relative error that the order of a floating-point computation may cause.
 const TOLERANCE: f64 = 1e-6;
 
-/// Tells if two values are equal as values of a type whose equal values may print differently.
+/// Returns true if two values are equal as values of a type whose equal values may print differently.
 fn alike(one: Option<&str>, two: Option<&str>) -> bool {
     let (Some(one), Some(two)) = (one, two) else { return one == two };
     if one.trim_end() == two.trim_end() {
@@ -168,14 +168,14 @@ fn alike(one: Option<&str>, two: Option<&str>) -> bool {
     }
 }
 
-/// Elements of an array, or of an array in JSON.
+/// Returns the elements of an array, or of an array in JSON.
 fn elements(text: &str) -> Option<Vec<&str>> {
     let inner = |open, close| text.strip_prefix(open)?.strip_suffix(close);
     let inner = inner('{', '}').or_else(|| inner('[', ']'))?;
     Some(inner.split(',').map(|element| element.trim().trim_matches('"')).collect())
 }
 
-/// Microseconds of an interval as PostgreSQL compares it: a month has 30 days, a day 24 hours.
+/// Returns the microseconds of an interval as PostgreSQL compares it: a month has 30 days, a day 24 hours.
 fn interval(text: &str) -> Option<i128> {
     const DAY: i128 = 86_400_000_000;
     let mut sum = 0;

@@ -10,20 +10,20 @@ use super::types::{ELEMENTS, Ty};
 #[derive(Clone)]
 pub struct Leaf {
     pub expr: Expr,
-    /// Sums of it are exact.
+    /// True if sums of the value are exact.
     pub tame: bool,
     pub wild: bool,
 }
 
-/// Values in reach, and what may be built of them.
+/// Values in reach, and the expressions that may be built of them.
 #[derive(Clone, Default)]
 pub struct Scope {
     pub leaves: Vec<Leaf>,
     /// Columns of enclosing queries.
     pub outer: Vec<Leaf>,
-    /// Columns that make a row of FROM unique; none if nothing does.
+    /// Columns that make a row of FROM unique; none if there are no such columns.
     pub unique: Option<Vec<Expr>>,
-    /// No subquery, as in the keys of GROUP BY.
+    /// True if no subquery is allowed, as in the keys of GROUP BY.
     pub plain: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct Gen<'a> {
     pub aliases: usize,
     /// Queries with names that FROM can mention, with their columns.
     pub ctes: Vec<(String, CteColumns)>,
-    /// Callables that were used, by index.
+    /// Indexes of the callables that were used.
     pub used: Vec<usize>,
 }
 
@@ -61,7 +61,7 @@ impl Gen<'_> {
         Expr { node, ty, vague: false }
     }
 
-    /// A literal, or NULL.
+    /// Generates a literal, or NULL.
     fn constant(&mut self, ty: Ty) -> Expr {
         if self.rng.chance(6) { call(&format!("null::{}", ty.name()), Vec::new(), ty) } else { self.literal(ty) }
     }
@@ -70,7 +70,7 @@ impl Gen<'_> {
         Expr { node: Node::Literal { raw: self.rng.word(pool), choices: Choices::Pool(pool), form }, ty, vague: false }
     }
 
-    /// Columns of a table, under an alias.
+    /// Returns the columns of a table, under an alias.
     pub fn table_leaves(alias: &str) -> Vec<Leaf> {
         let id = Leaf { expr: column(format!("{alias}.id"), Ty::Int4, false), tame: true, wild: false };
         let others = COLUMNS.iter().map(|of| Leaf {
@@ -81,7 +81,7 @@ impl Gen<'_> {
         std::iter::once(id).chain(others).collect()
     }
 
-    /// A value of the type that is in reach, if there is one.
+    /// Returns a value of the type that is in reach, if there is one.
     pub fn leaf(&mut self, ty: Ty, scope: &Scope, exact: bool) -> Option<Expr> {
         let fits = |leaf: &&Leaf| leaf.expr.ty == ty && !(exact && leaf.expr.vague);
         let from_outer = !scope.outer.is_empty() && self.rng.chance(20);
@@ -93,7 +93,7 @@ impl Gen<'_> {
         if found.is_empty() { None } else { Some(self.rng.pick(&found).expr.clone()) }
     }
 
-    /// A value of the type whose sums are exact.
+    /// Returns a value of the type whose sums are exact.
     fn tame(&mut self, ty: Ty, scope: &Scope) -> Option<Expr> {
         let found: Vec<&Leaf> =
             scope.leaves.iter().filter(|leaf| leaf.expr.ty == ty && leaf.tame && !leaf.expr.vague).collect();
@@ -110,7 +110,7 @@ impl Gen<'_> {
         Some(leaf)
     }
 
-    /// An expression of the type. An exact one does not depend on anything that is not determined.
+    /// Generates an expression of the type. An exact one depends only on determined values.
     pub fn expr(&mut self, ty: Ty, depth: usize, scope: &Scope, exact: bool) -> Expr {
         let roll = self.rng.below(100);
         if depth == 0 || roll < 30 {
@@ -134,7 +134,7 @@ impl Gen<'_> {
             return row;
         }
         if ty == Ty::Bpchar && self.rng.chance(40) {
-            // Of one length: equal values of several lengths print differently.
+            // The values have one length: equal values of several lengths print differently.
             let text = self.expr(Ty::Text, depth - 1, scope, exact);
             return call("($0)::char(5)", vec![text], ty);
         }
@@ -144,7 +144,7 @@ impl Gen<'_> {
         }
     }
 
-    /// A call of some function that returns the type.
+    /// Generates a call of some function that returns the type.
     fn call_of(&mut self, ty: Ty, depth: usize, scope: &Scope, exact: bool) -> Option<Expr> {
         let catalog = self.catalog;
         for _ in 0..20 {
@@ -171,7 +171,7 @@ impl Gen<'_> {
         None
     }
 
-    /// A call of this callable, its polymorphic places of this type.
+    /// Generates a call of this callable, with its polymorphic places of this type.
     pub fn call(&mut self, at: usize, element: Ty, depth: usize, scope: &Scope) -> Expr {
         let callable = &self.catalog.all[at];
         self.used.push(at);
@@ -234,13 +234,13 @@ impl Gen<'_> {
         args
     }
 
-    /// A condition.
+    /// Generates a condition.
     pub fn condition(&mut self, depth: usize, scope: &Scope) -> Expr {
         if !scope.plain && self.rng.chance(10) {
             return self.exists(depth, scope);
         }
         if self.rng.chance(35) {
-            // A comparison that keeps a part of the rows.
+            // The comparison keeps a part of the rows.
             let ty = *self.rng.pick(&[Ty::Int4, Ty::Int8, Ty::Numeric, Ty::Text, Ty::Date, Ty::Timestamp, Ty::Float8]);
             if let Some(leaf) = self.leaf(ty, scope, true) {
                 let other = self.expr(ty, depth.min(1), scope, true);
@@ -252,7 +252,8 @@ impl Gen<'_> {
         self.expr(Ty::Bool, depth.max(1), scope, true)
     }
 
-    /// FROM, WHERE and the scope of a small subquery over one table, which may have to look at the row around it.
+    /// Generates FROM, WHERE and the scope of a small subquery over one table, which may have to refer to the row
+    /// around it.
     pub fn small(&mut self, scope: &Scope, must_look: bool) -> (Select, Scope) {
         let (table, _) = *self.rng.pick(&TABLES);
         let alias = self.alias("s");
@@ -285,7 +286,7 @@ impl Gen<'_> {
         (select, inner)
     }
 
-    /// A scalar subquery: an aggregate, or the first row by the key.
+    /// Generates a scalar subquery: an aggregate, or the first row by the key.
     pub fn subquery(&mut self, ty: Ty, depth: usize, scope: &Scope, exact: bool) -> Expr {
         let (mut select, inner) = self.small(scope, false);
         let aggregate = if self.rng.chance(70) { self.aggregate(Some(ty), depth.min(1), &inner, exact) } else { None };
@@ -311,7 +312,7 @@ impl Gen<'_> {
         Expr { node: Node::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) }, ty, vague }
     }
 
-    /// A scalar subquery of this aggregate that looks at the row around it. Some of these rows find none.
+    /// Generates a scalar subquery of this aggregate that refers to the row around it. Some of these rows find none.
     pub fn correlated(&mut self, at: usize, element: Ty, scope: &Scope) -> Expr {
         let (select, inner) = self.small(scope, true);
         let value = self.aggregate_call(at, element, 1, &inner);
@@ -346,7 +347,7 @@ impl Gen<'_> {
         Expr { node: Node::Query { template: template.to_owned(), args, query }, ty: Ty::Bool, vague: false }
     }
 
-    /// `(a, b) IN (query)` and its kin. The query has one column so far.
+    /// Generates `(a, b) IN (query)` and its kin. The query has one column so far.
     fn row_in_query(&mut self, mut select: Select, inner: &Scope, depth: usize, scope: &Scope) -> Expr {
         let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Int8, Ty::Date]);
         let first = select.items[0].expr.ty;

@@ -51,6 +51,7 @@ pub fn pool(name: &str) -> &'static [&'static str] {
         "base" => &["2", "10", "3", "1.5"],
         "scale" => &["0", "1", "2", "-1", "3"],
         "year" => &["2024", "1999", "2000", "1", "-44"],
+        // Dates of these parts exist, so that `make_date` does not fail.
         "month" => &["1", "2", "6", "12"],
         "day" => &["1", "15", "28"],
         "hour" => &["0", "6", "23"],
@@ -282,7 +283,7 @@ pub fn fields(of: &str) -> &'static str {
     }
 }
 
-/// Syntax that is no function's and no operator's in the catalog: the form, the places, the type of the result.
+/// Syntax that the catalog lists neither as function nor as operator: the form, the places, the type of the result.
 pub const FORMS: &[(&str, &[&str], &str)] = &[
     ("($0 and $1)", &["boolean", "boolean"], "boolean"),
     ("($0 or $1)", &["boolean", "boolean"], "boolean"),
@@ -308,7 +309,8 @@ pub const FORMS: &[(&str, &[&str], &str)] = &[
     ("($0 in ($1, $2) and $0 not in (null, $3))", &["elem", "elem", "elem", "elem"], "boolean"),
     ("($0 in (values ($1), ($2)))", &["elem", "elem", "elem"], "boolean"),
     ("($0 <> all (values ($1), (null)))", &["integer", "integer"], "boolean"),
-    // Not `(values ($0))`: our side names its column ?column?, PostgreSQL column1, and takes one behind DISTINCT for a call.
+    // `(values ($0))` is left out: Overtake names its column ?column?, PostgreSQL column1, and takes one behind
+    // DISTINCT for a call.
     ("(($0, $1) in (($2, $3), ($4, null)))", &["integer", "text", "integer", "text", "integer"], "boolean"),
     ("(($0, $1) not in (($2, $3), (null, $4)))", &["integer", "date", "integer", "date", "date"], "boolean"),
     ("(($0, $1, $2) >= ($3, $4, $5))", &["integer", "numeric", "text", "integer", "numeric", "text"], "boolean"),

@@ -1,4 +1,4 @@
-//! LATERAL: what stands in FROM and looks at the rows of what stands before it.
+//! LATERAL: items of FROM that refer to the rows of the items before them.
 
 use super::ast::{Body, Cte, Expr, FromItem, Group, Item, Node, Query, Select};
 use super::exprs::{Gen, Leaf, Scope, call, column};
@@ -26,7 +26,8 @@ fn simple(items: Vec<Expr>, from: Vec<FromItem>, filter: Vec<Expr>) -> Query {
 }
 
 impl Gen<'_> {
-    /// A lateral source. `left` is what it may look at, beside the columns of enclosing queries; its columns go into `scope`.
+    /// Generates a lateral source. `left` is the scope that it may refer to, beside the columns of enclosing queries;
+    /// its columns go into `scope`.
     pub fn lateral(&mut self, depth: usize, left: &Scope, outer: &[Leaf], scope: &mut Scope) -> FromItem {
         let around: Vec<Leaf> = left.leaves.iter().chain(outer).cloned().collect();
         let roll = self.rng.below(100);
@@ -37,7 +38,7 @@ impl Gen<'_> {
                 return self.call_in_from(call(template, vec![value], ty), ty, scope);
             }
         }
-        // Of one row, so that what was unique stays so.
+        // A source of one row keeps unique columns unique.
         let mut is_single = false;
         let mut query = match roll {
             0..30 => self.steps(&around),
@@ -64,7 +65,7 @@ impl Gen<'_> {
         made
     }
 
-    /// Conditions of a small query over one table that tie its rows to those around it.
+    /// Generates a small query over one table, with conditions that tie its rows to those around it.
     fn tied(&mut self, around: &[Leaf]) -> (Select, Scope) {
         let scope = Scope { leaves: around.to_vec(), ..Scope::default() };
         let (mut select, mut inner) = self.small(&scope, true);
@@ -76,7 +77,7 @@ impl Gen<'_> {
         (select, inner)
     }
 
-    /// Aggregates of the rows that belong to the row around them.
+    /// Generates aggregates of the rows that belong to the row around them.
     fn aggregated(&mut self, around: &[Leaf]) -> Query {
         let (mut select, inner) = self.tied(around);
         for _ in 0..1 + self.rng.below(2) {
@@ -89,7 +90,7 @@ impl Gen<'_> {
         Query::of(Body::Select(Box::new(select)))
     }
 
-    /// The first rows by the key.
+    /// Generates a query of the first rows by the key.
     fn first_rows(&mut self, around: &[Leaf], rows: usize) -> Query {
         let (mut select, inner) = self.tied(around);
         for _ in 0..1 + self.rng.below(2) {
@@ -104,7 +105,7 @@ impl Gen<'_> {
         query
     }
 
-    /// VALUES of the row around it.
+    /// Generates VALUES of the row around it.
     fn values_of(&mut self, around: &[Leaf]) -> Query {
         let scope = Scope { leaves: around.to_vec(), plain: true, ..Scope::default() };
         let types: Vec<Ty> = (0..1 + self.rng.below(2)).map(|_| *self.rng.pick(&COMMON)).collect();
@@ -113,7 +114,7 @@ impl Gen<'_> {
         Query::of(Body::Values((0..rows).map(|_| row(self)).collect()))
     }
 
-    /// UNION ALL, or another set operation, of values of the row around it.
+    /// Generates UNION ALL, or another set operation, of values of the row around it.
     fn both_of(&mut self, around: &[Leaf]) -> Query {
         let scope = Scope { leaves: around.to_vec(), plain: true, ..Scope::default() };
         let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Date, Ty::Int8, Ty::Timestamp]);
@@ -127,7 +128,7 @@ impl Gen<'_> {
         Query::of(Body::Set { operator, left, right })
     }
 
-    /// WITH whose query looks at the row around it.
+    /// Generates a WITH whose query refers to the row around it.
     fn with_inside(&mut self, around: &[Leaf]) -> Query {
         let query = if self.rng.chance(50) { self.aggregated(around) } else { self.first_rows(around, 2) };
         let name = self.alias("w");
@@ -150,7 +151,7 @@ impl Gen<'_> {
         main
     }
 
-    /// Groups of the rows that belong to the row around them.
+    /// Generates groups of the rows that belong to the row around them.
     fn per_group(&mut self, around: &[Leaf]) -> Query {
         let (mut select, inner) = self.tied(around);
         let ty = *self.rng.pick(&[Ty::Bool, Ty::Int2, Ty::Text, Ty::Date]);
@@ -165,8 +166,8 @@ impl Gen<'_> {
         Query::of(Body::Select(Box::new(select)))
     }
 
-    /// WITH RECURSIVE that begins with a column of an enclosing query, and may look at it in each round. Few rounds: it begins
-    /// near zero, and ends there.
+    /// Generates a WITH RECURSIVE that begins with a column of an enclosing query, and may refer to it in each round.
+    /// There are few rounds: it begins near zero, and ends there.
     pub fn steps(&mut self, around: &[Leaf]) -> Query {
         let scope = Scope { leaves: around.to_vec(), ..Scope::default() };
         let mut looked = |choices: &'static [&'static str]| {
@@ -192,8 +193,8 @@ impl Gen<'_> {
         main
     }
 
-    /// EXISTS or IN of a total, of groups or of some rows of those that belong to the row around them, perhaps under another
-    /// total: what a condition may not be moved past.
+    /// Generates EXISTS or IN of a total, of groups or of some rows of those that belong to the row around them,
+    /// perhaps under another total: queries that a condition may not be moved past.
     pub fn exists_of_part(&mut self, depth: usize, scope: &Scope) -> Expr {
         let around: Vec<Leaf> = scope.leaves.iter().chain(&scope.outer).cloned().collect();
         let mut query = match self.rng.below(5) {
@@ -225,6 +226,7 @@ impl Gen<'_> {
             query = simple(vec![value], vec![from], filter);
         }
         let (ty, vague) = query.outputs()[0];
+        // IN needs one column whose equality is determined; other queries can only be asked by EXISTS.
         let one_column = query.outputs().len() == 1 && !vague && ty.is_ordered();
         let template = if one_column && self.rng.chance(50) {
             *self.rng.pick(&["($0 in ($q))", "($0 not in ($q))"])
@@ -239,7 +241,7 @@ impl Gen<'_> {
         }
     }
 
-    /// A scalar subquery with WITH RECURSIVE over the row around it.
+    /// Generates a scalar subquery with WITH RECURSIVE over the row around it.
     pub fn counted_steps(&mut self, ty: Ty, scope: &Scope) -> Expr {
         let around: Vec<Leaf> = scope.leaves.iter().chain(&scope.outer).cloned().collect();
         let mut query = self.steps(&around);

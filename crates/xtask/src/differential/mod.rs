@@ -1,10 +1,11 @@
 //! `cargo xtask differential`: random queries, each on the row path, on the analytics path, and on PostgreSQL 15. Every
-//! difference is a fault: of ours, or of the generator, which has to ask for nothing without a single right answer.
+//! difference is a fault: of Overtake, or of the generator, which may ask only for results with a single right answer.
 //!
-//! **Invariant:** a query is a function of the seed, its index and the catalog. `--seed N --only K` is the same query again.
+//! **Invariant:** a query is a function of the seed, its index and the catalog. `--seed N --only K` is the same query
+//! again.
 //!
-//! It stands in `xtask` and speaks the protocol itself: it needs no other crate, so it builds in seconds, and no part of
-//! the product can make it blind to the product's own mistakes.
+//! It stands in `xtask` and speaks the protocol itself: it needs no other crate, so it builds in seconds, and no part
+//! of the product can make it blind to the product's own mistakes.
 
 mod aggregates;
 mod ast;
@@ -122,7 +123,7 @@ struct Answers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Same,
-    /// It ran into a timeout in the server that says what is right.
+    /// The query ran into a timeout in the reference server.
     Late,
     Different(Side, Kind),
 }
@@ -138,7 +139,7 @@ const REFUSED: &str = "0A000";
 const CANCELED: &str = "57014";
 
 impl Answers {
-    /// SQLSTATEs of the answers; empty ones for rows.
+    /// Returns the SQLSTATEs of the answers; empty ones for rows.
     fn states(&self) -> [Option<&str>; 3] {
         [Some(state(&self.row)), Some(state(&self.analytics)), self.postgres.as_ref().map(state)]
     }
@@ -204,7 +205,7 @@ impl Connections {
         Ok(Connections { row: connect("row")?, analytics: connect(second)?, postgres: postgres.transpose()? })
     }
 
-    /// Asks all servers at once. A dead connection of ours counts as XX000, and is replaced.
+    /// Sends the query to all servers at once. A dead connection of Overtake's counts as XX000, and is replaced.
     fn ask(&mut self, targets: &Targets, text: &str) -> anyhow::Result<Answers> {
         let mut dead = false;
         let mut lost = |error: anyhow::Error| {
@@ -231,7 +232,7 @@ impl Connections {
 struct Targets {
     server: Address,
     postgres: Option<Address>,
-    /// The analytics path is asked, too; otherwise rows are asked twice.
+    /// True if the analytics path is asked, too; otherwise the row path is asked twice.
     analytics: bool,
     /// Schema of the tables at PostgreSQL.
     schema: String,
@@ -248,7 +249,8 @@ struct Tally {
     failed: AtomicU64,
     late: AtomicU64,
     asked: AtomicU64,
-    /// Messages of refusals by rows, and errors of values where PostgreSQL answers: how often, and the first query.
+    /// Messages of refusals by the row path, and errors of values where PostgreSQL answers: their number, and the first
+    /// query.
     excused: Mutex<BTreeMap<String, (u64, u64)>>,
 }
 
@@ -289,7 +291,7 @@ impl Tally {
 /// Runs the command.
 ///
 /// # Errors
-/// When a query differs, or a server cannot be used; with plants, when one of them is not found.
+/// If a query differs, or a server cannot be used; with plants, when one of them is not found.
 pub fn run(options: &Differential) -> anyhow::Result<()> {
     if options.tables {
         println!("{SETTINGS};\n{};", schema::statements().join(";\n"));
@@ -324,7 +326,7 @@ pub fn run(options: &Differential) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Planted bugs to look for.
+/// Returns the planted bugs to look for.
 fn plants_of(options: &Differential) -> anyhow::Result<Vec<&'static str>> {
     let mut found = Vec::new();
     for name in &options.plant {
@@ -335,7 +337,7 @@ fn plants_of(options: &Differential) -> anyhow::Result<Vec<&'static str>> {
     Ok(found)
 }
 
-/// Starts the server, perhaps with a planted bug, asks the queries, and returns how many differ.
+/// Starts the server, perhaps with a planted bug, asks the queries, and returns the number of those that differ.
 fn run_once(
     options: &Differential,
     seed: u64,
@@ -344,7 +346,7 @@ fn run_once(
     plant: Option<&str>,
 ) -> anyhow::Result<usize> {
     let ours = server::overtake(binary, plant)?;
-    // The same binary without its bug: what it answers wrongly, too, is not found by the bug.
+    // The same binary without its bug: a query that it answers wrongly, too, does not reveal the bug.
     let sound = plant.is_some().then(|| server::overtake(binary, None)).transpose()?;
     let targets = Targets {
         server: ours.address.clone(),
@@ -370,7 +372,7 @@ fn run_once(
     Ok(found)
 }
 
-/// PostgreSQL 15 to compare with: the one that was named, or one of the run's own.
+/// Returns the PostgreSQL 15 to compare with: the one that was named, or one of the run's own.
 fn postgres_of(options: &Differential) -> anyhow::Result<Option<(Address, Option<server::Server>)>> {
     if let Some(url) = &options.postgres {
         return Ok(Some((Address::read(url)?, None)));
@@ -388,7 +390,7 @@ fn postgres_of(options: &Differential) -> anyhow::Result<Option<(Address, Option
     Ok(None)
 }
 
-/// Makes the tables, and reads what can be called.
+/// Makes the tables, and reads the callables.
 fn prepare(targets: &Targets, options: &Differential) -> anyhow::Result<Catalog> {
     let mut ours = Client::connect(&targets.server)?;
     let mut theirs = targets.postgres.as_ref().map(Client::connect).transpose()?;
@@ -410,7 +412,7 @@ fn prepare(targets: &Targets, options: &Differential) -> anyhow::Result<Catalog>
     Ok(catalog)
 }
 
-/// Exceptions: one callable, the type or `any`, and the reason.
+/// Returns the exceptions: one callable, the type or `any`, and the reason.
 fn known() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let lines = KNOWN.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     lines.filter_map(|line| {
@@ -429,8 +431,8 @@ fn show(targets: &Targets, catalog: &Catalog, seed: u64, index: u64) -> anyhow::
     Ok(usize::from(matches!(verdict, Verdict::Different(..))))
 }
 
-/// Prints a query with its answers, and what is left of it when it is shrunk. A difference that does not come again is one
-/// all the same: it depends on what ran beside it.
+/// Prints a query with its answers, and the query that is left when it is shrunk. A difference that does not come again
+/// is reported all the same: it depends on the work that ran beside it.
 fn report(
     targets: &Targets,
     connections: &mut Connections,
@@ -447,10 +449,10 @@ fn report(
         shown.push_str(&format!("{}asked again, it was {verdict:?}:\n", first.described()));
     }
     let (query, answers) = match verdict {
-        // Each smaller query would be waited for, too.
+        // Every smaller query would be waited for, too.
         Verdict::Different(_, kind) if kind != Kind::Late => {
             let small = shrink::shrink(query.clone(), |smaller| {
-                // The same errors, too: a query that lost what it needs fails in another way.
+                // The errors must stay the same, too: a query that lost a necessary part fails in another way.
                 connections
                     .ask(targets, &smaller.to_string())
                     .is_ok_and(|found| found.judge(smaller) == verdict && found.states() == answers.states())

@@ -36,7 +36,7 @@ const TERMS: [&str; 16] = [
 ];
 
 impl Gen<'_> {
-    /// Operators in a row, if the type has some.
+    /// Generates operators in a row, if the type has some.
     pub fn row_of_operators(&mut self, ty: Ty, scope: &Scope) -> Option<Expr> {
         let mut args = Vec::new();
         let mut text = "(".to_owned();
@@ -63,12 +63,12 @@ impl Gen<'_> {
         }
         text.push(')');
         let mut made = call(&text, args, ty);
-        // Which of two powers is the nearest is not determined.
+        // It is not determined which of two powers is the nearest.
         made.vague |= ty == Ty::Float8;
         Some(made)
     }
 
-    /// A word of a term, with the sign behind it.
+    /// Adds a word of a term, with the sign behind it.
     fn put_term(&mut self, word: &str, text: &mut String, args: &mut Vec<Expr>, scope: &Scope) {
         let name = word.trim_end_matches(|c: char| !c.is_ascii_alphabetic());
         let ty = match name {

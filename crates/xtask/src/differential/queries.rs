@@ -8,13 +8,13 @@ use super::rng::Rng;
 use super::schema::TABLES;
 use super::types::{ELEMENTS, Ty};
 
-/// A query, and the callables in it.
+/// Query, and the callables in it.
 pub struct Generated {
     pub query: Query,
     pub used: Vec<usize>,
 }
 
-/// Types of columns that are made without a reason of their own.
+/// Types of columns that are made without a particular reason.
 pub const COMMON: [Ty; 12] = [
     Ty::Int4,
     Ty::Int8,
@@ -67,7 +67,7 @@ impl Gen<'_> {
         query
     }
 
-    /// ORDER BY, LIMIT and OFFSET by the positions of the columns, where these determine the order.
+    /// Adds ORDER BY, LIMIT and OFFSET by the positions of the columns, where these determine the order.
     pub fn finish(&mut self, query: &mut Query) {
         let outputs = query.outputs();
         let sortable = outputs.iter().all(|(ty, vague)| ty.is_clean() && !vague) && !outputs.is_empty();
@@ -85,7 +85,7 @@ impl Gen<'_> {
         }
     }
 
-    /// LIMIT and OFFSET, of a query whose order is total.
+    /// Adds LIMIT and OFFSET to a query whose order is total.
     fn cut(&mut self, query: &mut Query) {
         match self.rng.below(10) {
             0..3 => query.limit = Some(self.rng.below(12)),
@@ -95,7 +95,7 @@ impl Gen<'_> {
         }
     }
 
-    /// A table, a subquery, a CTE or a list of values in FROM. `outer` are the columns of enclosing queries.
+    /// Generates a table, a subquery, a CTE or a list of values in FROM. `outer` are the columns of enclosing queries.
     fn relation(&mut self, depth: usize, scope: &mut Scope, outer: &[Leaf]) -> FromItem {
         let roll = self.rng.below(100);
         if roll < 72 || depth == 0 {
@@ -127,7 +127,7 @@ impl Gen<'_> {
         self.derived(query, false, scope)
     }
 
-    /// A query in FROM, with its columns in the scope.
+    /// Puts a query into FROM, with its columns in the scope.
     pub fn derived(&mut self, query: Query, lateral: bool, scope: &mut Scope) -> FromItem {
         let alias = self.alias("q");
         let outputs = query.outputs();
@@ -141,7 +141,7 @@ impl Gen<'_> {
         FromItem::Sub { query: Box::new(query), alias, columns, lateral }
     }
 
-    /// FROM with joins. `outer` are the columns of enclosing queries.
+    /// Generates FROM with joins. `outer` are the columns of enclosing queries.
     pub fn from(&mut self, depth: usize, scope: &mut Scope, outer: &[Leaf]) -> Vec<FromItem> {
         let mut from = self.relation(depth, scope, outer);
         for _ in 0..[0, 0, 0, 1, 1, 2][self.rng.below(6)] {
@@ -157,7 +157,7 @@ impl Gen<'_> {
             if kind != "cross" && is_lateral && self.rng.chance(70) {
                 on.push(call("true", Vec::new(), Ty::Bool));
             } else if kind != "cross" {
-                // An equality, for the hash join, and now and then more.
+                // The condition is an equality, for the hash join, and now and then more.
                 let ty = *self.rng.pick(&[
                     Ty::Int4,
                     Ty::Int4,
@@ -189,7 +189,8 @@ impl Gen<'_> {
         if self.rng.chance(4) {
             all.extend(self.function_in_from(scope));
         }
-        // Not beside a join: rows are late where PostgreSQL puts a condition below the product.
+        // A condition of this kind does not stand beside a join: rows are late where PostgreSQL puts a condition below
+        // the product.
         if self.rng.chance(3) && !matches!(all[0], FromItem::Join { .. }) {
             let mut right = Scope { unique: Some(Vec::new()), ..Scope::default() };
             all.push(self.lateral(depth, scope, outer, &mut right));
@@ -199,7 +200,7 @@ impl Gen<'_> {
         all
     }
 
-    /// A function that returns rows, in FROM.
+    /// Generates a function that returns rows, in FROM.
     fn function_in_from(&mut self, scope: &mut Scope) -> Option<FromItem> {
         let sets: Vec<usize> =
             (0..self.catalog.all.len()).filter(|at| self.catalog.all[*at].kind == Kind::Set).collect();
@@ -216,7 +217,7 @@ impl Gen<'_> {
         Some(self.call_in_from(made, ty, scope))
     }
 
-    /// A call in FROM, its rows numbered.
+    /// Puts a call into FROM, with its rows numbered.
     pub fn call_in_from(&mut self, made: Expr, ty: Ty, scope: &mut Scope) -> FromItem {
         let alias = self.alias("f");
         let columns = vec!["c1".to_owned(), "c2".to_owned()];
@@ -227,7 +228,7 @@ impl Gen<'_> {
         FromItem::Call { call: made, alias, columns, ordinality: true }
     }
 
-    /// Calls of the callable that differ only in their constants.
+    /// Generates calls of the callable that differ only in their constants.
     fn variants(&mut self, focus: usize, scope: &Scope) -> Vec<Expr> {
         let callable = &self.catalog.all[focus];
         let tried: Vec<Ty> =
@@ -249,7 +250,7 @@ impl Gen<'_> {
         all
     }
 
-    /// A SELECT.
+    /// Generates a SELECT.
     pub fn select(&mut self, focus: Option<usize>, items: usize, outer: &[Leaf], depth: usize) -> Query {
         let mut scope = Scope { unique: Some(Vec::new()), outer: Vec::new(), ..Scope::default() };
         let from = self.from(depth, &mut scope, outer);
@@ -327,7 +328,7 @@ impl Gen<'_> {
         call(template, vec![expr, other], Ty::Bool)
     }
 
-    /// DISTINCT, and ORDER BY with LIMIT and OFFSET by a unique key.
+    /// Adds DISTINCT, or ORDER BY with LIMIT and OFFSET by a unique key.
     fn order_rows(&mut self, mut select: Select, scope: &Scope) -> Query {
         let sortable = |expr: &Expr| expr.ty.is_ordered() && !expr.vague;
         if self.rng.chance(8) && select.items.iter().all(|item| item.expr.ty.is_ordered()) {
@@ -349,6 +350,7 @@ impl Gen<'_> {
                     })
                     .collect();
                 if !keys.is_empty() {
+                    // DISTINCT ON demands that its keys lead ORDER BY.
                     order.extend(keys.iter().cloned().map(|key| (key, "")));
                     select.distinct = Distinct::On(keys);
                 }
@@ -366,6 +368,7 @@ impl Gen<'_> {
             if !items.is_empty() && self.rng.chance(60) {
                 order.push((self.rng.pick(&items).clone(), *self.rng.pick(&DIRECTIONS)));
             }
+            // The unique key comes last: the order is total whatever stands before it.
             for key in unique {
                 order.push((key.clone(), *self.rng.pick(&DIRECTIONS)));
             }
@@ -379,7 +382,7 @@ impl Gen<'_> {
         query
     }
 
-    /// GROUP BY with aggregates, HAVING, grouping sets.
+    /// Generates GROUP BY with aggregates, HAVING, grouping sets.
     fn grouped(&mut self, mut select: Select, focus: Option<usize>, items: usize, scope: Scope) -> Query {
         let is_aggregate = focus.is_some_and(|focus| self.catalog.all[focus].kind != Kind::Scalar);
         let plain = Scope { plain: true, outer: Vec::new(), ..scope.clone() };
@@ -410,7 +413,7 @@ impl Gen<'_> {
             let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Date, Ty::Int8]);
             keys.push(self.subquery(ty, 1, &Scope { plain: false, ..plain.clone() }, true));
         }
-        // Our side does not find VALUES again that look at the row: it says that their columns are not grouped.
+        // Overtake does not recognise VALUES that refer to the row: it says that their columns are not grouped.
         keys.retain(|key| !key.to_string().contains("(values "));
         // The same key twice would be one key in a grouping set.
         let mut known = std::collections::BTreeSet::new();
@@ -421,7 +424,7 @@ impl Gen<'_> {
         }
         let mut grouped = Scope { plain: true, ..Scope::default() };
         for expr in &mut keys {
-            // Which of several equal values stands for the group is not determined, but only printing tells.
+            // It is not determined which of several equal values stands for the group, but only printing tells.
             expr.vague |= !expr.ty.is_clean();
             // PostgreSQL's parser makes one list of a connective within one of its kind, where it does not find the key again.
             let is_flattened = matches!(&expr.node, Node::Call { template, .. } if template == "($0 and $1)" || template == "($0 or $1)");
@@ -433,7 +436,7 @@ impl Gen<'_> {
         for expr in keys.iter().chain(&aggregates) {
             select.items.push(Item { expr: expr.clone(), name: None });
         }
-        // What a subquery may look at of a group.
+        // Leaves of a group that a subquery may refer to.
         let is_seen = |leaf: &Leaf| match leaf.expr.node {
             Node::Column(_) => true,
             _ => aggregates.iter().any(|own| own.to_string() == leaf.expr.to_string()) && leaf.expr.has_column(),
@@ -450,8 +453,8 @@ impl Gen<'_> {
             let expr = self.expr(ty, 1, &grouped, false);
             select.items.push(Item { expr, name: None });
         }
-        // Keys that PostgreSQL 15 writes anew when it plans (constants, AND and OR in lists, NOT in front of a comparison) it does
-        // not find again above the sets, and takes their values where a set lacks them.
+        // PostgreSQL 15 rewrites some keys when it plans (constants, AND and OR in lists, NOT in front of a
+        // comparison). It does not recognise them above the sets, and takes their values where a set lacks them.
         let is_rewritten = |key: &Expr| {
             let text = key.to_string();
             key.ty == Ty::Bool && !matches!(key.node, Node::Column(_))
@@ -459,7 +462,8 @@ impl Gen<'_> {
                     .iter()
                     .any(|word| text.contains(word))
         };
-        // Our side takes a subquery's value where a set lacks it, and does not tell a key from the same key with COLLATE.
+        // Overtake takes a subquery's value where a set lacks it, and does not distinguish a key from the same key with
+        // COLLATE.
         let is_confused = |key: &Expr| ["(select ", " collate "].iter().any(|word| key.to_string().contains(word));
         let can_be_sets = !keys.iter().any(|key| is_rewritten(key) || is_confused(key));
         let sets = !keys.is_empty() && self.rng.chance(25) && can_be_sets;
@@ -517,7 +521,7 @@ impl Gen<'_> {
         query
     }
 
-    /// An aggregate of a call: counted, filtered by, or the largest.
+    /// Generates an aggregate of a call: counted, filtered by, or the largest.
     fn counted(&mut self, expr: Expr, scope: &Scope) -> Expr {
         if !expr.ty.is_ordered() || expr.vague {
             return call("count($0)", vec![Expr { vague: false, ..expr }], Ty::Int8);
@@ -543,7 +547,7 @@ impl Gen<'_> {
         }
     }
 
-    /// A query around a query in FROM: a filter above, an order above an order.
+    /// Generates a query around a query in FROM: a filter above, an order above an order.
     fn around(&mut self, focus: usize) -> Query {
         let mut inner = self.select(Some(focus), 2, &[], 1);
         self.finish(&mut inner);
@@ -585,7 +589,7 @@ impl Gen<'_> {
         main
     }
 
-    /// Two mentions of a CTE, joined or side by side.
+    /// Generates two mentions of a CTE, joined or side by side.
     pub fn mentions_of_cte(&mut self) -> Query {
         let (name, columns) = self.ctes[0].clone();
         let mut scope = Scope::default();
@@ -609,7 +613,7 @@ impl Gen<'_> {
         Query::of(Body::Select(Box::new(select)))
     }
 
-    /// Aggregates in scalar subqueries that look at the row around them.
+    /// Generates aggregates in scalar subqueries that refer to the row around them.
     fn looking_around(&mut self, focus: usize) -> Query {
         let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
         let from = self.from(0, &mut scope, &[]);
@@ -632,7 +636,7 @@ impl Gen<'_> {
         self.order_rows(select, &scope)
     }
 
-    /// UNION, INTERSECT, EXCEPT, each with ALL and without; now and then of set operations.
+    /// Generates UNION, INTERSECT or EXCEPT, each with ALL and without; now and then of set operations.
     fn set_operation(&mut self, focus: Option<usize>, items: usize) -> Query {
         let left = match self.rng.chance(20) {
             true => {
@@ -660,7 +664,7 @@ impl Gen<'_> {
         self.rng.word(&["union", "union all", "union all", "intersect", "intersect all", "except", "except all"])
     }
 
-    /// A side of a set operation with columns of these types.
+    /// Generates a side of a set operation with columns of these types.
     fn side(&mut self, types: &[(Ty, bool)], exact: bool) -> Query {
         let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
         let from = self.from(0, &mut scope, &[]);
@@ -676,7 +680,7 @@ impl Gen<'_> {
     }
 }
 
-/// Of values of several lengths that are equal, any may stay.
+/// Returns true if equal values can be merged. Where equal values have several lengths, any of them may stay.
 fn can_merge((ty, vague): &(Ty, bool)) -> bool {
     ty.is_ordered() && *ty != Ty::Bpchar && !vague
 }

@@ -9,11 +9,11 @@ pub struct TableColumn {
     pub name: &'static str,
     pub ty: Ty,
     declared: &'static str,
-    /// Small multiples of a power of two, whose sums are exact in any order.
+    /// True if values are small multiples of a power of two, whose sums are exact in any order.
     pub tame: bool,
-    /// Equal values print alike.
+    /// True if equal values print alike.
     pub clean: bool,
-    /// Values from the edges, which make most computations fail.
+    /// True if values come from the edges, which make most computations fail.
     pub wild: bool,
     values: &'static [&'static str],
 }

@@ -24,7 +24,7 @@ macro_rules! moments {
 }
 pub(super) use moments;
 
-/// Calls that return sets, with the types of their arguments. None has many rows.
+/// Calls that return sets, with the types of their arguments. Every set is small.
 const SETS: [(&str, &[Ty], Ty); 16] = [
     ("generate_series(1, least($0, 3))", &[Ty::Int4], Ty::Int4),
     ("generate_series($0, $0 + 1)", &[Ty::Int8], Ty::Int8),
@@ -45,7 +45,7 @@ const SETS: [(&str, &[Ty], Ty); 16] = [
 ];
 
 impl Gen<'_> {
-    /// Functions that return sets in the select list, several of them side by side, and in expressions.
+    /// Generates functions that return sets in the select list, several of them side by side, and in expressions.
     pub fn sets_in_list(&mut self, focus: Option<usize>) -> Query {
         let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
         let from = self.from(0, &mut scope, &[]);
@@ -80,7 +80,7 @@ impl Gen<'_> {
         Query::of(Body::Select(Box::new(select)))
     }
 
-    /// Values of one `char(n)` that are grouped or made distinct, where their blanks show.
+    /// Generates values of one `char(n)` that are grouped or made distinct, where their blanks show.
     pub fn padded(&mut self) -> Query {
         let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
         let from = self.from(0, &mut scope, &[]);
@@ -105,6 +105,7 @@ impl Gen<'_> {
         let value = outer.leaves[0].expr.clone();
         let mut select = Select::plain(Vec::new(), from, Vec::new());
         let is_grouped = self.rng.chance(50);
+        // The blanks of a char(n) show in its length, in concatenations and in LIKE.
         let shown: &[(&str, Ty)] = if is_grouped {
             &[
                 ("max($0)", Ty::Bpchar),
@@ -133,7 +134,7 @@ impl Gen<'_> {
         Query::of(Body::Select(Box::new(select)))
     }
 
-    /// WITH RECURSIVE: numbers from a table's rows on.
+    /// Generates a WITH RECURSIVE: numbers from a table's rows on.
     pub fn recursive(&mut self, focus: usize) -> Query {
         let last = ["4", "7", "12"][self.rng.below(3)];
         let operator = *self.rng.pick(&["union", "union all"]);
@@ -161,7 +162,8 @@ impl Gen<'_> {
         main
     }
 
-    /// Something that fails on some rows, behind a condition that keeps these away, or in a column that nobody uses.
+    /// Generates an expression that fails on some rows, behind a condition that keeps these away, or in a column that
+    /// nobody uses.
     pub fn guarded(&mut self) -> Query {
         let (table, _) = *self.rng.pick(&TABLES);
         let alias = self.alias("t");
@@ -190,7 +192,7 @@ impl Gen<'_> {
         }
         let mut query = Query::of(Body::Select(Box::new(select)));
         if is_unused {
-            // A plain query becomes a part of the one around it; these do not.
+            // A plain query becomes a part of the query around it; these do not.
             match self.rng.below(3) {
                 0 => {
                     query.order = vec![(column("1".to_owned(), Ty::Int4, false), "")];
@@ -212,7 +214,7 @@ impl Gen<'_> {
         query
     }
 
-    /// VALUES.
+    /// Generates VALUES.
     pub fn values(&mut self) -> Query {
         let types: Vec<Ty> = (0..1 + self.rng.below(3)).map(|_| *self.rng.pick(&COMMON)).collect();
         let mut rows = Vec::new();

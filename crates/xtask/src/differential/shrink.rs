@@ -1,9 +1,9 @@
-//! Shrinker: smaller queries that still fail. Each step takes something away (a column, a condition, a join, a key, a
-//! LIMIT) or replaces a call by one of its arguments, as long as the same kind of difference stays.
+//! Shrinker: smaller queries that still fail. Each step removes a part (a column, a condition, a join, a key, a LIMIT)
+//! or replaces a call by one of its arguments, as long as the same kind of difference stays.
 
 use super::ast::{Body, Distinct, Expr, FromItem, Group, Node, Query, Select};
 
-/// Tries of one shrinking, at most.
+/// Maximum number of tries of one shrinking.
 const TRIES_MAX: usize = 1500;
 
 /// Returns the smallest query found that still fails.
@@ -29,7 +29,7 @@ pub fn shrink(query: Query, mut fails: impl FnMut(&Query) -> bool) -> Query {
     }
 }
 
-/// Each list with one element less, and with one element replaced.
+/// Returns the list with each of its elements removed, and with each element replaced.
 fn lists<T: Clone>(all: &[T], least: usize, of: impl Fn(&T) -> Vec<T>) -> Vec<Vec<T>> {
     let mut found = Vec::new();
     for at in 0..all.len() {
@@ -52,6 +52,7 @@ fn exprs(expr: &Expr) -> Vec<Expr> {
     match &expr.node {
         Node::Literal { .. } | Node::Column(_) => {}
         Node::Call { template, args } => {
+            // An argument can take the call's place only if it has the same type.
             found.extend(args.iter().filter(|arg| arg.ty == expr.ty).cloned());
             for (at, arg) in args.iter().enumerate() {
                 for other in exprs(arg) {
@@ -102,7 +103,7 @@ fn froms(from: &FromItem) -> Vec<FromItem> {
                 lateral: *lateral,
             })
             .chain((0..columns.len()).filter_map(|at| {
-                // The column that nobody mentions goes from both lists.
+                // The unused column is removed from both lists.
                 let mut query = query.clone();
                 let Body::Select(select) = &mut query.body else { return None };
                 if select.items.len() < 2 || select.items.len() != columns.len() {
@@ -170,6 +171,7 @@ fn selects(select: &Select) -> Vec<Select> {
         }
         Some(Group::Beside(keys, sets)) => {
             with(&|other| other.group = Some(Group::Keys(keys.clone())));
+            // Either part alone is smaller: the common keys, or the sets.
             with(&|other| other.group = Some((**sets).clone()));
         }
         Some(Group::Sets(sets)) => {
@@ -181,7 +183,7 @@ fn selects(select: &Select) -> Vec<Select> {
     found
 }
 
-/// All queries that are one step smaller.
+/// Returns every query that is one step smaller.
 pub fn queries(query: &Query) -> Vec<Query> {
     let mut found = Vec::new();
     let mut with = |change: &dyn Fn(&mut Query)| {

@@ -1,5 +1,5 @@
-//! Totals in scalar subqueries: what is computed of them, and the conditions that their one row has to meet. Over no rows a
-//! total has a row all the same, of which a join has to make what is not there.
+//! Totals in scalar subqueries: expressions of a total, and the conditions that its one row has to meet. Over no rows a
+//! total has a row all the same, for which a join has to supply the missing values.
 
 use super::ast::{Body, Expr, FromItem, Item, Query, Select};
 use super::exprs::{Gen, Leaf, Scope, call, column};
@@ -40,7 +40,7 @@ const OF_COUNT: [(&str, Ty); 14] = [
 ];
 
 impl Gen<'_> {
-    /// A scalar query of this value of a total, or of what is computed of it.
+    /// Generates a scalar query of this value of a total, or of an expression of it.
     pub fn total(&mut self, mut select: Select, value: Expr, inner: &Scope) -> Query {
         let (count, condition) = (self.count(inner), self.of_total(&value, inner));
         let value = match self.rng.below(10) {
@@ -59,14 +59,14 @@ impl Gen<'_> {
         select.items.push(Item { expr: value.clone(), name: None });
         match self.rng.below(10) {
             0..4 => select.having.push(condition),
-            // The same, asked by a query around.
+            // The same condition, asked by an enclosing query.
             4..6 => return self.around_total(select, count),
             _ => {}
         }
         Query::of(Body::Select(Box::new(select)))
     }
 
-    /// A query of the first column of one with a total, for which the count, as a second column, decides.
+    /// Generates a query of the first column of a query with a total, for which the count, as a second column, decides.
     fn around_total(&mut self, mut select: Select, count: Expr) -> Query {
         let (ty, vague) = (select.items[0].expr.ty, select.items[0].expr.vague);
         select.items.push(Item { expr: count, name: None });
@@ -84,7 +84,7 @@ impl Gen<'_> {
         Query::of(Body::Select(Box::new(Select::plain(items, vec![from], vec![condition]))))
     }
 
-    /// A count of all rows, or of the values of a column.
+    /// Generates a count of all rows, or of the values of a column.
     fn count(&mut self, inner: &Scope) -> Expr {
         let own = Scope { outer: Vec::new(), ..inner.clone() };
         let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Date]);
@@ -95,7 +95,7 @@ impl Gen<'_> {
         }
     }
 
-    /// A condition of HAVING.
+    /// Generates a condition of HAVING.
     fn of_total(&mut self, value: &Expr, inner: &Scope) -> Expr {
         let count = self.count(inner);
         let asked = call(self.rng.word(&ON_COUNT), vec![count.clone()], Ty::Bool);

@@ -23,7 +23,7 @@ pub enum Ty {
     Interval,
     Uuid,
     Json,
-    /// Only as a constant: the name of an encoding.
+    /// Name of an encoding, which only occurs as a constant.
     Name,
     BoolArray,
     Int2Array,
@@ -86,7 +86,8 @@ const TYPES: [(Ty, &str, u32, Option<Ty>); 36] = [
     (UuidArray, "uuid[]", 2951, None),
 ];
 
-/// Types that a polymorphic argument is given. Not `bpchar`: of values of several lengths, equal ones print differently.
+/// Types that a polymorphic argument is given. `bpchar` is not among them: of values of several lengths, equal ones
+/// print differently.
 pub const ELEMENTS: [Ty; 16] = [
     Bool,
     Int2,
@@ -136,12 +137,12 @@ impl Ty {
         TYPES.iter().find(|(.., array)| *array == Some(self)).map(|(ty, ..)| *ty)
     }
 
-    /// Tells if values can be compared, and so sorted and grouped.
+    /// Returns true if values can be compared, and so sorted and grouped.
     pub fn is_ordered(self) -> bool {
         self != Json && self != Name
     }
 
-    /// Tells if equal values print alike. They do not where 1.0 = 1.00, 0 = -0, or '1 mon' = '30 days'.
+    /// Returns true if equal values print alike. They do not where 1.0 = 1.00, 0 = -0, or '1 mon' = '30 days'.
     pub fn is_clean(self) -> bool {
         match self.element().unwrap_or(self) {
             Numeric | Float4 | Float8 | Interval | Json | Name => false,
@@ -151,7 +152,7 @@ impl Ty {
         }
     }
 
-    /// Tells if the last digits of a value can depend on the order of the computation.
+    /// Returns true if the last digits of a value can depend on the order of the computation.
     pub fn is_float(self) -> bool {
         matches!(self.element().unwrap_or(self), Float4 | Float8)
     }
@@ -160,6 +161,7 @@ impl Ty {
     pub const fn ordinary(self) -> &'static [&'static str] {
         match self {
             Bool => &["true", "false"],
+            // Small numbers, so that most computations succeed.
             Int2 | Int4 | Int8 => &["0", "1", "2", "3", "5", "7", "10", "-1", "-4"],
             Numeric => &["0", "1", "2", "3", "0.5", "1.25", "-1.5", "10", "100", "2.00"],
             Float4 | Float8 => &["0", "1", "2", "3", "0.5", "0.25", "-1.5", "8"],
@@ -250,6 +252,7 @@ impl Ty {
                 "1883-11-18 12:03:58 America/New_York",
             ],
             Interval => &["0", "1 mon -30 days", "-178000000 years", "30 days", "00:00:00.000001"],
+            // These types have no edges.
             Uuid | Json | Name => self.ordinary(),
             BoolArray | Int2Array | Int4Array | Int8Array | NumericArray | Float4Array | Float8Array | TextArray
             | VarcharArray | BpcharArray | ByteaArray | DateArray | TimeArray | TimestampArray | TimestamptzArray

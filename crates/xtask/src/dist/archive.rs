@@ -21,7 +21,7 @@ pub(super) fn make(job: &Job) -> anyhow::Result<Vec<PathBuf>> {
     tools::copy(&job.input("README.md"), &folder.join("README.md"), 0o644)?;
     let path = job.out.join(format!("{name}.tar.xz"));
     let mut tar = Command::new("tar");
-    // Owned by root, whoever makes it; the time of the build is nobody's business.
+    // The owner is root, whoever runs the command; the time of the build is left out.
     tar.args(["--sort=name", "--owner=root:0", "--group=root:0", "--mtime=2026-01-01", "--xz", "-cf"]);
     tools::run(tar.arg(&path).arg("-C").arg(&stage).arg(&name).env("XZ_OPT", "-6 -T0"))?;
     Ok(vec![path])

@@ -18,7 +18,7 @@ pub(super) struct Binary {
 /// Binaries of a run.
 pub(super) struct Binaries {
     pub(super) overtake: Binary,
-    /// Only where a package needs it.
+    /// Gate's binary, only where a package needs it.
     pub(super) gate: Option<Binary>,
 }
 
@@ -48,7 +48,7 @@ impl Binaries {
         std::iter::once(&self.overtake).chain(&self.gate)
     }
 
-    /// The gate's binary, which packages of it have asked for.
+    /// Returns the gate's binary, for packages that contain it.
     pub(super) fn gate(&self) -> anyhow::Result<&Binary> {
         self.gate.as_ref().context("the binary overtake-gate is part of this package")
     }
@@ -64,13 +64,13 @@ fn build(package: &str) -> anyhow::Result<PathBuf> {
     Ok(root().join(target_directory()).join("release").join(package))
 }
 
-/// Oldest version of the C library that has every symbol that a binary calls: `2.35`.
+/// Returns the oldest version of the C library that has every symbol that a binary calls: `2.35`.
 pub(super) fn glibc(binary: &Path) -> anyhow::Result<String> {
     let text = tools::run(Command::new("readelf").args(["--wide", "--version-info"]).arg(binary))?;
     newest(&text).with_context(|| format!("{} needs no version of glibc", binary.display()))
 }
 
-/// The newest of the versions `GLIBC_2.34` in a text.
+/// Returns the newest of the versions `GLIBC_2.34` in a text.
 fn newest(text: &str) -> Option<String> {
     let versions = text.split("GLIBC_").skip(1).filter_map(|rest| {
         let end = rest.find(|letter: char| letter != '.' && !letter.is_ascii_digit()).unwrap_or(rest.len());

@@ -25,7 +25,7 @@ fn package(job: &Job, binary: &Binary, description: &str) -> anyhow::Result<Path
     tools::copy(&input("conf"), &folder.join(&conffile[1..]), 0o644)?;
     tools::copy(&input("service"), &folder.join(format!("lib/systemd/system/{name}.service")), 0o644)?;
     if input("default").exists() {
-        // It has a password.
+        // The file has a password.
         tools::copy(&input("default"), &folder.join("etc/default").join(name), 0o600)?;
         conffiles += &format!("/etc/default/{name}\n");
     }

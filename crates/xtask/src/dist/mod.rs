@@ -50,30 +50,30 @@ enum Kind {
     Tar,
     /// Packages of Debian, `overtake` and `overtake-gate`.
     Deb,
-    /// Python's.
+    /// Wheel of Python.
     Wheel,
-    /// Node's.
+    /// Package of npm.
     Npm,
     /// Folder in which docker or podman builds an image.
     Container,
 }
 
-/// What packages are made of, and where they go.
+/// Contents of the packages, and their destination.
 struct Job {
     binaries: Binaries,
     /// Version of the workspace.
     version: String,
-    /// Oldest version of the C library that has what `overtake` calls: `2.35`.
+    /// Oldest version of the C library that has the symbols that `overtake` calls: `2.35`.
     glibc: String,
-    /// The folder `packaging` of the repository.
+    /// Folder `packaging` of the repository.
     inputs: PathBuf,
     out: PathBuf,
 }
 
-/// Makes the packages, or tries those that are there.
+/// Makes the packages, or tries existing ones.
 ///
 /// # Errors
-/// A binary that does not build, a program that is not installed, a package that does not work.
+/// An error for a binary that does not build, a program that is not installed, or a package that does not work.
 pub fn run(options: &Dist) -> anyhow::Result<()> {
     if let Some(folder) = &options.check {
         return check::run(&folder.canonicalize().with_context(|| format!("no folder {}", folder.display()))?);
@@ -107,11 +107,11 @@ pub fn run(options: &Dist) -> anyhow::Result<()> {
         }
         println!("{:>8.1} s", began.elapsed().as_secs_f64());
     }
-    // What packages were put together from.
+    // The stage has the files that packages were put together from.
     std::fs::remove_dir_all(job.out.join("stage")).context("the staged files cannot be removed")
 }
 
-/// Version that the workspace's manifest has.
+/// Returns the version in the workspace's manifest.
 fn version() -> anyhow::Result<String> {
     let manifest = std::fs::read_to_string(root().join("Cargo.toml"))?;
     let package = manifest.split("[workspace.package]").nth(1).context("Cargo.toml has a [workspace.package]")?;
@@ -120,17 +120,17 @@ fn version() -> anyhow::Result<String> {
 }
 
 impl Job {
-    /// Empty folder below the one of the packages, in which a package is put together.
+    /// Makes an empty folder below the one of the packages, in which a package is put together.
     fn stage(&self, name: &str) -> anyhow::Result<PathBuf> {
         tools::empty_folder(&self.out.join("stage").join(name))
     }
 
-    /// Input of the folder `packaging`.
+    /// Returns the path of an input in the folder `packaging`.
     fn input(&self, path: impl AsRef<Path>) -> PathBuf {
         self.inputs.join(path)
     }
 
-    /// Licences, which each package has.
+    /// Copies the licences, which each package has.
     fn copy_licences(&self, folder: &Path) -> anyhow::Result<()> {
         for name in ["LICENSE", "NOTICE"] {
             let path = root().join(name);
@@ -141,7 +141,7 @@ impl Job {
         Ok(())
     }
 
-    /// Dashboard and alert rules.
+    /// Copies dashboard and alert rules.
     fn copy_monitoring(&self, folder: &Path) -> anyhow::Result<()> {
         for name in ["grafana/overtake.json", "prometheus/overtake.rules.yml"] {
             tools::copy(&self.input(name), &folder.join(name), 0o644)?;

@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).expect("the file exists")
 }
 
-/// Metrics that a text names.
+/// Returns the metrics that a text names.
 fn metrics(text: &str) -> BTreeSet<&str> {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
     words.filter(|word| word.starts_with("overtake_")).collect()
@@ -36,7 +36,7 @@ fn assert_known(named: &BTreeSet<&str>, file: &str) {
     assert!(unknown.is_empty(), "{file} names metrics that nothing makes: {unknown:?}");
 }
 
-/// Panels of a dashboard, and those inside its rows.
+/// Returns the panels of a dashboard, and those inside its rows.
 fn panels(of: &Value) -> Vec<&Value> {
     let own = of["panels"].as_array().into_iter().flatten();
     own.flat_map(|panel| std::iter::once(panel).chain(panels(panel))).collect()
@@ -62,7 +62,8 @@ fn the_dashboard_shows_metrics_that_exist() {
     assert_known(&metrics(&text), DASHBOARD);
 }
 
-/// No library here reads YAML: the form of the file is narrow enough for lines.
+/// Goal: each rule has its parts, and metrics that exist. No library here reads YAML: the form of the file is narrow
+/// enough for lines.
 #[test]
 fn each_rule_has_its_parts_and_metrics_that_exist() {
     let text = read(RULES);

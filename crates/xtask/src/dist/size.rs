@@ -1,7 +1,7 @@
-//! What the parts of a binary cost: sections, and code by the crate that a symbol names first.
+//! The sizes of a binary's parts: sections, and code by the crate that a symbol names first.
 //!
-//! A generic function counts for the crate that defines it, whoever has it instantiated: `core::ptr::drop_in_place` is
-//! `core`, of whatever type it is.
+//! A generic function counts for the crate that defines it, whichever crate instantiates it: `core::ptr::drop_in_place`
+//! is `core`, for any type.
 
 use super::binaries::Binary;
 use super::tools::{self, megabytes};
@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::process::Command;
 
-/// Sections and crates that are listed by name.
+/// Number of sections and crates that are listed by name.
 const SECTIONS: usize = 8;
 const CRATES: usize = 15;
 
-/// The table of one binary.
+/// Returns the table of one binary.
 pub(super) fn table(binary: &Binary) -> anyhow::Result<String> {
     let sections = tools::run(Command::new("size").arg("-A").arg(&binary.stripped))?;
     let symbols = tools::run(Command::new("nm").args(["-C", "-S", "--size-sort"]).arg(&binary.whole))?;
@@ -39,7 +39,7 @@ pub(super) fn table(binary: &Binary) -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// Bytes of the sections that are in the file, from `size -A`.
+/// Returns the bytes of the sections that are in the file, from `size -A`.
 fn by_section(text: &str) -> BTreeMap<String, u64> {
     let lines = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
@@ -49,14 +49,14 @@ fn by_section(text: &str) -> BTreeMap<String, u64> {
     lines.collect()
 }
 
-/// Bytes of code by crate, from `nm -C -S --size-sort`.
+/// Returns the bytes of code by crate, from `nm -C -S --size-sort`.
 fn by_crate(text: &str) -> BTreeMap<String, u64> {
     let mut crates = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for line in text.lines() {
         let words: Vec<&str> = line.splitn(4, ' ').collect();
         let [address, bytes, "t" | "T" | "w" | "W" | "i", name] = words[..] else { continue };
-        // Functions of equal code are one, with several names.
+        // Functions with equal code are one, with several names.
         if let (Ok(bytes), true) = (u64::from_str_radix(bytes, 16), seen.insert(address)) {
             *crates.entry(crate_of(name).to_owned()).or_default() += bytes;
         }
@@ -64,7 +64,7 @@ fn by_crate(text: &str) -> BTreeMap<String, u64> {
     crates
 }
 
-/// First segment of the first path in a symbol: `<&mut a::B as c::D>::e` is `a`'s.
+/// Returns the first segment of the first path in a symbol: `<&mut a::B as c::D>::e` is `a`'s.
 fn crate_of(symbol: &str) -> &str {
     let mut rest = symbol;
     loop {
@@ -81,7 +81,7 @@ fn crate_of(symbol: &str) -> &str {
     if rest[end..].starts_with("::") {
         &rest[..end]
     } else if rest[end..].starts_with(" as ") {
-        // A type of the language: the trait's crate has the code.
+        // For a type of the language, the trait's crate has the code.
         crate_of(&rest[end + " as ".len()..])
     } else if rest[end..].starts_with(['[', ';', ']']) && rest.contains(" as ") {
         rest.split_once(" as ").map_or("C", |(_, of)| crate_of(of))

@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs a command and returns what it prints.
+/// Runs a command and returns its output.
 ///
 /// # Errors
-/// When it cannot be started or fails; with what it said.
+/// If the command cannot be started or fails; with its message.
 pub(super) fn run(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("cannot start {}", command.get_program().display()))?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -33,7 +33,7 @@ pub(super) fn write(to: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
 
 fn parent(of: &Path) -> anyhow::Result<()> {
     let folder = of.parent().context("a file is in a folder")?;
-    // Whatever the caller's umask is, folders of packages can be entered.
+    // Under any umask of the caller, folders of packages can be entered.
     for folder in folder.ancestors().filter(|folder| !folder.exists()).collect::<Vec<_>>().into_iter().rev() {
         fs::create_dir(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
@@ -51,7 +51,7 @@ pub(super) fn empty_folder(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
-/// Bytes of a file, or of the files in a folder.
+/// Returns the bytes of a file, or of the files in a folder.
 pub(super) fn size(path: &Path) -> anyhow::Result<u64> {
     if !path.is_dir() {
         return Ok(fs::metadata(path)?.len());
@@ -59,12 +59,12 @@ pub(super) fn size(path: &Path) -> anyhow::Result<u64> {
     fs::read_dir(path)?.map(|entry| size(&entry?.path())).sum()
 }
 
-/// Bytes in megabytes of a million, as packages are named.
+/// Formats bytes in megabytes of a million, as packages are measured.
 pub(super) fn megabytes(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / 1e6)
 }
 
-/// True for a program that is in the path.
+/// Returns true if a program is in the path.
 pub(super) fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())

@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// Makes `overtake-VERSION-py3-none-manylinux_….whl`, whose tag has the version of glibc that the binary needs.
 pub(super) fn make(job: &Job) -> anyhow::Result<Vec<PathBuf>> {
-    // Of another version of glibc it would stay beside the new one.
+    // A wheel of another version of glibc would stay beside the new one.
     for entry in fs::read_dir(&job.out)? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "whl") {

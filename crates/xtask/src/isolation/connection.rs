@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
-/// Longest wait of one look for an answer.
+/// Maximum wait of one look for an answer.
 const LOOK_MAX: Duration = Duration::from_millis(10);
 
 /// Part of an answer, in the order of arrival.
@@ -22,14 +22,14 @@ pub enum Event {
         channel: String,
         payload: String,
     },
-    /// A statement returned rows.
+    /// Rows that a statement returned.
     Rows(Table),
-    /// A statement returned none.
+    /// End of a statement without rows.
     Done,
     Error(Message),
-    /// The server closed the connection in the middle of an answer.
+    /// End of the connection in the middle of an answer.
     Closed,
-    /// The whole answer has come.
+    /// End of the whole answer.
     Ready,
 }
 
@@ -38,7 +38,7 @@ pub struct Connection {
     address: Address,
     stream: Box<dyn Stream>,
     unread: Vec<u8>,
-    /// The result whose rows are arriving.
+    /// Result whose rows are arriving.
     table: Option<Table>,
     events: VecDeque<Event>,
     key: [u8; 8],
@@ -50,7 +50,7 @@ impl Connection {
     /// Connects and logs in without a password.
     ///
     /// # Errors
-    /// When the server is not there, asks for a password, or refuses.
+    /// If the server is not there, asks for a password, or refuses.
     pub fn open(address: &Address, settings: &[(&str, &str)]) -> anyhow::Result<Connection> {
         let mut stream = address.open(LOOK_MAX)?;
         stream.write_all(&address.startup(settings))?;
@@ -71,15 +71,15 @@ impl Connection {
     /// Sends statements.
     ///
     /// # Errors
-    /// When the connection is dead.
+    /// If the connection is dead.
     pub fn send(&mut self, sql: &str) -> anyhow::Result<()> {
         Ok(self.stream.write_all(&wire::query(sql))?)
     }
 
-    /// Asks the server to cancel what runs.
+    /// Asks the server to cancel the running statement.
     ///
     /// # Errors
-    /// When the server cannot be reached.
+    /// If the server cannot be reached.
     pub fn cancel(&self) -> anyhow::Result<()> {
         let mut stream = self.address.open(Duration::from_secs(10))?;
         stream.write_all(&[&[0, 0, 0, 16, 4, 210, 22, 46], self.key.as_slice()].concat())?;
@@ -91,7 +91,7 @@ impl Connection {
     /// Returns the next part of the answer, or nothing if none comes in a hundredth of a second.
     ///
     /// # Errors
-    /// When the server breaks the protocol.
+    /// If the server breaks the protocol.
     pub fn next(&mut self) -> anyhow::Result<Option<Event>> {
         if self.events.is_empty() {
             let mut block = [0; 16384];
@@ -112,7 +112,7 @@ impl Connection {
     /// Receives all parts of an answer but its end.
     ///
     /// # Errors
-    /// When the server breaks the protocol, or is silent for `answer_max`.
+    /// If the server breaks the protocol, or is silent for `answer_max`.
     pub fn answer(&mut self, answer_max: Duration) -> anyhow::Result<Vec<Event>> {
         let begun = Instant::now();
         let mut events = Vec::new();
@@ -151,6 +151,7 @@ impl Connection {
         while let Some(head) = self.unread.get(at..at + 5) {
             let size = u32::from_be_bytes(head[1..].try_into().expect("four bytes"));
             let end = at + 1 + usize::try_from(size)?;
+            // An incomplete message stays unread until the rest of it has come.
             let Some(body) = self.unread.get(at + 5..end) else { break };
             let mut reader = Reader(body);
             let event = match head[0] {
@@ -208,7 +209,7 @@ fn message(reader: &mut Reader<'_>) -> anyhow::Result<Message> {
             b'M' => message.primary = text,
             b'D' => message.detail = Some(text),
             b'H' => message.hint = Some(text),
-            // Positions, sources, names: isolationtester shows none of them.
+            // Positions, sources and names are not shown by isolationtester.
             _ => {}
         }
     }

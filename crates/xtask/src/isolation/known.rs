@@ -15,7 +15,7 @@ impl Known {
     /// Reads the list of this program.
     ///
     /// # Errors
-    /// When a line of it has another form.
+    /// If a line of it has another form.
     pub fn read() -> anyhow::Result<Known> {
         Known::parse(include_str!("known.tsv"))
     }

@@ -53,7 +53,7 @@ enum Outcome {
     Equal,
     /// The server refused a feature or a name, with this message.
     Refused(String),
-    /// The output is another: so many permutations of all are equal.
+    /// The output differs: this many permutations of all are equal.
     Differs {
         equal: usize,
         of: usize,
@@ -70,10 +70,10 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// SQLSTATEs that say that something is not there: features, functions, types and settings, columns.
+/// SQLSTATEs for missing features, functions, types and settings, columns.
 const REFUSED: [&str; 4] = ["0A000", "42883", "42704", "42703"];
 
-/// Compares what was played with the expected outputs.
+/// Compares the output of a played spec with the expected outputs.
 fn judge(played: &Played, expected: &[String]) -> Outcome {
     if expected.contains(&played.output) {
         return Outcome::Equal;
@@ -93,7 +93,7 @@ fn judge(played: &Played, expected: &[String]) -> Outcome {
     Outcome::Differs { equal, of }
 }
 
-/// The expected outputs of a spec: `NAME.out`, `NAME_1.out`, `NAME_2.out` and so on.
+/// Returns the expected outputs of a spec: `NAME.out`, `NAME_1.out`, `NAME_2.out` and so on.
 fn expected(suite: &Path, name: &str) -> anyhow::Result<Vec<String>> {
     let mut texts = Vec::new();
     for variant in std::iter::once(String::new()).chain((0..10).map(|at| format!("_{at}"))) {
@@ -106,7 +106,7 @@ fn expected(suite: &Path, name: &str) -> anyhow::Result<Vec<String>> {
     Ok(texts)
 }
 
-/// Names of the suite's schedule.
+/// Returns the names of the suite's schedule.
 fn schedule(suite: &Path) -> anyhow::Result<Vec<String>> {
     let path = suite.join("isolation_schedule");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -114,9 +114,9 @@ fn schedule(suite: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Where specs are played.
+/// Server on which specs are played.
 enum Target {
-    /// A server of each spec's own.
+    /// Separate server for each spec.
     Own(PathBuf),
     Other(Address),
 }
@@ -147,7 +147,7 @@ fn play_one(options: &Isolation, target: &Target, name: &str) -> anyhow::Result<
 /// Runs the command.
 ///
 /// # Errors
-/// When the suite cannot be read, or a spec has another outcome than the list says.
+/// If the suite cannot be read, or a spec has another outcome than the list says.
 pub fn run(options: &Isolation) -> anyhow::Result<()> {
     let names = if options.specs.is_empty() { schedule(&options.suite)? } else { options.specs.clone() };
     let target = match (&options.url, &options.binary) {
@@ -162,6 +162,7 @@ pub fn run(options: &Isolation) -> anyhow::Result<()> {
         Target::Own(_) => Known::read()?,
         Target::Other(_) => Known::default(),
     };
+    // Specs use the same names of tables, so on a shared server they cannot run side by side.
     let jobs = if options.url.is_some() { 1 } else { options.jobs.clamp(1, names.len().max(1)) };
     let next = Mutex::new(names.iter());
     let outcomes = Mutex::new(BTreeMap::new());

@@ -1,6 +1,6 @@
-//! One spec played as isolationtester plays it, with the same output.
+//! A spec played as isolationtester plays it, with the same output.
 //!
-//! **Invariant:** what is printed depends on the order in which steps block and end, never on how long they take.
+//! **Invariant:** the output depends on the order in which steps block and end, never on their duration.
 
 use super::connection::{Connection, Event};
 use super::print::{Message, Table};
@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 const CLOSED: &str = "server closed the connection unexpectedly\n\tThis probably means the server terminated \
                       abnormally\n\tbefore or while processing the request.\n";
 
-/// What a spec printed, and the errors in it.
+/// Output of a spec, and the errors in it.
 #[derive(Default)]
 pub struct Played {
     pub output: String,
     pub errors: Vec<Message>,
 }
 
-/// Plays all permutations. What ends them early is printed, too.
+/// Plays all permutations. An error that ends them early is printed, too.
 pub fn play(spec: &Spec, name: &str, address: &Address, step_max: Duration) -> Played {
     let mut played = Played::default();
     for unused in &spec.unused {
@@ -57,20 +57,20 @@ struct Actor<'a> {
 /// Step under way.
 struct Active {
     step: usize,
-    /// The first result of it, once it has come.
+    /// First result of the step, once it has come.
     first: Option<Event>,
     /// Sessions that have to reach these numbers of notices before the step ends.
     notices: Vec<(usize, usize)>,
 }
 
-/// How a step is looked at.
+/// Manner of looking at a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// It was just sent.
+    /// First look: the step was sent a moment ago.
     First,
-    /// Again; it may still wait for a lock.
+    /// Later look; the step may still wait for a lock.
     Again,
-    /// Again, until its answer is there.
+    /// Later looks, until the step's answer is there.
     ToItsEnd,
 }
 
@@ -79,7 +79,7 @@ struct Stage<'a> {
     step_max: Duration,
     control: Connection,
     actors: Vec<Actor<'a>>,
-    /// Process ids of all sessions, as an array.
+    /// Process IDs of all sessions, as an array.
     pids: String,
     has_new_notice: bool,
     played: Played,
@@ -87,7 +87,7 @@ struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     fn open(spec: &'a Spec, name: &str, address: &Address, step_max: Duration) -> anyhow::Result<Stage<'a>> {
-        // What pg_regress sets, in this order.
+        // The settings are those of pg_regress, in this order.
         let program = format!("isolation/{name}");
         let open = |session: &str| {
             let settings = [
@@ -217,7 +217,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Looks at a step, prints its result if it has ended, and tells if it has not.
+    /// Looks at a step, prints its result if it has ended, and returns true if it has not.
     fn waits(&mut self, turn: &Turn, look: Look) -> anyhow::Result<bool> {
         let spec = self.spec;
         let step = &spec.steps[turn.step];
@@ -233,14 +233,14 @@ impl<'a> Stage<'a> {
         let begun = Instant::now();
         while self.is_busy(step.session)? {
             if look != Look::ToItsEnd && self.is_blocked(step.session)? {
-                // What arrived during the question counts, too.
+                // An answer that arrived during the question counts, too.
                 if self.is_busy(step.session)? {
                     return wait(self);
                 }
                 break;
             }
             if self.step_max < begun.elapsed() {
-                // PostgreSQL's program cancels it and plays on. Here the spec ends: it differs in any case.
+                // PostgreSQL's program cancels the step and plays on. Here the spec ends: it differs in any case.
                 self.actors[step.session].connection.cancel()?;
                 bail!("isolationtester: canceling step {} after {} seconds", step.name, self.step_max.as_secs());
             }
@@ -254,7 +254,7 @@ impl<'a> Stage<'a> {
         Ok(false)
     }
 
-    /// Reads on until the first result of the session's step, or until nothing comes; tells if it has not come.
+    /// Reads on until the first result of the session's step, or until nothing comes; returns true if it has not come.
     fn is_busy(&mut self, session: usize) -> anyhow::Result<bool> {
         loop {
             let actor = &mut self.actors[session];
@@ -270,7 +270,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Takes what can come at any time.
+    /// Takes an event that can come at any time.
     fn take_aside(&mut self, session: usize, event: Event) {
         match event {
             Event::Notice(message) => {
@@ -321,7 +321,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Asks the server if a session waits for another of the spec.
+    /// Asks the server whether a session waits for another of the spec.
     fn is_blocked(&mut self, session: usize) -> anyhow::Result<bool> {
         let pid = self.actors[session].connection.pid;
         let pids = &self.pids;
@@ -336,7 +336,7 @@ impl<'a> Stage<'a> {
         bail!("lock wait query failed: no rows")
     }
 
-    /// Tells if a step has a condition that holds it back.
+    /// Returns true if a step has a condition that holds it back.
     fn is_held(&self, turn: &Turn, session: usize) -> bool {
         let is_active = |step: usize| {
             let other = &self.actors[self.spec.steps[step].session];

@@ -47,7 +47,7 @@ impl Table {
         let shapes: Vec<(usize, bool)> = (0..self.columns.len()).map(shape).collect();
         let line = |fields: Vec<&str>| {
             let fields = fields.iter().zip(&shapes).map(|(text, (width, is_number))| {
-                // The width counts bytes.
+                // The width is counted in bytes.
                 let fill = " ".repeat(width - text.len());
                 if *is_number { format!("{fill}{text}") } else { format!("{text}{fill}") }
             });
@@ -64,7 +64,7 @@ impl Table {
     }
 }
 
-/// Tells if libpq takes a field for a number.
+/// Returns true if libpq takes a field for a number.
 fn is_number(text: &str) -> bool {
     let inside = text.chars().all(|letter| letter.is_ascii_digit() || ".Ee -".contains(letter));
     inside && !text.starts_with(['E', 'e']) && text.ends_with(|letter: char| letter.is_ascii_digit())

@@ -29,7 +29,7 @@ pub struct Session {
 pub struct Step {
     pub name: String,
     pub sql: String,
-    /// Position of its session.
+    /// Position of the step's session.
     pub session: usize,
 }
 
@@ -44,11 +44,11 @@ pub struct Turn {
 /// Condition that holds back the end of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blocker {
-    /// It is shown as waiting once.
+    /// The step is shown as waiting once.
     Once,
-    /// This step is under way.
+    /// Another step that is under way.
     Step(usize),
-    /// The step's session has not yet sent this many more notices.
+    /// Notices of the step's session: it has not yet sent this many more.
     Notices { step: usize, count: usize },
 }
 
@@ -63,7 +63,7 @@ enum Token {
 
 const KEYWORDS: [&str; 6] = ["notices", "permutation", "session", "setup", "step", "teardown"];
 
-/// Space within a line; a line's end is not one.
+/// Returns true for space within a line; a line's end is not one.
 fn is_blank(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\r' | '\u{c}')
 }
@@ -77,6 +77,7 @@ fn tokens(text: &str) -> anyhow::Result<Vec<Token>> {
             '\n' => 1,
             _ if is_blank(first) => 1,
             '#' => rest.find('\n').unwrap_or(rest.len()),
+            // A block of SQL ends at the first closing brace.
             '{' => {
                 let end = rest.find('}').with_context(|| format!("unterminated sql block at line {}", line()))?;
                 found.push(Token::Sql(rest[1..end].trim_matches(is_blank).to_owned()));
@@ -111,7 +112,7 @@ fn tokens(text: &str) -> anyhow::Result<Vec<Token>> {
     Ok(found)
 }
 
-/// The identifier in double quotes at the beginning of the text, and the bytes it takes.
+/// Returns the identifier in double quotes at the beginning of the text, and the bytes it takes.
 fn quoted(text: &str) -> Option<(String, usize)> {
     let mut name = String::new();
     let mut letters = text.char_indices().skip(1).peekable();
@@ -197,7 +198,7 @@ fn step_of(steps: &BTreeMap<String, usize>, name: &str) -> anyhow::Result<usize>
 /// Reads a spec file.
 ///
 /// # Errors
-/// When it has another grammar, or names a step that it does not have.
+/// If it has another grammar, or names a step that it does not have.
 pub fn parse(text: &str) -> anyhow::Result<Spec> {
     let mut parser = Parser { tokens: tokens(text)?.into_iter().peekable() };
     let mut spec = Spec::default();
@@ -229,6 +230,7 @@ pub fn parse(text: &str) -> anyhow::Result<Spec> {
     }
     ensure!(parser.tokens.peek().is_none(), "syntax error at {:?}", parser.tokens.peek());
     if spec.permutations.is_empty() {
+        // Without named permutations a spec asks for every interleaving of its sessions.
         let mut piles = vec![Vec::new(); spec.sessions.len()];
         for (at, step) in spec.steps.iter().enumerate() {
             piles[step.session].push(at);
@@ -242,7 +244,7 @@ pub fn parse(text: &str) -> anyhow::Result<Spec> {
     Ok(spec)
 }
 
-/// A step can wait for other sessions' steps of the same permutation only.
+/// Checks that steps wait only for other sessions' steps of the same permutation.
 fn check_blockers(spec: &Spec) -> anyhow::Result<()> {
     for turns in &spec.permutations {
         for turn in turns {
@@ -258,7 +260,7 @@ fn check_blockers(spec: &Spec) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All orders that keep each session's own, the first sessions first.
+/// Generates every order that keeps each session's own, the first sessions first.
 fn interleave(piles: &[Vec<usize>], taken: &mut [usize], order: &mut Vec<Turn>, all: &mut Vec<Vec<Turn>>) {
     let mut is_end = true;
     for at in 0..piles.len() {

@@ -4,7 +4,7 @@ use super::root;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Documents of the repository, by their paths below its root.
+/// Returns the documents of the repository, by their paths below its root.
 fn documents() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for folder in ["", "docs", "packaging"] {
@@ -21,7 +21,7 @@ fn documents() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Lines outside of blocks of code.
+/// Returns the lines outside of blocks of code.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     text.lines().filter(move |line| {
@@ -33,13 +33,13 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Anchor of a heading, as forges and mdBook make it.
+/// Returns the anchor of a heading, as forges and mdBook make it.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
     kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect::<String>().to_lowercase()
 }
 
-/// Targets of the links and pictures of a document.
+/// Returns the targets of the links and pictures of a document.
 fn links(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in prose(text) {
@@ -52,7 +52,7 @@ fn links(text: &str) -> Vec<String> {
     found
 }
 
-/// Names in backquotes of the first columns of a document's tables.
+/// Returns the names in backquotes in the first columns of a document's tables.
 fn table_names(text: &str) -> BTreeSet<String> {
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = rows.filter_map(|row| row.split(" | ").next());
@@ -60,7 +60,8 @@ fn table_names(text: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Words of these characters in the sources of crates, from this prefix on.
+/// Returns the words in the sources of crates that begin with this prefix and have only lower-case letters, digits and
+/// underscores.
 fn names_in(crates: &[&str], prefix: &str) -> BTreeSet<String> {
     let sources = super::source::sources("rs");
     let own = sources.iter().filter(|file| crates.contains(&file.crate_name()) && !file.is_test());
@@ -112,7 +113,7 @@ fn the_book_has_every_page() {
     let listed: BTreeSet<String> = links(&document("SUMMARY.md")).into_iter().collect();
     let pages = documents().into_iter().filter_map(|(name, _)| {
         let page = name.strip_prefix("docs").ok()?.to_string_lossy().into_owned();
-        // An old address that leads to the pages that took its place.
+        // This page is an old address that leads to the pages that took its place.
         (page != "SUMMARY.md" && page != "operation.md").then_some(page)
     });
     assert_eq!(pages.collect::<BTreeSet<_>>(), listed);

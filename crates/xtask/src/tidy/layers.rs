@@ -1,4 +1,4 @@
-//! Layers inside a crate: which module may use which.
+//! Layers inside a crate: the modules that a module may use.
 //!
 //! A `lib.rs` or `main.rs` declares them under the heading `# Layers`, bottom up, one list item a layer:
 //!
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Uses of modules by modules in one crate: (user, used) and the places, as `path:line`.
 pub(super) type Uses = BTreeMap<(String, String), Vec<String>>;
 
-/// Layers that a crate's root file declares, bottom up: name and modules. `None` if it declares none.
+/// Returns the layers that a crate's root file declares, bottom up: name and modules. `None` if it declares none.
 pub(super) fn declared(root_file: &str) -> Option<Vec<(String, Vec<String>)>> {
     let mut lines = root_file.lines().skip_while(|line| *line != "//! # Layers");
     lines.next()?;
@@ -38,7 +38,7 @@ pub(super) fn declared(root_file: &str) -> Option<Vec<(String, Vec<String>)>> {
     Some(layers)
 }
 
-/// Modules that the text names by `crate::`, with the line of each.
+/// Returns the modules that the text names by `crate::`, with the line of each.
 pub(super) fn named_modules(text: &str) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     let mut in_group: Option<usize> = None;
@@ -60,7 +60,7 @@ pub(super) fn named_modules(text: &str) -> Vec<(String, usize)> {
                 None => found.extend(first_word(rest).map(|word| (word, number))),
             }
         }
-        // Names at the first level of a group that may go on over several lines.
+        // Names are those at the first level of a group that may go on over several lines.
         if let Some(depth) = in_group.as_mut() {
             let mut is_first = true;
             for (at, sign) in rest.char_indices() {
@@ -89,7 +89,7 @@ fn first_word(text: &str) -> Option<String> {
     (end != 0).then(|| text[..end].to_owned())
 }
 
-/// Uses of modules by modules in the product's files of one crate.
+/// Returns the uses of modules by modules in the product's files of one crate.
 pub(super) fn uses(sources: &[Source], crate_name: &str) -> (BTreeSet<String>, Uses) {
     let of_crate: Vec<&Source> =
         sources.iter().filter(|source| source.crate_name() == crate_name && !source.is_test()).collect();
@@ -106,7 +106,7 @@ pub(super) fn uses(sources: &[Source], crate_name: &str) -> (BTreeSet<String>, U
     (modules, uses)
 }
 
-/// Groups of modules that use each other in a circle, by size.
+/// Returns the groups of modules that use each other in a circle, by size.
 pub(super) fn circles(modules: &BTreeSet<String>, uses: &Uses) -> Vec<usize> {
     let reached = |from: &String| {
         let (mut seen, mut left) = (BTreeSet::new(), vec![from.clone()]);
@@ -135,7 +135,7 @@ pub(super) fn circles(modules: &BTreeSet<String>, uses: &Uses) -> Vec<usize> {
     sizes
 }
 
-/// Uses against the declared order, and modules that stand in no layer or in two.
+/// Returns the uses against the declared order, and modules that stand in no layer or in two.
 pub(super) fn offences(sources: &[Source], crate_name: &str) -> Vec<String> {
     let is_root = |source: &&Source| {
         ["lib.rs", "main.rs"].iter().any(|root| source.name == format!("crates/{crate_name}/src/{root}"))

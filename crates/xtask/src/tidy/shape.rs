@@ -8,10 +8,10 @@ use std::fmt;
 const OPENERS: [&str; 13] =
     ["What", "Whether", "How", "Who", "Where", "Which", "Why", "When", "Its", "It", "Of", "As", "Those"];
 
-/// A function of so many lines explains at least one of its decisions.
+/// Number of lines from which on a function explains at least one of its decisions.
 const LONG_FUNCTION: usize = 40;
 
-/// A type's name that stands for so many types says nothing.
+/// Number of types from which on a name that they share says nothing.
 const SAME_NAME: usize = 4;
 
 /// Figures of the product's files.
@@ -31,7 +31,7 @@ pub(super) struct Shape {
     types: BTreeMap<String, Vec<String>>,
 }
 
-/// First line of a function's text: its name's line.
+/// Returns true for the first line of a function's text: its name's line.
 fn is_function(line: &str) -> bool {
     let mut rest = line.trim_start();
     if let Some(after) = rest.strip_prefix("pub") {
@@ -47,7 +47,8 @@ fn is_function(line: &str) -> bool {
     rest.starts_with("fn ")
 }
 
-/// Lines of the function that begins at `at`, as `rustfmt` writes it: up to the brace of its own indentation.
+/// Returns the number of lines of the function that begins at `at`, as `rustfmt` writes it: up to the brace of its own
+/// indentation.
 fn function_length(lines: &[&str], at: usize) -> usize {
     let line = lines[at];
     let indent = &line[..line.len() - line.trim_start().len()];
@@ -124,7 +125,8 @@ impl Shape {
         self.pub_opened += usize::from(is_opened && is_pub);
     }
 
-    /// Names that stand for [`SAME_NAME`] types or more, and those of more than one type in a crate.
+    /// Returns the names that stand for [`SAME_NAME`] types or more, and the number of those of more than one type in a
+    /// crate.
     fn ambiguous(&self) -> (Vec<(&str, usize)>, usize) {
         let mut many: Vec<(&str, usize)> = self
             .types
@@ -152,7 +154,7 @@ fn type_name(code: &str) -> Option<&str> {
     (end != 0).then(|| &name[..end])
 }
 
-/// The value below which a share of the sorted values lies.
+/// Returns the value below which a share of the sorted values lies.
 fn quantile(sorted: &[usize], share: f64) -> usize {
     let at = (share * sorted.len() as f64) as usize;
     sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
@@ -205,6 +207,7 @@ impl fmt::Display for Shape {
         let calls: Vec<String> = self.calls.iter().map(|(call, count)| format!("{call} {count}")).collect();
         writeln!(f, "{}", calls.join(", "))?;
         let (many, twice) = self.ambiguous();
+        // Only the worst names are listed, so that the line stays readable.
         let worst: Vec<String> = many.iter().take(12).map(|(name, count)| format!("{name} {count}")).collect();
         write!(
             f,

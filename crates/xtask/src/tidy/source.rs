@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// One file below `crates`.
+/// File below `crates`.
 pub(crate) struct Source {
     /// Path from the root of the repository.
     pub(super) name: String,
@@ -11,23 +11,23 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Folder below `crates`.
+    /// Returns the folder below `crates`.
     pub(super) fn crate_name(&self) -> &str {
         self.name.split('/').nth(1).unwrap_or("")
     }
 
-    /// True for unit tests in a file of their own, integration tests, examples and benches.
+    /// Returns true for unit tests in a file of their own, integration tests, examples and benches.
     pub(crate) fn is_test(&self) -> bool {
         ["/tests/", "/test/", "/examples/", "/benches/"].iter().any(|part| self.name.contains(part))
             || self.name.ends_with("/tests.rs")
     }
 
-    /// The text before unit tests at its end.
+    /// Returns the text before unit tests at its end.
     pub(crate) fn product(&self) -> &str {
         self.text.find("#[cfg(test)]\nmod tests {").map_or(&*self.text, |at| &self.text[..at])
     }
 
-    /// Module directly below `src`, where the file is one or belongs to one.
+    /// Returns the module directly below `src`, where the file is one or belongs to one.
     pub(super) fn module(&self) -> Option<&str> {
         let below = self.name.strip_prefix("crates/")?.split_once("/src/")?.1;
         let first = below.split('/').next()?;
@@ -36,14 +36,14 @@ impl Source {
     }
 }
 
-/// Root of the repository: tests and commands run in a package's folder or in the root itself.
+/// Returns the root of the repository: tests and commands run in a package's folder or in the root itself.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(".");
     let found = if here.join("crates").is_dir() { here } else { Path::new("../..") };
     found.canonicalize().expect("the workspace exists")
 }
 
-/// All files with this extension below `crates`, by name.
+/// Returns the files with this extension below `crates`, by name.
 pub(crate) fn sources(extension: &str) -> Vec<Source> {
     let root = root();
     let mut found = Vec::new();

@@ -1,14 +1,14 @@
-//! Each test looks at the files of the repository as they are.
+//! Tests of the repository's files in their present state.
 
 use super::source::root;
 use super::{layers, source};
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Past this, a file has two ideas in it.
+/// Maximum number of lines of a file: a longer one has two ideas in it.
 const LINES_MAX: usize = 800;
 
-/// All files with this extension below `crates`, as (path from the root, text).
+/// Returns the files with this extension below `crates`, as (path from the root, text).
 fn sources(extension: &str) -> Vec<(String, String)> {
     source::sources(extension).into_iter().map(|source| (source.name, source.text)).collect()
 }
@@ -41,7 +41,7 @@ fn every_crate_takes_the_workspace_lints() {
 
 #[test]
 fn unsafe_stays_in_its_rooms() {
-    // The workspace lint `unsafe_code = "deny"` finds the code; this finds whoever switches the lint off.
+    // The workspace lint `unsafe_code = "deny"` finds the code; this test finds files that switch the lint off.
     let allowed = |name: &str| name.starts_with("crates/preempt/") || name.starts_with("crates/engine/src/raw/");
     let escapes: Vec<String> = sources("rs")
         .into_iter()
@@ -61,7 +61,8 @@ fn unsafe_stays_in_its_rooms() {
 
 #[test]
 fn functions_reach_datafusion_by_their_identity_alone() {
-    // DataFusion merges calls that have the same name, equality and hash, so one file makes these, of all that is captured.
+    // DataFusion merges calls that have the same name, equality and hash, so one file makes these from everything that
+    // is captured.
     let constructor = "crates/olap/src/functions/defined.rs";
     let traits = [
         "ScalarUDFImpl",
@@ -79,7 +80,7 @@ fn functions_reach_datafusion_by_their_identity_alone() {
         let code = line.split("//").next().unwrap_or("");
         let implements = |of: &&str| code.contains("impl") && code.contains(&format!("{of} for "));
         let makes = ["create_udf(", "create_udaf(", "create_udwf(", "UDF::new_from_impl("];
-        // A handwritten form may leave out what a function captures, or claim one for a closure.
+        // A handwritten form may leave out a value that a function captures, or claim one for a closure.
         let hides = name.starts_with("crates/olap/src/functions/") && code.contains("Debug for ");
         traits.iter().any(implements) || makes.iter().any(|of| code.contains(of)) || hides
     };
@@ -116,7 +117,7 @@ fn tests_are_never_ignored() {
     assert_none(&ignored, "a known bug is asserted as it is, with a note");
 }
 
-/// The packages that a selection builds, each with its features.
+/// Returns the packages that a selection builds, each with its features.
 fn tree(selection: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--offline", "--prefix", "none", "--format", "{p} {f}"])
@@ -153,7 +154,8 @@ fn the_demo_and_the_tests_share_one_build_of_datafusion() {
     assert_none(&twice, "the README's two commands would compile these, and what uses them, twice");
 }
 
-/// Cargo takes a binary that another checkout has built in the same target folder for its own. A path in it leads there.
+/// Goal: no binary remembers its checkout. Cargo takes a binary that another checkout has built in the same target
+/// folder for its own; a path in it leads to the other checkout.
 #[test]
 fn no_binary_remembers_its_checkout() {
     let name = concat!("env!(\"CARGO_MANIFEST", "_DIR\")");

@@ -1,4 +1,4 @@
-//! What the controller did, in tables and figures.
+//! Tables and figures of the controller's runs.
 
 use super::super::{percent, place};
 use super::{Found, KEEP, OBSERVATIONS_MAX, THRESHOLD};
@@ -6,10 +6,10 @@ use crate::report::{LineChart, Report, Table, number};
 use gate::control::Move;
 use gate::sim::Setup;
 
-/// Logs of runs that missed are printed, but no more than so many.
+/// Maximum number of logs of missed runs that are printed.
 const LOGS_MAX: usize = 8;
 
-/// Runs from each start, by set-up, each with the lowest limit that keeps the thresholds.
+/// Reports the runs from each start, by set-up, each with the lowest limit that keeps the thresholds.
 pub(super) fn starts(by_setup: &[(&Setup, u32, &[Found])], report: &mut Report) {
     let head = ["", "lowest", "chosen, by start", "observations", "loss %", "response +%", "to no limit −%", "kept"];
     let title = format!(
@@ -21,6 +21,7 @@ pub(super) fn starts(by_setup: &[(&Setup, u32, &[Found])], report: &mut Report) 
     let (mut kept, mut runs, mut missed) = (0, 0, Vec::new());
     for (setup, lowest, found) in by_setup {
         let name = &setup.name;
+        // The table shows the worst over all starts.
         let worst = |value: &dyn Fn(&Found) -> f64| found.iter().map(value).fold(f64::NEG_INFINITY, f64::max);
         let [chosen, observations, loss, increase, unlimited] = [
             worst(&|found| found.chosen.into()),
@@ -74,7 +75,7 @@ pub(super) fn starts(by_setup: &[(&Setup, u32, &[Found])], report: &mut Report) 
     ));
 }
 
-/// A run in the middle of which the load changed; the lowest limit of the load after it.
+/// Reports a run in the middle of which the load changed, with the lowest limit of the load after it.
 pub(super) fn switch(found: &Found, lowest: u32, report: &mut Report) {
     report.figure("controller.switch.observations", found.observations as f64);
     report.figure("controller.switch.mpl", found.chosen.into());

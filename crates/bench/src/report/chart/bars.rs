@@ -4,7 +4,7 @@ use super::{Area, FAINT, INK, LINES, TRANSPARENT, builder, ink, legend, plain};
 use plotters::coord::combinators::IntoLogRange;
 use plotters::prelude::*;
 
-/// Figures in groups of bars, on a logarithmic axis.
+/// Chart of figures in groups of bars, on a logarithmic axis.
 pub struct BarChart {
     title: String,
     unit: &'static str,
@@ -13,7 +13,7 @@ pub struct BarChart {
 }
 
 impl BarChart {
-    /// A chart without groups, whose groups have a bar for each of `series`.
+    /// Creates a chart without groups, whose groups have a bar for each of `series`.
     pub fn new(title: impl Into<String>, unit: &'static str, series: &[&'static str]) -> BarChart {
         BarChart { title: title.into(), unit, series: series.to_vec(), groups: Vec::new() }
     }
@@ -21,7 +21,7 @@ impl BarChart {
     /// Adds a group. A value that is not above 0 has no bar.
     ///
     /// # Panics
-    /// When it has another number of values than there are series.
+    /// If the group has another number of values than there are series.
     pub fn group(&mut self, name: impl Into<String>, values: &[f64]) {
         assert_eq!(values.len(), self.series.len(), "a group has a value for each series");
         self.groups.push((name.into(), values.to_vec()));
@@ -83,7 +83,7 @@ mod tests {
         for text in ["1,234", "17.0", "99.0", "none", "pow", "high", "low"] {
             assert!(svg.contains(&format!(">\n{text}\n<")), "{text}: {svg}");
         }
-        // One bar a value, and the paper.
+        // One bar per value, and the paper.
         assert_eq!(svg.matches("<rect").count(), 3 + 1);
     }
 }

@@ -3,7 +3,7 @@
 use super::{Area, FAINT, INK, LINES, TRANSPARENT, builder, ink, legend, plain};
 use plotters::prelude::*;
 
-/// Figures over a whole number, on plain axes; that of the figures begins at 0.
+/// Chart of figures over a whole number, on plain axes; that of the figures begins at 0.
 pub struct LineChart {
     title: String,
     number: &'static str,
@@ -12,7 +12,7 @@ pub struct LineChart {
 }
 
 impl LineChart {
-    /// A chart without lines, over what `number` names.
+    /// Creates a chart without lines, over the quantity that `number` names.
     pub fn new(title: impl Into<String>, number: &'static str, unit: &'static str) -> LineChart {
         LineChart { title: title.into(), number, unit, series: Vec::new() }
     }

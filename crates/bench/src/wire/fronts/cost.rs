@@ -1,8 +1,8 @@
-//! What a front costs: pgbench's look-up and TPC-B, extended protocol, directly, through our gate, through one that prepares what comes
-//! again and again, and through PgBouncer.
+//! The cost of a proxy: pgbench's look-up and TPC-B, extended protocol, directly, through the gate, through a gate that
+//! prepares statements that come again and again, and through PgBouncer.
 //!
-//! **Invariant:** they take turns, round by round, on one cluster with one set of tables; the gate lets in as many at a time as
-//! PgBouncer's pool has connections, so that what is compared is the way through.
+//! **Invariant:** the ways take turns, round by round, on one cluster with one set of tables; the gate lets in as many
+//! at a time as PgBouncer's pool has connections, so that only the proxies' overhead is compared.
 
 use super::super::pgbench::{self, Protocol, Rounds, Script};
 use super::super::postgres::Programs;
@@ -15,23 +15,23 @@ use std::time::{Duration, Instant};
 
 /// Numbers of clients.
 const CLIENTS: [u32; 4] = [1, 16, 64, 200];
-/// PgBouncer's default pool.
+/// Size of PgBouncer's default pool.
 const POOL: u32 = 20;
-/// At which processor time is one figure.
+/// Number of clients at which processor time is reported as one figure.
 const HEADLINE: u32 = 16;
 
-/// pgbench's script, and how many statements one of its transactions has.
+/// Scripts of pgbench, and the number of statements of a transaction of each.
 const SCRIPTS: [(&str, &str, f64); 2] = [("select", "select-only", 1.0), ("tpcb", "tpcb-like", 7.0)];
 
 /// Measures and reports.
 ///
 /// # Errors
-/// PostgreSQL or PgBouncer is not to be had, a transaction fails, or the run is stopped.
+/// If PostgreSQL or PgBouncer is not available, a transaction fails, or the run is stopped.
 pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop) -> anyhow::Result<()> {
     let decision_us = decision_us();
     report.figure("gate.decision_us", decision_us);
     let programs = Programs::find_or_install()?;
-    // Each front keeps what its pool has.
+    // Each proxy keeps the connections of its pool.
     let direct = postgres(CLIENTS.into_iter().max().unwrap_or(1) + 4 * POOL)?;
     pgbench::initialise(&programs, &direct, 10, stop)?;
     let mpl = format!("overtake.mpl={POOL}");
@@ -49,7 +49,7 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
             let mut measured: Vec<Rounds> = targets.iter().map(|_| Rounds::default()).collect();
             for round in 0..=rounds {
                 for (target, rounds) in targets.iter().zip(&mut measured) {
-                    // The first one warms up.
+                    // The first round warms up.
                     let length = if round == 0 { Duration::from_secs(1) } else { duration };
                     let run = {
                         let script = Script::BuiltIn(script);
@@ -104,7 +104,8 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
     Ok(())
 }
 
-/// Microseconds of a processor that the gate's decisions for a transaction take: one leaves, another is let in, one comes.
+/// Returns the microseconds of processor time of the gate's decisions for a transaction: one leaves, another is let in,
+/// one arrives.
 fn decision_us() -> f64 {
     const TRANSACTIONS: u32 = 1_000_000;
     let mut gate = Gate::new(Settings::of_priorities(8)).expect("the settings of priorities make a gate");
@@ -124,7 +125,7 @@ fn decision_us() -> f64 {
                 inside.push_back(ticket);
             }
         }
-        // As many wait as are to.
+        // The intended number of transactions waits.
         if 308 <= at
             && let Some(ticket) = inside.pop_front()
         {

@@ -1,7 +1,8 @@
 //! `bench mpl internal`: priorities outside the server and inside it, side by side (section 5.2, Figures 12 and 13).
 //!
-//! Outside: a limit, and the important first in the queue. Inside: no limit, and the server's processes that run what is not
-//! important have a lower processor priority meanwhile. One transaction in ten is important, at random, by a hint in its text.
+//! Outside: a limit, and important transactions first in the queue. Inside: no limit, and the server's processes that
+//! run unimportant transactions have a lower processor priority meanwhile. One transaction in ten is important, at
+//! random, by a hint in its text.
 //!
 //! **Invariant:** all ways take turns, round by round, on one cluster with one set of tables.
 
@@ -20,7 +21,7 @@ use std::time::Duration;
 /// Set-ups of `bench mpl real`, and limits that cost some 5 and 20 % of the throughput there.
 const SETUPS: [(&str, &str, u32, u32); 2] = [("s15", "locks", 4, 3), ("s04", "processor", 6, 2)];
 
-/// A way, as figures and tables name it, and its settings.
+/// Returns the ways with their names in figures, their titles and their settings.
 fn ways(mpl5: u32, mpl20: u32) -> [(&'static str, String, Vec<String>); 5] {
     let [off, inside] = ["overtake.mpl=off", "overtake.internal_priorities=on"].map(str::to_owned);
     let limit = |mpl: u32| format!("overtake.mpl={mpl}");
@@ -33,7 +34,7 @@ fn ways(mpl5: u32, mpl20: u32) -> [(&'static str, String, Vec<String>); 5] {
     ]
 }
 
-/// Of the rounds of one way.
+/// Results of the rounds of one way.
 #[derive(Default)]
 struct Seen {
     per_s: Vec<f64>,
@@ -45,7 +46,7 @@ struct Seen {
 /// Measures and reports.
 ///
 /// # Errors
-/// PostgreSQL is not to be had, a transaction fails, or the run is stopped.
+/// If PostgreSQL is not available, a transaction fails, or the run is stopped.
 pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop) -> anyhow::Result<()> {
     let programs = Programs::find_or_install()?;
     let head = ["", "per s", "high ms", "low ms", "all ms", "high times", "low +%", "all +%"];
@@ -72,7 +73,7 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
         let mut seen: Vec<Seen> = ways.iter().map(|_| Seen::default()).collect();
         for round in 0..=rounds {
             for ((front, seen), (way, ..)) in fronts.iter().zip(&mut seen).zip(&ways) {
-                // The first one warms up.
+                // The first round warms up.
                 let length = if round == 0 { Duration::from_secs(1) } else { duration };
                 let script = Script::Files(&files.all);
                 let run = pgbench::run(&programs, front, script, Protocol::Extended, CLIENTS, length, stop)?;
@@ -117,7 +118,7 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
     Ok(())
 }
 
-/// The scripts with a hint in their first statement, and weights so many times theirs.
+/// Returns the scripts with a hint in their first statement, and with their weights multiplied by `times`.
 fn hinted(scripts: &[(&str, u32)], class: &str, times: u32) -> Vec<(String, u32)> {
     let hint = |text: &str| {
         let meta: usize = text.lines().take_while(|line| line.starts_with('\\')).map(|line| line.len() + 1).sum();

@@ -1,8 +1,9 @@
-//! `bench mpl real` and `bench mpl engine`: the paper's set-ups on a real PostgreSQL 15, with the gate before it, and on our own engine
-//! behind the same gate.
+//! `bench mpl real` and `bench mpl engine`: the paper's set-ups on a real PostgreSQL 15, with the gate before it, and
+//! on Overtake's engine behind the same gate.
 //!
-//! **Invariant:** what the gate costs is not what the limit costs: without a limit is behind a gate that has none. Phases with the
-//! limit that the controller has found and without one take turns, so that what a machine does beside meets both.
+//! **Invariant:** the cost of the gate is not counted as cost of the limit: the phases without a limit run behind a
+//! gate that has none. Phases with the limit that the controller has found and without one take turns, so that other
+//! work of the machine meets both.
 
 pub(super) mod load;
 mod pin;
@@ -28,25 +29,25 @@ use throttle::Throttled;
 const LIMITS: [u32; 9] = [1, 2, 3, 4, 6, 10, 16, 32, CLIENTS];
 /// The share of the best throughput that keeps both thresholds, as `bench mpl controller` has it.
 const KEEP: f64 = 1.0 / 1.05;
-/// So long the controller may search.
+/// Maximum time that the controller may search.
 const SEARCH_MAX: Duration = Duration::from_secs(400);
-/// Pairs of phases, with the limit and without.
+/// Number of pairs of phases, with the limit and without.
 const PAIRS: u32 = 20;
-/// The 95 % quantile of Student's distribution with one degree of freedom less.
+/// The 95 % quantile of Student's distribution with one degree of freedom less than the number of pairs.
 const STUDENT: f64 = 1.729;
 
-/// How long phases are, and which set-ups are taken.
+/// Lengths of phases, and the set-ups that are taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent<'a> {
-    /// Of a phase at a fixed limit, and of each half of a pair.
+    /// Length of a phase at a fixed limit, and of each half of a pair.
     pub phase: Duration,
-    /// The names of the set-ups; empty: all, or the quick ones.
+    /// Names of the set-ups; empty: all, or the quick ones.
     pub only: &'a [String],
-    /// Fewer of them.
+    /// True for fewer set-ups.
     pub is_quick: bool,
 }
 
-/// What was found of one set-up.
+/// Results of one set-up.
 struct Found {
     c2: f64,
     curve: Vec<(u32, f64)>,
@@ -57,7 +58,7 @@ struct Found {
     increase: Bounded,
 }
 
-/// A mean of the pairs, and what the true one is below 19 times of 20.
+/// Mean of the pairs, and the bound that the true mean is below 19 times of 20.
 #[derive(Clone, Copy, Debug)]
 struct Bounded {
     mean: f64,
@@ -73,21 +74,21 @@ impl Bounded {
     }
 }
 
-/// The names of the set-ups that can be asked for.
+/// Returns the names of the set-ups that can be asked for.
 pub fn names() -> impl Iterator<Item = &'static str> {
     setups::ALL.iter().map(|setup| setup.name)
 }
 
-/// Whose transactions they are.
+/// Database that runs the transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Database {
     Postgres,
-    /// Ours; pgbench is PostgreSQL's all the same.
+    /// Overtake's engine; pgbench is PostgreSQL's all the same.
     Engine,
 }
 
 impl Database {
-    /// The first part of its figures' names, and what people call it.
+    /// Returns the first part of the figures' names, and the name for people.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Database::Postgres => ("real", "PostgreSQL"),
@@ -96,7 +97,7 @@ impl Database {
     }
 
     fn has(self, setup: &Setup) -> bool {
-        // Nothing of ours is on a disk, and it has all processors.
+        // Overtake's data is not on a disk, and its engine has all processors.
         self == Database::Postgres || (!setup.is_on_disk && 1 < setup.processors)
     }
 }
@@ -104,7 +105,7 @@ impl Database {
 /// Measures and reports.
 ///
 /// # Errors
-/// PostgreSQL is not to be had, a transaction fails, or the run is stopped.
+/// If PostgreSQL is not available, a transaction fails, or the run is stopped.
 pub fn measure(report: &mut Report, database: Database, extent: Extent<'_>, stop: &Stop) -> anyhow::Result<()> {
     let programs = Programs::find_or_install()?;
     let (_, name) = database.names();
@@ -127,6 +128,7 @@ pub fn measure(report: &mut Report, database: Database, extent: Extent<'_>, stop
     );
     let mut table = Table::new(title, &head);
     let mut chart = LineChart::new(format!("Throughput over the best, on {name}"), "MPL", "share of the best");
+    // Names given by the user take precedence over the quick choice.
     let is_wanted = |setup: &&Setup| match (extent.only, extent.is_quick) {
         ([], false) => true,
         ([], true) => setups::QUICK.contains(&setup.name),
@@ -164,7 +166,7 @@ impl Found {
         self.curve.iter().map(|(_, per_s)| *per_s).fold(0.0, f64::max)
     }
 
-    /// The lowest of the limits measured that keeps this share of the best.
+    /// Returns the lowest of the measured limits that keeps this share of the best throughput.
     fn least(&self, keep: f64) -> u32 {
         let wanted = keep * self.best();
         self.curve.iter().find(|(_, per_s)| wanted <= *per_s).map_or(CLIENTS, |(mpl, _)| *mpl)
@@ -224,7 +226,7 @@ fn find(place: &Place, setup: &Setup, load: &mut Load<'_>, phase: Duration) -> a
     let mut curve = Vec::new();
     for mpl in LIMITS {
         let (fixed, _) = place.behind(&format!("overtake.mpl={mpl}"), load)?;
-        // The first of all fills caches, too.
+        // The first phase of all fills caches, too.
         load.phase(&fixed, if curve.is_empty() { 2 * phase } else { Duration::from_secs(1) })?;
         let seen = load.phase(&fixed, phase)?;
         tracing::info!(setup = setup.name, mpl, per_s = seen.per_s, "measured");
@@ -242,7 +244,7 @@ fn find(place: &Place, setup: &Setup, load: &mut Load<'_>, phase: Duration) -> a
     let observations = place.view(&ours, "mpl_log")?.len();
     let (mut loss, mut increase) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
-        // Who is first takes turns.
+        // The two halves take turns in being first.
         let mut halves = [&ours, &free];
         if pair % 2 == 1 {
             halves.reverse();

@@ -1,10 +1,11 @@
-//! `bench mpl soak`: what the controller costs on a host that others load, by phases with its limit and without one, in turn.
+//! `bench mpl soak`: the cost of the controller on a host with other load, by phases with its limit and without one, in
+//! turn.
 //!
-//! Both fronts are gates before the same PostgreSQL; one finds its limit, the other lets all clients in. So the limit alone differs.
-//! The gate learns in its own phases only, and keeps what it has learned in the others.
+//! Both proxies are gates before the same PostgreSQL; one finds its limit, the other lets all clients in. So only the
+//! limit differs. The gate learns in its own phases only, and keeps its knowledge in the others.
 //!
-//! **Invariant:** a pair of phases takes 60 s unless phases are longer: as many seconds with the limit as without, in slices in the order
-//! A B B A, so that other load meets both. Other load follows from the seed alone.
+//! **Invariant:** a pair of phases takes 60 s unless phases are longer: as many seconds with the limit as without, in
+//! slices in the order A B B A, so that other load meets both. Other load follows from the seed alone.
 
 mod course;
 mod other_load;
@@ -32,26 +33,27 @@ const HEADING: &str = "Options of the part soak";
 /// Options of the part `soak`.
 #[derive(Args, Clone, Debug, Serialize)]
 pub struct Options {
-    /// How long, 1 to 1,440 minutes; the last pair is finished.
+    /// Length in minutes, 1 to 1,440; the last pair is finished.
     #[arg(long, help_heading = HEADING, value_name = "MINUTES", default_value_t = 60.0, value_parser = minutes)]
     minutes: f64,
     /// pgbench's scale factor, 1 to 1,000.
     #[arg(long, help_heading = HEADING, value_name = "FACTOR", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     scale: u32,
-    /// Clients, 2 to 1,000.
+    /// Number of clients, 2 to 1,000.
     #[arg(long, help_heading = HEADING, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=1_000))]
     clients: u32,
-    /// Seconds of a phase, 1 to 600: the same clients through one front.
+    /// Seconds of a phase, 1 to 600: the same clients through one gate.
     #[arg(long, help_heading = HEADING, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     phase: u64,
-    /// Threads of other load, which burn processor time and pause by a schedule that follows from --seed; 0: a quiet host
-    /// [default: two for each processor].
+    /// Number of threads of other load, which burn processor time and pause by a schedule that follows from --seed; 0:
+    /// a quiet host [default: two for each processor].
     #[arg(long, help_heading = HEADING, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(..=256))]
     hogs: Option<u32>,
     /// Other load writes to a disk, too: a file beside the temporary ones.
     #[arg(long, help_heading = HEADING)]
     writes: bool,
-    /// Put the gates before this PostgreSQL instead of one of its own; pgbench drops and makes its tables there.
+    /// PostgreSQL to put the gates before, instead of one of the benchmark's own; pgbench drops and makes its tables
+    /// there.
     #[arg(long, help_heading = HEADING, value_name = "URL")]
     #[serde(skip)]
     url: Option<String>,
@@ -64,7 +66,7 @@ fn minutes(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Of a pair, both fronts together.
+/// Length of a pair, both gates together.
 const PAIR: Duration = Duration::from_secs(60);
 
 impl Options {
@@ -72,13 +74,13 @@ impl Options {
         self.hogs.unwrap_or_else(|| 2 * u32::try_from(os::cpus().len()).unwrap_or(1))
     }
 
-    /// Phases of each front in a pair.
+    /// Returns the number of phases of each gate in a pair.
     fn slices(&self) -> u64 {
         (PAIR.as_secs() / (2 * self.phase)).max(1)
     }
 }
 
-/// A front in the order of the phases.
+/// Gate of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Front {
     Gated,
@@ -86,7 +88,7 @@ enum Front {
 }
 
 impl Front {
-    /// That of this phase: A B B A, and again.
+    /// Returns the gate of this phase: A B B A, and again.
     fn of(phase: u64) -> Front {
         if matches!(phase % 4, 0 | 3) { Front::Gated } else { Front::Ungated }
     }
@@ -95,7 +97,7 @@ impl Front {
 /// Measures and reports.
 ///
 /// # Errors
-/// PostgreSQL is not to be had, a transaction fails, or the run is stopped.
+/// If PostgreSQL is not available, a transaction fails, or the run is stopped.
 pub fn measure(report: &mut Report, options: &Options, seed: u64, stop: &Stop) -> anyhow::Result<()> {
     let programs = Programs::find_or_install()?;
     let server = match &options.url {
@@ -106,7 +108,7 @@ pub fn measure(report: &mut Report, options: &Options, seed: u64, stop: &Stop) -
     let (gated, _) = gate(&server, &["overtake.mpl=auto"])?;
     let (ungated, _) = gate(&server, &[&format!("overtake.mpl={}", options.clients)])?;
     let (slices, length) = (options.slices(), Duration::from_secs_f64(60.0 * options.minutes));
-    // The last pair ends later, as clients connect in each phase and end what they have begun.
+    // The last pair ends later, as clients connect in each phase and end the transactions that they have begun.
     let load = OtherLoad::start(options.hogs(), options.writes, seed, length.mul_f64(1.25) + 2 * PAIR)?;
     let course = Course::start(&gated)?;
     let began = Instant::now();
@@ -143,7 +145,7 @@ pub fn measure(report: &mut Report, options: &Options, seed: u64, stop: &Stop) -
     Ok(())
 }
 
-/// All clients through one front.
+/// Runs all clients through one gate.
 fn phase(programs: &Programs, target: &Target, options: &Options, stop: &Stop) -> anyhow::Result<f64> {
     let (script, length) = (Script::BuiltIn("tpcb-like"), Duration::from_secs(options.phase));
     let run = pgbench::run(programs, target, script, Protocol::Extended, options.clients, length, stop)?;
@@ -158,6 +160,7 @@ fn fill(report: &mut Report, options: &Options, pairs: &[Pair], course: &course:
     let mut table = Table::new(title, &header);
     let (mut ratios, mut limits, mut load) = (Vec::new(), Vec::new(), Vec::new());
     for (at, pair) in pairs.iter().enumerate() {
+        // The limit is that of the time of the pair, not of all of the run.
         let during = course.during(pair.time());
         table.row([
             format!("{:.1}", pair.time().end.as_secs_f64() / 60.0),

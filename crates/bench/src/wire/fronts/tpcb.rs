@@ -1,8 +1,8 @@
-//! TPC-B by a hundred clients: without a limit, behind PgBouncer's default pool, and behind the gate, which finds its own; and behind a
-//! gate that prepares what comes again and again, too.
+//! TPC-B by a hundred clients: without a limit, behind PgBouncer's default pool, and behind the gate, which finds its
+//! own limit; and behind a gate that prepares statements that come again and again, too.
 //!
-//! **Invariant:** they take turns, round by round, on one cluster with one set of tables. The gates have found their limits before
-//! anything counts.
+//! **Invariant:** the ways take turns, round by round, on one cluster with one set of tables. The gates have found
+//! their limits before anything counts.
 
 use super::super::pgbench::{self, Protocol, Rounds, Script};
 use super::super::postgres::Programs;
@@ -16,15 +16,15 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const CLIENTS: u32 = 100;
-/// pgbench's scales: at 1 all transactions meet at one row.
+/// Scales of pgbench: at 1 all transactions meet at one row.
 const SCALES: [u32; 2] = [1, 10];
-/// So long the gate may search.
+/// Maximum time that the gate may search.
 const SEARCH_MAX: Duration = Duration::from_secs(600);
 
 /// Measures and reports.
 ///
 /// # Errors
-/// PostgreSQL or PgBouncer is not to be had, a transaction fails, or the run is stopped.
+/// If PostgreSQL or PgBouncer is not available, a transaction fails, or the run is stopped.
 pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop) -> anyhow::Result<()> {
     let programs = Programs::find_or_install()?;
     let header = ["", "per s", "p50 ms", "p99 ms", "max ms", "/ no limit", "/ PgBouncer", "MPL"];
@@ -83,7 +83,7 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
             report.figure(format!("tpcb_s{scale}.{name}.per_s"), per_s[at]);
             report.quantiles(&format!("tpcb_s{scale}.{name}.us"), &latency);
             let Some(mpl) = mpl else { continue };
-            // Those of the gate as it comes have no name of their own.
+            // The figures of the gate with its defaults have no name of their own.
             let prefix = if *name == "gate" { String::new() } else { format!("{name}.") };
             report.figure(format!("tpcb_s{scale}.{prefix}ungated_times"), ungated);
             report.figure(format!("tpcb_s{scale}.{prefix}pgbouncer_times"), bouncer);
@@ -97,7 +97,7 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
     Ok(())
 }
 
-/// One of the gate's metrics.
+/// Returns one of the gate's metrics.
 pub(super) fn metric(address: &str, name: &str) -> anyhow::Result<f64> {
     let mut stream = TcpStream::connect(address).context("the gate's metrics")?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: gate\r\n\r\n").context("the gate's metrics")?;

@@ -14,12 +14,12 @@ use std::thread::JoinHandle;
 use tokio_postgres::{CancelToken, Client, NoTls};
 use workloads::tpch;
 
-/// What their users do so that others wait less.
+/// Remedy that the sessions' users apply so that others wait less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Nothing.
+    /// No remedy.
     None,
-    /// For PostgreSQL: no parallel workers, and their backends at nice +19.
+    /// Remedy for PostgreSQL: no parallel workers, and their backends at nice +19.
     Nice,
 }
 
@@ -36,11 +36,11 @@ struct Shared {
 }
 
 impl Analytics {
-    /// Starts so many sessions; each begins with another of the queries. The first makes a table of `dropped_rows` rows and drops
-    /// it before each of them, unless there are none.
+    /// Starts this many sessions; each begins with another of the queries. The first makes a table of `dropped_rows`
+    /// rows and drops it before each of them, unless there are none.
     ///
     /// # Errors
-    /// What the server says to a connection, or the kernel to the remedy.
+    /// Errors of the server for a connection, or of the kernel for the remedy.
     pub fn start(
         target: &Target,
         count: u32,
@@ -93,7 +93,7 @@ impl Analytics {
             });
             match from.recv() {
                 Ok(cancel) => analytics.sessions.push((cancel, thread)),
-                // It has ended before it began, and says why.
+                // The session ended before it began; its error follows.
                 Err(_) => {
                     let ended = thread.join().map_err(|_| anyhow::anyhow!("an analytics session panicked"))?;
                     ended.with_context(|| format!("an analytics session of {}", target.title))?;
@@ -103,12 +103,12 @@ impl Analytics {
         Ok(analytics)
     }
 
-    /// Queries that have ended so far.
+    /// Returns the number of queries that have ended so far.
     pub fn done(&self) -> u64 {
         self.shared.done.load(SeqCst)
     }
 
-    /// Ends them, the queries under way by cancellation.
+    /// Ends the sessions, the queries under way by cancellation.
     ///
     /// # Errors
     /// The first error that a session had.
@@ -121,9 +121,10 @@ impl Analytics {
         let runtime = runtime()?;
         let mut first = Ok(());
         for (cancel, thread) in self.sessions.drain(..) {
-            // Between two queries there is nothing to cancel, and the next one may have begun: again until it has ended.
+            // Between two queries there is nothing to cancel, and the next one may have begun: the loop repeats until
+            // the session has ended.
             while !thread.is_finished() {
-                // Who cannot be cancelled ends by itself, with its query.
+                // A session that cannot be cancelled ends by itself, with its query.
                 let _ = runtime.block_on(cancel.cancel_query(NoTls));
                 std::thread::park_timeout(std::time::Duration::from_millis(20));
             }
@@ -141,9 +142,9 @@ impl Drop for Analytics {
     }
 }
 
-/// Makes a table of some 100 bytes a row, and drops it.
+/// Makes a table of some 100 bytes per row, and drops it.
 async fn make_and_drop(client: &Client, rows: u32) -> Result<(), tokio_postgres::Error> {
-    // A session that was cancelled has left it.
+    // A session that was cancelled has left the table.
     client.batch_execute("drop table if exists wire_dropped").await?;
     let query = format!("select id, repeat('x', 100) as filler from generate_series(1, {rows}) as id");
     client.batch_execute(&format!("create table wire_dropped as {query}")).await?;

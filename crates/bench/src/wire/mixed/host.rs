@@ -1,10 +1,13 @@
-//! What the host and the kernel did during a phase, beside what the client saw: the part of a latency that is no server's.
+//! The work of the host and the kernel during a phase, beside the client's latencies: the part of a latency that no
+//! server causes.
 //!
-//! Two bare sleepers, one in the real-time class where that is allowed and an ordinary one, wake at a fixed pace and do next to nothing.
-//! How late they wake is the machine's own: nobody could have answered sooner. (The kernel lets an ordinary thread sleep 50 µs
-//! longer than it asks for.) The counters are those of the threads named `network`, which read from clients and run short statements.
+//! Two bare sleepers, one in the real-time class where that is allowed and an ordinary one, wake at a fixed pace and do
+//! next to nothing. Their lateness is the machine's own: no server could have answered sooner. (The kernel lets an
+//! ordinary thread sleep 50 µs longer than it asks for.) The counters are those of the threads named `network`, which
+//! read from clients and run short statements.
 //!
-//! **Invariant:** nothing here is derived from the client's latencies; a counter that the kernel does not show is absent, not 0.
+//! **Invariant:** nothing here is derived from the client's latencies; a counter that the kernel does not show is
+//! absent, not 0.
 
 use super::super::servers::Target;
 use crate::background::Background;
@@ -16,14 +19,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-/// From one waking of a sleeper to the next.
+/// Time from one waking of a sleeper to the next.
 const PERIOD: Duration = Duration::from_millis(2);
-/// Above the urgent client's.
+/// Priority of the sleeper, above the urgent client's.
 const PRIORITY: i32 = 30;
-/// The number of `futex` on x86-64, in which a thread waits for a mutex or a latch.
+/// Number of the system call `futex` on x86-64, in which a thread waits for a mutex or a latch.
 const FUTEX: &[u8] = b"202 ";
 
-/// A watch over one phase.
+/// Watch over one phase.
 pub struct Watch {
     before: Counters,
     threads: Arc<Vec<Thread>>,
@@ -31,42 +34,42 @@ pub struct Watch {
     realtime: Option<Background<Slept>>,
 }
 
-/// What it saw.
+/// Observations of a watch.
 #[derive(Clone, Debug, Default)]
 pub struct HostSeen {
-    /// How late an ordinary thread wakes.
+    /// Lateness of an ordinary thread's waking.
     pub sleeper: Histogram,
-    /// How late one in the real-time class does.
+    /// Lateness of the waking of a thread in the real-time class.
     pub realtime_sleeper: Option<Histogram>,
-    /// The share of all processors' time that the hypervisor gave to others.
+    /// Share of all processors' time that the hypervisor gave to others.
     pub steal: Option<f64>,
-    /// The server's threads that read from clients.
+    /// Server's threads that read from clients.
     pub network: Option<NetworkSeen>,
 }
 
-/// Threads of the network during a phase, all together.
+/// Counters of the network threads during a phase, all together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NetworkSeen {
-    /// Microseconds that one was ready and had no processor, each time that it got one.
+    /// Microseconds that a thread was ready and had no processor, per time that it got one.
     pub delay_us: f64,
-    /// How often in a second another thread took the processor from one.
+    /// Number of times per second that another thread took the processor from one.
     pub taken_per_s: f64,
-    /// Page faults a second.
+    /// Page faults per second.
     pub faults_per_s: f64,
-    /// The share of the time in which one slept for a mutex or a latch, by samples.
+    /// Share of the time in which a thread slept for a mutex or a latch, by samples.
     pub locked: Option<f64>,
 }
 
-/// A thread of the server.
+/// Thread of the server.
 struct Thread {
     schedstat: File,
     status: File,
     stat: File,
-    /// The system call in which it is.
+    /// File of the system call in which the thread is.
     syscall: Option<File>,
 }
 
-/// What the kernel has counted so far.
+/// Counters of the kernel so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Counters {
     at_ns: u64,
@@ -78,7 +81,7 @@ struct Counters {
     faults: u64,
 }
 
-/// What a sleeper saw.
+/// Observations of a sleeper.
 #[derive(Clone, Debug, Default)]
 struct Slept {
     late: Histogram,
@@ -88,10 +91,10 @@ struct Slept {
 }
 
 impl Watch {
-    /// Begins to watch a server's threads, if it is of this machine, and the host.
+    /// Begins to watch a server's threads, if the server is on this machine, and the host.
     ///
     /// # Errors
-    /// A thread cannot be started.
+    /// If a thread cannot be started.
     pub fn start(target: &Target) -> anyhow::Result<Watch> {
         let pid = target.processes().map(super::super::processes::Processes::parent);
         let threads = Arc::new(pid.map(threads).unwrap_or_default());
@@ -106,10 +109,10 @@ impl Watch {
         Ok(Watch { before: Counters::read(&threads), threads, ordinary, realtime: realtime.transpose()? })
     }
 
-    /// Ends it.
+    /// Ends the watch and returns its observations.
     ///
     /// # Errors
-    /// A sleeper panicked.
+    /// If a sleeper panicked.
     pub fn stop(self) -> anyhow::Result<HostSeen> {
         let after = Counters::read(&self.threads);
         let slept = self.ordinary.stop()?;
@@ -125,7 +128,7 @@ impl Watch {
     }
 }
 
-/// Wakes at a fixed pace, and looks at what the threads do.
+/// Wakes at a fixed pace, and samples the state of the threads.
 fn sleep(is_over: &AtomicBool, threads: &[Thread]) -> Slept {
     let mut slept = Slept::default();
     let mut due_ns = os::now_ns();
@@ -139,7 +142,7 @@ fn sleep(is_over: &AtomicBool, threads: &[Thread]) -> Slept {
             std::thread::sleep(Duration::from_nanos(left));
         }
         slept.late.record_ns(os::now_ns().saturating_sub(due_ns));
-        // Who is late skips what it has missed: otherwise one wait would count many times.
+        // A late sleeper skips the wakings that it has missed: otherwise one wait would count many times.
         due_ns = due_ns.max(os::now_ns().saturating_sub(PERIOD.as_nanos() as u64));
         for syscall in threads.iter().filter_map(|thread| thread.syscall.as_ref()) {
             let mut bytes = [0; 16];
@@ -152,7 +155,7 @@ fn sleep(is_over: &AtomicBool, threads: &[Thread]) -> Slept {
     slept
 }
 
-/// The threads of this process that read from clients.
+/// Returns the threads of this process that read from clients.
 fn threads(pid: u32) -> Vec<Thread> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let open = |task: fs::DirEntry| {
@@ -188,7 +191,7 @@ impl Counters {
         counters
     }
 
-    /// Since then, the share that the hypervisor took.
+    /// Returns the share that the hypervisor took between the two readings.
     fn steal(&self, after: &Counters) -> Option<f64> {
         let total = after.total.checked_sub(self.total).filter(|total| 0 < *total)?;
         Some(after.steal.saturating_sub(self.steal) as f64 / total as f64)
@@ -206,28 +209,28 @@ impl Counters {
     }
 }
 
-/// Ticks stolen, and of all kinds, of the first line of `/proc/stat`.
+/// Returns the stolen ticks, and the ticks of all kinds, of the first line of `/proc/stat`.
 fn steal_of(text: &str) -> Option<(u64, u64)> {
     let fields = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
-    // Of user and nice time the guests' is a part, so the last two fields do not count.
+    // The guests' time is a part of user and nice time, so the last two fields do not count.
     let ticks: Vec<u64> = fields.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
     Some((*ticks.get(7)?, ticks.iter().sum()))
 }
 
-/// Nanoseconds ready without a processor, and how often it got one.
+/// Returns the nanoseconds that a thread was ready without a processor, and the number of times that it got one.
 fn schedstat_of(text: &str) -> Option<(u64, u64)> {
     let mut fields = text.split_ascii_whitespace().skip(1);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// How often another thread took the processor.
+/// Returns the number of times that another thread took the processor.
 fn taken_of(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?.trim().parse().ok()
 }
 
-/// Page faults, small and large.
+/// Returns the page faults, minor and major.
 fn faults_of(text: &str) -> Option<u64> {
-    // The second field is a name in brackets, in which anything may stand.
+    // The second field is a name in brackets, which may contain anything.
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     Some(number(7)? + number(9)?)

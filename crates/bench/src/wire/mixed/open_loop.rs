@@ -1,7 +1,7 @@
 //! Arrivals at a rate, whatever becomes of the earlier ones.
 //!
-//! **Invariant:** an arrival's due time depends on the seed alone; a generator that is held up sends what is overdue at once,
-//! and never skips one or shifts those to come (no coordinated omission).
+//! **Invariant:** an arrival's due time depends on the seed alone; a generator that is held up sends overdue arrivals
+//! at once, and never skips one or shifts those to come (no coordinated omission).
 
 use preempt::os;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -9,19 +9,20 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use workloads::tpcc::Random;
 
-/// Above the thread that talks to the server, so that no answer delays an arrival.
+/// Priority of the generator, above the thread that talks to the server, so that no answer delays an arrival.
 const PRIORITY: i32 = 21;
-/// The longest sleep: how soon a stop is seen.
+/// Maximum sleep: the delay after which a stop is seen.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// When a transaction was to begin, in nanoseconds of the monotonic clock.
+/// Arrival of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it was due.
+    /// Moment at which the transaction was due, in nanoseconds of the monotonic clock.
     pub due_ns: u64,
 }
 
-/// Sends arrivals of the given mean rate, with exponential gaps, from now until `until_ns` or a stop. Returns how many.
+/// Sends arrivals of the given mean rate, with exponential gaps, from now until `until_ns` or a stop. Returns their
+/// number.
 pub fn generate(
     rate: f64,
     until_ns: u64,
@@ -31,7 +32,7 @@ pub fn generate(
     to: &UnboundedSender<Arrival>,
 ) -> u64 {
     if is_realtime {
-        // It was allowed a moment ago; the lateness is printed either way.
+        // This was allowed a moment ago; the lateness is printed either way.
         let _ = os::set_realtime(PRIORITY);
     }
     let mut random = Random::new(seed);

@@ -1,4 +1,4 @@
-//! Which phases there are, and in which order.
+//! The phases, and their order.
 
 use super::super::servers::Target;
 use super::Arguments;
@@ -8,55 +8,56 @@ use super::urgent::{self, Kind, Seen, UrgentConfig};
 use host::stop::Stop;
 use std::time::{Duration, Instant};
 
-/// How the phases are run.
+/// Parameters of the phases.
 pub struct Phases<'a> {
-    /// Of the command.
+    /// Arguments of the command.
     pub arguments: &'a Arguments,
-    /// Whether a client in the real-time class is possible.
+    /// True if a client in the real-time class is possible.
     pub realtime_allowed: bool,
-    /// Ends the run.
+    /// Stop of the run.
     pub stop: &'a Stop,
 }
 
 /// Runs of one phase.
 pub struct Measured {
-    /// The server's, or `postgres_remedies`.
+    /// Key of the server, or `postgres_remedies`.
     pub key: &'static str,
-    /// For people.
+    /// Title for people.
     pub title: String,
-    /// Which transaction.
+    /// Kind of transaction.
     pub kind: Kind,
-    /// Sessions beside.
+    /// Number of analytics sessions beside.
     pub analytics: u32,
-    /// Whether the client ran in the real-time class.
+    /// True if the client ran in the real-time class.
     pub is_realtime: bool,
-    /// Each time.
+    /// Results of each run.
     pub runs: Vec<Run>,
 }
 
-/// A phase in one run.
+/// Results of a phase in one run.
 pub struct Run {
-    /// What the client saw.
+    /// Latencies of the client.
     pub seen: Seen,
-    /// What the host did meanwhile.
+    /// Observations of the host meanwhile.
     pub host: HostSeen,
-    /// Queries that ended beside, a minute.
+    /// Queries per minute that ended beside.
     pub queries_per_min: f64,
 }
 
-/// Before anything is measured beside new sessions.
+/// Time after the start of new sessions before anything is measured beside them.
 const SETTLE: Duration = Duration::from_secs(1);
-/// An idle server is one that uses less of a processor for so long; what loading has left for it to do is waited for.
+/// Share of a processor below which a server counts as idle, for as long as [`IDLE_FOR`]; work left over from loading
+/// is waited for.
 const IDLE_SHARE: f64 = 0.05;
 const IDLE_FOR: Duration = Duration::from_secs(2);
 const IDLE_WITHIN: Duration = Duration::from_secs(60);
 
 impl Phases<'_> {
-    /// All phases of all servers, run by run: idle, then beside each number of sessions, and again with its users' remedies. Servers
-    /// take turns in each, so that what the machine does beside meets all.
+    /// Runs all phases of all servers, run by run: idle, then beside each number of sessions, and again with their
+    /// users' remedies. Servers take turns in each, so that other work of the machine meets all.
     ///
     /// # Errors
-    /// A stop; what a server says.
+    /// A stop; errors of a server.
     pub fn measure(&self, targets: &[Target]) -> anyhow::Result<Vec<Measured>> {
         let mut measured = Vec::new();
         targets.iter().try_for_each(|target| self.rest(target))?;
@@ -77,7 +78,7 @@ impl Phases<'_> {
         Ok(measured)
     }
 
-    /// Beside so many sessions of a server.
+    /// Measures beside this many sessions of a server.
     fn beside(&self, target: &Target, count: u32, remedy: Remedy, measured: &mut Vec<Measured>) -> anyhow::Result<()> {
         let (key, title) = match remedy {
             Remedy::None => (target.key, target.title.to_owned()),
@@ -90,7 +91,7 @@ impl Phases<'_> {
         analytics.stop()
     }
 
-    /// Returns when the server has nothing to do, or does not come to an end.
+    /// Waits until the server is idle, up to a maximum time.
     fn rest(&self, target: &Target) -> anyhow::Result<()> {
         let began = Instant::now();
         while began.elapsed() < IDLE_WITHIN {
@@ -108,7 +109,7 @@ impl Phases<'_> {
         Ok(())
     }
 
-    /// Each kind of transaction, by each kind of client.
+    /// Measures each kind of transaction, by each kind of client.
     fn kinds(
         &self,
         target: &Target,
@@ -140,6 +141,7 @@ impl Phases<'_> {
                 let p99_us = seen.latency.quantile_us(0.99);
                 tracing::info!(server = title, kind = kind.name(), analytics, is_realtime, p99_us, "measured");
                 let run = Run { seen, host, queries_per_min };
+                // Runs of the same phase are collected in one entry, whose place is that of the first run.
                 let is_it = |of: &&mut Measured| {
                     (of.key, of.kind, of.analytics, of.is_realtime) == (key, kind, analytics, is_realtime)
                 };

@@ -1,7 +1,7 @@
 //! Tables, figures and charts of the phases.
 //!
-//! **Invariant:** a ratio is of the same run, transaction and kind of client: beside analytics to idle of the same server, or ours
-//! to PostgreSQL's beside as many sessions. What is told of several runs is the median.
+//! **Invariant:** a ratio is of the same run, transaction and kind of client: beside analytics to idle of the same
+//! server, or Overtake's to PostgreSQL's beside as many sessions. The reported value of several runs is the median.
 
 use super::super::numbers::median;
 use super::Arguments;
@@ -11,18 +11,18 @@ use super::urgent::Kind;
 use crate::report::{PercentileChart, Report, Table, number};
 use stage::{Histogram, Quantiles};
 
-/// Figures of an idle PostgreSQL are those of it with remedies, too.
+/// Returns the key of the idle server: an idle PostgreSQL's figures are also those of PostgreSQL with remedies.
 fn base(key: &str) -> &str {
     if key == "postgres_remedies" { "postgres" } else { key }
 }
 
-/// The idle phase that belongs to a phase.
+/// Returns the idle phase that belongs to a phase.
 fn idle<'m>(all: &'m [Measured], of: &Measured) -> Option<&'m Measured> {
     let idle = |phase: &&Measured| phase.analytics == 0 && base(phase.key) == base(of.key);
     all.iter().filter(|phase| is_alike(phase, of)).find(idle)
 }
 
-/// The phase of PostgreSQL as it comes that belongs to a phase of another server.
+/// Returns the phase of PostgreSQL without remedies that belongs to a phase of another server.
 fn postgres<'m>(all: &'m [Measured], of: &Measured) -> Option<&'m Measured> {
     let postgres = |phase: &&Measured| phase.analytics == of.analytics && phase.key == "postgres";
     all.iter().filter(|phase| base(of.key) != "postgres" && is_alike(phase, of)).find(postgres)
@@ -32,25 +32,25 @@ fn is_alike(phase: &Measured, other: &Measured) -> bool {
     phase.kind == other.kind && phase.is_realtime == other.is_realtime
 }
 
-/// The median of the runs.
+/// Returns the median of the runs.
 fn of_runs(phase: &Measured, value: impl Fn(&Run) -> f64) -> f64 {
     median(&phase.runs.iter().map(value).collect::<Vec<_>>())
 }
 
-/// The same of what is not known everywhere.
+/// Returns the median of the runs, of a value that is not known everywhere.
 fn known_of_runs(phase: &Measured, value: impl Fn(&HostSeen) -> Option<f64>) -> Option<f64> {
     let known: Vec<f64> = phase.runs.iter().filter_map(|run| value(&run.host)).collect();
     (!known.is_empty()).then(|| median(&known))
 }
 
-/// The median of the ratios of a quantile to that of another phase in the same run.
+/// Returns the median of the ratios of a quantile to that of another phase in the same run.
 fn ratio(phase: &Measured, to: &Measured, quantile: f64) -> f64 {
     let of = |run: &Run| run.seen.latency.quantile_us(quantile);
     let ratios: Vec<f64> = phase.runs.iter().zip(&to.runs).map(|(run, to)| of(run) / of(to)).collect();
     median(&ratios)
 }
 
-/// The median of each quantile.
+/// Returns the median of each quantile.
 fn quantiles(phase: &Measured, of: impl Fn(&Run) -> Quantiles) -> Quantiles {
     let each = |value: fn(Quantiles) -> f64| of_runs(phase, |run| value(of(run)));
     Quantiles {
@@ -62,14 +62,14 @@ fn quantiles(phase: &Measured, of: impl Fn(&Run) -> Quantiles) -> Quantiles {
     }
 }
 
-/// How a phase's figures begin: without the server's key if it is ours.
+/// Returns the prefix of a phase's figures: without the server's key if it is Overtake.
 fn prefix(phase: &Measured) -> String {
     let server = if phase.key == "overtake" { String::new() } else { format!(".{}", phase.key) };
     let load = if phase.analytics == 0 { "idle".to_owned() } else { format!("a{}", phase.analytics) };
     format!("wire.mixed{server}.{}.{load}", phase.kind.name())
 }
 
-/// A phase for people.
+/// Returns a phase's label for people.
 fn label(phase: &Measured) -> String {
     let load = if phase.analytics == 0 { "idle".to_owned() } else { format!("{} sessions", phase.analytics) };
     let client = if phase.is_realtime { "" } else { ", ordinary client" };
@@ -119,6 +119,7 @@ pub fn fill(report: &mut Report, arguments: &Arguments, realtime_allowed: bool, 
                 number(phase.runs.iter().map(|run| run.seen.unfinished as f64).sum()),
                 told((0 < phase.analytics).then(|| of_runs(phase, |run| run.queries_per_min))),
             ]);
+            // The chart shows one kind of client: the one in the real-time class where that is allowed.
             if phase.is_realtime == realtime_allowed {
                 let mut latency = Histogram::new();
                 phase.runs.iter().for_each(|run| latency.add(&run.seen.latency));
@@ -145,7 +146,7 @@ pub fn fill(report: &mut Report, arguments: &Arguments, realtime_allowed: bool, 
     });
 }
 
-/// What the host did.
+/// Returns the table of the host's observations.
 fn host_table(all: &[Measured], kind: Kind, what: &str) -> Table {
     let header = [
         "",

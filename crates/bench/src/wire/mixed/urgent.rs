@@ -1,7 +1,8 @@
-//! The urgent client: one thread that makes arrivals, one that has all connections and talks to the server.
+//! The urgent client: one thread that makes arrivals, and one that has all connections and talks to the server.
 //!
-//! **Invariant:** an arrival takes the first free connection; while there is none it waits, and that wait is in its latency.
-//! What has not ended when the run gives up counts with the time that it has waited, and is named as unfinished.
+//! **Invariant:** an arrival takes the first free connection; while there is none it waits, and that wait is in its
+//! latency. A transaction that has not ended when the run gives up counts with the time that it has waited, and is
+//! counted as unfinished.
 
 use super::super::client::{connect, explain, runtime};
 use super::super::servers::Target;
@@ -22,7 +23,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::{Client, Statement};
 use workloads::tpcc::{Input, Inputs, Random, Scale};
 
-/// What is run at each arrival.
+/// Transaction of each arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -33,7 +34,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// In figures' names.
+    /// Returns the name in figures.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Update => "update",
@@ -42,55 +43,55 @@ impl Kind {
     }
 }
 
-/// Rows that the update chooses from.
+/// Number of rows that the update chooses from.
 pub const ACCOUNTS_COUNT: i32 = 100_000;
 const UPDATE: &str = "update wire_accounts set balance = balance + $1 where id = $2";
-/// Below the generator's.
+/// Priority of the client, below the generator's.
 const PRIORITY: i32 = 20;
 const WARM_UP: Duration = Duration::from_secs(1);
-/// How long after the last arrival answers are waited for.
+/// Time after the last arrival during which answers are waited for.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What a client is told.
+/// Parameters of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct UrgentConfig {
-    /// Which transaction.
+    /// Kind of transaction.
     pub kind: Kind,
-    /// Arrivals a second.
+    /// Arrivals per second.
     pub rate: f64,
-    /// Connections.
+    /// Number of connections.
     pub clients: u32,
-    /// Measured, after a warm-up.
+    /// Measured time, after a warm-up.
     pub duration: Duration,
-    /// Whether its threads run in the real-time class.
+    /// True if the client's threads run in the real-time class.
     pub is_realtime: bool,
-    /// Of TPC-C.
+    /// Scale of TPC-C.
     pub scale: Scale,
-    /// Makes inputs and arrivals.
+    /// Seed of inputs and arrivals.
     pub seed: u64,
 }
 
-/// What it saw.
+/// Observations of a client.
 #[derive(Clone, Default)]
 pub struct Seen {
-    /// From the intended arrival to the end.
+    /// Time from the intended arrival to the end.
     pub latency: Histogram,
-    /// From the intended arrival until the client's thread had it.
+    /// Time from the intended arrival until the client's thread had it.
     pub late: Histogram,
-    /// Repeated after a serialisation failure or a deadlock.
+    /// Number of repetitions after a serialisation failure or a deadlock.
     pub retries: u64,
-    /// Not ended when the client gave up.
+    /// Number of transactions that had not ended when the client gave up.
     pub unfinished: u64,
 }
 
-/// One connection with its statements.
+/// Connection with its statements.
 struct Connection {
     client: Client,
     update: Statement,
     statements: Statements,
 }
 
-/// What the tasks of the client's thread share.
+/// State shared by the tasks of the client's thread.
 struct Shared {
     waiting: RefCell<VecDeque<Arrival>>,
     running: RefCell<BTreeMap<usize, Arrival>>,
@@ -103,7 +104,7 @@ struct Shared {
 /// Runs the client against a server for one phase.
 ///
 /// # Errors
-/// A stop; what the server says to any transaction.
+/// A stop; errors of the server for any transaction.
 pub fn run(target: &Target, config: &UrgentConfig, stop: &Stop) -> anyhow::Result<Seen> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -127,7 +128,7 @@ fn client(target: &Target, config: &UrgentConfig, is_over: &AtomicBool) -> anyho
     let runtime = runtime()?;
     let connections = runtime.block_on(connections(target, config)).context("the urgent client")?;
     if config.is_realtime {
-        // It was allowed a moment ago; the lateness is printed either way.
+        // This was allowed a moment ago; the lateness is printed either way.
         let _ = os::set_realtime(PRIORITY);
     }
     let began_ns = os::now_ns();
@@ -143,7 +144,7 @@ fn client(target: &Target, config: &UrgentConfig, is_over: &AtomicBool) -> anyho
         is_closed: std::cell::Cell::new(false),
     };
     std::thread::scope(|scope| {
-        // The sender goes with the generator, which closes the channel when it has ended.
+        // The sender moves into the generator, which closes the channel when it ends.
         scope.spawn(move || generate(config.rate, until_ns, config.seed, config.is_realtime, is_over, &to));
         let ended = runtime.block_on(talk(&shared, connections, config, from, until_ns));
         is_over.store(true, SeqCst);
@@ -163,7 +164,7 @@ async fn connections(target: &Target, config: &UrgentConfig) -> anyhow::Result<V
     let mut connections = Vec::new();
     for _ in 0..config.clients {
         let client = connect(&target.url).await?;
-        // To PostgreSQL it is a setting without a meaning.
+        // For PostgreSQL this setting has no meaning.
         client.batch_execute("set overtake.priority = 'high'").await.map_err(|error| explain(&error))?;
         let update = client.prepare(UPDATE).await.map_err(|error| explain(&error))?;
         let statements = Statements::prepare(&client, config.scale.districts).await;
@@ -172,7 +173,7 @@ async fn connections(target: &Target, config: &UrgentConfig) -> anyhow::Result<V
     Ok(connections)
 }
 
-/// Until all arrivals have ended, or some time after the last one.
+/// Waits until all arrivals have ended, or some time after the last one.
 async fn talk(
     shared: &Shared,
     connections: Vec<Connection>,
@@ -195,7 +196,7 @@ async fn talk(
     let workers = connections.iter().enumerate().map(|(at, connection)| worker(shared, at, connection, config));
     let all = async { futures::future::try_join(dispatch, futures::future::try_join_all(workers)).await.map(drop) };
     let limit = Duration::from_nanos(until_ns.saturating_sub(os::now_ns())) + GRACE;
-    // What has not ended by then is counted as unfinished.
+    // A transaction that has not ended by then is counted as unfinished.
     tokio::time::timeout(limit, all).await.unwrap_or(Ok(()))
 }
 

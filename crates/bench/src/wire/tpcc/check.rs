@@ -1,7 +1,7 @@
 //! TPC-C's consistency conditions (clause 3.3.2), asked in SQL.
 //!
-//! **Invariant:** a query counts what violates its condition; a count above zero fails the run, and a condition that the
-//! server cannot be asked is named in the report.
+//! **Invariant:** a query counts the violations of its condition; a count above zero fails the run, and a condition
+//! that the server does not support is named in the report.
 
 use super::super::client::Control;
 use super::super::servers::Target;
@@ -9,7 +9,7 @@ use anyhow::ensure;
 use host::stop::Stop;
 use std::time::Duration;
 
-/// Numbers of the specification, and queries for what violates them.
+/// Numbers of the specification, and queries that count violations.
 const CONDITIONS: [(u32, &str); 11] = [
     (
         1,
@@ -80,10 +80,10 @@ const CONDITIONS: [(u32, &str); 11] = [
     ),
 ];
 
-/// Checks them all, and says so in a sentence.
+/// Checks all conditions, and returns a sentence that says so.
 ///
 /// # Errors
-/// The first that does not hold; a stop.
+/// The first violated condition; a stop.
 pub fn check(target: &Target, stop: &Stop) -> anyhow::Result<String> {
     let control = Control::connect(target)?;
     let (mut held, mut unasked) = (Vec::new(), Vec::new());

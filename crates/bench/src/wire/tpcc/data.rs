@@ -11,19 +11,20 @@ use host::stop::Stop;
 use std::time::Duration;
 use workloads::tpcc::{self, Scale};
 
-/// The generator's names begin with `tpcc.`; over the wire a prefix, so that no server needs a schema for it and TPC-H's
-/// tables may stand beside.
+/// Returns the table's name over the wire: the generator's names begin with `tpcc.`; here they have a prefix instead,
+/// so that no server needs a schema for it and TPC-H's tables may stand beside.
 fn prefixed(name: &str) -> String {
     name.replace('.', "_")
 }
 
-/// Rows of a batch that a scan gives.
+/// Number of rows of a batch that a scan gives.
 const BATCH_ROWS: usize = 4_096;
 
-/// Makes and fills the nine tables in every server. What a server has none of, an index for instance, is returned.
+/// Makes and fills the nine tables in every server. Returns the features that a server does not support, an index for
+/// instance.
 ///
 /// # Errors
-/// A stop; what a server says.
+/// A stop; errors of a server.
 pub fn load(targets: &[Target], scale: Scale, seed: u64, stop: &Stop) -> anyhow::Result<Vec<String>> {
     tracing::info!(warehouses = scale.warehouses, "making TPC-C's rows");
     let engine = Engine::new(EngineConfig::in_memory());
@@ -51,10 +52,10 @@ pub fn load(targets: &[Target], scale: Scale, seed: u64, stop: &Stop) -> anyhow:
     Ok(refused)
 }
 
-/// Statistics, and what a bulk load leaves to be done, before anything is measured.
+/// Gathers statistics, and finishes the work that a bulk load leaves, before anything is measured.
 ///
 /// # Errors
-/// What the server says.
+/// Errors of the server.
 pub fn settle(control: &Control, target: &Target) -> anyhow::Result<()> {
     if !target.is_overtake() {
         control.batch("vacuum analyze")?;

@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use workloads::tpcc::{Inputs, Kind, Mix, Scale};
 
-/// What was done in the measured window.
+/// Transactions done in the measured window.
 #[derive(Default)]
 pub struct Driven {
-    /// By kind: from the first statement to the end, retries inside; committed ones.
+    /// Latencies of committed transactions by kind, from the first statement to the end, retries included.
     latencies: BTreeMap<Kind, Histogram>,
-    /// Rolled back as the standard wants.
+    /// Number of transactions rolled back as the standard demands.
     pub rolled_back: u64,
-    /// Attempts that ended with a serialisation failure or a deadlock.
+    /// Number of attempts that ended with a serialisation failure or a deadlock.
     pub retries: u64,
     /// Seconds of the window.
     pub wall_s: f64,
@@ -32,29 +32,29 @@ pub struct Driven {
 }
 
 impl Driven {
-    /// Committed transactions of all kinds.
+    /// Returns the number of committed transactions of all kinds.
     pub fn committed(&self) -> u64 {
         self.latencies.values().map(Histogram::count).sum()
     }
 
-    /// Of them a second.
+    /// Returns the committed transactions per second.
     pub fn committed_per_s(&self) -> f64 {
         self.committed() as f64 / self.wall_s
     }
 
-    /// Of one kind.
+    /// Returns the latencies of one kind.
     pub fn latency(&self, kind: Kind) -> Histogram {
         self.latencies.get(&kind).cloned().unwrap_or_default()
     }
 
-    /// Of all kinds.
+    /// Returns the latencies of all kinds.
     pub fn latency_of_all(&self) -> Histogram {
         let mut all = Histogram::new();
         self.latencies.values().for_each(|latency| all.add(latency));
         all
     }
 
-    /// Adds what another one counted.
+    /// Adds the counts of another drive.
     pub fn add(&mut self, other: &Driven) {
         for (kind, latency) in &other.latencies {
             self.latencies.entry(*kind).or_default().add(latency);
@@ -71,7 +71,7 @@ const WARMING: u8 = 0;
 const MEASURING: u8 = 1;
 const OVER: u8 = 2;
 
-/// Drives the standard's mix for so long.
+/// Drives the standard's mix for this long.
 ///
 /// # Errors
 /// A stop, or an error that no repetition mends.
@@ -106,6 +106,7 @@ pub fn drive(
             let processor_s = before.zip(target.processor_s()?).map(|(before, after)| after - before);
             anyhow::Ok((wall_s, processor_s))
         };
+        // A stop ends the window early; the clients must be told then, too.
         let window = window();
         phase.store(OVER, SeqCst);
         let mut sum = Driven::default();
@@ -113,12 +114,13 @@ pub fn drive(
             let driven = worker.join().map_err(|_| anyhow::anyhow!("a client panicked"))?;
             sum.add(&driven.context(target.title)?);
         }
+        // A client's error comes before a stop: it is the reason of the failure.
         (sum.wall_s, sum.processor_s) = window?;
         Ok(sum)
     })
 }
 
-/// The clients of one thread.
+/// Runs the clients of one thread.
 fn of_thread(
     url: &str,
     scale: Scale,
@@ -139,7 +141,7 @@ fn of_thread(
         })?;
         Ok((runtime, connected))
     });
-    // Everybody comes here, or the others would wait for ever.
+    // Every thread comes here, or the others would wait for ever.
     ready.wait();
     let (runtime, connected) = prepared?;
     let loops = connected.into_iter().map(|(id, client, statements)| async move {

@@ -8,17 +8,17 @@ macro_rules! statements {
         /// Prepared statements of one connection.
         pub struct Statements {
             $($(#[$doc])* pub(super) $name: Statement,)+
-            /// By district, from 1: each shows its own column.
+            /// Statements by district, from 1: each reads its own column.
             pub(super) take_stock: Vec<Statement>,
-            /// By lines, from 1.
+            /// Statements by number of lines, from 1.
             pub(super) insert_lines: Vec<Statement>,
         }
 
         impl Statements {
-            /// Prepares them.
+            /// Prepares the statements.
             ///
             /// # Errors
-            /// What the server says.
+            /// Errors of the server.
             pub async fn prepare(client: &Client, districts: i32) -> Result<Statements, Error> {
                 let mut take_stock = Vec::new();
                 for district in 1..=districts {
@@ -89,7 +89,7 @@ fn take_stock_text(district: i32) -> String {
     )
 }
 
-/// Values of one line.
+/// Number of values of one line.
 pub(super) const LINE_VALUES: usize = 9;
 
 fn insert_lines_text(lines: usize) -> String {

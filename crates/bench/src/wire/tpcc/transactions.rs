@@ -1,8 +1,8 @@
 //! The five transactions, statement by statement, each in a block of its own.
 //!
-//! **Invariant:** when a function returns, the connection is outside a transaction, whatever happened, unless it is broken.
-//! What is counted on (an order's number, a stock, a sum) is changed by the statement that reads it, so that nothing is lost
-//! under READ COMMITTED; a delivery that loses its order to another one looks for the next.
+//! **Invariant:** when a function returns, the connection is outside a transaction, on every path, unless it is broken.
+//! A value that a change depends on (an order's number, a stock, a sum) is changed by the statement that reads it, so
+//! that nothing is lost under READ COMMITTED; a delivery that loses its order to another one looks for the next.
 
 use super::super::client::is_retryable;
 use super::super::values::{Decimal, Moment};
@@ -11,21 +11,21 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error};
 use workloads::tpcc::{DeliveryInput, Input, NewOrderInput, OrderStatusInput, PaymentInput, StockLevelInput, Whom};
 
-/// How a transaction ended.
+/// End of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It committed.
+    /// The transaction committed.
     Committed,
-    /// Its last item does not exist, as one New-Order in a hundred has it; it rolled back.
+    /// The transaction rolled back, because its last item does not exist, as in one New-Order in a hundred.
     RolledBack,
 }
 
-/// Why a transaction did not end as it should.
+/// Reason why a transaction did not end as it should.
 #[derive(Debug)]
 pub enum Failure {
-    /// The server or the network.
+    /// Error of the server or the network.
     Driver(Error),
-    /// A row that must be there is not.
+    /// Missing row that must exist.
     Missing(&'static str),
 }
 
@@ -44,10 +44,11 @@ impl From<Failure> for anyhow::Error {
     }
 }
 
-/// More than this many retries of one transaction are a failure.
+/// Maximum number of retries of one transaction; more are a failure.
 const RETRIES_MAX: u32 = 1_000;
 
-/// Runs a transaction to its end, again after a serialisation failure or a deadlock; says how often.
+/// Runs a transaction to its end, again after a serialisation failure or a deadlock; returns the number of retries,
+/// too.
 ///
 /// # Errors
 /// Any other error; the block is rolled back.
@@ -57,7 +58,7 @@ pub async fn retried(client: &Client, statements: &Statements, input: &Input) ->
         match attempt(client, statements, input).await {
             Ok(ending) => return Ok((ending, retries)),
             Err(failure) => {
-                // A broken connection says so again, and the first error is the better one.
+                // A broken connection reports the error again, and the first error is the better one.
                 let _ = client.batch_execute("rollback").await;
                 match failure {
                     Failure::Driver(error) if is_retryable(&error) && retries < RETRIES_MAX => retries += 1,
@@ -83,7 +84,8 @@ async fn attempt(client: &Client, statements: &Statements, input: &Input) -> Res
 
 async fn new_order(client: &Client, of: &Statements, input: &NewOrderInput) -> Result<Ending, Failure> {
     let NewOrderInput { warehouse, district, customer, entered_us, .. } = *input;
-    // In the order of their rows of stock, as drivers commonly enter them: two orders that lock the same rows do not deadlock.
+    // Lines are sorted by their rows of stock, as drivers commonly enter them: two orders that lock the same rows do
+    // not deadlock.
     let mut lines = input.lines().to_vec();
     lines.sort_unstable_by_key(|line| (line.supply_warehouse, line.item));
     let buyer = client.query_one(&of.customer_and_tax, &[&warehouse, &district, &customer]).await?;
@@ -122,14 +124,14 @@ async fn new_order(client: &Client, of: &Statements, input: &NewOrderInput) -> R
     }
     let insert_lines = of.insert_lines.get(rows.len() - 1).ok_or(Failure::Missing("a line"))?;
     client.execute(insert_lines, &values).await?;
-    // What the terminal shows.
+    // The values are those that the terminal shows.
     let ten_thousandths = |decimal: Decimal| decimal.0 as f64 / 1e4;
     let taxed = 1.0 + ten_thousandths(warehouse_tax) + ten_thousandths(district_tax);
     std::hint::black_box(sum as f64 * (1.0 - ten_thousandths(discount)) * taxed);
     Ok(Ending::Committed)
 }
 
-/// By number; or, of those with the last name in the order of first names, number n/2 rounded up.
+/// Finds a customer by number; or, of those with the last name in the order of first names, number n/2 rounded up.
 async fn find(client: &Client, of: &Statements, warehouse: i32, district: i32, whom: &Whom) -> Result<i32, Failure> {
     match whom {
         Whom::Number(number) => Ok(*number),
@@ -142,7 +144,7 @@ async fn find(client: &Client, of: &Statements, warehouse: i32, district: i32, w
 }
 
 async fn payment(client: &Client, of: &Statements, input: &PaymentInput) -> Result<Ending, Failure> {
-    /// Most bytes of a customer's data.
+    /// Maximum length of a customer's data, in bytes.
     const DATA_BYTES_MAX: usize = 500;
     let PaymentInput { warehouse, district, customer_warehouse, customer_district, amount_cents, entered_us, .. } =
         *input;
@@ -160,7 +162,7 @@ async fn payment(client: &Client, of: &Statements, input: &PaymentInput) -> Resu
         ids.iter().for_each(|id| data += &format!("{id} "));
         data += &format!("{}.{:02} ", amount_cents / 100, amount_cents % 100);
         data.push_str(before.try_get(0)?);
-        // All of it is ASCII.
+        // The text is ASCII.
         data.truncate(DATA_BYTES_MAX);
         let values: [&(dyn ToSql + Sync); 4] = [&data, &customer_warehouse, &customer_district, &customer];
         client.execute(&of.set_customer_data, &values).await?;
@@ -192,7 +194,7 @@ async fn delivery(client: &Client, of: &Statements, input: &DeliveryInput) -> Re
                 break None;
             };
             let order: i32 = oldest.try_get(0)?;
-            // Another delivery may have taken it since.
+            // Another delivery may have taken the order since.
             if client.execute(&of.delete_new_order, &[&warehouse, &district, &order]).await? == 1 {
                 break Some(order);
             }
@@ -209,7 +211,7 @@ async fn delivery(client: &Client, of: &Statements, input: &DeliveryInput) -> Re
 }
 
 async fn stock_level(client: &Client, of: &Statements, input: &StockLevelInput) -> Result<Ending, Failure> {
-    /// Orders of the district that it looks at.
+    /// Number of the district's last orders that Stock-Level looks at.
     const LAST_ORDERS: i32 = 20;
     let StockLevelInput { warehouse, district, threshold } = *input;
     let next: i32 = client.query_one(&of.district_next, &[&warehouse, &district]).await?.try_get(0)?;

@@ -4,11 +4,11 @@
 
 use super::super::client::TextRows;
 
-/// How far a floating number may be off.
+/// Permitted relative difference of a floating-point number.
 const RELATIVE_TOLERANCE: f64 = 1e-9;
 
-/// Compares two answers; `floating` says of each column whether it is floating. True: the same rows in another order, which
-/// rows that tie may have.
+/// Compares two answers; `floating` says of each column whether it is a floating-point number. Returns true for the
+/// same rows in another order, which rows that tie may have.
 ///
 /// # Errors
 /// The first difference.
@@ -21,7 +21,7 @@ pub fn compare(first: &TextRows, second: &TextRows, floating: &[bool]) -> Result
     }
     let sorted = |rows: &TextRows| {
         let mut rows = rows.clone();
-        // Floating cells last: they may differ.
+        // Floating-point cells come last: they may differ.
         rows.sort_by_cached_key(|row| {
             let exact: Vec<_> =
                 row.iter().zip(floating).filter(|(_, floats)| !**floats).map(|(cell, _)| cell.clone()).collect();

@@ -1,8 +1,9 @@
-//! How soon a query ends that is cancelled.
+//! The time in which a cancelled query ends.
 //!
-//! **Invariant:** a time is from the moment at which the client asks for the end, on a connection of its own as the protocol
-//! has it, to the error at the connection of the query. A query that answers before it was asked to end is run again; one
-//! that answers afterwards counts as ended then, and its connection is left: the cancel may come late, and hit the next one.
+//! **Invariant:** a time is from the moment at which the client asks for the end, on a connection of its own as the
+//! protocol demands, to the error at the connection of the query. A query that answers before it was asked to end is
+//! run again; one that answers afterwards counts as ended then, and its connection is left: the cancel may come late,
+//! and hit the next one.
 
 use super::super::client::{Control, explain};
 use super::super::servers::Target;
@@ -16,13 +17,13 @@ use workloads::tpch;
 
 /// Cancels of one server.
 pub struct Cancels {
-    /// From the request to the end.
+    /// Times from the request to the end.
     pub times: Histogram,
-    /// Queries that answered after they were asked to end.
+    /// Number of queries that answered after they were asked to end.
     pub answered: u64,
 }
 
-/// Cancels each query so often, at moments spread over the time that it takes (`medians_ms`).
+/// Cancels each query `each` times, at moments spread over the time that it takes (`medians_ms`).
 ///
 /// # Errors
 /// A stop; an error of a query that is not its cancellation.
@@ -45,7 +46,7 @@ pub fn measure(target: &Target, medians_ms: &[f64], each: u32, stop: &Stop) -> a
                         }
                         break;
                     }
-                    // Too late; a query is not always as slow.
+                    // The cancel came too late; a query is not always as slow.
                     None => share /= 2.0,
                 }
             }
@@ -59,7 +60,7 @@ struct Ended {
     answered: bool,
 }
 
-/// Runs a query and cancels it after so long; nothing if it answers before.
+/// Runs a query and cancels it after this time; returns `None` if it answers before.
 fn once(control: &Control, text: &str, after: Duration) -> anyhow::Result<Option<Ended>> {
     control.with(async |client| {
         let token = client.cancel_token();

@@ -1,7 +1,7 @@
 //! TPC-H's rows in every server, with the keys that queries join by.
 //!
-//! **Invariant:** all servers have the same rows, types, primary keys and indexes; what one cannot have is returned, to be
-//! printed.
+//! **Invariant:** all servers have the same rows, types, primary keys and indexes; features that a server does not
+//! support are returned, to be printed.
 
 use super::super::client::Control;
 use super::super::load::TableSql;
@@ -15,7 +15,7 @@ use workloads::tpch::{Comments, TpchTable, generate};
 /// Makes and fills the eight tables in every server.
 ///
 /// # Errors
-/// A stop; what a server says.
+/// A stop; errors of a server.
 pub fn load(targets: &[Target], scale_factor: f64, stop: &Stop) -> anyhow::Result<Vec<String>> {
     let mut refused = Vec::new();
     for target in targets {
@@ -27,7 +27,7 @@ pub fn load(targets: &[Target], scale_factor: f64, stop: &Stop) -> anyhow::Resul
             let sql = TableSql::new(&name, &columns, &keys(table))?;
             let fill = || {
                 sql.create(&control, target)?;
-                // A stop ends the stream, and the count of rows then fails; the stop is told first.
+                // A stop ends the stream, and the count of rows then fails; the stop is reported first.
                 let batches = generate(table, scale_factor, Comments::Specified);
                 sql.fill(&control, batches.take_while(|_| stop.wait(Duration::ZERO).is_ok()))?;
                 stop.wait(Duration::ZERO)?;
@@ -47,7 +47,7 @@ pub fn load(targets: &[Target], scale_factor: f64, stop: &Stop) -> anyhow::Resul
     Ok(refused)
 }
 
-/// The primary key, then the foreign keys that no prefix of another key serves.
+/// Returns the primary key, then the foreign keys that no prefix of another key serves.
 fn keys(table: TpchTable) -> Vec<IndexDef> {
     let primary = |columns: &[usize]| IndexDef::unique("primary", columns);
     let foreign = |column: usize| IndexDef::plain("foreign", &[column]);

@@ -161,12 +161,12 @@ fn sold(report: &mut Report, where_: impl std::fmt::Debug + Copy, counted: &Sold
     report.equal(where_, "s_remote_cnt against remote lines, stock", counted.remote_lines, there.remote_lines);
 }
 
-/// The districts that have a row, and the number of each one's next order.
+/// Returns the districts that have a row, and the number of each one's next order.
 fn districts(facts: &Facts) -> impl Iterator<Item = (u64, i64)> {
     facts.districts.iter().filter_map(|(key, district)| Some((*key, district.row?.1)))
 }
 
-/// The key of the warehouse that a district or a stock belongs to.
+/// Returns the key of the warehouse that a district or a stock belongs to.
 fn warehouse(key: u64) -> u64 {
     key >> 40 << 40
 }
@@ -178,7 +178,7 @@ fn sum(pairs: impl Iterator<Item = (u64, i64)>) -> Map<i64> {
     })
 }
 
-/// The greatest number of each district.
+/// Returns the greatest number of each district.
 fn max(keys: impl Iterator<Item = u64>) -> Map<i64> {
     keys.fold(Map::default(), |mut best: Map<i64>, key| {
         let number = parts(key).2 as i64;

@@ -1,7 +1,7 @@
-//! What the conditions look at, gathered in one pass over each table.
+//! The facts that the conditions look at, gathered in one pass over each table.
 //!
-//! **Invariant:** each fact is of one snapshot. Rows of a table come in the order of their ids, which nearly is the order of
-//! their keys, so most look-ups here find their place in the cache.
+//! **Invariant:** each fact is of one snapshot. Rows of a table come in the order of their IDs, which nearly is the
+//! order of their keys, so most look-ups here find their place in the cache.
 
 use super::super::Tables;
 use super::super::columns::{
@@ -18,10 +18,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-/// A map by keys of [`key`].
+/// Map by keys of [`key`].
 pub(super) type Map<V> = HashMap<u64, V, BuildHasherDefault<Mixer>>;
 
-/// One multiplication: the keys are small numbers, and nobody chooses them to collide.
+/// Hasher of one multiplication: the keys are small numbers, and nobody chooses them to collide.
 #[derive(Default)]
 pub(super) struct Mixer(u64);
 
@@ -40,17 +40,18 @@ impl Hasher for Mixer {
     }
 }
 
-/// Warehouse, district, and the number of an order or a customer, as one number in the same order; or warehouse, 0 and item.
+/// Packs warehouse, district, and the number of an order or a customer into one number in the same order; or warehouse,
+/// 0 and item.
 pub(super) fn key(warehouse: i64, district: i64, number: i64) -> u64 {
     ((warehouse as u64) << 40) | ((district as u64) << 32) | (number as u64 & 0xffff_ffff)
 }
 
-/// The key of the district that an order or a customer belongs to.
+/// Returns the key of the district that an order or a customer belongs to.
 pub(super) fn place(key: u64) -> u64 {
     key & !0xffff_ffff
 }
 
-/// A key for people.
+/// Splits a key into its parts, for messages.
 pub(super) fn parts(key: u64) -> (u64, u64, u64) {
     (key >> 40, key >> 32 & 0xff, key & 0xffff_ffff)
 }
@@ -58,48 +59,48 @@ pub(super) fn parts(key: u64) -> (u64, u64, u64) {
 #[derive(Default)]
 pub(super) struct WarehouseFacts {
     pub(super) ytd: Option<i64>,
-    /// By the payments there are and were.
+    /// Sum of the payments that are there and that were purged.
     pub(super) paid: i64,
 }
 
 #[derive(Default)]
 pub(super) struct DistrictFacts {
-    /// Its sum and its next order's number.
+    /// Year-to-date sum and the next order's number.
     pub(super) row: Option<(i64, i64)>,
-    /// As many as orders at load.
+    /// Number of customers, which is that of orders at load.
     pub(super) customers: i64,
-    /// By the payments there are and were.
+    /// Sum of the payments that are there and that were purged.
     pub(super) paid: i64,
     pub(super) orders_purged: i64,
 }
 
 #[derive(Default)]
 pub(super) struct OrderFacts {
-    /// Lines that it claims, its customer, and whether it is delivered.
+    /// Number of lines claimed, customer, and delivered or not.
     pub(super) row: Option<(i64, i64, bool)>,
     pub(super) is_new: bool,
     pub(super) lines: i64,
     pub(super) lines_delivered: i64,
-    /// Of the delivered lines.
+    /// Amount of the delivered lines.
     pub(super) amount_delivered: i64,
 }
 
 #[derive(Default)]
 pub(super) struct CustomerFacts {
-    /// Balance, payments so far, and how many.
+    /// Balance, payments so far, and their number.
     pub(super) row: Option<(i64, i64, i64)>,
-    /// By the order lines there are and were.
+    /// Amount of the delivered order lines that are there and that were purged.
     pub(super) delivered: i64,
-    /// By the payments there are and were.
+    /// Sum of the payments that are there and that were purged.
     pub(super) paid: i64,
     pub(super) payments: i64,
 }
 
 #[derive(Default)]
 pub(super) struct StockFacts {
-    /// On hand, and sold as the row says.
+    /// Quantity on hand, and the sales according to the row.
     pub(super) row: Option<(i64, Sold)>,
-    /// Sold, as the order lines since the load say.
+    /// Sales according to the order lines since the load.
     pub(super) there: Sold,
 }
 
@@ -110,14 +111,14 @@ pub(super) struct Facts {
     pub(super) orders: Map<OrderFacts>,
     pub(super) customers: Map<CustomerFacts>,
     pub(super) stock: Map<StockFacts>,
-    /// By supplying warehouse.
+    /// Sales of purged orders by supplying warehouse.
     pub(super) sold_purged: Map<Sold>,
     pub(super) is_purged: bool,
-    /// Rows that have the primary key of another one, by table.
+    /// Number of rows that have the primary key of another one, by table.
     pub(super) doubles: HashMap<&'static str, i64>,
 }
 
-/// `None`: it was told to stop.
+/// Result of a pass; `None` if it was told to stop.
 type Gathered = Option<()>;
 
 struct Gathering<'a> {
@@ -162,7 +163,7 @@ impl Facts {
         })
     }
 
-    /// What a purge removed.
+    /// Adds the sums of a purge.
     fn purged(&mut self, gathering: &mut Gathering<'_>, tables: &Tables) -> Gathered {
         let columns = [pd::PD_W_ID, pd::PD_D_ID, pd::PD_ORDERS, pd::PD_PAID];
         gathering.each(&tables.purged.district, columns, |[w, d, orders, paid]| {
@@ -210,7 +211,7 @@ impl Facts {
         })
     }
 
-    /// After the customers: their number says which orders are from the load.
+    /// Gathers the order lines. Runs after the customers: their number tells which orders are from the load.
     fn lines(&mut self, gathering: &mut Gathering<'_>, tables: &Tables) -> Gathered {
         use ol::*;
         let columns = [OL_W_ID, OL_D_ID, OL_O_ID, OL_DELIVERY_D, OL_AMOUNT, OL_SUPPLY_W_ID, OL_I_ID, OL_QUANTITY];
@@ -247,9 +248,9 @@ fn count_double(doubles: &mut HashMap<&'static str, i64>, table: &'static str, i
     }
 }
 
-/// Stands for a null; no column has it as a value.
+/// Placeholder of a null; no column has it as a value.
 const NULL: i64 = i64::MIN;
-/// Rows between two questions whether to go on.
+/// Number of rows between two checks whether to go on.
 const BATCH_ROWS: usize = 4_096;
 
 impl Gathering<'_> {

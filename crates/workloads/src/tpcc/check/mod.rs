@@ -1,11 +1,11 @@
 //! The consistency conditions, on one snapshot.
 //!
-//! **Invariant:** they hold after any number of any of the five transactions, and while a purge runs beside them: what it
-//! removed is in the sums that it keeps, and those are added to what is there. Only condition 11 is of the initial
-//! population alone.
+//! **Invariant:** they hold after any number of any of the five transactions, and while a purge runs beside them: the
+//! purge keeps sums of the rows that it removed, and those are added to the rows that are there. Only condition 11 is
+//! of the initial population alone.
 //!
-//! The conditions of clause 3.3.2 say nothing of stock, which New-Order changes most, and nothing of rows that are there
-//! twice or gone; so we add four of our own.
+//! The conditions of clause 3.3.2 do not cover stock, which New-Order changes most, nor rows that are missing or
+//! duplicated, so four more are added here.
 
 mod conditions;
 mod facts;
@@ -17,12 +17,12 @@ use facts::Facts;
 use std::fmt;
 use std::sync::Arc;
 
-/// A condition that does not hold.
+/// Condition that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Its number in clause 3.3.2; 13 and above are our own, see [`check()`].
+    /// Number in clause 3.3.2; numbers from 13 are additions, see [`check()`].
     pub condition: u32,
-    /// Where, and which numbers differ.
+    /// Place of the violation, and the numbers that differ.
     pub what: String,
 }
 
@@ -32,29 +32,30 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The condition that any Delivery or New-Order breaks: of each district, as many orders are delivered as at load.
+/// Condition that any Delivery or New-Order breaks: of each district, as many orders are delivered as at load.
 const AFTER_LOAD: u32 = 11;
 
-/// Checks conditions 1 to 10 and 12 of clause 3.3.2, and our own: 13, each row of stock counts the lines, quantities and
-/// remote lines ordered of it since the load (with a purge: all rows of a warehouse together), and has 10 to 100 on hand;
-/// 14, each customer counts its payments; 15, no primary key is there twice; 16, of each district all orders up to the
-/// last one are there or purged.
+/// Checks conditions 1 to 10 and 12 of clause 3.3.2, and four more: 13, each row of stock counts the lines, quantities
+/// and remote lines ordered of it since the load (with a purge: all rows of a warehouse together), and has 10 to 100 on
+/// hand; 14, each customer counts its payments; 15, no primary key is there twice; 16, of each district all orders up
+/// to the last one are there or purged.
 ///
 /// # Errors
-/// What does not hold, at most five places for each condition.
+/// The violations, at most five places for each condition.
 pub fn check(snapshot: &Arc<Snapshot>, tables: &Tables) -> Result<(), Vec<Violation>> {
     check_while(snapshot, tables, &mut || true).unwrap_or(Ok(()))
 }
 
-/// As [`check()`], and condition 11, which holds of the initial population.
+/// Checks the conditions of [`check()`], and condition 11, which holds for the initial population.
 ///
 /// # Errors
-/// As [`check()`].
+/// The violations, as in [`check()`].
 pub fn check_loaded(snapshot: &Arc<Snapshot>, tables: &Tables) -> Result<(), Vec<Violation>> {
     violations(snapshot, tables, |_| true, &mut || true).unwrap_or(Ok(()))
 }
 
-/// As [`check()`], for as long as `go_on`, which is asked each few thousand rows, says true; then nothing.
+/// Checks the conditions of [`check()`] for as long as `go_on`, called every few thousand rows, returns true. Returns
+/// `None` if it was stopped.
 pub fn check_while(
     snapshot: &Arc<Snapshot>,
     tables: &Tables,
@@ -79,7 +80,7 @@ fn violations(
     Some(if violations.is_empty() { Ok(()) } else { Err(violations) })
 }
 
-/// Violations reported of one condition; the rest is left out.
+/// Maximum number of violations reported of one condition; the rest is left out.
 const REPORTED_MAX: usize = 5;
 
 struct Report {

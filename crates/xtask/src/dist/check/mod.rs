@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What came of one package.
+/// Outcome of one package.
 enum Outcome {
     Works(String),
-    /// With the reason.
+    /// The package was not tried, for this reason.
     NotTried(String),
 }
 
@@ -24,7 +24,7 @@ use Outcome::{NotTried, Works};
 /// Tries the packages of a folder.
 ///
 /// # Errors
-/// When one of them does not work. All are tried before that.
+/// If one of them does not work. All are tried before that.
 pub(super) fn run(folder: &Path) -> anyhow::Result<()> {
     let place = tools::empty_folder(&std::env::temp_dir().join(format!("overtake-dist-{}", std::process::id())))?;
     let mut failed = 0;
@@ -59,12 +59,12 @@ fn with(file: Option<PathBuf>, try_it: impl FnOnce(&Path) -> anyhow::Result<Outc
     file.map_or_else(|| Ok(none()), |file| try_it(&file))
 }
 
-/// File in a folder by the end of its name, or by its begin and end: `overtake_*.deb`.
+/// Returns a file in a folder by the end of its name, or by its begin and end: `overtake_*.deb`.
 fn find(folder: &Path, pattern: &str) -> Option<PathBuf> {
     let (begin, end) = pattern.split_once('*').unwrap_or(("", pattern));
     let mut files: Vec<PathBuf> = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
-    // The newest version.
+    // The last file has the newest version.
     files.into_iter().rfind(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with(begin) && name.ends_with(end)
@@ -115,7 +115,7 @@ fn unpack(file: &Path, place: &Path, name: &str) -> anyhow::Result<(PathBuf, Str
     Ok((root.join("usr/bin").join(name), config.display().to_string()))
 }
 
-/// The folder of the socket is made by the unit.
+/// Setting without a socket: the unit makes the folder of the socket.
 const NO_SOCKET: &str = "unix_socket_directories=";
 
 fn deb(file: &Path, place: &Path) -> anyhow::Result<Outcome> {
@@ -130,13 +130,13 @@ fn deb_of_gate(file: &Path, place: &Path) -> anyhow::Result<Outcome> {
     let (binary, config) = unpack(file, place, "overtake-gate")?;
     let arguments = ["--config", &config, "--set", NO_SOCKET];
     let asked = serve_gate(&binary, &arguments, &place.join("deb/usr/bin/overtake"))?;
-    // It need not reach its server to be ready.
+    // The gate need not reach its server to be ready.
     let url = ["--upstream", "postgres://postgres@127.0.0.1:1/postgres"];
     let told = notified(&binary, &[&arguments[..], &url[..]].concat(), place)?;
     Ok(Works(format!("{asked}; {told}")))
 }
 
-/// Checks what a server tells the service manager: at its start, at SIGHUP and at SIGTERM.
+/// Checks the messages of a server to the service manager: at its start, at SIGHUP and at SIGTERM.
 fn notified(binary: &Path, arguments: &[&str], place: &Path) -> anyhow::Result<String> {
     let manager = program::Manager::new(&place.join("notify"))?;
     let mut command = Command::new(binary);
@@ -151,7 +151,7 @@ fn notified(binary: &Path, arguments: &[&str], place: &Path) -> anyhow::Result<S
     Ok("sd_notify READY, RELOADING, STOPPING".to_owned())
 }
 
-/// Has systemd read the units, whose programs are below another root.
+/// Checks the units with systemd; their programs are below another root.
 fn verify(units: &Path) -> anyhow::Result<Outcome> {
     if !tools::is_installed("systemd-analyze") {
         return Ok(NotTried("no systemd-analyze".to_owned()));
@@ -185,7 +185,7 @@ fn wheel(file: &Path, place: &Path) -> anyhow::Result<Outcome> {
     Ok(Works(format!("{asked} ({})", version.trim())))
 }
 
-/// The interpreter that has pytest sees the package of the virtual environment.
+/// Runs pytest: the interpreter that has it sees the package of the virtual environment.
 fn pytest(place: &Path) -> anyhow::Result<Outcome> {
     if tools::run(Command::new("python3").args(["-c", "import pytest"])).is_err() {
         return Ok(NotTried("no pytest".to_owned()));
@@ -228,7 +228,7 @@ fn container(folder: &Path) -> anyhow::Result<Outcome> {
         return Ok(NotTried(format!("{engine} is here, and its base {base} cannot be had")));
     }
     run(&["build", "-f", "Containerfile", "-t", "overtake-dist-check", "."])?;
-    // The base has nothing of ours.
+    // The base image has no package of Overtake.
     if let Err(error) = run(&["run", "--rm", base, "true"]) {
         return Ok(NotTried(format!("{engine} builds the image, but cannot run containers here: {error:#}")));
     }

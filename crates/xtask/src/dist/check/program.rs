@@ -9,29 +9,29 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A program that does less in that time is stuck.
+/// Time in which a program must make progress; otherwise it is stuck.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Running program, killed when this is dropped.
 pub(super) struct Program {
     process: Child,
-    /// Kept open: it is read no more.
+    /// Output of the program, kept open although it is read no more.
     _output: ChildStdout,
     port: u16,
-    /// From the start until the address was printed.
+    /// Time from the start until the address was printed.
     start: Duration,
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It has ended already, or nothing can be done about it.
+        // The process has ended already, or nothing can be done about it.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
 impl Program {
-    /// Starts a program and reads on which port it serves.
+    /// Starts a program and reads the port on which it serves.
     pub(super) fn start(mut command: Command) -> anyhow::Result<Program> {
         // Variables of that prefix are settings of the server.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("OVERTAKE_")) {
@@ -60,7 +60,7 @@ impl Program {
         Program::start(command)
     }
 
-    /// Asks the server, and says what came of it.
+    /// Asks the server, and describes its answer.
     pub(super) fn ask(&self) -> anyhow::Result<String> {
         Ok(format!("{}, up after {:.2} s", ask(self.port)?, self.start.as_secs_f64()))
     }

@@ -9,7 +9,7 @@ use host::stop::Stop;
 use std::time::Duration;
 use workloads::tpcc::Scale;
 
-/// As many as the paper has.
+/// Number of clients, as many as the paper has.
 pub const CLIENTS: u32 = 100;
 
 /// Load of a set-up.
@@ -21,20 +21,20 @@ pub struct Load<'a> {
     stop: &'a Stop,
 }
 
-/// What a phase came to.
+/// Results of a phase.
 #[derive(Clone, Copy, Debug)]
 pub struct Phase {
-    /// Transactions a second.
+    /// Transactions per second.
     pub per_s: f64,
-    /// Their mean response.
+    /// Mean response time of the transactions.
     pub mean_ms: f64,
 }
 
 impl<'a> Load<'a> {
-    /// Without any tables yet.
+    /// Creates a load without any tables yet.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn new(setup: &Setup, programs: &'a Programs, stop: &'a Stop) -> anyhow::Result<Load<'a>> {
         let files = match setup.work {
             Work::Scripts { scripts, .. } => Some(setups::write(scripts)?),
@@ -43,10 +43,10 @@ impl<'a> Load<'a> {
         Ok(Load { programs, work: setup.work, files, seed: 0, stop })
     }
 
-    /// Makes the tables there.
+    /// Makes the tables in a server.
     ///
     /// # Errors
-    /// What the server says; a stop.
+    /// Errors of the server; a stop.
     pub fn fill(&self, target: &Target) -> anyhow::Result<()> {
         match self.work {
             Work::Tpcc(warehouses) => {
@@ -57,7 +57,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// All clients, for so long.
+    /// Runs all clients for this long.
     ///
     /// # Errors
     /// A stop; a transaction that fails.

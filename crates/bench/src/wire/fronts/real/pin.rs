@@ -1,18 +1,19 @@
-//! Processors for the server, and others for those who ask it.
+//! Processors for the server, and others for its clients.
 
 use super::super::super::servers::Target;
 use anyhow::{Context, ensure};
 use preempt::os;
 use std::process::Command;
 
-/// The benchmark, its clients and its fronts run elsewhere until this is dropped.
+/// Guard of a pinned process: the benchmark, its clients and its proxies run on other processors than the server until
+/// this is dropped.
 pub struct Pinned(Vec<usize>);
 
 impl Pinned {
-    /// The server keeps so many processors; if there are no more, all share them.
+    /// Reserves this many processors for the server; if there are no more, all share them.
     ///
     /// # Errors
-    /// The system has no `taskset`, or does not let it.
+    /// If the system has no `taskset`, or does not allow it.
     pub fn new(server: &Target, processors: usize) -> anyhow::Result<Pinned> {
         let all = os::cpus();
         let (own, others) = all.split_at(processors.min(all.len()));
@@ -25,12 +26,12 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // Who could be pinned can be let go.
+        // A process that could be pinned can be released.
         let _ = taskset(&self.0, std::process::id());
     }
 }
 
-/// All threads of a process; what it starts from now on, too.
+/// Pins all threads of a process, and those that it starts from now on.
 fn taskset(cpus: &[usize], pid: u32) -> anyhow::Result<()> {
     let list: Vec<String> = cpus.iter().map(ToString::to_string).collect();
     let output = Command::new("taskset").args(["-a", "-c", "-p", &list.join(","), &pid.to_string()]).output();

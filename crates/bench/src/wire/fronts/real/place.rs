@@ -11,17 +11,17 @@ use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 /// System that runs the transactions.
 pub enum Place {
-    /// A server with tables, and gates that share it.
+    /// Server with tables, and gates that share it.
     Upstream(Target),
-    /// Our own engine, one for each gate: its tables go with it.
+    /// Overtake's engine, one for each gate: its tables end with it.
     Engine,
 }
 
 impl Place {
-    /// What clients talk to where this setting counts, and the address of its metrics.
+    /// Returns the address for clients where this setting is in force, and the address of its metrics.
     ///
     /// # Errors
-    /// It does not start; its tables cannot be made.
+    /// If it does not start, or its tables cannot be made.
     pub fn behind(&self, setting: &str, load: &Load<'_>) -> anyhow::Result<(Target, String)> {
         match self {
             Place::Upstream(server) => gate(server, &[setting]),
@@ -40,10 +40,10 @@ impl Place {
         }
     }
 
-    /// Rows of a view of the schema `overtake`.
+    /// Returns the rows of a view of the schema `overtake`.
     ///
     /// # Errors
-    /// Nobody shows it.
+    /// If the view is not available.
     pub fn view(&self, gated: &Target, name: &str) -> anyhow::Result<Vec<SimpleQueryRow>> {
         match self {
             Place::Upstream(_) => view(gated, name),
@@ -51,10 +51,10 @@ impl Place {
         }
     }
 
-    /// C² of the demands, of the class that all are in.
+    /// Returns C² of the demands, of the class that all transactions are in.
     ///
     /// # Errors
-    /// The gate does not show it.
+    /// If the gate does not show it.
     pub fn c2(&self, gated: &Target) -> anyhow::Result<f64> {
         let classes = self.view(gated, "gate")?;
         let normal = classes.iter().find(|row| row.get("class") == Some("normal"));
@@ -62,19 +62,19 @@ impl Place {
     }
 }
 
-/// The console of a gate before a server of others.
+/// Returns the console of a gate before a server of another vendor.
 ///
 /// # Errors
-/// The front has no address.
+/// If the proxy has no address.
 pub fn console(gated: &Target) -> anyhow::Result<Target> {
     let (base, _) = gated.url.rsplit_once('/').context("the front's address")?;
     Ok(Target { url: format!("{base}/overtake"), ..gated.clone() })
 }
 
-/// Rows of a view, as the console of a gate before a server of others shows them.
+/// Returns the rows of a view, as the console of a gate before a server of another vendor shows them.
 ///
 /// # Errors
-/// It does not.
+/// If the console does not show it.
 pub fn view(gated: &Target, name: &str) -> anyhow::Result<Vec<SimpleQueryRow>> {
     rows(&console(gated)?, &format!("show {}", name.replace('_', " ")))
 }

@@ -1,8 +1,9 @@
-//! The paper's set-ups that one machine can be, on PostgreSQL.
+//! The paper's set-ups that one machine can reproduce, on PostgreSQL.
 //!
-//! What is mapped how: a number of processors is a set of them that the server is pinned to. Isolation levels of the paper's
-//! database differ by the locks that readers take; readers of PostgreSQL take none, so what the paper runs under repeatable read
-//! locks here the rows that it reads, explicitly (`FOR SHARE`, `FOR UPDATE`), and what it runs under uncommitted read does not.
+//! Mapping: a number of processors is a set of them that the server is pinned to. Isolation levels of the paper's
+//! database differ by the locks that readers take. Readers of PostgreSQL take none, so transactions that the paper runs
+//! under repeatable read explicitly lock the rows that they read here (`FOR SHARE`, `FOR UPDATE`), and those that it
+//! runs under uncommitted read do not.
 //!
 //! **Invariant:** names are the paper's set-ups' of [`gate::sim::Setup`]; a script is one transaction.
 
@@ -13,10 +14,10 @@ use anyhow::Context;
 use std::fs;
 use std::path::PathBuf;
 
-/// What clients do.
+/// Work of the clients.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
-    /// TPC-C with so many warehouses, by an ordinary driver.
+    /// TPC-C with this many warehouses, by an ordinary driver.
     Tpcc(i32),
     /// pgbench's TPC-B at this scale.
     Tpcb(u32),
@@ -24,16 +25,16 @@ pub enum Work {
     Scripts { tables: &'static str, scripts: &'static [(&'static str, u32)] },
 }
 
-/// One of them.
+/// Set-up of the paper.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// The paper's, or what it is.
+    /// Name of the paper's set-up, or a description.
     pub name: &'static str,
     pub description: &'static str,
     /// Processors that the server is pinned to.
     pub processors: usize,
     pub work: Work,
-    /// Its device is slow, and its data are larger than its memory.
+    /// True if the server's device is slow, and its data is larger than its memory.
     pub is_on_disk: bool,
 }
 
@@ -69,7 +70,7 @@ const ORDERING_LOCKED: Work = Work::Scripts {
     )],
 };
 
-/// The same, and rows are locked only by what is written, at the end.
+/// Orders of few items, whose rows are locked only by the writes, at the end.
 const ORDERING: Work = Work::Scripts {
     tables: ITEMS,
     scripts: &[(
@@ -89,7 +90,7 @@ const ON_DISK: Work = Work::Scripts {
     scripts: &[("\\set id random(1, 750000)\nselect data from parts where id = :id;\n", 1)],
 };
 
-/// All of them, those that show most in least time first.
+/// Every set-up, those that show most in least time first.
 pub const ALL: [Setup; 11] = [
     setup("s15", 2, "ordering, rows locked when read", ORDERING_LOCKED),
     setup("s04", 2, "browsing", BROWSING),
@@ -104,29 +105,29 @@ pub const ALL: [Setup; 11] = [
     Setup { is_on_disk: true, ..setup("s05", 1, "look-ups on a slow disk", ON_DISK) },
 ];
 
-/// Those of `--quick`.
+/// Names of the set-ups of `--quick`.
 pub const QUICK: [&str; 2] = ["s15", "s04"];
 
-/// Scripts in files, as pgbench wants them.
+/// Scripts in files, as pgbench demands them.
 pub struct Files {
     _folder: Folder,
-    /// Each with its weight.
+    /// Files with their weights.
     pub all: Vec<(PathBuf, u32)>,
 }
 
 /// Makes the tables.
 ///
 /// # Errors
-/// What the server says.
+/// Errors of the server.
 pub fn fill(target: &Target, tables: &str) -> anyhow::Result<()> {
     let control = Control::connect(target)?;
     tables.split(';').try_for_each(|statement| control.batch(statement))
 }
 
-/// Makes the files.
+/// Writes the files.
 ///
 /// # Errors
-/// What the file system says.
+/// Errors of the file system.
 pub fn write(scripts: &[(&str, u32)]) -> anyhow::Result<Files> {
     let folder = Folder::new("overtake-scripts")?;
     let mut all = Vec::new();

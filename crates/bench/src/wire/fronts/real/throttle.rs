@@ -1,6 +1,6 @@
 //! A slow device and little memory for the server, by the kernel's control groups (either version).
 //!
-//! **Invariant:** the groups are gone when the value is dropped; who was in them goes on outside.
+//! **Invariant:** the groups are gone when the value is dropped; processes that were in them go on outside.
 
 use super::super::super::servers::Target;
 use anyhow::{Context, ensure};
@@ -10,23 +10,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const ROOT: &str = "/sys/fs/cgroup";
-/// Reads that the device does in a second.
+/// Maximum number of reads per second of the device.
 pub const READS_PER_S: u32 = 400;
-/// Of the server, the kernel's cache of its files included.
+/// Memory of the server, in bytes, the kernel's cache of its files included.
 const MEMORY_BYTES: u64 = 256 << 20;
 
 /// Control groups that limit a server's device and memory.
 pub struct Throttled(Vec<PathBuf>);
 
 impl Throttled {
-    /// The server's processes from now on, those that its new sessions have.
+    /// Limits the server's processes from now on, and those of its new sessions.
     ///
     /// # Errors
-    /// The machine does not let it, or has no control groups.
+    /// If the machine does not allow it, or has no control groups.
     pub fn new(server: &Target) -> anyhow::Result<Throttled> {
         let pid = server.processes().context("the server is not of this machine")?.parent();
         let device = fs::metadata(std::env::temp_dir()).context("the temporary files")?.dev();
-        // As the kernel packs them into 64 bits.
+        // The bits are packed as the kernel packs them into 64 bits.
         let major = (device >> 8 & 0xfff) | (device >> 32 & !0xfff);
         let minor = (device & 0xff) | (device >> 12 & !0xff);
         let (device, bytes) = (format!("{major}:{minor}"), MEMORY_BYTES.to_string());
@@ -57,7 +57,8 @@ impl Throttled {
     }
 }
 
-/// What the kernel has kept of the server's large files since they were written belongs to nobody's memory here: it goes.
+/// Drops the kernel's cache of the server's large files: pages cached since they were written are charged to no memory
+/// limit here.
 fn forget_files(server: &Target) -> anyhow::Result<()> {
     let data = server.folder().context("the server's files are not of this machine")?.join("data/base");
     let dropped = ["-size", "+1M", "-type", "f", "-exec", "dd", "of={}", "oflag=nocache", "conv=notrunc,fdatasync"];
@@ -74,7 +75,7 @@ impl Drop for Throttled {
             let inside = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
             let outside = group.parent().map(|parent| parent.join("cgroup.procs")).unwrap_or_default();
             for pid in inside.lines() {
-                // One that has ended meanwhile is out.
+                // A process that has ended meanwhile is out.
                 let _ = fs::write(&outside, pid);
             }
             let _ = fs::remove_dir(group);

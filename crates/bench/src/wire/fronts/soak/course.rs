@@ -1,6 +1,7 @@
-//! The course of the gate's limit, looked at once a second.
+//! The course of the gate's limit, sampled once a second.
 //!
-//! **Invariant:** seconds of the gate are those of its own phases; in the others nobody comes to it, and it holds what it had.
+//! **Invariant:** seconds of the gate are those of its own phases; in the others no client comes to it, and it keeps
+//! its state.
 
 use super::super::super::client::Control;
 use super::super::super::servers::Target;
@@ -14,19 +15,19 @@ use std::time::{Duration, Instant};
 
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What the gate showed at one moment.
+/// State that the gate showed at one moment.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     at: Duration,
-    /// Of its own phases so far.
+    /// Time of the gate's own phases so far.
     gated: Duration,
     mpl: f64,
-    /// Half the width of the throughput's interval, over itself, if it is known.
+    /// Relative half-width of the throughput's confidence interval, if it is known.
     off: Option<f64>,
     holds: bool,
 }
 
-/// A thread that looks.
+/// Thread that samples the limit.
 pub(super) struct Course {
     shared: Arc<Shared>,
     thread: Background<()>,
@@ -38,25 +39,25 @@ struct Shared {
     samples: Mutex<Vec<Sample>>,
 }
 
-/// What it saw.
+/// Samples of a run.
 pub(super) struct Seen(Vec<Sample>);
 
-/// Of a part of the time.
+/// Averages over a part of the time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct During {
-    /// The limit, on average.
+    /// Mean limit.
     pub(super) mpl: f64,
-    /// How unsure the throughput was at the end.
+    /// Uncertainty of the throughput at the end.
     pub(super) off: Option<f64>,
-    /// The share of the time in which a limit was held.
+    /// Share of the time in which a limit was held.
     pub(super) holds: f64,
 }
 
 impl Course {
-    /// Starts it.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// The gate's console does not answer.
+    /// If the gate's console does not answer.
     pub(super) fn start(gated: &Target) -> anyhow::Result<Course> {
         let shared = Arc::new(Shared::default());
         let (there, control) = (Arc::clone(&shared), Control::connect(&console(gated)?)?);
@@ -77,7 +78,7 @@ impl Course {
         Ok(Course { shared, thread: Background::start("course", body)? })
     }
 
-    /// Whether clients come to the gate from now on.
+    /// Sets whether clients come to the gate from now on.
     pub(super) fn is_gated(&self, is_gated: bool) {
         self.shared.is_gated.store(is_gated, SeqCst);
     }
@@ -86,16 +87,16 @@ impl Course {
         self.thread.is_alive()
     }
 
-    /// The limit now, and whether it is held.
+    /// Returns the present limit, and whether it is held.
     pub(super) fn last(&self) -> (f64, bool) {
         let samples = self.shared.samples.lock().unwrap_or_else(PoisonError::into_inner);
         samples.last().map_or((0.0, false), |last| (last.mpl, last.holds))
     }
 
-    /// Ends it.
+    /// Ends the thread and returns its samples.
     ///
     /// # Errors
-    /// The gate did not answer.
+    /// If the gate did not answer.
     pub(super) fn stop(self) -> anyhow::Result<Seen> {
         self.thread.stop().context("the gate's console")?;
         Ok(Seen(std::mem::take(&mut *self.shared.samples.lock().unwrap_or_else(PoisonError::into_inner))))
@@ -135,7 +136,7 @@ impl Seen {
         }
     }
 
-    /// The limit at each second.
+    /// Returns the limit at each second.
     pub(super) fn limits(&self) -> Vec<(usize, f64)> {
         self.0.iter().map(|sample| (sample.at.as_secs() as usize, sample.mpl)).collect()
     }
@@ -144,12 +145,12 @@ impl Seen {
         self.0.last().map_or(f64::NAN, |sample| sample.mpl)
     }
 
-    /// The share of the time in which a limit was held.
+    /// Returns the share of the time in which a limit was held.
     pub(super) fn held_share(&self) -> f64 {
         self.0.iter().filter(|sample| sample.holds).count() as f64 / self.0.len() as f64
     }
 
-    /// How long the gate had worked when it first held a limit.
+    /// Returns the time that the gate had worked when it first held a limit.
     pub(super) fn held_after(&self) -> Option<Duration> {
         self.0.iter().find(|sample| sample.holds).map(|sample| sample.gated)
     }

@@ -1,6 +1,6 @@
-//! Load of others, which comes and goes: threads that burn processor time, and one that writes to a disk.
+//! Other load that comes and goes: threads that burn processor time, and one that writes to a disk.
 //!
-//! **Invariant:** when they run follows from the seed and the time since the start, and from nothing else.
+//! **Invariant:** their running times follow from the seed and the time since the start, and from nothing else.
 
 use super::super::super::postgres::Folder;
 use super::Background;
@@ -20,7 +20,7 @@ const PAUSES_S: [i32; 2] = [5, 120];
 const WRITE_BYTES: usize = 1 << 20;
 const FILE_WRITES: u32 = 256;
 
-/// Running threads.
+/// Running threads of other load.
 pub(super) struct OtherLoad {
     began: Instant,
     hogs: Vec<Vec<Range<Duration>>>,
@@ -28,10 +28,10 @@ pub(super) struct OtherLoad {
 }
 
 impl OtherLoad {
-    /// Starts so many threads, and a writer.
+    /// Starts this many threads, and a writer.
     ///
     /// # Errors
-    /// A thread cannot be started, or the file not be made.
+    /// If a thread cannot be started, or the file cannot be made.
     pub(super) fn start(hogs: u32, writes: bool, seed: u64, length: Duration) -> anyhow::Result<OtherLoad> {
         let began = Instant::now();
         let mut load = OtherLoad { began, hogs: Vec::new(), threads: Vec::new() };
@@ -51,7 +51,7 @@ impl OtherLoad {
             let mut file = File::create(folder.path().join("written")).context("the other load's file")?;
             let mut count = 0u32;
             let body = move |is_over: &AtomicBool| {
-                // The folder goes with the thread.
+                // The folder is removed with the thread.
                 let _folder = folder;
                 let block = vec![0x5a; WRITE_BYTES];
                 follow(&bursts, began, is_over, || {
@@ -68,24 +68,24 @@ impl OtherLoad {
         Ok(load)
     }
 
-    /// How many hogs run on average during this time, which is since `start`.
+    /// Returns the mean number of burning threads that run during this time, which is relative to `start`.
     pub(super) fn mean(&self, time: &Range<Duration>) -> f64 {
         let length = time.end.saturating_sub(time.start).as_secs_f64();
         let ran = self.hogs.iter().flatten().map(|burst| overlap(burst, time)).sum::<Duration>();
         if length == 0.0 { 0.0 } else { ran.as_secs_f64() / length }
     }
 
-    /// Ends them.
+    /// Ends the threads.
     ///
     /// # Errors
-    /// The first that one had.
+    /// The first error of a thread.
     pub(super) fn stop(self) -> anyhow::Result<()> {
         tracing::debug!(after = ?self.began.elapsed(), "the other load ends");
         self.threads.into_iter().try_for_each(Background::stop).context("the other load")
     }
 }
 
-/// When a thread runs: pauses and bursts in turn, a pause first.
+/// Returns the bursts of a thread: pauses and bursts in turn, a pause first.
 fn bursts(seed: u64, thread: u64, length: Duration) -> Vec<Range<Duration>> {
     let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(thread));
     let mut seconds = |[least, most]: [i32; 2]| Duration::from_secs(random.uniform(least, most).unsigned_abs().into());
@@ -98,7 +98,7 @@ fn bursts(seed: u64, thread: u64, length: Duration) -> Vec<Range<Duration>> {
     bursts
 }
 
-/// Does something again and again while a burst lasts.
+/// Repeats a piece of work while a burst lasts.
 fn follow(
     bursts: &[Range<Duration>],
     began: Instant,
@@ -123,7 +123,7 @@ fn follow(
     Ok(())
 }
 
-/// Some hundred microseconds of a processor.
+/// Burns some hundred microseconds of a processor.
 fn burn() {
     let mut word = black_box(0x9e37_79b9_7f4a_7c15_u64);
     for _ in 0..100_000 {

@@ -1,14 +1,14 @@
-//! Pairs of phases, and what they come to.
+//! Pairs of phases, and their results.
 
 use super::Front;
 use super::other_load::OtherLoad;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Of all pairs so many are the worst.
+/// Share of the pairs that count as the worst.
 const WORST: f64 = 0.05;
 
-/// Phases of both fronts, next to one another.
+/// Phases of both gates, next to one another.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     time: Range<Duration>,
@@ -22,7 +22,7 @@ impl Pair {
         Pair { time: at..at, gated: Vec::new(), ungated: Vec::new(), hogs: 0.0 }
     }
 
-    /// Transactions a second of one more phase.
+    /// Adds the transactions per second of one more phase.
     pub(super) fn add(&mut self, front: Front, per_s: f64) {
         match front {
             Front::Gated => self.gated.push(per_s),
@@ -35,12 +35,12 @@ impl Pair {
         self.hogs = load.mean(&self.time);
     }
 
-    /// Since the beginning.
+    /// Returns the time of the pair since the beginning of the run.
     pub(super) fn time(&self) -> &Range<Duration> {
         &self.time
     }
 
-    /// Threads of other load that ran, on average.
+    /// Returns the mean number of running threads of other load.
     pub(super) fn hogs(&self) -> f64 {
         self.hogs
     }
@@ -57,24 +57,24 @@ impl Pair {
     }
 }
 
-/// What a run comes to.
+/// Results of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Totals {
     pub(super) gated_per_s: f64,
     pub(super) ungated_per_s: f64,
-    /// All that was done with the limit over all that was done without.
+    /// Transactions with the limit over transactions without it, over all pairs.
     pub(super) ratio: f64,
-    /// The mean of the worst pairs.
+    /// Mean ratio of the worst pairs.
     pub(super) worst: f64,
     pub(super) least: f64,
-    /// The same of ungated phases against ungated ones.
+    /// Mean ratio of the worst pairs of ungated phases against ungated ones.
     pub(super) noise_worst: f64,
     pub(super) hogs: f64,
 }
 
 impl Totals {
     pub(super) fn of(pairs: &[Pair]) -> Totals {
-        // All pairs have as many phases, and phases are equally long.
+        // All pairs have equally many phases, and phases are equally long.
         let of = |front| mean(&pairs.iter().map(|pair| pair.per_s(front)).collect::<Vec<_>>());
         let (gated_per_s, ungated_per_s) = (of(Front::Gated), of(Front::Ungated));
         let ratios: Vec<f64> = pairs.iter().map(Pair::ratio).collect();
@@ -93,13 +93,13 @@ impl Totals {
     }
 }
 
-/// The mean of every other phase over that of the rest.
+/// Returns the mean of every other phase over that of the rest.
 fn every_other(phases: &[f64]) -> f64 {
     let half = |odd: usize| mean(&phases.iter().copied().skip(odd).step_by(2).collect::<Vec<_>>());
     half(0) / half(1)
 }
 
-/// The mean of the worst of them, one at least.
+/// Returns the mean of the worst ratios, one at least.
 fn worst(ratios: &[f64]) -> f64 {
     let mut sorted = ratios.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -107,7 +107,7 @@ fn worst(ratios: &[f64]) -> f64 {
     mean(&sorted)
 }
 
-/// NaN of nothing, which a report refuses as a figure.
+/// Returns the mean; NaN if there are no values, which a report refuses as a figure.
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
