@@ -1,4 +1,4 @@
-//! Requests and answers.
+//! Requests and responses.
 
 use crate::{Row, Source};
 use axum::Router;
@@ -22,12 +22,12 @@ const FILES: [(&str, &str, &str); 6] = [
     ("/format.js", SCRIPT, include_str!("page/format.js")),
 ];
 
-/// A forecast serves all pages for so long.
+/// Time for which one forecast serves all pages.
 const FORECAST: Duration = Duration::from_secs(5);
-/// As far back as there is anything.
+/// Greatest age of the history, in seconds.
 const PAST_MAX_S: f64 = 172_800.0;
 
-/// What limits would do.
+/// Forecast of the effect of other limits.
 #[derive(Clone, Serialize)]
 struct Forecast {
     limits: Vec<Row>,
@@ -37,11 +37,11 @@ struct Forecast {
 #[derive(Clone)]
 struct Shared {
     source: Arc<dyn Source>,
-    /// What was computed last, and when.
+    /// Last forecast, and the time of its computation.
     forecast: Arc<Mutex<Option<(Instant, Forecast)>>>,
 }
 
-/// All routes.
+/// Returns all routes.
 pub(crate) fn routes(source: Arc<dyn Source>) -> Router {
     let mut router = Router::new().route("/api/look", get(look)).route("/api/forecast", get(forecast));
     for (path, kind, text) in FILES {
@@ -53,7 +53,7 @@ pub(crate) fn routes(source: Arc<dyn Source>) -> Router {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Past {
-    /// How far back the history is to go, in seconds.
+    /// Length of the history to return, in seconds.
     past: f64,
 }
 
@@ -88,7 +88,7 @@ async fn look(
 }
 
 async fn forecast(State(shared): State<Shared>) -> Result<Json<Forecast>, Refusal> {
-    // Whoever comes meanwhile waits for the same.
+    // Held during the computation: concurrent requests wait and get the same result.
     let mut known = shared.forecast.lock().await;
     if let Some((at, forecast)) = &*known
         && at.elapsed() < FORECAST

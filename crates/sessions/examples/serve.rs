@@ -1,7 +1,8 @@
-//! The database in memory behind the protocol, for trying clients: `cargo run -p server --example serve -- 127.0.0.1:55499`, or
-//! as the product's binary: `serve --listen 127.0.0.1:0 -c max_connections=2000`.
+//! In-memory database behind the protocol, for trying clients: `cargo run -p server --example serve
+//! -- 127.0.0.1:55499`, or with the arguments of the product's binary: `serve --listen 127.0.0.1:0
+//! -c max_connections=2000`.
 //!
-//! **Invariant:** light: neither analytics nor the scheduler's workers are there.
+//! **Invariant:** light: it has neither analytics nor the scheduler's workers.
 #![allow(clippy::unwrap_used, reason = "an example fails by panicking")]
 
 use engine::{Engine, EngineConfig};

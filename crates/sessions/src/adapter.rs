@@ -1,6 +1,6 @@
 //! [`sql::session::Session`] as a [`Backend`], and the only place that calls the codecs of values.
 //!
-//! **Invariant:** no decisions here; each function is a call.
+//! **Invariant:** nothing is decided here; each function is one call.
 
 use crate::backend::{Backend, Backends, CopyPart, Run, Unbound};
 use bytes::BytesMut;
@@ -20,7 +20,7 @@ use wire::copy::CopyRows;
 use wire::reply::Column;
 use wire::reply::Format;
 
-/// Values of either format.
+/// Codecs of values in either format.
 mod codec {
     use super::{Datum, Format, SqlResult, SqlType};
     use bytes::BytesMut;
@@ -72,7 +72,7 @@ impl Backends for Database {
     }
 }
 
-/// Wait of a session of SQL.
+/// Wait of an SQL session.
 struct SqlWait(sql::session::Parked);
 
 impl Parked for SqlWait {
@@ -97,7 +97,7 @@ impl Parked for SqlWait {
     }
 }
 
-/// Canceller of a session of SQL.
+/// Canceller of an SQL session.
 struct SqlCancel(Canceller);
 
 impl Cancel for SqlCancel {

@@ -1,7 +1,7 @@
-//! What the protocol needs of a session, and no more.
+//! Interface of a session, as far as the protocol needs it.
 //!
-//! **Invariant:** the protocol knows the session only through these traits, so that it can be tested with a session that
-//! follows a script. Nothing here blocks; what must wait is [`Run::Parked`].
+//! **Invariant:** the protocol knows the session only through these traits, so that it can be tested with a scripted
+//! session. Nothing here blocks; work that must wait returns [`Run::Parked`].
 
 use bytes::BytesMut;
 use settings::Connect;
@@ -19,27 +19,27 @@ use wire::copy::CopyRows;
 use wire::reply::Column;
 use wire::reply::Format;
 
-/// Opens sessions. Cloned for each connection.
+/// Factory of sessions, cloned for each connection.
 pub trait Backends: Clone + Send + Sync + 'static {
-    /// Its sessions.
+    /// Session that a connection gets.
     type Backend: Backend;
 
-    /// Opens one.
+    /// Opens a session.
     ///
     /// # Errors
-    /// Unknown database, settings that do not exist or do not take the value.
+    /// Unknown database, settings that do not exist or do not accept the value.
     fn connect(&self, connect: Connect) -> SqlResult<Self::Backend>;
 }
 
-/// What running a portal came to.
+/// Outcome of running a portal.
 pub enum Run {
-    /// It is done.
+    /// The portal has run to its end.
     Done(Outcome),
-    /// It waits; run the portal again when the wait is over.
+    /// The portal waits. Run it again when the wait is over.
     Parked(Box<dyn Parked>),
-    /// It is a COPY that wants data: [`Backend::copy_data`].
+    /// The portal is a COPY that needs data: [`Backend::copy_data`].
     CopyIn(CopyShape),
-    /// It is a COPY that gives data: [`Backend::copy_next`].
+    /// The portal is a COPY that returns data: [`Backend::copy_next`].
     CopyOut(CopyShape),
 }
 
@@ -47,54 +47,55 @@ pub enum Run {
 pub enum Unbound {
     /// The error stands.
     Stands,
-    /// It is to be prepared again.
+    /// The statement is to be prepared again.
     Again,
-    /// It waits for a definition that is not committed; ask again when the wait is over.
+    /// The preparation waits for an uncommitted definition. Ask again when the wait is over.
     Parked(Box<dyn Parked>),
 }
 
-/// How far a COPY has come.
+/// Progress of a COPY.
 pub enum CopyPart {
-    /// There is more to come.
+    /// More is to come.
     More,
-    /// That was all; its tag.
+    /// The COPY is complete, with this tag.
     Last(Tag),
-    /// It waits; ask again when the wait is over.
+    /// The COPY waits. Ask again when the wait is over.
     Parked(Box<dyn Parked>),
 }
 
-/// One session; see [`sql::session::Session`], whose functions these are.
+/// Session behind the protocol. The functions are those of [`sql::session::Session`].
 pub trait Backend: Send + 'static {
-    /// A statement, analysed; cloning it costs nothing to speak of.
+    /// An analysed statement, cheap to clone.
     type Statement: Clone + Send + Sync + 'static;
     /// A statement with its parameters.
     type Portal: Send;
 
-    /// All statements of a text.
+    /// Splits a text into its statements.
     ///
     /// # Errors
-    /// When any is not in the grammar.
+    /// A statement that is not in the grammar.
     fn split(&mut self, text: &str) -> SqlResult<Vec<Part>>;
 
-    /// Takes the leavings of its statements, if any: to drop it may take a while.
+    /// Takes the leavings of the session's statements, if there are any. Dropping them may take a while.
     fn take_leavings(&mut self) -> Option<Box<dyn Send>> {
         None
     }
 
-    /// Looks, between two statements of such a text, whether the rest is still wanted.
+    /// Returns an error, between two statements of such a text, if the rest is no longer wanted.
     fn goes_on(&self) -> SqlResult<()>;
 
-    /// Analyses one statement; `types` as far as the client says, 0 where it does not. Nobody knows its columns yet: when it has run
-    /// they are those of its rows, unless they were fixed before.
+    /// Analyses one statement. `types` are the type OIDs that the client gives, 0 where it gives none. The
+    /// columns are not fixed yet: when the statement has run they are those of its rows, unless
+    /// [`Backend::fix_columns`] was called before.
     ///
     /// # Errors
-    /// Grammar, names, types.
+    /// Errors of grammar, names and types.
     fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Self::Statement>;
 
-    /// The client knows the statement's columns now.
+    /// Fixes the statement's columns, which the client knows now.
     fn fix_columns(&self, _statement: &Self::Statement) {}
 
-    /// Tells whether the preparation that has failed may have failed for a definition that is not committed.
+    /// Returns true if the failed preparation may have failed because of an uncommitted definition.
     fn is_unbound(&self) -> bool {
         false
     }
@@ -107,22 +108,22 @@ pub trait Backend: Send + 'static {
         Ok(Unbound::Stands)
     }
 
-    /// Type numbers of its parameters.
+    /// Returns the type OIDs of the statement's parameters.
     fn parameters(&self, statement: &Self::Statement) -> Vec<u32>;
 
-    /// How many parameters it has.
+    /// Returns the number of the statement's parameters.
     fn parameter_count(&self, statement: &Self::Statement) -> usize;
 
-    /// Columns of its rows, if it returns rows.
+    /// Returns the columns of the statement's rows, if it returns rows.
     fn columns<'s>(&self, statement: &'s Self::Statement) -> Option<Vec<Column<'s>>>;
 
-    /// How many columns its rows have, if it returns rows.
+    /// Returns the number of columns of the statement's rows, if it returns rows.
     fn column_count(&self, statement: &Self::Statement) -> Option<usize>;
 
     /// Reads the value of one parameter.
     ///
     /// # Errors
-    /// It is none of the parameter's type.
+    /// Bytes that are not a value of the parameter's type.
     fn read(&self, statement: &Self::Statement, parameter: usize, format: Format, bytes: &[u8]) -> SqlResult<Datum>;
 
     /// Binds a statement to values.
@@ -131,92 +132,92 @@ pub trait Backend: Send + 'static {
     /// Values that do not fit the statement.
     fn bind(&mut self, statement: &Self::Statement, values: Vec<Datum>) -> SqlResult<Self::Portal>;
 
-    /// Gives a statement a name, which SQL knows, too. A session whose SQL knows no names has nothing to do, here and below.
+    /// Gives a statement a name, which SQL knows, too. A session whose SQL knows no names does nothing, here and below.
     ///
     /// # Errors
-    /// `42P05`: the name is taken.
+    /// `42P05` if the name is taken.
     fn name_statement(&mut self, _name: &str, _statement: &Self::Statement) -> SqlResult<()> {
         Ok(())
     }
 
-    /// The statement that SQL has given this name, and its text.
+    /// Returns the statement that SQL has given this name, and its text.
     fn statement_named(&self, _name: &str) -> Option<(Self::Statement, String)> {
         None
     }
 
-    /// The name is free again.
+    /// Frees the name of a statement.
     fn forget_statement(&mut self, _name: &str) {}
 
-    /// Gives a portal a name, which SQL knows, too. Returns the one to be run in its place.
+    /// Gives a portal a name, which SQL knows, too. Returns the portal to be run in its place.
     ///
     /// # Errors
-    /// `42P03`: the name is taken.
+    /// `42P03` if the name is taken.
     fn name_portal(&mut self, _name: &str, portal: Self::Portal) -> SqlResult<Self::Portal> {
         Ok(portal)
     }
 
-    /// The portal that SQL has given this name, as [`Backend::name_portal`] returns it, with the statement that describes its
-    /// rows, and their format.
+    /// Returns the portal that SQL has given this name, in the form that [`Backend::name_portal`] returns, with the
+    /// statement that describes its rows, and their format.
     fn portal_named(&self, _name: &str) -> Option<(Self::Portal, Self::Statement, Format)> {
         None
     }
 
-    /// Of a portal that has a name: how many rows it gives when it is run next; nothing: all that are left. Says whether it
-    /// is one that can be run again for the next ones.
+    /// Sets the number of rows that a named portal returns when it is run next; `None` stands for all that are left.
+    /// Returns true if the portal can be run again for the next rows.
     fn advance(&mut self, _portal: &mut Self::Portal, _rows: Option<usize>) -> bool {
         false
     }
 
-    /// The name is free again.
+    /// Frees the name of a portal.
     fn close_portal(&mut self, _name: &str) {}
 
-    /// Names that SQL has given or taken away since the last call.
+    /// Takes the names that SQL has given or taken away since the last call.
     fn take_renamed(&mut self) -> Option<Box<Renamed>> {
         None
     }
 
-    /// What the session keeps of rows for portals that have names, in bytes.
+    /// Returns the bytes of the rows that the session keeps for named portals.
     fn kept_bytes(&self) -> usize {
         0
     }
 
-    /// The format in which a simple query shows the rows of this statement.
+    /// Returns the format in which a simple query shows the rows of this statement.
     fn simple_format(&self, _statement: &Self::Statement) -> Format {
         Format::Text
     }
 
-    /// Tells whether [`Backend::stay_for`] can park the portal, or need not: it ends soon.
+    /// Returns true if [`Backend::stay_for`] can park the portal, or need not because it ends soon.
     fn can_move(&self, _portal: &Self::Portal) -> bool {
         true
     }
 
-    /// A portal that is executed from now on is parked as [`Parked::is_elsewhere`] after so long: its thread has others to serve.
-    /// Nothing: it may take its time.
+    /// Limits the time after which a portal executed from now on is parked as [`Parked::is_elsewhere`], since its
+    /// thread has other sessions to serve. `None` sets no limit.
     fn stay_for(&mut self, _limit: Option<Duration>) {}
 
-    /// Runs it to its end.
+    /// Runs a portal to its end.
     ///
     /// # Errors
-    /// Whatever the statement meets.
+    /// Any error of the statement.
     fn execute(&mut self, portal: &mut Self::Portal) -> SqlResult<Run>;
 
-    /// Takes a piece of what a COPY is given; pieces end anywhere. An empty one says that the client sends no more for now. If it
-    /// waits, it has kept the piece, and is called with an empty one when the wait is over.
+    /// Takes a piece of the data of a COPY. Pieces may end anywhere. An empty piece means that the client sends no more
+    /// for now. A call that returns a wait has kept its piece; call again with an empty one when the wait is over.
     ///
     /// # Errors
-    /// Data that are none of the table's; whatever inserting them meets.
+    /// Data that do not fit the table, and errors of inserting them.
     fn copy_data(&mut self, portal: &mut Self::Portal, data: &[u8]) -> SqlResult<Option<Box<dyn Parked>>>;
 
-    /// All that a COPY is given has come.
+    /// Ends the data of a COPY, all of which has come.
     ///
     /// # Errors
-    /// As [`Backend::copy_data`].
+    /// Those of [`Backend::copy_data`].
     fn copy_done(&mut self, portal: &mut Self::Portal) -> SqlResult<CopyPart>;
 
     /// Appends the next rows of a COPY, about a buffer's worth.
     ///
     /// # Errors
-    /// Whatever reading them meets.
+    /// Any error of reading them.
     fn copy_next(&mut self, portal: &mut Self::Portal, rows: &mut CopyRows<'_>) -> SqlResult<CopyPart>;
 
     /// Appends one value that is not null, without its length.
@@ -238,82 +239,85 @@ pub trait Backend: Send + 'static {
     /// Those of a commit.
     fn sync(&mut self) -> SqlResult<()>;
 
-    /// True if an end of the open transaction, or an error in it, may take longer than other sessions of its thread should wait.
+    /// Returns true if the end of the open transaction, or an error in it, may take longer than other sessions
+    /// of its thread should wait.
     fn has_long_end(&self) -> bool {
         false
     }
 
-    /// True if the portal would be a transaction of its own that can be run twice: nothing is open, and it is one query or change.
+    /// Returns true if the portal would be a transaction of its own that can be run twice: no transaction is open, and
+    /// the portal is one query or change.
     fn is_alone(&self, _portal: &Self::Portal) -> bool {
         false
     }
 
-    /// False if the portal is a query that changes no rows.
+    /// Returns false if the portal is a query that changes no rows.
     fn is_modifying(&self, _portal: &Self::Portal) -> bool {
         true
     }
 
-    /// Forgets what such a portal has done: its transaction and its notices.
+    /// Forgets the work of such a portal: its transaction and its notices.
     fn begin_again(&mut self) {}
 
-    /// To be told when a message failed before it got here.
+    /// Tells the session that a message failed before it got here.
     fn fail(&mut self);
 
-    /// Whether a transaction is open.
+    /// Returns the status of the transaction.
     fn status(&self) -> TransactionStatus;
 
-    /// How long the client may now say nothing: `idle_in_transaction_session_timeout`, or `idle_session_timeout`.
+    /// Returns the time that the client may now be idle: `idle_in_transaction_session_timeout`,
+    /// or `idle_session_timeout`.
     fn idle_limit(&self) -> Option<Duration> {
         None
     }
 
-    /// The class of the open transaction, or of the next one.
+    /// Returns the class of the open transaction, or of the next one.
     fn class(&self) -> Class {
         Class::Normal
     }
 
-    /// The class that the portal runs in, which may have one for itself: by a hint, by a rule.
+    /// Returns the class that the portal runs in. A hint or a rule may give it one of its own.
     fn class_of(&self, _portal: &Self::Portal) -> Class {
         self.class()
     }
 
-    /// What the next transaction meets others at, as the session says.
+    /// Returns the key at which the session says that the next transaction conflicts with others.
     fn hot_key(&self) -> Option<u64> {
         None
     }
 
-    /// Whether no transaction has begun, and the portal begins none: it needs no place inside.
+    /// Returns true if no transaction has begun and the portal begins none: it needs no admission.
     fn does_nothing_inside(&self, _portal: &Self::Portal) -> bool {
         false
     }
 
-    /// Time that the statement under way, or the one that begins now, has left, waits included.
+    /// Returns the time that is left to the current statement, or to the one that begins now, waits included.
     fn time_left(&self) -> Option<Duration> {
         None
     }
 
-    /// Whether nobody can come to wait for this session while it runs the portal: a query outside of any transaction, that
-    /// takes no locks.
+    /// Returns true if no other session can come to wait for this one while it runs the portal: a query outside of any
+    /// transaction that takes no locks.
     fn holds_nothing(&self, _portal: &Self::Portal) -> bool {
         false
     }
 
-    /// Whether it is a large query, before it has run.
+    /// Returns true if the portal is a large query, as far as that is known before it has run.
     fn is_large(&self, _portal: &Self::Portal) -> bool {
         false
     }
 
-    /// Statements that take as long as this are logged: `log_min_duration_statement`.
+    /// Returns the duration from which on statements are logged: `log_min_duration_statement`.
     fn log_from(&self) -> Option<Duration> {
         None
     }
 
-    /// Settings to be reported, all at first and then those that have changed.
+    /// Takes the settings to be reported: at first all, later those that have changed.
     fn take_reports(&mut self) -> Vec<(&'static str, String)>;
 
-    /// Notices since the last call, with their severities.
+    /// Takes the notices since the last call, with their severities.
     fn take_notices(&mut self) -> Vec<(&'static str, SqlError)>;
 
-    /// Cancels from another thread what this session is doing.
+    /// Returns a handle that cancels the session's work from another thread.
     fn canceller(&self) -> Arc<dyn Cancel>;
 }

@@ -1,8 +1,8 @@
 //! COPY: data of a table, in and out.
 //!
-//! **Invariant:** no more than a buffer of it is held here: of a message that comes in, pieces are handed on as they arrive;
-//! what goes out is asked for part by part, and written before the next part. After an error the rest of what comes in is
-//! swallowed.
+//! **Invariant:** no more than a buffer of the data is held here. Pieces of an incoming message are passed on as they
+//! arrive. Outgoing data are requested part by part, and each part is written before the next. After an error the rest
+//! of the incoming data is discarded.
 
 use crate::backend::{Backend, CopyPart};
 use crate::lent::Lent;
@@ -18,7 +18,7 @@ use wire::frame::Fields;
 use wire::wait::Gone;
 
 impl<B: Backend> Session<B> {
-    /// Data come in until the client says that that was all.
+    /// Receives data until the client says that they are complete.
     pub(crate) async fn copy_in(&mut self, portal: &mut Lent<B::Portal>, shape: CopyShape) -> Result<Outcome, Stop> {
         self.notices();
         self.conn.replies.copy_in(shape);
@@ -45,7 +45,7 @@ impl<B: Backend> Session<B> {
                 }
                 Piece::Nothing => {}
                 Piece::Other(kind) => {
-                    // What is wrong with the data comes first, and then the client is understood as after any error.
+                    // Errors in the data come first. Then the client is treated as after any error.
                     self.copy_end(portal).await?;
                     self.failed(&errors::unexpected_in_copy(kind)).await?;
                     return Err(Gone::Confused.into());
@@ -80,7 +80,7 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Data go out, part by part, each written before the next is made.
+    /// Sends data part by part. Each part is written before the next is made.
     pub(crate) async fn copy_out(&mut self, portal: &mut Lent<B::Portal>, shape: CopyShape) -> Result<Outcome, Stop> {
         self.notices();
         self.conn.replies.copy_out(shape);
@@ -95,7 +95,7 @@ impl<B: Backend> Session<B> {
             match self.unless_ended(part)? {
                 CopyPart::Last(tag) => break tag,
                 CopyPart::More => {
-                    // Others have their turn even if this client takes all at once.
+                    // Other sessions have their turn even if this client reads everything at once.
                     tokio::task::consume_budget().await;
                     self.flush_much().await?;
                 }

@@ -1,8 +1,8 @@
-//! The extended protocol: parse, bind, describe, execute, close.
+//! The extended query protocol: parse, bind, describe, execute, close.
 //!
-//! **Invariant:** a message that fails has answered nothing but its error. The unnamed statement never fails for columns that
-//! somebody has changed since its `Parse`, of the same batch: PostgreSQL keeps its tables locked meanwhile, here its columns are
-//! told when it runs.
+//! **Invariant:** a message that fails is answered by its error alone. The unnamed statement never fails because
+//! columns have changed since its `Parse` in the same batch: PostgreSQL keeps its tables locked meanwhile; here its
+//! columns are sent when it runs.
 
 use crate::backend::Backend;
 use crate::lent::Lent;
@@ -21,20 +21,21 @@ use wire::frame::{self, Bind, Codes, Parse};
 use wire::reply::Format;
 use wire::reply::Formats;
 
-/// What a prepared statement weighs beside its text, and how many times its text: trees and plans, measured generously.
+/// Estimated bytes of a prepared statement beside its text, and as a multiple of its text: trees and plans, measured
+/// generously.
 const STATEMENT_BYTES: usize = 2 << 10;
 const STATEMENT_TIMES: usize = 32;
-/// What a portal weighs beside its values and rows.
+/// Estimated bytes of a portal beside its values and rows.
 const PORTAL_BYTES: usize = 512;
-/// Rows that are weighed between two looks at the limit.
+/// Number of rows that are weighed between two looks at the limit.
 const ROWS_WEIGHED: usize = 1024;
 
-/// What a statement weighs.
+/// Returns the estimated bytes of a prepared statement.
 fn weight_of(name: &str, text: &str) -> usize {
     name.len() + text.len() * STATEMENT_TIMES + STATEMENT_BYTES
 }
 
-/// One format for all, or one for each of `count`.
+/// Reads format codes: one for all values, or one for each of `count`.
 fn formats(codes: Codes<'_>, count: usize, mismatch: impl FnOnce() -> statement::SqlError) -> SqlResult<Formats> {
     let format = |code: i16| match code {
         0 => Ok(Format::Text),
@@ -54,22 +55,22 @@ impl<B: Backend> Session<B> {
         self.statements.get(name).cloned().ok_or_else(|| errors::no_statement(name))
     }
 
-    /// Makes room for a statement.
+    /// Checks that there is room for a statement, and makes the unnamed one's place free.
     fn begin_parse(&mut self, name: &str, text: &str) -> SqlResult<()> {
         if self.statements.has_named(name) {
             return Err(errors::statement_exists(name));
         }
         if name.is_empty() {
-            // It is gone even if the new one is refused.
+            // The old unnamed statement is gone even if the new one is refused.
             self.take_statement(name);
-            // Only one of a session is kept, and no longer than until the next: a text may be as long as by the simple protocol. While it
-            // is read, the process is asked for what it takes.
+            // Only one unnamed statement of a session is kept, and no longer than until the next: a text may be as long
+            // as in the simple protocol. While it is parsed, the process is asked for the memory it takes.
             return Ok(());
         }
         self.check_room(weight_of(name, text))
     }
 
-    /// The statement of this name is gone.
+    /// Removes the statement of this name.
     pub(crate) fn take_statement(&mut self, name: &str) {
         if let Some((old, _)) = self.statements.take(name)
             && TEXT_MAX < old.text.len()
@@ -87,7 +88,8 @@ impl<B: Backend> Session<B> {
         self.parsed(name, Prepared { statement, text: text.into(), totals, marks, generation })
     }
 
-    /// The same, waiting for definitions under way for which it may fail, as it has `failed` once if that is known.
+    /// Does the same, and waits for uncommitted definitions for which it may fail. `failed` is the error of a first
+    /// attempt, if there was one.
     pub(crate) async fn parse_waiting(&mut self, body: &[u8], mut failed: Option<Stop>) -> Result<(), Stop> {
         loop {
             let parsed = match failed.take() {
@@ -103,7 +105,7 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// The same of a long text.
+    /// Does the same for a long text, on another thread.
     async fn parse_aside(&mut self, body: &[u8]) -> Result<(), Stop> {
         let Parse { name, text, types } = Parse::read(body)?;
         self.begin_parse(name, text)?;
@@ -133,7 +135,7 @@ impl<B: Backend> Session<B> {
         Ok(())
     }
 
-    /// Keeps it by its name.
+    /// Keeps a statement under its name.
     pub(crate) fn keep_statement(&mut self, name: &str, statement: B::Statement, text: &str) {
         let (marks, generation) = self.marks(text);
         let prepared = Prepared { statement, text: text.into(), totals: self.stats.statement(text), marks, generation };
@@ -154,7 +156,7 @@ impl<B: Backend> Session<B> {
             return Err(errors::portal_exists(bind.portal).into());
         }
         let mut weight = body.len() + bind.values.count() * size_of::<Datum>() + PORTAL_BYTES;
-        // A named portal keeps the unnamed statement when another takes its place.
+        // A named portal keeps the unnamed statement alive when another takes its place.
         if bind.statement.is_empty() && !bind.portal.is_empty() {
             weight = weight.saturating_add(weight_of("", &prepared.text));
         }
@@ -169,7 +171,7 @@ impl<B: Backend> Session<B> {
                 None => Datum::Null,
             });
         }
-        // A statement without rows takes any number of formats, as there: they say nothing.
+        // As in PostgreSQL, a statement without rows accepts any number of formats: they mean nothing.
         let formats = match self.backend.column_count(statement) {
             Some(count) => formats(bind.results, count, || errors::result_formats(bind.results.count(), count))?,
             None => Formats::All(Format::Text),
@@ -205,7 +207,7 @@ impl<B: Backend> Session<B> {
         Ok(())
     }
 
-    /// Tells the columns: those of the unnamed statement when the next message is known.
+    /// Sends the columns. Those of the unnamed statement wait until the next message is known.
     fn describe_as(&mut self, prepared: Arc<Prepared<B::Statement>>, formats: Formats) {
         let is_unnamed = self.statements.get("").is_some_and(|unnamed| Arc::ptr_eq(unnamed, &prepared));
         let waits = is_unnamed && self.backend.column_count(&prepared.statement).is_some();
@@ -224,7 +226,7 @@ impl<B: Backend> Session<B> {
     }
 
     pub(crate) fn close(&mut self, body: &[u8]) -> Result<(), Stop> {
-        // What does not exist is closed already.
+        // A name that does not exist is closed already.
         match frame::target(body)? {
             (b'S', name) => {
                 self.statements.take(name);
@@ -252,7 +254,7 @@ impl<B: Backend> Session<B> {
             self.tell_columns();
         }
         let held = self.portals.get_mut(name).ok_or_else(|| errors::no_portal(name))?;
-        // Out of its place while it runs; whatever fails leaves it there, ended.
+        // The state is taken out while the portal runs. If anything fails, the portal stays ended.
         let state = std::mem::replace(&mut held.state, State::Ended);
         match state {
             State::Ready => self.start(name, limit).await,
@@ -268,7 +270,7 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Portals that SQL has opened are here when they are asked for.
+    /// Takes over a portal that SQL has opened, when it is first asked for.
     fn find_portal(&mut self, name: &str) {
         if name.is_empty() || self.portals.has_named(name) {
             return;
@@ -276,7 +278,7 @@ impl<B: Backend> Session<B> {
         let Some((portal, statement, format)) = self.backend.portal_named(name) else { return };
         let text = Arc::from(format!("FETCH FROM {name}"));
         let totals = self.stats.statement(&text);
-        // It is of a transaction that has begun.
+        // The portal belongs to a transaction that has begun.
         let (marks, generation, hot) = (Marks::default(), self.door.generation(), Hot::Unknown);
         let prepared = Arc::new(Prepared { statement, totals, text, marks, generation });
         let (portal, formats) = (Lent::new(portal), Formats::All(format));
@@ -322,7 +324,7 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Looks whether the formats of each column are still of as many, if the columns have changed since the `Bind`.
+    /// Returns an error if the `Bind` gave formats for each column and the number of columns has changed since.
     fn fit_formats(&self, name: &str) -> SqlResult<()> {
         let Some(held) = self.portals.get(name) else { return Ok(()) };
         if let Formats::Each(each) = &held.formats
@@ -334,10 +336,10 @@ impl<B: Backend> Session<B> {
         Ok(())
     }
 
-    /// Bytes of rows that a portal is to keep.
+    /// Returns the estimated bytes of the rows that a portal is to keep.
     ///
     /// # Errors
-    /// `53200`: the session may not keep them.
+    /// `53200` if the session may not keep them.
     fn weigh(&self, rows: &[Box<[Datum]>]) -> SqlResult<usize> {
         rows.chunks(ROWS_WEIGHED).try_fold(0, |before, rows| {
             let bytes = before + bytes_of_rows(rows);
@@ -345,8 +347,8 @@ impl<B: Backend> Session<B> {
         })
     }
 
-    /// Sends rows up to the limit. Like PostgreSQL, does not look beyond it: the last row may already have been sent. `kept`:
-    /// what they weigh, if the portal was suspended.
+    /// Sends rows up to the limit. As in PostgreSQL, a portal is suspended at the limit even if the last row has been
+    /// sent. `kept` is the estimated size of the rows in bytes, if the portal was suspended.
     async fn go_on(
         &mut self,
         name: &str,
@@ -359,7 +361,7 @@ impl<B: Backend> Session<B> {
         let was_suspended = kept.is_some();
         let (now, later) = rows.as_slice().split_at(limit.unwrap_or(usize::MAX).min(rows.len()));
         let left = match kept {
-            // Nothing is left to weigh.
+            // Nothing is left to keep.
             Some(_) if later.is_empty() => Ok(0),
             Some(kept) => Ok(kept.saturating_sub(bytes_of_rows(now))),
             None => self.weigh(later),

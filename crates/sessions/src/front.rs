@@ -1,4 +1,4 @@
-//! Sessions of SQL behind the server's listeners.
+//! SQL sessions behind the server's listeners.
 
 use crate::backend::{Backend, Backends};
 use crate::session::Session;
@@ -12,11 +12,11 @@ use wire::Cancel;
 use wire::conn::Conn;
 use wire::scram::Keys;
 
-/// Front that serves each client by a session of its own.
+/// Front of the server that gives each client an SQL session of its own.
 #[derive(Clone, Debug)]
 pub struct Sessions<D>(pub D);
 
-/// Session of one client that is not served yet.
+/// Session of one client, not served yet.
 pub struct Unserved<B>(B);
 
 impl<D: Backends> Front for Sessions<D> {

@@ -1,11 +1,11 @@
-//! What is given to another thread for a while.
+//! A value temporarily moved to another thread.
 //!
-//! **Invariant:** it is here whenever it is looked at: whoever lends it waits until it is back, and a session whose backend
-//! did not come back, because it panicked, ends without looking.
+//! **Invariant:** the value is here whenever it is accessed. The lender waits until it is back, and a session whose
+//! backend did not come back, because it panicked, ends without accessing it.
 
 use std::ops::{Deref, DerefMut};
 
-/// A value that is here, or lent.
+/// A value that is either here or lent.
 pub(crate) struct Lent<T>(Option<T>);
 
 impl<T> Lent<T> {
@@ -17,7 +17,7 @@ impl<T> Lent<T> {
         self.0.take()
     }
 
-    /// What is here, to be kept elsewhere.
+    /// Takes the value, to be kept in another place.
     pub(crate) fn take(&mut self) -> Lent<T> {
         Lent(self.0.take())
     }

@@ -1,4 +1,4 @@
-//! Sessions of SQL behind PostgreSQL's wire protocol, and the server's views.
+//! SQL sessions behind PostgreSQL's wire protocol, and the server's views.
 //!
 //! **Invariant:** no thread blocks on a client, and no client can make this process panic or allocate beyond
 //! [`server::Config::message_max`].

@@ -1,6 +1,6 @@
-//! What a session keeps by name, and the one without, with its weight.
+//! Objects that a session keeps by name, and the unnamed one, with their weights in bytes.
 //!
-//! **Invariant:** the empty name is the unnamed one. The weight of all is the sum of what is there.
+//! **Invariant:** the empty name stands for the unnamed object. The total weight is the sum over all objects.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ impl<T> Names<T> {
         if name.is_empty() { self.unnamed.as_mut() } else { self.named.get_mut(name) }.map(|(value, _)| value)
     }
 
-    /// Puts it there, in place of what was.
+    /// Stores a value, in place of the one of this name.
     pub(crate) fn put(&mut self, name: &str, value: T, weight: usize) {
         let before = if name.is_empty() {
             self.unnamed.replace((value, weight))
@@ -33,14 +33,14 @@ impl<T> Names<T> {
         self.weight = self.weight.saturating_add(weight).saturating_sub(before.map_or(0, |(_, weight)| weight));
     }
 
-    /// With its weight.
+    /// Removes a value, and returns it with its weight.
     pub(crate) fn take(&mut self, name: &str) -> Option<(T, usize)> {
         let taken = if name.is_empty() { self.unnamed.take() } else { self.named.remove(name) }?;
         self.weight = self.weight.saturating_sub(taken.1);
         Some(taken)
     }
 
-    /// Whether a name, not the empty one, is taken.
+    /// Returns true if a name, not the empty one, is taken.
     pub(crate) fn has_named(&self, name: &str) -> bool {
         !name.is_empty() && self.named.contains_key(name)
     }
@@ -53,12 +53,12 @@ impl<T> Names<T> {
         self.weight = 0;
     }
 
-    /// Weight of all but the unnamed one in bytes, about.
+    /// Returns the approximate weight in bytes of all but the unnamed object.
     pub(crate) fn weight_of_named(&self) -> usize {
         self.weight.saturating_sub(self.unnamed.as_ref().map_or(0, |(_, weight)| *weight))
     }
 
-    /// What all weigh, in bytes, about.
+    /// Returns the approximate weight in bytes of all objects.
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }

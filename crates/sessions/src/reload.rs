@@ -1,7 +1,7 @@
-//! Reload of the settings of a server with an engine of its own.
+//! Reload of the settings of a server with its own engine.
 //!
-//! **Invariant:** all that was read counts, or nothing of it. A setting that needs a restart keeps its value, and the log
-//! says so.
+//! **Invariant:** either all settings read take effect, or none. A setting that needs a restart keeps its
+//! value, and the log says so.
 
 use engine::{LockConfig, LockPriority};
 use server::door::{Door, DoorOptions};
@@ -10,17 +10,17 @@ use settings::Defaults;
 use settings::sources::OptionError;
 use sql::session::Database;
 
-/// Configuration of locks with what the settings say of it.
+/// Returns the configuration of locks with the values from the settings.
 pub fn lock_config(config: LockConfig, settings: &Defaults) -> LockConfig {
     let name = settings.get("overtake.lock_priority");
     let priority = LockPriority::ALL.into_iter().find(|priority| priority.name() == name);
     LockConfig { priority: priority.unwrap_or(config.priority), ..config }
 }
 
-/// Reads the settings again and applies them to the gate and to sessions. Returns the names of changed settings.
+/// Reads the settings again and applies them to the gate and to sessions. Returns the names of the changed settings.
 ///
 /// # Errors
-/// Settings that cannot be read or applied; all stay as they were.
+/// Settings that cannot be read or applied. All settings then stay as they were.
 pub fn reload(
     database: &Database,
     door: &Door,

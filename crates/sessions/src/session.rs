@@ -1,7 +1,7 @@
-//! One client's session, from `ReadyForQuery` to its end.
+//! Session of one client, from the first `ReadyForQuery` to its end.
 //!
-//! **Invariant:** after an error in the extended protocol nothing is done until `Sync`; each `Sync` and each simple query
-//! is answered by one `ReadyForQuery`, whatever happens. A portal does not outlive its transaction.
+//! **Invariant:** after an error in the extended protocol nothing is done until `Sync`. Each `Sync` and each simple
+//! query is answered by one `ReadyForQuery`, whatever happens. A portal does not outlive its transaction.
 
 mod alone;
 mod place;
@@ -37,15 +37,16 @@ use wire::reply::Formats;
 use wire::wait::Gone;
 use wire::wake::Waiter;
 
-/// A text of so many bytes is read and planned where the session was read; a longer one where it delays nobody.
+/// Longest text in bytes that is parsed and planned on the thread that read it. Longer ones are handled where
+/// they delay no other session.
 pub(crate) const TEXT_MAX: usize = 4 << 10;
 /// A statement as the protocol sees it.
 pub(crate) struct Prepared<S> {
     pub(crate) statement: S,
     pub(crate) text: Arc<str>,
-    /// Where it is counted.
+    /// Statistics of the statement.
     pub(crate) totals: Arc<Totals>,
-    /// What the door is told of it, as it was asked when the door's settings had this number.
+    /// Marks of the statement for the admission gate, as of this generation of the gate's settings.
     pub(crate) marks: Marks,
     pub(crate) generation: u32,
 }
@@ -55,20 +56,20 @@ pub(crate) struct Held<B: Backend> {
     pub(crate) prepared: Arc<Prepared<B::Statement>>,
     pub(crate) portal: Lent<B::Portal>,
     pub(crate) formats: Formats,
-    /// What its values meet others at.
+    /// Key at which its values conflict with other transactions.
     pub(crate) hot: Hot,
     pub(crate) state: State,
 }
 
-/// How far it is.
+/// Progress of a portal.
 pub(crate) enum State {
-    /// It has not run.
+    /// The portal has not run.
     Ready,
-    /// It has run, and not all rows were sent: those that are left, and what they weigh.
+    /// The portal has run, and not all rows were sent: the rows that are left, and their weight in bytes.
     Rows(vec::IntoIter<Box<[Datum]>>, Tag, usize),
-    /// All rows were sent; asked again it has none.
+    /// The portal has sent all its rows. A further `Execute` returns none.
     Exhausted(Tag),
-    /// It has run, or failed, and cannot be run again.
+    /// The portal has run, or failed, and cannot be run again.
     Ended,
 }
 
@@ -80,27 +81,28 @@ pub(crate) struct Session<B: Backend> {
     pub(crate) message_max: usize,
     pub(crate) statements: Names<Arc<Prepared<B::Statement>>>,
     pub(crate) portals: Names<Held<B>>,
-    /// A `Describe` that is not answered yet, by statement and formats: its columns are told with the rows if the `Execute` is next.
+    /// A `Describe` that is not answered yet, by statement and formats. Its columns are sent with the rows
+    /// if the `Execute` is next.
     pub(crate) described: Option<(Arc<Prepared<B::Statement>>, Formats)>,
-    /// Whether messages are ignored until `Sync`.
+    /// True if messages are ignored until `Sync`.
     pub(crate) skips: bool,
-    /// Whether the client knows that it is its turn: `ReadyForQuery` was the last thing said.
+    /// True if the client knows that it is its turn: `ReadyForQuery` was the last message sent.
     is_ready: bool,
-    /// What its statements and portals may weigh.
+    /// Limit on the weight of its statements and portals, in bytes.
     pub(crate) memory_max: usize,
     dispatch: Dispatch,
     workers: Arc<Workers>,
     below: Arc<Below>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) seen: Arc<Seen>,
-    /// What the statement under way has taken.
+    /// Times that the current statement has taken.
     pub(crate) spent: Spent,
     pub(crate) door: Door,
-    /// The transaction's place inside, from its first statement to its end.
+    /// Admission slot of the transaction, from its first statement to its end.
     slot: Option<Slot>,
-    /// Whether something in it has failed.
+    /// True if something in the transaction has failed.
     has_failed: bool,
-    /// True if something has run since the last commit.
+    /// True if a statement has run since the last commit.
     has_run: bool,
 }
 
@@ -140,7 +142,7 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Answers until the client leaves, or must, in the runtime of the caller.
+    /// Answers until the client leaves, or must leave, in the runtime of the caller.
     pub(crate) async fn serve(mut self) {
         if let Err(error) = self.conn.settle() {
             tracing::warn!(%error, "a session could not be taken over by its thread");
@@ -149,7 +151,7 @@ impl<B: Backend> Session<B> {
         }
         self.ready();
         let last_words = loop {
-            // Part of a message is none.
+            // A partial message counts as none.
             if matches!(frame::whole(&self.conn.input, self.message_max), Ok(None))
                 && let Some(slot) = &mut self.slot
             {
@@ -167,7 +169,7 @@ impl<B: Backend> Session<B> {
             }
             match kind {
                 b'X' => break None,
-                // A password that nobody has asked for.
+                // No password was requested.
                 b'p' => break Some(errors::unexpected(b'p')),
                 _ => {}
             }
@@ -181,35 +183,37 @@ impl<B: Backend> Session<B> {
             if let Err(gone) = self.flush_much().await {
                 break self.farewell(gone);
             }
-            // Else the next read gives them theirs, when the answer has been written.
+            // If no input is left, the next read gives the other sessions their turn, after
+            // the answer has been written.
             if !self.conn.input.is_empty()
                 && let Err(gone) = self.conn.take_turns().await
             {
                 break errors::gone(gone);
             }
         };
-        // What is open is rolled back before the client can see the end, and who takes no last words keeps no slot.
+        // The open transaction is rolled back before the client can see the end, and a client that does not read the
+        // last message keeps no slot.
         match self.backend.lend() {
             Some(backend) if backend.has_long_end() => drop(tokio::task::spawn_blocking(|| drop(backend)).await),
             backend => drop(backend),
         }
         drop(self.slot);
         self.stats.leave(&self.seen);
-        // An application that leaves has often prepared all its statements: to free their plans takes as long as some
-        // transactions of the thread's other sessions.
+        // An application that disconnects has often prepared all its statements. Freeing their plans takes as long as
+        // some transactions of the thread's other sessions.
         if TEXT_MAX < self.statements.weight().saturating_add(self.portals.weight()) {
             place::drop_below(self.below, (self.statements, self.portals));
         }
         if let Some(error) = last_words {
             self.conn.replies.error("FATAL", &error);
         }
-        // A client that has asked, and said good-bye at once, has its answer.
+        // A client that has sent a request and `Terminate` at once gets its answer.
         if !self.conn.replies.out.is_empty() {
             self.conn.close().await;
         }
     }
 
-    /// What is left to say to a client.
+    /// Returns the last message to a client, if there is one.
     fn farewell(&self, gone: Gone) -> Option<SqlError> {
         self.stats.note_unread(&self.seen, gone);
         match gone {
@@ -265,7 +269,7 @@ impl<B: Backend> Session<B> {
                 self.failed(&SqlError::unsupported("a function call message")).await?;
                 return self.sync().await;
             }
-            // PostgreSQL ignores them outside of COPY: a client whose COPY was refused has perhaps sent them already.
+            // PostgreSQL ignores them outside of COPY: a client whose COPY was refused may have sent them already.
             b'd' | b'c' | b'f' => Ok(()),
             kind => Err(Stop::Error(errors::unexpected(kind))),
         };
@@ -273,7 +277,7 @@ impl<B: Backend> Session<B> {
         self.answered(answered).await
     }
 
-    /// Tells the client what has gone wrong, if anything has.
+    /// Sends the client the error, if there is one.
     async fn answered(&mut self, answered: Result<(), Stop>) -> Result<(), Gone> {
         match answered {
             Ok(()) => Ok(()),
@@ -286,7 +290,7 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Tells the client and the session of an error.
+    /// Reports an error to the client and the session.
     pub(crate) async fn failed(&mut self, error: &SqlError) -> Result<(), Gone> {
         self.tell_columns();
         self.notices();
@@ -300,10 +304,10 @@ impl<B: Backend> Session<B> {
         Ok(())
     }
 
-    /// The end of an implicit transaction, and `ReadyForQuery`.
+    /// Ends the implicit transaction, and sends `ReadyForQuery`.
     async fn sync(&mut self) -> Result<(), Gone> {
         self.skips = false;
-        // From the next batch on, the unnamed statement is as any other.
+        // From the next batch on, the unnamed statement is treated like any other.
         if let Some(unnamed) = self.statements.get("") {
             self.backend.fix_columns(&unnamed.statement);
         }
@@ -341,7 +345,7 @@ impl<B: Backend> Session<B> {
             Err(Stop::Gone(gone)) => return Err(gone),
             Err(Stop::Error(error)) => self.failed(&error).await?,
         }
-        // After a success there is nothing left to end: the last statement has seen to that before its tag.
+        // After a success there is nothing left to end: the last statement has committed before its tag.
         self.sync().await
     }
 
@@ -371,8 +375,8 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Runs a portal to its end, waiting where it must, and counts it. One that is a transaction of its own so far is run again when a
-    /// more important one aborts it, and committed here if that follows.
+    /// Runs a portal to its end, waiting where it must, and counts it. A portal that is a transaction of its own so far
+    /// is run again when a more important one aborts it, and committed here if the commit follows.
     pub(crate) async fn run(
         &mut self,
         text: &Arc<str>,
@@ -384,6 +388,7 @@ impl<B: Backend> Session<B> {
         self.spent.parse += self.conn.lap();
         let begun = self.conn.now;
         self.seen.begin(text, class, begun);
+        // A transaction that has a slot keeps it to its end. A statement that begins none needs no admission.
         let needs_slot = self.door.is_there() && (self.slot.is_some() || !self.backend.does_nothing_inside(portal));
         let entered = if needs_slot { self.enter(class, marks).await } else { Ok(()) };
         let is_alone = then != Then::MoreRows && self.backend.is_alone(portal);
@@ -397,6 +402,7 @@ impl<B: Backend> Session<B> {
         self.rename();
         let mut spent = std::mem::take(&mut self.spent);
         self.conn.lap();
+        // Waits and the commit are counted by themselves, so they are no part of the run time.
         let elsewhere = spent.wait + spent.gate + spent.commit;
         spent.run = self.conn.now.saturating_duration_since(begun).saturating_sub(elsewhere);
         let rows = match &outcome {
@@ -414,7 +420,7 @@ impl<B: Backend> Session<B> {
         outcome
     }
 
-    /// A cancel by the gate says so.
+    /// Replaces the error of a cancel by the gate by one that says so.
     fn cancelled_by_gate(&self, stop: Stop) -> Stop {
         match &stop {
             Stop::Error(error) if error.cancellation() == Some(Cancellation::UserRequest) => {
@@ -424,7 +430,7 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// The transaction has ended.
+    /// Gives the slot back: the transaction has ended.
     fn leave(&mut self) {
         let has_failed = std::mem::take(&mut self.has_failed);
         if let Some(slot) = self.slot.take()
@@ -434,14 +440,15 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Whether it waits for a lock, so that nobody may be able to go on inside.
+    /// Tells the gate whether the transaction waits for a lock, in which case perhaps no
+    /// admitted transaction can go on.
     fn stall(&self, is_stalled: bool) {
         if let Some(slot) = &self.slot {
             slot.stall(is_stalled);
         }
     }
 
-    /// The transaction has a place inside when it goes on. What it waits for that is part of the statement's time.
+    /// Waits for admission, after which the transaction has a slot. The wait is part of the statement's time.
     async fn enter(&mut self, class: Class, marks: Marks) -> Result<(), Stop> {
         let begun = self.conn.now;
         let timeout = self.backend.time_left();
@@ -476,7 +483,7 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// What the door is told of a statement.
+    /// Returns the marks of a statement for the admission gate.
     pub(crate) fn marks_of(&self, prepared: &Prepared<B::Statement>) -> Marks {
         if prepared.generation == self.door.generation() {
             return prepared.marks;
@@ -484,13 +491,13 @@ impl<B: Backend> Session<B> {
         self.door.marks(prepared.text.as_bytes())
     }
 
-    /// The same of a text, with the number of the settings by which it was found out.
+    /// Returns the marks of a text, with the generation of the gate's settings from which they follow.
     pub(crate) fn marks(&self, text: &str) -> (Marks, u32) {
         let generation = self.door.generation();
         (self.door.marks(text.as_bytes()), generation)
     }
 
-    /// Names that the statement has given or taken away stand for that here, too.
+    /// Takes over the names that the statement has given or taken away in SQL.
     fn rename(&mut self) {
         let Some(renamed) = self.backend.take_renamed() else { return };
         for name in &renamed.statements {
@@ -504,8 +511,8 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// After the preparation of a statement has failed: waits for definitions under way for which it may have failed. True: it is
-    /// to be prepared again.
+    /// Waits, after the preparation of a statement has failed, for uncommitted definitions for which it may have
+    /// failed. Returns true if the statement is to be prepared again.
     pub(crate) async fn may_prepare_again(&mut self) -> Result<bool, Stop> {
         loop {
             let awaited = self.backend.await_definitions();
@@ -517,7 +524,7 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Waits until what is parked can go on.
+    /// Waits until the parked work can go on.
     pub(crate) async fn wait(&mut self, parked: Box<dyn Parked>) -> Result<(), Gone> {
         let begun = Instant::now();
         let is_lock = parked.is_lock();
@@ -538,7 +545,8 @@ impl<B: Backend> Session<B> {
         waited
     }
 
-    /// Whether there is room for a statement or portal of this weight, in place of the one of this name.
+    /// Returns an error if there is no room for a statement or portal of this weight in bytes, in
+    /// place of the one of this name.
     pub(crate) fn check_room(&self, weight: usize) -> SqlResult<()> {
         if SMALL_BYTES < self.weight_with(weight) && !has_room(weight) {
             return Err(SqlError::no_room());
@@ -546,26 +554,27 @@ impl<B: Backend> Session<B> {
         self.check_kept(weight)
     }
 
-    /// The same for what the session has in memory already.
+    /// Does the same for memory that the session has taken already.
     pub(crate) fn check_kept(&self, weight: usize) -> SqlResult<()> {
         if self.weight_with(weight) <= self.memory_max { Ok(()) } else { Err(errors::out_of_memory(self.memory_max)) }
     }
 
-    /// Bytes of its named statements and of its portals, and `more`.
+    /// Returns the weight of the named statements and of the portals, plus `more`, in bytes.
     fn weight_with(&self, more: usize) -> usize {
         let own = self.statements.weight_of_named().saturating_add(self.portals.weight());
         own.saturating_add(self.backend.kept_bytes()).saturating_add(more)
     }
 
-    /// Whether a statement has ended the transaction that portals of `before` belong to.
+    /// Returns true if a statement has ended the transaction that portals of `before` belong to.
     pub(crate) fn has_ended(&self, before: TransactionStatus, outcome: &Outcome) -> bool {
         let Outcome::Done(Tag { words, .. }) = outcome else { return false };
         let is_idle = self.backend.status() == TransactionStatus::Idle;
-        // `AND CHAIN` leaves a transaction open, but another one. `ROLLBACK TO` has this tag too, and ends nothing.
+        // `AND CHAIN` leaves a transaction open, but another one. `ROLLBACK TO` has the tag
+        // `ROLLBACK` too, and ends nothing.
         *words == "COMMIT" || (before != TransactionStatus::Idle && is_idle)
     }
 
-    /// Sends rows, `limit` at most, and says how many.
+    /// Sends rows, at most `limit`, and returns how many were sent.
     pub(crate) async fn send(
         &mut self,
         statement: &B::Statement,
@@ -578,7 +587,8 @@ impl<B: Backend> Session<B> {
             self.row(statement, formats, &row)?;
             self.flush_much().await?;
             sent += 1;
-            // A client that takes all at once would keep the other sessions of this thread waiting to the end of the result.
+            // A client that reads everything at once would keep the other sessions of this thread waiting
+            // until the end of the result.
             if sent % ROWS == 0 || self.conn.replies.out.is_empty() {
                 let spent = self.conn.lap();
                 self.conn.flushing += spent;
@@ -588,12 +598,12 @@ impl<B: Backend> Session<B> {
         Ok(sent)
     }
 
-    /// Writes what was answered if it has become much. The slot of a client that takes nothing of it is for others meanwhile.
+    /// Writes the answers if they have become long. While a client does not read them, its slot is free for others.
     pub(crate) async fn flush_much(&mut self) -> Result<(), Gone> {
         if self.conn.has_much() { self.flush_all().await } else { Ok(()) }
     }
 
-    /// Writes what was answered, likewise.
+    /// Writes the answers, with the same effect on the slot.
     pub(crate) async fn flush_all(&mut self) -> Result<(), Gone> {
         let (slot, mut has_stalled) = (&mut self.slot, false);
         let stalls = || {
@@ -602,7 +612,7 @@ impl<B: Backend> Session<B> {
         };
         self.conn.flush_or(stalls).await?;
         if let Some(slot) = slot.as_mut().filter(|_| has_stalled) {
-            // Who comes back waits for no longer than the gate's patience.
+            // A transaction that comes back waits for no longer than the gate's patience.
             slot.active().await;
         }
         Ok(())
@@ -615,15 +625,15 @@ impl<B: Backend> Session<B> {
     }
 }
 
-/// Rows that are written between two looks at the clock.
+/// Number of rows that are written between two looks at the clock.
 const ROWS: u64 = 32;
 
-/// The count that stands in the tag of a statement that has returned rows, of which `sent` were sent now.
+/// Returns the count for the tag of a statement that has returned rows, of which `sent` were sent now.
 pub(crate) fn tag_rows(tag: &Tag, sent: u64, was_suspended: bool) -> Option<u64> {
     match tag.rows {
         Some(rows) if !was_suspended => Some(rows),
         Some(_) => Some(sent),
-        // Others that return rows, `SHOW` and `EXPLAIN`, do not count them.
+        // Other statements that return rows, `SHOW` and `EXPLAIN`, do not count them.
         None => matches!(tag.words, "SELECT" | "FETCH").then_some(sent),
     }
 }

@@ -1,7 +1,7 @@
-//! The simple protocol: one text, any number of statements.
+//! The simple query protocol: one text with any number of statements.
 //!
-//! **Invariant:** all statements are in the grammar before the first is run. The implicit transaction is committed before
-//! the last statement's tag is sent, so that a tag is never followed by the news that it was in vain.
+//! **Invariant:** all statements are parsed before the first is run. The implicit transaction is committed before the
+//! last statement's tag is sent, so that no tag is followed by the error that the commit failed.
 
 use crate::backend::Backend;
 use crate::lent::Lent;
@@ -26,7 +26,7 @@ struct Place {
 impl<B: Backend> Session<B> {
     /// Answers `Query`, but for `ReadyForQuery`.
     pub(crate) async fn simple(&mut self, text: &str) -> Result<(), Stop> {
-        // PostgreSQL drops them too.
+        // PostgreSQL drops the unnamed portal and statement too.
         self.portals.take("");
         self.take_statement("");
         let statements = match text.len() <= TEXT_MAX {
@@ -49,7 +49,7 @@ impl<B: Backend> Session<B> {
             let place = Place { is_only: count == 1, is_last: at + 1 == count };
             match self.one(&text, place).await {
                 Ok(()) => {}
-                // An error's position counts from the begin of the whole text.
+                // The position of an error counts from the start of the whole text.
                 Err(Stop::Error(error)) => return Err(Stop::Error(error.moved(before))),
                 Err(gone) => return Err(gone),
             }
@@ -103,6 +103,8 @@ impl<B: Backend> Session<B> {
             return Err(sql::session::no_parameter(text).into());
         }
         let mut portal = Lent::new(self.backend.bind(statement, Vec::new())?);
+        // The only statement of a message is a transaction of its own, so it commits as it runs, and can be run again
+        // after a more important transaction has aborted it.
         let before = self.backend.status();
         let then = if place.is_only { Then::Commit } else { Then::Unknown };
         let outcome = self.run(text, totals, (marks, then), &mut portal).await?;
@@ -123,6 +125,7 @@ impl<B: Backend> Session<B> {
             }
             Outcome::Empty => (None, None),
         };
+        // The commit comes before the tag: a client that reads the tag knows that the statement is committed.
         if place.is_last {
             self.commit().await?;
             self.notices();

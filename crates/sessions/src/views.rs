@@ -1,6 +1,6 @@
 //! The tables of the schema `overtake`, and `pg_stat_activity`: the server's state as rows.
 //!
-//! **Invariant:** whoever reads gets copies; nobody who runs is held up.
+//! **Invariant:** readers get copies and never hold up running statements.
 
 pub(crate) mod memory;
 
@@ -31,25 +31,25 @@ impl fmt::Debug for Views {
 }
 
 impl Views {
-    /// Of this server and this engine.
+    /// Creates the provider for this server and this engine.
     pub fn new(stats: Arc<Stats>, engine: Engine) -> Arc<Views> {
         Arc::new(Views { stats, engine, scheduling: OnceLock::new(), door: OnceLock::new() })
     }
 
-    /// And of who runs its analytics. The first one counts.
+    /// Adds the scheduler of analytics. Only the first one counts.
     pub fn schedule_by(&self, scheduling: Arc<dyn Scheduling>) {
-        // Who comes later is not asked.
+        // A later one is not asked.
         let _ = self.scheduling.set(scheduling);
     }
 
-    /// And of who lets transactions in. The first one counts.
+    /// Adds the admission gate. Only the first one counts.
     pub fn let_in_by(&self, door: Door) {
         door.clocked_by(&self.stats);
         let _ = self.door.set(door);
     }
 }
 
-/// PostgreSQL's number of the database `postgres`.
+/// OID of the database `postgres`, as in PostgreSQL.
 const DATABASE_OID: i64 = 5;
 
 type Line = Vec<(&'static str, Datum)>;
@@ -58,7 +58,7 @@ fn text(value: &str) -> Datum {
     Datum::text(value)
 }
 
-/// None for a moment that has not been.
+/// Returns the time as a value, and null for 0, which stands for no time.
 fn moment(us: i64) -> Datum {
     if us == 0 { Datum::Null } else { Datum::Timestamp(us) }
 }
@@ -82,11 +82,11 @@ const TIMES: [(&str, Kind); 5] = [
     ("max_ms", Kind::Float8),
 ];
 
-/// State of a long statement whose threads get no processor.
+/// State of a long statement whose threads get no processor time.
 const STARVED: &str = "starved";
 
 impl Views {
-    /// Sessions. A long statement is active, or starved if its threads get no processor.
+    /// Returns the sessions. A long statement is active, or starved if its threads get no processor time.
     fn sessions(&self) -> impl Iterator<Item = stage::observe::ActivityRow> {
         let scheduling = self.scheduling.get();
         self.stats.activity().into_iter().map(move |mut row| {
@@ -118,7 +118,8 @@ impl Views {
         self.sessions().map(row).collect()
     }
 
-    /// PostgreSQL's: a statement that waits is active, and says for what.
+    /// Returns the rows of `pg_stat_activity`. As in PostgreSQL, a statement that waits is active
+    /// and shows its wait event.
     fn pg_activity(&self) -> Lines {
         let row = |row: stage::observe::ActivityRow| {
             let waits = row.state == "waiting";
@@ -175,12 +176,12 @@ impl Views {
         self.scheduling.get().map_or_else(Vec::new, |known| known.scheduler()).into_iter().map(row).collect()
     }
 
-    /// Metrics of memory, in Prometheus' text format.
+    /// Returns the metrics of memory in Prometheus' text format.
     pub fn memory_metrics(&self) -> String {
         memory::metrics(&self.engine, self.idle())
     }
 
-    /// Tells which sessions run no statement now.
+    /// Returns a function that tells whether a session, given by its PID, runs no statement now.
     pub(crate) fn idle(&self) -> impl Fn(u32) -> bool {
         let sessions = self.stats.activity();
         let idle: HashSet<i32> =

@@ -1,29 +1,30 @@
-//! Edits of a text: names and literals in what a definition keeps.
+//! Edits of a text: of names and literals in the text that a definition keeps.
 
 use crate::lex::{Keyword, Lexeme, Lexer, Span};
 use statement::error::SqlResult;
 
-/// Edits of one text, by the places of what is replaced.
+/// Edits of one text, by the places that are replaced.
 #[derive(Clone, Debug, Default)]
 pub struct Edits(Vec<(Span, String)>);
 
 impl Edits {
-    /// Puts a text in the place of what stands at a span. Places that overlap one that was given before stay.
+    /// Replaces the text of a span. Of spans that overlap, the first in the text is replaced, and the others are
+    /// ignored.
     pub fn replace(&mut self, at: Span, by: impl Into<String>) {
         self.0.push((at, by.into()));
     }
 
-    /// Puts a text behind what stands at a span.
+    /// Inserts a text after a span.
     pub fn insert_behind(&mut self, at: Span, text: impl Into<String>) {
         self.replace(Span { start: at.end, end: at.end }, text);
     }
 
-    /// Returns true if nothing is edited.
+    /// Returns true if there are no edits.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns a part of the text as it is with the edits.
+    /// Returns a part of the text with the edits applied.
     pub fn apply(&self, text: &str, part: Span) -> String {
         let mut edits: Vec<&(Span, String)> = self.0.iter().collect();
         edits.sort_by_key(|(span, _)| (span.start, span.end));
@@ -41,10 +42,10 @@ impl Edits {
     }
 }
 
-/// A text on one line: spaces and comments between its tokens are single spaces.
+/// Returns a text on one line: spaces and comments between its tokens become single spaces.
 ///
 /// # Errors
-/// Those of the scanner.
+/// The errors of the scanner.
 pub fn on_one_line(text: &str) -> SqlResult<String> {
     let mut lexer = Lexer::new(text);
     let mut line = String::with_capacity(text.len());
@@ -60,19 +61,19 @@ pub fn on_one_line(text: &str) -> SqlResult<String> {
         if end < token.span.start && !line.is_empty() {
             line.push(' ');
         }
-        // Texts on several lines are one token, which stays as it is.
+        // A text on several lines is one token, which stays as it is.
         line.push_str(token.span.of(text));
         end = token.span.end;
     }
 }
 
-/// A clause as messages name it: on one line, with keywords in upper case. The name of a trigger or a rule, which may look like a
-/// keyword, stays.
+/// Returns a clause as messages name it: on one line, with keywords in upper case. The name of a trigger or a rule,
+/// which may look like a keyword, stays.
 pub fn clause_words(clause: &str) -> String {
     let mut lexer = Lexer::new(clause);
     let mut words = String::with_capacity(clause.len());
     let (mut end, mut is_name) = (0, false);
-    // Whoever names a clause has read it: it has no error.
+    // The caller has parsed the clause: the scanner finds no error in it.
     while let Ok(token) = lexer.next_token()
         && !matches!(token.lexeme, Lexeme::End | Lexeme::Broken)
     {

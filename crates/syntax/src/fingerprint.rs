@@ -1,25 +1,26 @@
-//! Statements that differ only in their values, told by a number.
+//! Fingerprints of statements: statements that differ only in their values have the same number.
 //!
-//! Left out are literals and parameters (`$1`), comments, blanks, the case of letters, semicolons at the end, and how many values
-//! an `IN` has. So a prepared statement and the same one with its values written out have one fingerprint.
+//! Left out are literals and parameters (`$1`), comments, blanks, the case of letters, semicolons at the end, and the
+//! number of values of an `IN`. So a prepared statement and the same one with its values written out have one
+//! fingerprint.
 //!
-//! **Invariant:** one pass, no memory taken: it is done for each transaction at the gate that is told by its statement. What is not
-//! SQL has some number, too.
+//! **Invariant:** one pass without allocation: the gate fingerprints each transaction that it classifies by its
+//! statement. Texts that are not SQL have some number, too.
 
 /// A value in a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Literal<'t> {
-    /// `$1` is 1.
+    /// A parameter; `$1` is 1.
     Parameter(usize),
-    /// `$name`, which no statement has but one that a setting describes.
+    /// A placeholder `$name`, which occurs only in statements that a setting describes.
     Named(&'t [u8]),
-    /// As it is written: a number, or what stands between quotes.
+    /// A literal as it is written: a number, or the text between quotes.
     Written(&'t [u8]),
 }
 
 const BEGIN: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
-/// What no byte of a word is.
+/// Byte that occurs in no word.
 const END_OF_WORD: u8 = 0xff;
 const LITERAL: u8 = 0xfe;
 
@@ -27,34 +28,34 @@ fn mix(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(PRIME)
 }
 
-/// Spreads over all bits what the last bytes have put into the lower ones.
+/// Mixes the last bytes, which have changed the lower bits only, into all bits.
 fn spread(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash ^ (hash >> 29)
 }
 
-/// The number of any bytes.
+/// Returns the hash of any bytes.
 pub fn of_bytes<'t>(parts: impl IntoIterator<Item = &'t [u8]>) -> u64 {
     spread(parts.into_iter().flatten().fold(BEGIN, |hash, &byte| mix(hash, byte)))
 }
 
-/// What stands for a hot key: a value, of the name that it has before its colon, if it has one. The empty one is none.
+/// Returns the hash of a hot key: a value, with the name before its colon, if there is one. `None` for an empty key.
 pub fn of_key(key: &str) -> Option<u64> {
     let (name, value) = key.split_once(':').unwrap_or(("", key));
     (!key.is_empty()).then(|| of_value(of_bytes([name.as_bytes()]), value.as_bytes()))
 }
 
-/// What stands for this value of a name, or of a statement, with this number.
+/// Returns the hash of this value of a name, or of a statement, with this hash.
 pub fn of_value(name: u64, value: &[u8]) -> u64 {
     of_bytes([&name.to_be_bytes()[..], value])
 }
 
-/// A statement's fingerprint.
+/// Returns the fingerprint of a statement.
 pub fn of(text: &[u8]) -> u64 {
     walk(text, |_, _| {})
 }
 
-/// A statement's fingerprint; of its values, `see` is told in order, each with its number from 0.
+/// Returns the fingerprint of a statement. `see` is called for each of its values in order, with its number from 0.
 pub fn walk<'t>(text: &'t [u8], mut see: impl FnMut(usize, Literal<'t>)) -> u64 {
     let mut hash = BEGIN;
     let (mut at, mut count) = (0, 0);
@@ -116,13 +117,13 @@ pub fn walk<'t>(text: &'t [u8], mut see: impl FnMut(usize, Literal<'t>)) -> u64 
     spread(hash)
 }
 
-/// Where a list of values is that counts as one.
+/// Position within a list of values that counts as one value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum List {
     No,
-    /// `IN` was the last word.
+    /// After the word `IN`.
     In,
-    /// Its parenthesis is open.
+    /// After the opening parenthesis.
     Open,
     Values,
 }
@@ -131,7 +132,8 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || 0x7f < byte
 }
 
-/// Where the comment ends that begins here, of either kind; nothing, if one in C's manner does not. Those nest, as in PostgreSQL.
+/// Returns the end of the comment that begins here, of either kind; `None` if a C-style comment has no end. C-style
+/// comments nest, as in PostgreSQL.
 pub fn end_of_comment(text: &[u8], begin: usize) -> Option<usize> {
     if text[begin] == b'-' {
         let length = text[begin..].iter().position(|byte| matches!(byte, b'\n' | b'\r'));
@@ -149,7 +151,7 @@ pub fn end_of_comment(text: &[u8], begin: usize) -> Option<usize> {
     None
 }
 
-/// Where what a quote begins ends, behind the last one; a doubled one is none.
+/// Returns the end of the quoted text that begins here, after its closing quote; a doubled quote closes nothing.
 fn end_of_quoted(text: &[u8], begin: usize, quote: u8, escapes: bool) -> usize {
     let mut at = begin + 1;
     while let Some(&byte) = text.get(at) {
@@ -166,7 +168,7 @@ fn end_of_quoted(text: &[u8], begin: usize, quote: u8, escapes: bool) -> usize {
     text.len()
 }
 
-/// The value that begins here, and where it ends.
+/// Returns the value that begins here, and its end.
 fn literal(text: &[u8], at: usize) -> Option<(Literal<'_>, usize)> {
     let next = text.get(at + 1).copied();
     let quoted = |begin: usize, escapes: bool| {
@@ -197,7 +199,7 @@ fn number(text: &[u8], begin: usize) -> (Literal<'_>, usize) {
     (Literal::Written(&text[begin..end]), end)
 }
 
-/// A parameter, or what stands between two words with a dollar on each side.
+/// Returns the parameter, or the dollar-quoted text, that begins here, and its end.
 fn dollar(text: &[u8], at: usize) -> Option<(Literal<'_>, usize)> {
     let length = text[at + 1..].iter().take_while(|&&byte| is_word(byte)).count();
     let (word, end) = (&text[at + 1..at + 1 + length], at + 1 + length);

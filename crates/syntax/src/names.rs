@@ -1,9 +1,9 @@
-//! Names: their greatest length, and how they are written in a statement.
+//! Names: their greatest length, and their form in a statement.
 
 /// Greatest length of a name, in bytes: `NAMEDATALEN` less one.
 pub const NAME_MAX: usize = 63;
 
-/// Cuts to so many bytes, not within a character.
+/// Truncates a text to this many bytes, but not within a character.
 pub fn clipped(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
@@ -20,7 +20,7 @@ const KEYWORDS: &str = " all analyse analyze and any array as asc asymmetric aut
     treat trim true union unique user using values varchar variadic verbose when where window with xmlattributes xmlconcat \
     xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable ";
 
-/// A name as a statement must write it.
+/// Returns a name as a statement must write it.
 pub fn quoted_name(name: &str) -> String {
     let mut chars = name.chars();
     let plain = chars.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
@@ -29,7 +29,7 @@ pub fn quoted_name(name: &str) -> String {
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// Splits a name into its parts, folded unless they stand in quotes. `None`: it is no name.
+/// Splits a qualified name into its parts, folded unless they are quoted; `None` if the text is no name.
 pub fn name_parts(text: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
@@ -38,6 +38,7 @@ pub fn name_parts(text: &str) -> Option<Vec<String>> {
             let mut part = String::new();
             let mut letters = quoted.char_indices().peekable();
             let end = loop {
+                // A quote without an end makes the text no name.
                 match letters.next()? {
                     (at, '"') if letters.peek().is_some_and(|(_, next)| *next == '"') => {
                         letters.next();

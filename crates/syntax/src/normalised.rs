@@ -1,6 +1,7 @@
 //! Texts of statements without their values, as `overtake.statements` shows them.
 
-/// A statement's text without what differs from call to call: literals become `$1`, `$2`, comments and blanks one blank.
+/// Returns a statement's text without the parts that differ from call to call: literals become `$1`, `$2`, comments and
+/// blanks one blank.
 pub fn normalised(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut count = 0;
@@ -15,6 +16,7 @@ pub fn normalised(text: &str) -> String {
         let (length, is_literal) = match letter {
             '\'' => (quoted(rest, '\''), true),
             '"' => (quoted(rest, '"'), false),
+            // Digits after letters are a part of the word: `t1`.
             digit if digit.is_ascii_digit() && !follows_word => {
                 let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.');
                 (end.unwrap_or(rest.len()), true)
@@ -54,7 +56,7 @@ pub fn normalised(text: &str) -> String {
     out
 }
 
-/// How long a quoted piece is, its quotes included.
+/// Returns the length of a quoted piece, including its quotes.
 fn quoted(text: &str, quote: char) -> usize {
     let mut letters = text.char_indices().skip(1).peekable();
     while let Some((at, letter)) = letters.next() {

@@ -1,16 +1,16 @@
 //! Tags of a statement, as sqlcommenter writes them: `select 1 /*action='pay%20out',application='till'*/`.
 //!
-//! **Invariant:** only a comment that is tags in whole has any. Names and values are percent-encoded, so neither a comma nor the end
-//! of a comment can stand in them.
+//! **Invariant:** only a comment that consists of tags as a whole has any. Names and values are percent-encoded, so
+//! neither a comma nor the end of a comment can occur in them.
 
 use std::borrow::Cow;
 
-/// The tags of one statement.
+/// Tags of one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tags<'t>(&'t str);
 
 impl<'t> Tags<'t> {
-    /// Those of this text: in a comment behind the statement, or before it.
+    /// Finds the tags of this text: in a comment after the statement, or before it.
     pub fn of(text: &'t str) -> Option<Tags<'t>> {
         let behind = text.trim_end_matches(|letter: char| letter.is_whitespace() || letter == ';');
         let behind = behind.strip_suffix("*/").and_then(|text| text.rsplit_once("/*")).map(|(_, comment)| comment);
@@ -29,7 +29,7 @@ impl<'t> Tags<'t> {
         }
     }
 
-    /// All of them, decoded.
+    /// Returns all tags, decoded.
     pub fn iter(self) -> impl Iterator<Item = (Cow<'t, str>, Cow<'t, str>)> {
         let mut rest = Some(self.0);
         std::iter::from_fn(move || {
@@ -39,13 +39,13 @@ impl<'t> Tags<'t> {
         })
     }
 
-    /// The value of this one.
+    /// Returns the value of a tag, decoded.
     pub fn get(self, name: &str) -> Option<Cow<'t, str>> {
         self.iter().find(|(own, _)| own == name).map(|(_, value)| value)
     }
 }
 
-/// Name and value of the first one, still encoded, and what follows.
+/// Returns the name and value of the first tag, still encoded, and the rest.
 fn first(text: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = text.split_once('=')?;
     let name = name.trim();

@@ -12,7 +12,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Tree of a statement that was made on this stack.
+    /// Creates the owner of a tree that was made on this stack.
     pub fn new(statement: Statement) -> Tree {
         Tree { statement, is_deep: is_large() }
     }

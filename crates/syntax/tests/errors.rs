@@ -1,5 +1,5 @@
-//! Goal: wrong texts are refused with PostgreSQL's words at PostgreSQL's place. Method: `errors.tsv` has what PostgreSQL 15 said to
-//! each of them, a text to a line; `cargo xtask grammar --record` makes it anew.
+//! Goal: wrong texts are refused with PostgreSQL's words at PostgreSQL's place. Method: `errors.tsv` lists PostgreSQL
+//! 15's error for each of them, one text to a line; `cargo xtask grammar --record` creates it anew.
 #![allow(missing_docs, reason = "a test")]
 
 use std::fmt::Write as _;

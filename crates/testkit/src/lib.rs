@@ -1,14 +1,14 @@
-//! Runs integration tests, each in a process of its own: once plain, and, if its subject is in that process, once under
-//! a storm of interrupts.
+//! Runner of integration tests, each in a process of its own: once plain, and, if its subject is in that process, once
+//! under a storm of interrupts.
 //!
 //! Signals are a property of a process, so tests that use them must not share one. A test binary (`harness = false`)
-//! calls [`main`] with its tests; without arguments it re-executes itself for every run of a test. In the storm the test's
-//! own thread is a registered worker, and a thread interrupts one of all registered workers, chosen at random,
+//! calls [`main`] with its tests; without arguments it re-executes itself for every run of a test. In the storm the
+//! test's own thread is a registered worker, and a thread interrupts one of all registered workers, chosen at random,
 //! 1,000 times a second; every interrupt allocates and frees in its urgent context. The counts are printed, and fewer
 //! than 500 a second is a failure: the storm would prove nothing. (Not if all the storms together were so short that
 //! the rate is chance, as when one short test is chosen.)
 //!
-//! What a test that passed has printed is not shown, but for the lines that say `SKIPPED`.
+//! The output of a test that passed is not shown, except for the lines that contain `SKIPPED`.
 //!
 //! A test that must end its process is a *case*: it runs only when a test asks for it by [`run_case`].
 
@@ -27,13 +27,13 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static HEAP: preempt::Heap = preempt::Heap::HEAP;
 
-/// A test longer than this hangs.
+/// Time limit of a test; a longer one counts as hung.
 const TEST_TIME_MAX: Duration = Duration::from_secs(300);
-/// Fewer interrupts per second than this, over all tests of a run, fail it.
+/// Least rate of interrupts per second, over all tests of a run; a lower one fails the run.
 const STORM_RATE_MIN: f64 = 500.0;
-/// Storms that are shorter than this, together, have no rate to speak of.
+/// Total length of storms below which their rate is not judged.
 const STORM_TIME_MIN: Duration = Duration::from_millis(500);
-/// A line with this word is printed even if the test passed.
+/// Word that marks a line to be printed even if the test passed.
 const SKIPPED: &str = "SKIPPED";
 
 /// Times at which a test runs.
@@ -43,21 +43,21 @@ pub enum Runs {
     PlainAndStorm,
     /// Once plain: no registered worker runs what is tested, so a storm would prove nothing.
     Plain,
-    /// When a test asks for it by [`run_case`].
+    /// Only when a test asks for it by [`run_case`].
     WhenAsked,
 }
 
-/// One test, or a case that a test runs by [`run_case`]. Make it by [`test!`], [`plain!`] or [`case!`].
+/// A test, or a case that a test runs by [`run_case`]. Create it by [`test!`], [`plain!`] or [`case!`].
 pub struct Test {
     /// Path below the test binary.
     pub name: &'static str,
-    /// Panics if the test fails.
+    /// Body of the test, which panics on failure.
     pub run: fn(),
-    /// Times at which it runs.
+    /// Times at which the test runs.
     pub runs: Runs,
 }
 
-/// A test of what runs on workers in its process: `testkit::test!(module::function)`.
+/// A test whose subject runs on workers in its process: `testkit::test!(module::function)`.
 #[macro_export]
 macro_rules! test {
     ($path:path) => {
@@ -81,7 +81,7 @@ macro_rules! case {
     };
 }
 
-/// Runs the case `name` of this test binary in a process of its own and returns how it ended and what it printed.
+/// Runs the case `name` of this test binary in a process of its own and returns its status and output.
 pub fn run_case(name: &str) -> Output {
     let program = std::env::current_exe().expect("a running program has a path");
     Command::new(program).args(["--exec", name]).output().expect("the test binary can be started")
@@ -141,6 +141,7 @@ fn run_all(package: &str, tests: &[&Test]) -> ExitCode {
             let _ = std::io::stdout().flush();
         }
     }
+    // The rate is judged over all storms together: those of single tests are short.
     if storm_count > 0 && failed.is_empty() {
         println!("storm of {package}: {total}");
         if is_too_calm(&total) {
@@ -161,12 +162,12 @@ fn run_all(package: &str, tests: &[&Test]) -> ExitCode {
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether the storm lasted long enough to be judged, and interrupted too rarely.
+/// Returns true if the storm lasted long enough to be judged, and interrupted too rarely.
 fn is_too_calm(storm: &storm::Counts) -> bool {
     STORM_TIME_MIN <= storm.lasted() && storm.per_second() < STORM_RATE_MIN
 }
 
-/// Runs one test in a process of its own. Both results carry what it printed.
+/// Runs one test in a process of its own. Both results carry the test's output.
 fn run_one(name: &str, storm: bool) -> Result<String, String> {
     let program = std::env::current_exe().expect("a running program has a path");
     let mut command = Command::new(program);
@@ -212,7 +213,7 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<S
 
 /// Creates an empty folder `overtake-NAME-…` that no other process has ever had; other users may look into it.
 ///
-/// A name made of the process number alone comes again, and a killed test leaves its folder behind.
+/// A name made of the process ID alone would recur, and a killed test leaves its folder behind.
 ///
 /// # Panics
 /// When the temporary directory cannot be written.

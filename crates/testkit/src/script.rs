@@ -1,11 +1,12 @@
-//! Isolation scripts: sessions with named steps, every interleaving of them, and what each must give, as data files.
+//! Isolation scripts: sessions with named steps, all their interleavings, and the expected result of each, as data
+//! files.
 //!
 //! **Invariant:** a script names no engine. Its steps are plain data ([`Statement`]): an [`Executor`] turns them into
 //! calls of an API, or [`to_sql`] into text for a server, and both must give the same transcripts. The expectations
 //! are those of PostgreSQL 15 where a file does not say otherwise.
 //!
 //! ```text
-//! # Lost update: both read 10, both write.                      What the file is about.
+//! # Lost update: both read 10, both write.                      Subject of the file.
 //! table t id v                                                  The first column is the primary key; all are integers.
 //! row t 1 10
 //! session a                                                     Options: class high; level serializable; read only
@@ -23,20 +24,21 @@
 //!   ra=10 rb=10 wa wb~ ca wb!40001 cb=rollback | t 1:11
 //! ```
 //!
-//! A *transcript* is one line: the steps in order with what they gave. `wb~` waits, and stands a second time where it
-//! ended; `=` is followed by what was read (the columns behind the key of one row, `key:columns` of many, `none`), or by
-//! how many rows were written if not one; `!` by the SQLSTATE of an error. Behind the bar stand the rows at the end.
-//! `stuck` before it says that what still waited would have waited for ever.
+//! A *transcript* is one line: the steps in order with their results. `wb~` waits, and is listed a second time where it
+//! ended. `=` is followed by the rows read (the columns behind the key of one row, `key:columns` of many, `none`), or
+//! by the number of rows written if it is not one; `!` is followed by the SQLSTATE of an error. Behind the bar are the
+//! final rows. `stuck` before the bar says that the steps that still waited would have waited for ever.
 //!
-//! A step of a session that waits cannot be next, so such interleavings do not exist; one of a listed permutation is put
-//! off until it can be run. A session's steps after an error
-//! are run like any other: they give 25P02, and `commit` rolls back, as in PostgreSQL.
+//! A step of a session that waits cannot be next, so such interleavings do not exist; a step of a listed permutation is
+//! put off until it can be run. A session's steps after an error are run like any other: they give 25P02, and `commit`
+//! rolls back, as in PostgreSQL.
 //!
-//! Over a wire the replies that one step brings have no order among each other, and who waited only until another was the
-//! victim of their deadlock is not seen to wait: such transcripts are compared as [`Script::compare_unordered`] does.
+//! Over a wire the replies that one step brings have no order among each other, and a session that waited only until
+//! another was the victim of their deadlock is not seen to wait: such transcripts are compared as
+//! [`Script::compare_unordered`] does.
 //!
-//! `expect` holds for both; a section `overtake LEVELS` says what we give where PostgreSQL, whose own lines a section
-//! `postgresql LEVELS` may record, gives something else. A comment there says why.
+//! `expect` holds for both databases. A section `overtake LEVELS` lists our results where those of PostgreSQL differ,
+//! which a section `postgresql LEVELS` may record. A comment there says why.
 
 mod explore;
 mod parse;
@@ -59,82 +61,82 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A script: one file.
+/// A script: the contents of one file.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
-    /// The file's name without folder and extension.
+    /// Name of the file, without folder and extension.
     pub name: String,
-    /// Its tables.
+    /// Tables of the script.
     pub tables: Vec<Table>,
-    /// Its sessions.
+    /// Sessions of the script.
     pub sessions: Vec<Session>,
-    /// The interleavings listed, as indices of sessions; empty: all that can happen.
+    /// Interleavings listed, as indices of sessions; empty: all that can happen.
     pub permutations: Vec<Vec<usize>>,
-    /// What must come out.
+    /// Expected transcripts.
     pub expectations: Vec<Expectation>,
-    /// The file up to the first expectation, as it stands.
+    /// Text of the file up to the first expectation, unchanged.
     pub head: String,
 }
 
-/// A table and its rows at the beginning.
+/// A table and its initial rows.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// Its name.
+    /// Name of the table.
     pub name: String,
-    /// Its columns, all 64-bit integers; the first is the primary key, the others may be null.
+    /// Names of the columns, all 64-bit integers; the first is the primary key, the others may be null.
     pub columns: Vec<String>,
-    /// The columns, but for the first, that have an index, and whether it is unique.
+    /// Columns, except the first, that have an index; true if it is unique.
     pub indexes: Vec<(usize, bool)>,
-    /// The rows.
+    /// Initial rows.
     pub rows: Vec<Vec<Option<i64>>>,
 }
 
 /// A session and its steps.
 #[derive(Debug, Clone)]
 pub struct Session {
-    /// Its name.
+    /// Name of the session.
     pub name: String,
-    /// How its transactions begin where no step says so. The level, if there is none, is the one under test.
+    /// Beginning of transactions that no step begins explicitly. Without a level, the level under test.
     pub begin: Begin,
-    /// Its steps, in order.
+    /// Steps of the session, in order.
     pub steps: Vec<Step>,
 }
 
 /// A named statement.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// Its name, alone in the script.
+    /// Name of the step, unique in the script.
     pub name: String,
-    /// What it does.
+    /// Statement of the step.
     pub statement: Statement,
 }
 
-/// Whom an expectation binds.
+/// Databases that an expectation binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
-    /// PostgreSQL and us.
+    /// PostgreSQL and Overtake.
     Both,
-    /// Us.
+    /// Overtake alone.
     Overtake,
-    /// PostgreSQL.
+    /// PostgreSQL alone.
     PostgreSql,
 }
 
-/// Transcripts that must come out.
+/// Transcripts that are expected.
 #[derive(Debug, Clone)]
 pub struct Expectation {
-    /// Whom it binds.
+    /// Databases that the expectation binds.
     pub who: Who,
-    /// The levels under test for which it stands.
+    /// Levels under test to which the expectation applies.
     pub levels: Vec<Level>,
-    /// The transcripts.
+    /// Expected transcripts.
     pub lines: BTreeSet<String>,
 }
 
-/// The scripts of a folder, in the order of their names.
+/// Reads the scripts of a folder, in the order of their names.
 ///
 /// # Errors
-/// The file, and what is wrong with it.
+/// The name of the file, and the error in it.
 pub fn read_folder(folder: &Path) -> Result<Vec<Script>, String> {
     let mut scripts = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
@@ -147,7 +149,8 @@ pub fn read_folder(folder: &Path) -> Result<Vec<Script>, String> {
     Ok(scripts)
 }
 
-/// A transcript in which the replies that one step brings are sorted, and who waited only within that step did not wait.
+/// Normalises a transcript: the replies that one step brings are sorted, and a session that waited only within that
+/// step counts as one that did not wait.
 pub fn unordered(line: &str) -> String {
     let (steps, rows) = line.split_once(" | ").unwrap_or((line, ""));
     let name = |word: &str| word.split(['=', '!', '~']).next().unwrap_or(word).to_owned();
@@ -170,7 +173,7 @@ pub fn unordered(line: &str) -> String {
 }
 
 impl Script {
-    /// The transcripts expected of `who` at a level; none if the file says nothing of that level.
+    /// Returns the transcripts expected of `who` at a level; none if the file has no section for that level.
     pub fn expected(&self, who: Who, level: Level) -> BTreeSet<&str> {
         self.expectations
             .iter()
@@ -180,12 +183,12 @@ impl Script {
             .collect()
     }
 
-    /// What differs between the transcripts found and those expected of `who`, in words; empty if nothing does.
+    /// Describes the differences between the transcripts found and those expected of `who`; empty if there are none.
     pub fn compare(&self, who: Who, level: Level, found: &[String]) -> String {
         self.compare_as(who, level, found, str::to_owned)
     }
 
-    /// As [`Script::compare`], of transcripts as [`unordered`] gives them.
+    /// Does the same as [`Script::compare`] for transcripts in the form of [`unordered`].
     pub fn compare_unordered(&self, who: Who, level: Level, found: &[String]) -> String {
         self.compare_as(who, level, found, unordered)
     }
@@ -203,7 +206,8 @@ impl Script {
         words
     }
 
-    /// The file with these transcripts as its expectations. Those that several levels share stand once.
+    /// Returns the text of the file with these transcripts as its expectations. A transcript that several levels share
+    /// is listed once.
     pub fn with_expectations(&self, found: &[(Who, Level, Vec<String>)]) -> String {
         let mut sections: std::collections::BTreeMap<(Who, Vec<Level>), Vec<&str>> = std::collections::BTreeMap::new();
         let lines: BTreeSet<&str> = found.iter().flat_map(|(_, _, lines)| lines.iter().map(String::as_str)).collect();

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 const GAP_MEAN: Duration = Duration::from_millis(1);
-/// Between two attempts when no worker can be hit.
+/// Pause between two attempts when no worker can be hit.
 const PAUSE: Duration = Duration::from_micros(100);
 const MARK: &str = "storm-counts";
 
-/// What a storm did.
+/// Counts of a storm.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
     sent: u64,
@@ -38,12 +38,12 @@ impl Counts {
         self.micros += other.micros;
     }
 
-    /// How long it lasted.
+    /// Returns the length of the storm.
     pub(crate) fn lasted(&self) -> Duration {
         Duration::from_micros(self.micros)
     }
 
-    /// The storm's own interrupts per second; those that the test sends itself do not count.
+    /// Returns the storm's own interrupts per second; those that the test sends itself do not count.
     pub(crate) fn per_second(&self) -> f64 {
         self.sent as f64 / (self.micros.max(1) as f64 / 1e6)
     }
@@ -57,7 +57,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// What the test's own thread does when it is interrupted: uses the heap, so that a hole in its guard shows.
+/// Interrupt handler of the test's own thread: it uses the heap, so that a hole in the heap's guard shows.
 struct UseTheHeap;
 
 impl Serve for UseTheHeap {
@@ -90,7 +90,7 @@ pub(crate) fn run(test: fn()) {
 
 /// Interrupts random workers at random moments, 1,000 times a second on average, until told to stop.
 fn blow(stop: &AtomicBool) -> (u64, Duration) {
-    // Where it is allowed the storm is not held up by the busy threads that it interrupts.
+    // Where this is permitted, the busy threads that the storm interrupts do not delay it.
     let _ = preempt::os::set_realtime(1);
     let began = Instant::now();
     let mut random = preempt::os::now_ns() | 1;

@@ -1,17 +1,17 @@
-//! Abbreviations of time zones, as PostgreSQL's set `Default` has them (`timezonesets/Default` of PostgreSQL 15).
+//! Abbreviations of time zones, as in PostgreSQL's set `Default` (`timezonesets/Default` of PostgreSQL 15).
 //!
-//! **Invariant:** in the order of their names, in lower case: they are searched by halves.
+//! **Invariant:** the table is in the order of the names, in lower case, since it is searched by bisection.
 
-/// What an abbreviation means.
+/// Meaning of an abbreviation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// So many seconds east of UTC, at any time.
+    /// Fixed offset in seconds east of UTC, at any time.
     Fixed(i32),
-    /// What the zone of this name calls so, at the time in question.
+    /// Offset that the zone of this name calls so at the time in question.
     Of(&'static str),
 }
 
-/// What an abbreviation in lower case means.
+/// Returns the meaning of an abbreviation in lower case.
 pub(super) fn meaning(abbreviation: &str) -> Option<Meaning> {
     TABLE.binary_search_by(|(name, _)| (*name).cmp(abbreviation)).ok().map(|at| TABLE[at].1)
 }

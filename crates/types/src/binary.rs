@@ -1,4 +1,4 @@
-//! Values as the wire's binary format has them.
+//! Values in the binary format of the wire protocol.
 
 use super::calendar::{DAY, POSTGRES_EPOCH};
 use super::forms::Forms;
@@ -10,12 +10,12 @@ use crate::datum::Datum;
 use crate::ops::build::{ITEMS_MAX, too_many_items};
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// Microseconds between the calendar's zero and the wire's.
+/// Microseconds between the epochs of the calendar and of the wire format.
 const EPOCH: i64 = POSTGRES_EPOCH as i64 * DAY;
-/// Dimensions that an array may have.
+/// Maximum number of dimensions of an array.
 const DIMENSIONS_MAX: usize = 6;
 
-/// Where the bytes of a value come from: what the error says if there are more of them than the value has.
+/// Origin of the bytes of a value, named by the error for bytes beyond the value's own.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
     /// A field of a row of COPY.
@@ -44,7 +44,7 @@ fn insufficient() -> SqlError {
     SqlError::new(SqlState("08P01"), "insufficient data left in message")
 }
 
-/// The next byte.
+/// Takes the next byte.
 fn byte(bytes: &mut &[u8]) -> SqlResult<u8> {
     let (first, rest) =
         bytes.split_first().ok_or_else(|| SqlError::new(SqlState("08P01"), "no data left in message"))?;
@@ -52,14 +52,14 @@ fn byte(bytes: &mut &[u8]) -> SqlResult<u8> {
     Ok(*first)
 }
 
-/// The next so many bytes.
+/// Takes the next `N` bytes.
 pub(super) fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> SqlResult<[u8; N]> {
     let (first, rest): (&'a [u8; N], &'a [u8]) = bytes.split_first_chunk().ok_or_else(insufficient)?;
     *bytes = rest;
     Ok(*first)
 }
 
-/// Text in UTF8, without zero bytes.
+/// Returns bytes as text, which is UTF-8 without zero bytes.
 ///
 /// # Errors
 /// `22021`.
@@ -73,7 +73,7 @@ pub fn utf8(bytes: &[u8]) -> SqlResult<&str> {
             return bad(&[0]);
         }
         let rest = &bytes[error.valid_up_to()..];
-        // As many bytes as the first one announces.
+        // The error shows as many bytes as the first one announces.
         let announced = match rest[0] {
             0xC0..=0xDF => 2,
             0xE0..=0xEF => 3,
@@ -85,10 +85,10 @@ pub fn utf8(bytes: &[u8]) -> SqlResult<&str> {
     if text.contains('\0') { Err(bad(&[0])) } else { Ok(text) }
 }
 
-/// Reads a value that has all the bytes, and fits it to the type's modifier as an assignment does.
+/// Reads a value that takes all the bytes, and fits it to the type's modifier as an assignment does.
 ///
 /// # Errors
-/// PostgreSQL's for bytes that are no value of the type.
+/// PostgreSQL's errors for bytes that are not a value of the type.
 pub fn input(bytes: &[u8], kind: SqlType, source: Source) -> SqlResult<Datum> {
     let mut rest = bytes;
     let mut datum = receive(&mut rest, kind)?;
@@ -98,7 +98,7 @@ pub fn input(bytes: &[u8], kind: SqlType, source: Source) -> SqlResult<Datum> {
     if rest.is_empty() { Ok(datum) } else { Err(source.surplus()) }
 }
 
-/// Reads a value, and leaves the bytes behind it.
+/// Reads a value, and leaves the bytes after it.
 fn receive(rest: &mut &[u8], kind: SqlType) -> SqlResult<Datum> {
     Ok(match kind.kind {
         Kind::Bool => Datum::Bool(byte(rest)? != 0),
@@ -146,6 +146,7 @@ fn receive(rest: &mut &[u8], kind: SqlType) -> SqlResult<Datum> {
         Kind::Numeric => Datum::Numeric(Numeric::receive(rest)?),
         Kind::Uuid => Datum::Uuid(take(rest)?),
         Kind::Void => Datum::text(""),
+        // A vector counts from 0, unlike an array, and has no NULL.
         Kind::Int2Vector | Kind::OidVector => {
             let bounds = receive_array(rest, kind.element().unwrap_or(kind))?;
             match bounds {
@@ -164,7 +165,7 @@ fn receive(rest: &mut &[u8], kind: SqlType) -> SqlResult<Datum> {
     })
 }
 
-/// Elements of an array as the wire has them, row by row, and the bounds of the first dimension.
+/// Elements of an array in the order of the wire, row by row, and the bounds of the first dimension.
 struct Items {
     items: Vec<Datum>,
     dimensions: usize,
@@ -208,6 +209,7 @@ fn receive_array(rest: &mut &[u8], element: SqlType) -> SqlResult<Items> {
     if let Some((_, lower)) = bounds.iter().find(|(length, lower)| lower.checked_add(*length).is_none()) {
         return Err(limit(format!("array lower bound is too large: {lower}")));
     }
+    // Grows with the elements that are there, not with the count that the client claims.
     let mut items = Vec::new();
     for at in 0..count {
         let length = i32::from_be_bytes(take(rest)?);
@@ -223,7 +225,7 @@ fn receive_array(rest: &mut &[u8], element: SqlType) -> SqlResult<Items> {
     Ok(Items { items, dimensions, lower: bounds.first().map_or(0, |(_, lower)| *lower) })
 }
 
-/// Appends a value in binary format; nothing for NULL.
+/// Appends a value in binary format. NULL appends nothing.
 pub fn output(datum: &Datum, kind: SqlType, out: &mut Vec<u8>) {
     match datum {
         Datum::Null => {}
@@ -235,7 +237,7 @@ pub fn output(datum: &Datum, kind: SqlType, out: &mut Vec<u8>) {
         Datum::Float4(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Float8(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Numeric(value) => value.send(out),
-        // "char" is always one byte.
+        // A `"char"` always takes one byte.
         Datum::Text(value) if kind.kind == Kind::InternalChar => out.push(value.bytes().next().unwrap_or(0)),
         Datum::Text(value) => out.extend_from_slice(value.as_bytes()),
         Datum::Bytes(value) => out.extend_from_slice(value),

@@ -1,4 +1,4 @@
-//! The calendar: days and microseconds since 1970-01-01 to years, months, days and back, and as text.
+//! Conversion between days or microseconds since 1970-01-01 and years, months, days, and their text forms.
 //!
 //! Years are astronomical: 0 is 1 BC. The infinities are the greatest and the least number.
 
@@ -8,25 +8,25 @@ use statement::error::{SqlError, SqlResult, SqlState};
 pub const SECOND: i64 = 1_000_000;
 /// Microseconds in a day.
 pub const DAY: i64 = 86_400 * SECOND;
-/// 2000-01-01, from which the wire's binary forms count, in days.
+/// 2000-01-01, the epoch of the wire's binary formats, in days since 1970-01-01.
 pub const POSTGRES_EPOCH: i32 = 10_957;
-/// 4714-11-24 BC, the first day there is.
+/// 4714-11-24 BC, the first day of the calendar.
 pub const FIRST_DATE: i64 = -2_440_588;
-/// 5874897-12-31, the last day there is.
+/// 5874897-12-31, the last day of the calendar.
 pub const LAST_DATE: i64 = 2_145_042_905;
 
 /// A day of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Civil {
-    /// Astronomical: 0 is 1 BC.
+    /// Astronomical year: 0 is 1 BC.
     pub year: i64,
-    /// 1 to 12.
+    /// Month from 1 to 12.
     pub month: i64,
-    /// 1 to 31.
+    /// Day from 1 to 31.
     pub day: i64,
 }
 
-/// Days since 1970-01-01 of a day of the calendar.
+/// Returns the days from 1970-01-01 to a day of the calendar.
 pub fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -35,7 +35,7 @@ pub fn days_of(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The day of the calendar so many days after 1970-01-01.
+/// Returns the day of the calendar so many days after 1970-01-01.
 pub fn civil_of(days: i64) -> Civil {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -48,7 +48,7 @@ pub fn civil_of(days: i64) -> Civil {
     Civil { year: year + era * 400 + i64::from(month <= 2), month, day }
 }
 
-/// Days in a month.
+/// Returns the number of days of a month.
 pub fn days_in(year: i64, month: i64) -> i64 {
     match month {
         4 | 6 | 9 | 11 => 30,
@@ -58,29 +58,29 @@ pub fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Splits a moment in days and microseconds of the day.
+/// Splits a timestamp into days and microseconds of the day.
 pub fn split(micros: i64) -> (i64, i64) {
     (micros.div_euclid(DAY), micros.rem_euclid(DAY))
 }
 
-/// The error of a moment beyond the calendar.
+/// Returns the error for a timestamp beyond the calendar.
 pub fn timestamp_out_of_range() -> SqlError {
     SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range")
 }
 
-/// The error of a day beyond the calendar.
+/// Returns the error for a day beyond the calendar.
 pub fn date_out_of_range() -> SqlError {
     SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range")
 }
 
-/// A moment from days and microseconds, if it is in the calendar. (Ours ends on 294247-01-10, thirty years before
-/// PostgreSQL's, since it counts from 1970.)
+/// Returns the timestamp of days and microseconds, if it is in the calendar. (This calendar ends on 294247-01-10,
+/// thirty years before PostgreSQL's, since it counts from 1970.)
 pub fn moment(days: i64, micros: i64) -> SqlResult<i64> {
     let all = days.checked_mul(DAY).and_then(|start| start.checked_add(micros));
     all.filter(|all| *all >= FIRST_DATE * DAY && *all < i64::MAX).ok_or_else(timestamp_out_of_range)
 }
 
-/// A date from days, if it is in the calendar.
+/// Returns the date of days since 1970-01-01, if it is in the calendar.
 pub fn date(days: i64) -> SqlResult<i32> {
     i32::try_from(days).ok().filter(|_| (FIRST_DATE..=LAST_DATE).contains(&days)).ok_or_else(date_out_of_range)
 }
@@ -101,7 +101,7 @@ pub fn push_time(out: &mut String, micros: i64) {
     push_seconds(out, micros % (60 * SECOND));
 }
 
-/// Appends seconds with two digits, and the fraction without the zeros at its end.
+/// Appends seconds with two digits, and the fraction without trailing zeros.
 pub fn push_seconds(out: &mut String, micros: i64) {
     push_padded(out, micros / SECOND, 2);
     if micros % SECOND != 0 {
@@ -119,7 +119,7 @@ fn round_micros(micros: i64, origin: i64, digits: u32) -> i64 {
     origin.saturating_add(rounded)
 }
 
-/// A moment rounded to so many digits of a second, as PostgreSQL does it: half away from the year 2000.
+/// Returns a timestamp rounded to so many digits of a second, as PostgreSQL rounds: half away from the year 2000.
 pub fn round_timestamp(micros: i64, digits: u32) -> i64 {
     if micros == i64::MAX || micros == i64::MIN || digits >= 6 {
         return micros;
@@ -127,7 +127,7 @@ pub fn round_timestamp(micros: i64, digits: u32) -> i64 {
     round_micros(micros, i64::from(POSTGRES_EPOCH) * DAY, digits)
 }
 
-/// A time of day or length of time, rounded to so many digits of a second.
+/// Returns a time of day or a duration rounded to so many digits of a second.
 pub fn round_time(micros: i64, digits: u32) -> i64 {
     if digits >= 6 { micros } else { round_micros(micros, 0, digits) }
 }

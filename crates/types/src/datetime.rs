@@ -1,6 +1,6 @@
-//! Dates and times from text: ISO, and the other forms that PostgreSQL takes, by the order of `DateStyle`.
+//! Dates and times from text: ISO format and the other formats that PostgreSQL accepts, by the order of `DateStyle`.
 //!
-//! The text is cut into tokens, each of which fills fields; only then are the fields checked.
+//! The text is split into tokens, each of which fills fields. Only then are the fields checked.
 
 use super::calendar::{self, DAY, SECOND};
 use super::forms::{DateOrder, Forms};
@@ -8,11 +8,11 @@ use super::tokens::{Token, is_week_day, month_of, tokens};
 use super::zone::{Named, Zone};
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// Why a text is no date or time.
+/// Reason for which a text is not a date or time.
 enum Fault {
     Syntax,
     Range,
-    /// A month or day that cannot be; the style may be at fault.
+    /// Month or day out of range, for which the style may be the reason.
     MonthOrDay,
     Zone,
     Other(SqlError),
@@ -23,7 +23,7 @@ type Found<T> = Result<T, Fault>;
 #[derive(Default)]
 struct Fields {
     year: Option<i64>,
-    /// The year was written with at most two digits.
+    /// True if the year was written with at most two digits.
     short_year: bool,
     month: Option<i64>,
     text_month: bool,
@@ -34,7 +34,7 @@ struct Fields {
     afternoon: Option<bool>,
     zone: Option<Named>,
     order: DateOrder,
-    /// It was written as `now`: this moment.
+    /// Time of the transaction's start, if the text is `now`.
     now: Option<i64>,
     /// Days since 1970, written as a Julian day.
     julian: Option<i64>,
@@ -47,7 +47,7 @@ fn number(digits: &str) -> Found<i64> {
     digits.parse().map_err(|_| if digits.is_empty() { Fault::Syntax } else { Fault::Range })
 }
 
-/// Microseconds of a fraction, `digits` being what stands behind the point.
+/// Returns the microseconds of a fraction. `digits` are those after the decimal point.
 pub(super) fn fraction_micros(digits: &str) -> Option<i64> {
     if !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -58,19 +58,19 @@ pub(super) fn fraction_micros(digits: &str) -> Option<i64> {
     format!("0.{digits}").parse::<f64>().ok().map(|part| (part * 1e6).round_ties_even() as i64)
 }
 
-/// Microseconds since midnight of `HH:MM[:SS[.fraction]]`, and the hour.
+/// Returns the microseconds since midnight of `HH:MM[:SS[.fraction]]`, and the hour.
 fn clock(text: &str) -> Found<(i64, i64)> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let parts: Vec<&str> = whole.split(':').collect();
     let fraction = fraction_micros(fraction).ok_or(Fault::Syntax)?;
     let (hour, minute, second) = match parts[..] {
         [hour, minute] if !text.contains('.') => (number(hour)?, number(minute)?, 0),
-        // 12:34.5 is minutes and seconds.
+        // `12:34.5` is minutes and seconds.
         [minute, second] => (0, number(minute)?, number(second)?),
         [hour, minute, second] => (number(hour)?, number(minute)?, number(second)?),
         _ => return Err(Fault::Syntax),
     };
-    // A leap second's beginning is the next minute.
+    // The start of a leap second is the next minute.
     if minute > 59
         || second > 60
         || (second == 60 && fraction > 0)
@@ -100,10 +100,10 @@ fn offset(text: &str) -> Found<Named> {
     Ok(Named::Offset(if negative { -seconds } else { seconds }))
 }
 
-/// An offset from UTC with its sign (`+05:30`, east); none if the text is not one.
+/// Reads an offset from UTC with its sign (`+05:30`, east). Returns `None` if the text is not an offset.
 ///
 /// # Errors
-/// `22023` beyond 15:59:59.
+/// `22023` for an offset beyond 15:59:59.
 pub fn offset_of(text: &str) -> SqlResult<Option<Named>> {
     match offset(text) {
         Ok(zone) => Ok(Some(zone)),
@@ -126,7 +126,7 @@ impl Fields {
         Ok(())
     }
 
-    /// A number of a date, by what is known already.
+    /// Adds a number of a date. Its meaning depends on the fields that are known already.
     fn date_number(&mut self, digits: &str) -> Found<()> {
         let long = digits.len() >= 3 || self.order == DateOrder::Ymd;
         let value = number(digits)?;
@@ -147,7 +147,7 @@ impl Fields {
         Ok(())
     }
 
-    /// 19990108, 990108; after a date, or a `T`, 040506 or 0405.
+    /// Adds a number without separators: 19990108, 990108; after a date, or a `T`, 040506 or 0405.
     fn run_of_digits(&mut self, text: &str, is_time: bool) -> Found<()> {
         let (digits, fraction) = text.split_once('.').unwrap_or((text, ""));
         if self.time.is_none() && (is_time || self.has_date()) && matches!(digits.len(), 2 | 4 | 6) {
@@ -173,7 +173,7 @@ impl Fields {
     fn date_token(&mut self, text: &str) -> Found<()> {
         let parts: Vec<&str> = text.split(['-', '/', '.']).filter(|part| !part.is_empty()).collect();
         let is_word = |part: &&str| part.as_bytes()[0].is_ascii_alphabetic();
-        // A month's name stands first or in the middle.
+        // The name of a month stands first or in the middle.
         if parts.len() > 3 || (parts.len() == 3 && is_word(&parts[2])) {
             return Err(Fault::Syntax);
         }
@@ -187,7 +187,7 @@ impl Fields {
         Ok(())
     }
 
-    /// The day so many days from today.
+    /// Sets the day to the one so many days from today.
     fn set_day(&mut self, forms: &Forms, days: i64) {
         let civil = calendar::civil_of(forms.today() + days);
         self.julian = Some(calendar::days_of(civil.year, civil.month, civil.day));
@@ -213,7 +213,7 @@ impl Fields {
             _ if is_week_day(word) => {}
             _ => {
                 if let Some(month) = month_of(word) {
-                    // 08 Jan: what was taken for a month is the day.
+                    // `08 Jan`: the number that was taken for a month is the day.
                     if let (Some(first), None, false) = (self.month, self.day, self.text_month) {
                         if !(1..=31).contains(&first) {
                             return Err(Fault::Syntax);
@@ -253,7 +253,7 @@ impl Fields {
                     fields.hour = hour;
                 }
                 Token::Number(digits) if after_j => fields.julian = Some(number(digits)? - 2_440_588),
-                // 1999.008: a year, and the day in it.
+                // `1999.008`: a year, and the day of the year.
                 Token::Number(digits) if !after_t && digits.len() == 8 && digits.find('.') == Some(4) => {
                     fields.set_year(&digits[..4])?;
                     fields.day_of_year = Some(number(&digits[5..])?);
@@ -264,7 +264,7 @@ impl Fields {
                     fields.run_of_digits(digits, true)?;
                 }
                 Token::Number(digits) => fields.date_number(digits)?,
-                // 040506-08: a time and its zone, behind the date.
+                // `040506-08`: a time and its zone, after the date.
                 Token::Date(text)
                     if (after_t || fields.has_date())
                         && text.as_bytes()[0].is_ascii_digit()
@@ -278,17 +278,17 @@ impl Fields {
                 }
                 Token::Date(text) => {
                     fields.date_token(text)?;
-                    // Such a token ends the date, in whichever order its parts are.
+                    // Such a token completes the date, in whichever order its parts are.
                     let has_day = fields.day_of_year.is_some() || (fields.month.is_some() && fields.day.is_some());
                     if fields.year.is_none() || !has_day {
                         return Err(Fault::Syntax);
                     }
                 }
-                // Behind a day too, whose beginning it is then.
+                // An offset may follow a day without a time, too, which then starts at midnight.
                 Token::Signed(text) if (fields.time.is_some() || fields.year.is_some()) && fields.zone.is_none() => {
                     fields.zone = Some(offset(text)?);
                 }
-                // UTC+3, as POSIX means it, is not known here.
+                // `UTC+3`, as POSIX defines it, is not supported here.
                 Token::Signed(_) => return Err(Fault::Syntax),
                 Token::SignedWord(negative, word) if word.eq_ignore_ascii_case("infinity") => {
                     fields.infinity = Some(!negative);
@@ -313,7 +313,7 @@ impl Fields {
         Ok(fields)
     }
 
-    /// Days since 1970.
+    /// Returns the days since 1970-01-01.
     fn days(&self) -> Found<i64> {
         if let Some(days) = self.julian {
             return Ok(days);
@@ -330,7 +330,7 @@ impl Fields {
         if let (Some(year), Some(day)) = (year, self.day_of_year) {
             return Ok(calendar::days_of(year, 1, 1) + day - 1);
         }
-        // What is there cannot be a month or day, even if it is no whole date.
+        // Parts that cannot be a month or day are refused as such, even if the date is incomplete.
         let month_fits = self.month.is_none_or(|month| (1..=12).contains(&month));
         if !month_fits || self.day.is_some_and(|day| !(1..=31).contains(&day)) {
             return Err(Fault::MonthOrDay);
@@ -353,7 +353,7 @@ impl Fields {
     }
 }
 
-/// The error that PostgreSQL gives for this fault of this text.
+/// Converts a fault of this text to the error that PostgreSQL gives.
 fn told<T>(found: Found<T>, text: &str, type_name: &str) -> SqlResult<T> {
     let range = || {
         let message = format!("date/time field value out of range: \"{text}\"");
@@ -371,7 +371,7 @@ fn told<T>(found: Found<T>, text: &str, type_name: &str) -> SqlResult<T> {
     })
 }
 
-/// A date: days since 1970.
+/// Reads a date: days since 1970-01-01.
 ///
 /// # Errors
 /// `22007`, `22008`.
@@ -387,14 +387,14 @@ pub fn parse_date(text: &str, forms: &Forms) -> SqlResult<i32> {
         .map_err(|_| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("date out of range: \"{text}\"")))
 }
 
-/// A time of day, in microseconds.
+/// Reads a time of day, in microseconds.
 ///
 /// # Errors
 /// `22007`, `22008`.
 pub fn parse_time(text: &str, forms: &Forms) -> SqlResult<i64> {
     const NAME: &str = "time";
     let mut found = Fields::read(text, forms);
-    // 040506 alone is a time here.
+    // `040506` alone is a time here.
     if text.trim().bytes().all(|b| b.is_ascii_digit()) {
         let mut fields = Fields::default();
         found = fields.run_of_digits(text.trim(), true).map(|()| fields);
@@ -403,7 +403,7 @@ pub fn parse_time(text: &str, forms: &Forms) -> SqlResult<i64> {
     if fields.time.is_none() || fields.infinity.is_some() {
         return told(Err(Fault::Syntax), text, NAME);
     }
-    // Only a date says which offset a zone has.
+    // Only a date determines the offset of a zone.
     if matches!(fields.zone, Some(Named::Zone(_))) && !fields.has_date() {
         return told(Err(Fault::Syntax), text, NAME);
     }
@@ -413,7 +413,7 @@ pub fn parse_time(text: &str, forms: &Forms) -> SqlResult<i64> {
     told(fields.micros(), text, NAME)
 }
 
-/// A moment: microseconds since 1970, in UTC if `with_zone`. Without, a zone in the text says nothing.
+/// Reads a timestamp: microseconds since 1970-01-01, in UTC if `with_zone`. Otherwise a zone in the text is ignored.
 ///
 /// # Errors
 /// `22007`, `22008`, `22009`.

@@ -1,7 +1,7 @@
-//! A value.
+//! A value of an SQL type.
 //!
-//! **Invariant:** a value's variant follows from its type's [`Kind`], by the table at [`Datum`]; a function that is given
-//! arguments of the kinds it was declared with meets no other variants.
+//! **Invariant:** the variant of a value follows from the [`Kind`] of its type, by the table at [`Datum`]. A function
+//! that gets arguments of its declared kinds meets no other variants.
 
 use crate::Kind;
 use crate::interval::Interval;
@@ -48,21 +48,21 @@ pub enum Datum {
 }
 
 impl Datum {
-    /// Text.
+    /// Creates a text.
     pub fn text(text: impl Into<Box<str>>) -> Datum {
         Datum::Text(text.into())
     }
 
-    /// Bytes that its text takes at most, or its binary form, also within an array.
+    /// Returns the maximum number of bytes of the text or binary form, also within an array.
     pub fn written_max(&self) -> u64 {
-        /// A number may have so many digits before and behind its point.
+        /// Maximum number of digits of a number, before and after the decimal point.
         const NUMERIC_MAX: u64 = 131_072 + 16_383;
-        /// Bytes of all other values at most, names of objects included.
+        /// Maximum bytes of all other values, names of objects included.
         const OTHERS_MAX: u64 = 512;
         match self {
-            // Quoted, each may have a backslash before it.
+            // Each byte of a quoted text may have a backslash before it.
             Datum::Text(text) => 2 * text.len() as u64 + OTHERS_MAX,
-            // As `\000`, and that quoted.
+            // `\000` for each byte, and that quoted.
             Datum::Bytes(bytes) => 5 * bytes.len() as u64 + OTHERS_MAX,
             Datum::Numeric(_) => NUMERIC_MAX + OTHERS_MAX,
             Datum::Array(items) => items.iter().map(Datum::written_max).sum::<u64>() + OTHERS_MAX,
@@ -82,7 +82,7 @@ impl Datum {
         }
     }
 
-    /// Returns true for a value of a type that stands as this variant; NULL is of none.
+    /// Returns true for a value of a type that has this variant, and false for NULL.
     pub fn is_of(&self, kind: Kind) -> bool {
         match kind {
             Kind::Bool => matches!(self, Datum::Bool(_)),
@@ -113,7 +113,7 @@ impl Datum {
         }
     }
 
-    /// Bytes of a text or bytea; 0 for a value of another type.
+    /// Returns the bytes of a text or bytea, and 0 for a value of another type.
     pub fn text_bytes(&self) -> usize {
         match self {
             Datum::Text(text) => text.len(),
@@ -136,7 +136,7 @@ impl Datum {
         }
     }
 
-    /// Whether there is no value.
+    /// Returns true for NULL.
     #[inline]
     pub fn is_null(&self) -> bool {
         matches!(self, Datum::Null)

@@ -1,13 +1,13 @@
-//! The settings by which values are written and read as text: `TimeZone`, `DateStyle` and their like.
+//! Settings that govern the text forms of values: `TimeZone`, `DateStyle` and the like.
 //!
-//! **Invariant:** the default is PostgreSQL's own, with the time zone UTC.
+//! **Invariant:** the defaults are PostgreSQL's, with the time zone UTC.
 
 use super::calendar::{DAY, SECOND, split};
 use super::naming::Naming;
 use super::zone::Zone;
 use std::sync::Arc;
 
-/// How dates are written.
+/// Format of dates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DateStyle {
     /// `1997-12-17 07:37:16-08`
@@ -21,7 +21,7 @@ pub enum DateStyle {
     German,
 }
 
-/// In which order day, month and year are read and written.
+/// Order of day, month and year, for input and output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DateOrder {
     /// Month, day, year.
@@ -33,7 +33,7 @@ pub enum DateOrder {
     Ymd,
 }
 
-/// How intervals are written.
+/// Format of intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IntervalStyle {
     /// `1 year 2 mons 3 days 04:05:06`
@@ -52,24 +52,24 @@ pub enum IntervalStyle {
 pub struct Forms {
     /// `TimeZone`.
     pub zone: Zone,
-    /// `DateStyle`'s first word.
+    /// First word of `DateStyle`.
     pub date_style: DateStyle,
-    /// Its second.
+    /// Second word of `DateStyle`.
     pub date_order: DateOrder,
     /// `IntervalStyle`.
     pub interval_style: IntervalStyle,
-    /// `extra_float_digits`: above 0 floats are written with as few digits as give them again.
+    /// `extra_float_digits`: above 0, floats are written with the fewest digits that read back as the same value.
     pub extra_float_digits: i32,
-    /// `bytea_output` is `escape`, not `hex`.
+    /// True if `bytea_output` is `escape`, not `hex`.
     pub bytea_escape: bool,
-    /// What `now` means in a date or time: when the transaction began, in microseconds since 1970.
+    /// Value of `now` in a date or time: start of the transaction, in microseconds since 1970.
     pub now_us: i64,
-    /// Names of tables and the like; without it their values are written as numbers.
+    /// Names of catalog objects. Without it, values such as `regclass` are written as OIDs.
     pub naming: Option<Arc<dyn Naming>>,
 }
 
 impl Forms {
-    /// The default, `now` being 1970.
+    /// Default settings, with `now` in 1970.
     pub const DEFAULT: Forms = Forms {
         zone: Zone::UTC,
         date_style: DateStyle::Iso,
@@ -81,7 +81,7 @@ impl Forms {
         naming: None,
     };
 
-    /// What clocks of the session's zone show at a moment. The infinities stay.
+    /// Returns the local time of a timestamp in the session's zone. The infinities stay.
     pub fn local(&self, micros: i64) -> i64 {
         match micros {
             i64::MAX | i64::MIN => micros,
@@ -89,7 +89,8 @@ impl Forms {
         }
     }
 
-    /// The moment at which clocks of the session's zone show this; none beyond the calendar. The infinities stay.
+    /// Returns the timestamp of a local time in the session's zone, and `None` beyond the
+    /// calendar. The infinities stay.
     pub fn moment(&self, local: i64) -> Option<i64> {
         match local {
             i64::MAX | i64::MIN => Some(local),
@@ -100,7 +101,7 @@ impl Forms {
         }
     }
 
-    /// Today, in days since 1970.
+    /// Returns today's date, in days since 1970.
     pub fn today(&self) -> i64 {
         split(self.local(self.now_us)).0
     }

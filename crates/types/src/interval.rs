@@ -8,7 +8,7 @@ use super::forms::IntervalStyle;
 use super::tokens::{Token, tokens};
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// An interval of time, as PostgreSQL keeps it.
+/// An interval of time, with PostgreSQL's parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Interval {
     /// Months, of 28 to 31 days.
@@ -19,24 +19,24 @@ pub struct Interval {
     pub micros: i64,
 }
 
-/// The error of an interval beyond its type.
+/// Returns the error for an interval out of range.
 pub fn out_of_range() -> SqlError {
     SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "interval out of range")
 }
 
-/// Why a text is no interval.
+/// Reason for which a text is not an interval.
 enum Fault {
     Syntax,
     Range,
 }
 
-/// A sum under way.
+/// Sum of the parts read so far.
 #[derive(Default)]
 struct Sum {
     months: i64,
     days: i64,
     micros: i64,
-    /// Units that have been given, a bit each.
+    /// Units that have been given, one bit each.
     seen: u32,
 }
 
@@ -45,7 +45,7 @@ const SECONDS: u32 = 4;
 /// Bits of seconds, milliseconds and microseconds.
 const ALL_SECONDS: u32 = 7;
 
-/// A unit: its bit, and what one of it is in months, days and microseconds.
+/// Returns a unit: its bit, and its size in months, days and microseconds.
 fn unit(word: &str) -> Option<(u32, i64, i64, i64)> {
     Some(match word {
         "us" | "usec" | "usecs" | "usecond" | "useconds" | "microsecond" | "microseconds" | "microsecon" => {
@@ -69,7 +69,7 @@ fn unit(word: &str) -> Option<(u32, i64, i64, i64)> {
 }
 
 impl Sum {
-    /// Adds so many of a unit; the fraction goes to the next smaller kind, as PostgreSQL does it.
+    /// Adds a number of units. The fraction goes to the next smaller part, as in PostgreSQL.
     fn add(
         &mut self,
         negative: bool,
@@ -80,7 +80,7 @@ impl Sum {
         if whole.is_empty() && fraction.is_empty() {
             return Err(Fault::Syntax);
         }
-        // Seconds with a fraction are milliseconds and microseconds, too.
+        // Seconds with a fraction count as milliseconds and microseconds, too.
         let bits = if bit == SECONDS && fraction.bytes().any(|digit| digit != b'0') { ALL_SECONDS } else { bit };
         if self.seen & bits != 0 {
             return Err(Fault::Syntax);
@@ -106,7 +106,7 @@ impl Sum {
         } else if months > 1 {
             plus(&mut self.months, (fraction * months as f64).round_ties_even() as i64)?;
         } else {
-            // A month has 30 days here, and a day 24 hours.
+            // A month counts 30 days here, and a day 24 hours.
             let in_days = fraction * if months == 1 { 30.0 } else { days as f64 };
             let whole = in_days.trunc();
             plus(&mut self.days, whole as i64)?;
@@ -155,7 +155,7 @@ impl Sum {
     }
 }
 
-/// `P1Y2M3DT4H5M6S`.
+/// Reads `P1Y2M3DT4H5M6S`.
 fn parse_iso(text: &str) -> Result<Interval, Fault> {
     let mut sum = Sum::default();
     let mut rest = text;
@@ -192,7 +192,7 @@ fn parse_iso(text: &str) -> Result<Interval, Fault> {
 
 fn parse_words(text: &str, style: IntervalStyle) -> Result<Interval, Fault> {
     let tokens = tokens(text).filter(|tokens| !tokens.is_empty()).ok_or(Fault::Syntax)?;
-    // In the standard's style one sign before all is everyone's.
+    // In the standard's style, a single sign at the start applies to all parts.
     let signs = tokens.iter().filter(|token| matches!(token, Token::Signed(_) | Token::SignedWord(..))).count();
     let all_negative = style == IntervalStyle::SqlStandard && signs == 1 && text.starts_with('-');
     let mut sum = Sum::default();
@@ -237,7 +237,7 @@ fn parse_words(text: &str, style: IntervalStyle) -> Result<Interval, Fault> {
 }
 
 impl Interval {
-    /// Reads PostgreSQL's and ISO 8601's forms.
+    /// Reads the formats of PostgreSQL and ISO 8601.
     ///
     /// # Errors
     /// `22007`, `22015`.
@@ -256,12 +256,12 @@ impl Interval {
         })
     }
 
-    /// Its length where a month has 30 days and a day 24 hours: what intervals are compared by.
+    /// Returns the length in microseconds by which intervals are compared: a month has 30 days, and a day 24 hours.
     pub fn length(self) -> i128 {
         (i128::from(self.months) * 30 + i128::from(self.days)) * i128::from(DAY) + i128::from(self.micros)
     }
 
-    /// Sum of each part.
+    /// Adds each part.
     ///
     /// # Errors
     /// `22008`.
@@ -275,7 +275,7 @@ impl Interval {
         }
     }
 
-    /// Each part with the other sign.
+    /// Negates each part.
     ///
     /// # Errors
     /// `22008`.
@@ -286,7 +286,7 @@ impl Interval {
         }
     }
 
-    /// Each part by `scale`; what is left of months goes to days, what is left of days to microseconds.
+    /// Scales each part by `scale`. The fraction of months goes to days, the fraction of days to microseconds.
     ///
     /// # Errors
     /// `22008`.

@@ -5,7 +5,7 @@ use super::forms::IntervalStyle;
 use super::interval::Interval;
 use std::fmt::Write;
 
-/// An interval as people count: the parts of its time have one sign.
+/// An interval in the usual units. The parts of its time have the same sign.
 struct Parts {
     years: i64,
     months: i64,
@@ -33,7 +33,7 @@ impl Parts {
     }
 }
 
-/// Seconds without a sign and without a zero before them: `6.5`.
+/// Appends seconds without a sign and without a leading zero: `6.5`.
 fn push_short_seconds(out: &mut String, micros: i64) {
     let start = out.len();
     push_seconds(out, micros.abs());
@@ -43,7 +43,7 @@ fn push_short_seconds(out: &mut String, micros: i64) {
 }
 
 impl Interval {
-    /// Appends it as text.
+    /// Appends the interval as text.
     pub fn write(self, style: IntervalStyle, out: &mut String) {
         match style {
             IntervalStyle::Postgres => self.write_postgres(out),
@@ -53,7 +53,7 @@ impl Interval {
         }
     }
 
-    /// In style `postgres`.
+    /// Appends the interval in the style `postgres`.
     fn write_postgres(self, out: &mut String) {
         let start = out.len();
         let mut before = false;
@@ -91,7 +91,7 @@ impl Interval {
 
     fn write_verbose(self, out: &mut String) {
         let parts = Parts::of(self);
-        // The first part that is not 0 says whether all is ago.
+        // The first part that is not 0 decides whether the whole is `ago`.
         let mut ago = None;
         out.push('@');
         let named = [

@@ -1,9 +1,9 @@
-//! The table of types: names, numbers, lengths.
+//! Kinds of types, and types with their modifiers.
 
-/// The schema of PostgreSQL's own tables, functions and types.
+/// Schema of PostgreSQL's system catalogs, functions and types.
 pub const PG_CATALOG: &str = "pg_catalog";
 
-/// What a type is, without its modifier.
+/// A type without its modifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's names")]
 pub enum Kind {
@@ -20,7 +20,7 @@ pub enum Kind {
     Json,
     Float4,
     Float8,
-    /// A literal or parameter whose type nobody has decided.
+    /// A literal or parameter whose type is not decided yet.
     Unknown,
     /// `character(n)`.
     Bpchar,
@@ -36,17 +36,17 @@ pub enum Kind {
     Regproc,
     Regnamespace,
     Regrole,
-    /// Numbers, as the catalog has them: an array that begins at 0 and is written without braces.
+    /// Numbers as catalogs store them: an array that starts at 0 and is written without braces.
     Int2Vector,
     OidVector,
     Uuid,
-    /// Of no value.
+    /// Result of a function that returns nothing.
     Void,
     /// An array of one dimension.
     Array(Element),
 }
 
-/// What an array may have as its elements.
+/// Element type of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's names")]
 pub enum Element {
@@ -77,9 +77,9 @@ pub enum Element {
 /// A type with its modifier: `varchar(20)`, `numeric(12,2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SqlType {
-    /// What it is.
+    /// Kind of the type.
     pub kind: Kind,
-    /// PostgreSQL's `atttypmod`; -1 without one.
+    /// PostgreSQL's `atttypmod`, -1 without a modifier.
     pub typmod: i32,
 }
 

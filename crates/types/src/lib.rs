@@ -1,4 +1,4 @@
-//! Values of PostgreSQL's types: how they are written, compared, cast and computed with.
+//! Values of PostgreSQL's types: their text and binary forms, comparison, casts, operators and functions.
 //!
 //! # Layers
 //!

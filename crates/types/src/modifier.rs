@@ -1,12 +1,12 @@
-//! Type modifiers: the lengths, precisions and scales that a column or a cast asks for.
+//! Type modifiers: lengths, precisions and scales of columns and casts.
 
 use super::calendar::{round_time, round_timestamp};
 use super::{Kind, SqlType};
 use crate::datum::Datum;
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// Fits a value of type `to.kind` to the modifier. `explicit` is a cast that the statement wrote: it cuts what is too long,
-/// where an assignment refuses it.
+/// Fits a value of type `to.kind` to the modifier. `explicit` stands for a cast written in the statement: it truncates
+/// a value that is too long, while an assignment refuses it.
 ///
 /// # Errors
 /// `22001`, `22003`.
@@ -38,7 +38,7 @@ pub fn apply(datum: Datum, to: SqlType, explicit: bool) -> SqlResult<Datum> {
     })
 }
 
-/// Cut or filled to the length of a character type. Blanks beyond it may go in any case.
+/// Truncates or pads a text to the length of a character type. Blanks beyond it may be removed in any case.
 fn fit(text: Box<str>, to: SqlType, explicit: bool) -> SqlResult<Box<str>> {
     let Some(length) = to.max_length() else { return Ok(text) };
     match text.char_indices().nth(length) {

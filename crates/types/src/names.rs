@@ -1,18 +1,19 @@
-//! What PostgreSQL's `pg_type` says of each type: number, name, length, category.
+//! Entries of PostgreSQL's `pg_type`: OID, name, length and category of each type.
 //!
-//! **Invariant:** one line per type; every other mapping in this crate between types, numbers and names reads it here.
+//! **Invariant:** there is one entry for each type. Every other mapping in this crate between types,
+//! OIDs and names reads it here.
 
 use super::{Element, Kind, SqlType};
 
-/// A line of the table.
+/// An entry of the table.
 struct Entry {
     kind: Kind,
-    /// As an element of an array, with the array's number.
+    /// Element of arrays of this type, with the OID of the array type.
     array: Option<(Element, u32)>,
     oid: u32,
-    /// As `format_type` writes it.
+    /// Name that `format_type` writes.
     name: &'static str,
-    /// Other names, in lower case, `pg_type.typname` first.
+    /// Other names in lower case, `pg_type.typname` first.
     aliases: &'static [&'static str],
     len: i16,
     category: char,
@@ -28,7 +29,7 @@ const fn entry(
     Entry { kind, array, oid, name, aliases, len, category, preferred }
 }
 
-/// PostgreSQL's other types of values.
+/// PostgreSQL's other types, which this server does not have.
 #[rustfmt::skip]
 const FOREIGN: &[&str] = &[
     "aclitem", "bit", "box", "cid", "cidr", "circle", "datemultirange", "daterange", "gtsvector", "inet", "int4multirange",
@@ -73,7 +74,7 @@ static TABLE: [Entry; 30] = [
     entry(Kind::Void, None, 2278, "void", &["void"], 4, 'P', false),
 ];
 
-/// The line of a kind; of its element, for an array.
+/// Returns the entry of a kind, and for an array that of its element.
 fn line(kind: Kind) -> &'static Entry {
     match kind {
         Kind::Array(element) => line(element.kind()),
@@ -111,7 +112,7 @@ fn line(kind: Kind) -> &'static Entry {
 }
 
 impl Element {
-    /// The element's own type.
+    /// Returns the element's own type.
     pub fn kind(self) -> Kind {
         match self {
             Element::Bool => Kind::Bool,
@@ -139,24 +140,24 @@ impl Element {
         }
     }
 
-    /// All of them.
+    /// Returns all elements.
     pub fn all() -> impl Iterator<Item = Element> {
         TABLE.iter().filter_map(|entry| entry.array.map(|(element, _)| element))
     }
 }
 
 impl Kind {
-    /// All types but arrays.
+    /// Returns all types but arrays.
     pub fn scalars() -> impl Iterator<Item = Kind> {
         TABLE.iter().map(|entry| entry.kind)
     }
 
-    /// All types.
+    /// Returns all types.
     pub fn all() -> impl Iterator<Item = Kind> {
         Kind::scalars().chain(Element::all().map(Kind::Array))
     }
 
-    /// `pg_type.oid`.
+    /// Returns `pg_type.oid`.
     pub fn oid(self) -> u32 {
         match self {
             Kind::Array(_) => line(self).array.map_or(0, |(_, oid)| oid),
@@ -164,7 +165,7 @@ impl Kind {
         }
     }
 
-    /// The type with this number.
+    /// Returns the type with this OID.
     pub fn from_oid(oid: u32) -> Option<Kind> {
         TABLE.iter().find_map(|entry| match entry.array {
             _ if entry.oid == oid => Some(entry.kind),
@@ -173,7 +174,7 @@ impl Kind {
         })
     }
 
-    /// As `format_type` writes it, without a modifier.
+    /// Returns the name that `format_type` writes, without a modifier.
     pub fn name(self) -> String {
         match self {
             Kind::Array(_) => format!("{}[]", line(self).name),
@@ -181,14 +182,14 @@ impl Kind {
         }
     }
 
-    /// `pg_type.typname`.
+    /// Returns `pg_type.typname`.
     pub fn type_name(self) -> String {
         let name = line(self).aliases[0].trim_matches('"');
         if matches!(self, Kind::Array(_)) { format!("_{name}") } else { name.to_owned() }
     }
 
-    /// The type with this SQL name or alias, in lower case and with single blanks: `int`, `double precision`, `_int4`,
-    /// `text[]`. `serial` is no type.
+    /// Returns the type with this SQL name or alias, in lower case and with single blanks: `int`, `double precision`,
+    /// `_int4`, `text[]`. `serial` is not a type.
     pub fn from_name(name: &str) -> Option<Kind> {
         if let Some(element) = name.strip_suffix("[]").or_else(|| name.strip_prefix('_')) {
             return Kind::from_name(element)?.array_of();
@@ -196,34 +197,34 @@ impl Kind {
         TABLE.iter().find(|entry| entry.name == name || entry.aliases.contains(&name)).map(|entry| entry.kind)
     }
 
-    /// The type with this `pg_type.typname`.
+    /// Returns the type with this `pg_type.typname`.
     pub fn from_typname(name: &str) -> Option<Kind> {
         let is_it = |entry: &&Entry| entry.aliases.first().is_some_and(|own| own.trim_matches('"') == name);
         TABLE.iter().find(is_it).map(|entry| entry.kind).filter(|kind| *kind != Kind::Unknown)
     }
 
-    /// Tells whether it is the name of a type that PostgreSQL has and this server has not.
+    /// Returns true if PostgreSQL has a type of this name that this server does not have.
     pub fn is_foreign(name: &str) -> bool {
         FOREIGN.contains(&name)
     }
 
-    /// `pg_type.typlen`.
+    /// Returns `pg_type.typlen`.
     #[allow(clippy::len_without_is_empty, reason = "the length of a value, not of a collection")]
     pub fn len(self) -> i16 {
         if matches!(self, Kind::Array(_)) { -1 } else { line(self).len }
     }
 
-    /// `pg_type.typcategory`.
+    /// Returns `pg_type.typcategory`.
     pub fn category(self) -> char {
         if matches!(self, Kind::Array(_)) { 'A' } else { line(self).category }
     }
 
-    /// `pg_type.typispreferred`.
+    /// Returns `pg_type.typispreferred`.
     pub fn is_preferred(self) -> bool {
         !matches!(self, Kind::Array(_)) && line(self).preferred
     }
 
-    /// The array type with such elements.
+    /// Returns the array type with such elements.
     pub fn array_of(self) -> Option<Kind> {
         match self {
             Kind::Array(_) => None,
@@ -231,7 +232,7 @@ impl Kind {
         }
     }
 
-    /// The type of its elements, if it is an array.
+    /// Returns the element type, if this is an array.
     pub fn element(self) -> Option<Kind> {
         match self {
             Kind::Array(element) => Some(element.kind()),
@@ -243,49 +244,49 @@ impl Kind {
 }
 
 impl SqlType {
-    /// `pg_type.oid`.
+    /// Returns `pg_type.oid`.
     pub fn oid(self) -> u32 {
         self.kind.oid()
     }
 
-    /// The type with this number and no modifier.
+    /// Returns the type with this OID and no modifier.
     pub fn from_oid(oid: u32) -> Option<SqlType> {
         Kind::from_oid(oid).map(SqlType::from)
     }
 
-    /// `pg_type.typlen`.
+    /// Returns `pg_type.typlen`.
     #[allow(clippy::len_without_is_empty, reason = "the length of a value, not of a collection")]
     pub fn len(self) -> i16 {
         self.kind.len()
     }
 
-    /// The type of its elements, with the array's modifier.
+    /// Returns the element type, with the array's modifier.
     pub fn element(self) -> Option<SqlType> {
         self.kind.element().map(|kind| SqlType { kind, typmod: self.typmod })
     }
 
-    /// `numeric(precision, scale)`.
+    /// Returns `numeric(precision, scale)`.
     pub fn numeric(precision: i32, scale: i32) -> SqlType {
         SqlType { kind: Kind::Numeric, typmod: ((precision << 16) | (scale & 0x7ff)) + 4 }
     }
 
-    /// `varchar(length)` or `character(length)`.
+    /// Returns `varchar(length)` or `character(length)`.
     pub fn with_length(kind: Kind, length: i32) -> SqlType {
         SqlType { kind, typmod: length + 4 }
     }
 
-    /// Precision and scale of a numeric type that has them.
+    /// Returns the precision and scale of a numeric type that has them.
     pub fn precision_and_scale(self) -> Option<(i32, i32)> {
         let bits = self.typmod - 4;
         (self.typmod >= 4).then_some(((bits >> 16) & 0xffff, ((bits & 0x7ff) ^ 1024) - 1024))
     }
 
-    /// The greatest length of a character type that has one.
+    /// Returns the maximum length of a character type that has one.
     pub fn max_length(self) -> Option<usize> {
         usize::try_from(self.typmod - 4).ok().filter(|_| matches!(self.kind, Kind::Bpchar | Kind::Varchar))
     }
 
-    /// Digits of a second, for the types of time that say so.
+    /// Returns the number of digits of a second, for types of time that have this modifier.
     pub fn second_digits(self) -> Option<u32> {
         let digits = match self.kind {
             Kind::Interval => self.typmod & 0xffff,
@@ -294,7 +295,7 @@ impl SqlType {
         (self.typmod >= 0).then_some(digits).and_then(|digits| u32::try_from(digits).ok()).filter(|digits| *digits <= 6)
     }
 
-    /// As `format_type` writes it.
+    /// Returns the name that `format_type` writes.
     pub fn name(self) -> String {
         let array = if matches!(self.kind, Kind::Array(_)) { "[]" } else { "" };
         let base = self.element().unwrap_or(self);

@@ -1,7 +1,8 @@
-//! Pseudo-types: what functions declare as arguments and results that no column has, and arrays of types that have none here.
+//! Pseudo-types, which functions declare as arguments and results but no column has, and arrays of
+//! types that have none here.
 //!
-//! **Invariant:** numbers, lengths and functions are PostgreSQL's. Those that values have here ([`Kind::Unknown`], [`Kind::Void`])
-//! are no lines of this table.
+//! **Invariant:** OIDs, lengths and functions are PostgreSQL's. Pseudo-types that values have here ([`Kind::Unknown`],
+//! [`Kind::Void`]) are not in this table.
 //!
 //! [`Kind::Unknown`]: super::Kind::Unknown
 //! [`Kind::Void`]: super::Kind::Void
@@ -18,15 +19,15 @@ pub struct Pseudo {
     pub len: i16,
     /// `pg_type.typalign`
     pub align: &'static str,
-    /// The type of its elements, 0 unless it is an array.
+    /// OID of the element type, 0 unless this is an array.
     pub element: u32,
-    /// The type of arrays of it, or 0.
+    /// OID of the array type, or 0.
     pub array: u32,
-    /// Category `P`, but for arrays.
+    /// Category: `P`, except for arrays.
     pub category: &'static str,
-    /// `typtype`.
+    /// `pg_type.typtype`
     pub kind: &'static str,
-    /// True if values are sent and received in binary, too.
+    /// True if values are sent and received in binary format, too.
     pub is_binary: bool,
 }
 
@@ -66,17 +67,17 @@ pub static TABLE: [Pseudo; 27] = [
     pseudo(5080, "anycompatiblerange", -1, "d", false),
 ];
 
-/// Returns the pseudo-type with this number.
+/// Returns the pseudo-type with this OID.
 pub fn numbered(oid: u32) -> Option<&'static Pseudo> {
     TABLE.iter().find(|one| one.oid == oid)
 }
 
-/// Returns the pseudo-type that `pg_type` calls so.
+/// Returns the pseudo-type with this `pg_type.typname`.
 pub fn named(name: &str) -> Option<&'static Pseudo> {
     TABLE.iter().find(|one| one.name == name)
 }
 
-/// Returns the name as `format_type` writes it.
+/// Returns the name that `format_type` writes.
 pub fn shown(of: &Pseudo) -> String {
     match (numbered(of.element), SqlType::from_oid(of.element)) {
         (Some(element), _) => format!("{}[]", element.name),

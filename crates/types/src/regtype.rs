@@ -1,9 +1,9 @@
-//! Names of types as `regtype` reads and writes them.
+//! Names of types in the forms that `regtype` reads and writes.
 
 use super::{Element, Kind, PG_CATALOG, SqlType, pseudo};
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// `format_type`: a type's name, with its modifier if one is given.
+/// Returns a type's name, with its modifier if one is given: `format_type`.
 pub fn type_name(number: u32, modifier: Option<i32>) -> String {
     let Some(kind) = Kind::from_oid(number) else {
         return match pseudo::numbered(number) {
@@ -21,7 +21,7 @@ pub fn type_name(number: u32, modifier: Option<i32>) -> String {
     }
 }
 
-/// Reads the name of a type as `regtype` does: an SQL name, or one of `pg_type`, quoted or with its schema.
+/// Reads the name of a type as `regtype` does: an SQL name, or one of `pg_type`, quoted or with a schema.
 ///
 /// # Errors
 /// `42704`, `42602`
@@ -33,7 +33,7 @@ pub(crate) fn type_number(written: &str) -> SqlResult<u32> {
         dimensions += 1;
         name = rest.trim_end().to_owned();
     }
-    // A modifier is allowed, and means nothing here.
+    // A modifier is allowed, and has no effect here.
     if let (Some(first), Some(last)) = (name.find('('), name.find(')'))
         && first < last
         && name[first + 1..last].bytes().all(|byte| byte.is_ascii_digit() || byte == b',' || byte == b' ')
@@ -70,7 +70,7 @@ pub(crate) fn type_number(written: &str) -> SqlResult<u32> {
     array.ok_or_else(missing)
 }
 
-/// Returns a type as `regtype` writes it: nothing for a number of none.
+/// Returns the name that `regtype` writes, and `None` for an OID of no type.
 pub fn type_shown(number: u32) -> Option<String> {
     let is_there = number == 0 || Kind::from_oid(number).is_some() || pseudo::numbered(number).is_some();
     is_there.then(|| type_name(number, None))

@@ -1,33 +1,33 @@
-//! Tables that are made when they are read.
+//! Tables whose rows are made when they are read.
 
 use crate::{Datum, Kind};
 
-/// Rows, each as its columns by name; columns that are not named are null.
+/// Rows, each with its columns by name. Columns that are not named are null.
 pub type Lines = Vec<Vec<(&'static str, Datum)>>;
 
 /// A table of the schema `overtake`.
 #[derive(Clone, Debug)]
 pub struct ProvidedTable {
-    /// Its name.
+    /// Name of the table.
     pub name: String,
-    /// Its columns.
+    /// Columns, by name and type.
     pub columns: Vec<(String, Kind)>,
 }
 
 impl ProvidedTable {
-    /// Table of this name with these columns.
+    /// Creates a table of this name with these columns.
     pub fn new(name: &str, columns: &[(&str, Kind)]) -> ProvidedTable {
         let columns = columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
         ProvidedTable { name: name.to_owned(), columns }
     }
 }
 
-/// Count as `bigint`.
+/// Returns a count as `bigint`.
 pub fn count(value: u64) -> Datum {
     Datum::Int8(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-/// Microseconds as milliseconds in `double precision`.
+/// Returns microseconds as milliseconds in `double precision`.
 pub fn ms(us: f64) -> Datum {
     Datum::Float8(us / 1e3)
 }

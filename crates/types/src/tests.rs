@@ -1,4 +1,4 @@
-//! Names and numbers of types, and what storing a value in a column does. What literals and casts give is in `ops`' tests.
+//! Names and OIDs of types, and the effect of storing a value in a column. `ops`' tests cover literals and casts.
 
 use super::forms::Forms;
 use super::{Kind, SqlType, binary, modifier, text};
@@ -121,7 +121,7 @@ fn bytes_that_are_no_value() {
         "improper binary format in array element 1 (SQLSTATE 22P03)"
     );
     assert_eq!(message(&[0, 0, 21], Kind::Int2Vector), "invalid int2vector data (SQLSTATE 22P03)");
-    // NaN, with a digit that it has no use for.
+    // NaN, with a digit that it does not use.
     assert_eq!(message(&[1 << 16, -0x4000_0000, 1], Kind::Numeric), surplus);
     assert_eq!(state(&[], Kind::Bool), "08P01");
 }

@@ -1,13 +1,13 @@
-//! The words, numbers and signs that dates, times and intervals are written with.
+//! Tokens of the text forms of dates, times and intervals: words, numbers and signs.
 
-/// A piece of the text.
+/// Token of a text.
 #[derive(Debug, PartialEq)]
 pub(super) enum Token<'a> {
-    /// Digits, perhaps with one point.
+    /// Digits, perhaps with one decimal point.
     Number(&'a str),
-    /// Digits and names with `-`, `/` or `.` between.
+    /// Digits and names, separated by `-`, `/` or `.`.
     Date(&'a str),
-    /// Digits with colons.
+    /// Digits and colons.
     Time(&'a str),
     Word(&'a str),
     /// A sign and digits, colons and points.
@@ -51,7 +51,7 @@ fn take_digits(rest: &str) -> (Token<'_>, usize) {
     }
 }
 
-/// Cuts a text into tokens; none, if it has what is in no date.
+/// Splits a text into tokens. Returns `None` for a text with characters that no date has.
 pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -69,6 +69,8 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
             }
             b if b.is_ascii_alphabetic() => {
                 let letters = run(rest, |b| b.is_ascii_alphabetic());
+                // A name before a separator begins a date if it is a month (`Jan-08-1999`), else perhaps
+                // a zone (`Europe/Berlin`).
                 let is_date = matches!(rest.as_bytes().get(letters), Some(b'-' | b'/' | b'.'));
                 if is_date && month_of(&rest[..letters].to_ascii_lowercase()).is_some() {
                     let len = run(rest, |b| b.is_ascii_alphanumeric() || b"-/.".contains(&b));
@@ -95,6 +97,7 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
                     _ => return None,
                 }
             }
+            // Other punctuation separates tokens, and has no meaning.
             b if b.is_ascii_punctuation() => {
                 at += 1;
                 continue;
@@ -107,7 +110,7 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     Some(found)
 }
 
-/// The number of a month's name.
+/// Returns the number of a month, given by its name.
 pub(super) fn month_of(word: &str) -> Option<i64> {
     const MONTHS: [&str; 12] = [
         "january",
@@ -130,7 +133,7 @@ pub(super) fn month_of(word: &str) -> Option<i64> {
     found.map(|index| index as i64 + 1)
 }
 
-/// Whether it names a day of the week.
+/// Returns true if the word names a day of the week.
 pub(super) fn is_week_day(word: &str) -> bool {
     const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
     matches!(word, "tues" | "weds" | "wedn" | "thur" | "thurs")

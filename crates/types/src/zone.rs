@@ -1,7 +1,7 @@
 //! Time zones: those of the IANA database, fixed offsets, and POSIX rules (`EST5EDT,M3.2.0,M11.1.0`).
 //!
-//! **Invariant:** offsets are seconds east of UTC. A local time that there is twice, or not at all, is taken as PostgreSQL
-//! takes it: by the offset in force before clocks go forward, and after they go back.
+//! **Invariant:** offsets are seconds east of UTC. A local time that occurs twice, or not at all, is interpreted as in
+//! PostgreSQL: by the offset in force before clocks go forward, and after they go back.
 
 use super::abbreviations::{Meaning, meaning};
 use super::calendar::{SECOND, civil_of, days_of};
@@ -10,18 +10,18 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// A time zone. Cheap to clone.
+/// A time zone, cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Zone(Option<Arc<Table>>);
 
-/// What clocks in a zone show at a moment.
+/// Offset and abbreviation in force in a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Local {
     /// Seconds east of UTC.
     pub offset: i32,
-    /// Summer time.
+    /// True for summer time.
     pub is_dst: bool,
-    /// As the zone calls it: `CEST`.
+    /// Abbreviation that the zone uses: `CEST`.
     pub abbreviation: Arc<str>,
 }
 
@@ -31,9 +31,9 @@ struct Table {
     /// Seconds since 1970 at which another entry of `kinds` begins, in order.
     starts: Vec<(i64, u8)>,
     kinds: Vec<Local>,
-    /// Before the first start.
+    /// Entry of `kinds` in force before the first start.
     first: usize,
-    /// After the last.
+    /// Rule for the time after the last start.
     rule: Option<Rule>,
 }
 
@@ -44,19 +44,19 @@ struct Rule {
     summer: Option<(Local, Day, Day)>,
 }
 
-/// A day of the year, and seconds after its midnight.
+/// A day of the year, and seconds after midnight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Day {
     /// Month, week (5 is the last), day of the week.
     Month(i64, i64, i64, i64),
-    /// 1 to 365: February 29 is not counted.
+    /// Day from 1 to 365. February 29 is not counted.
     NoLeap(i64, i64),
-    /// From 0; February 29 is counted.
+    /// Day from 0. February 29 is counted.
     Plain(i64, i64),
 }
 
 impl Day {
-    /// Local seconds since 1970 in this year.
+    /// Returns the local time in this year, in seconds since 1970.
     fn local(self, year: i64) -> i64 {
         let first = days_of(year, 1, 1);
         let is_leap = days_of(year + 1, 1, 1) - first == 366;
@@ -77,7 +77,7 @@ impl Day {
 }
 
 impl Rule {
-    /// Where the clocks change in a year, in order.
+    /// Returns the changes of the clocks in a year, in order.
     fn changes(&self, year: i64) -> Option<[(i64, &Local); 2]> {
         let (summer, from, to) = self.summer.as_ref()?;
         let mut both = [
@@ -98,7 +98,7 @@ impl Rule {
         around.find(|(at, _)| *at <= moment).map_or(&self.standard, |(_, local)| local)
     }
 
-    /// The first change after a moment, if there is any.
+    /// Returns the first change after a time, if there is any.
     fn next(&self, moment: i64) -> Option<(i64, &Local)> {
         let year = civil_of(moment.div_euclid(DAY_SECONDS)).year;
         let mut around = [year - 1, year, year + 1].into_iter().filter_map(|year| self.changes(year)).flatten();
@@ -106,7 +106,7 @@ impl Rule {
     }
 }
 
-/// What is left of a rule's text while it is read.
+/// Rest of a rule's text while it is read.
 struct Reader<'a>(&'a str);
 
 impl<'a> Reader<'a> {
@@ -134,7 +134,7 @@ impl<'a> Reader<'a> {
         (!name.is_empty()).then_some(name)
     }
 
-    /// `[+-]hh[:mm[:ss]]`.
+    /// Reads `[+-]hh[:mm[:ss]]`.
     fn time(&mut self) -> Option<i64> {
         let negative = self.eat('-');
         if !negative {
@@ -190,7 +190,7 @@ fn parse_rule(text: &str) -> Option<Rule> {
     let summer_west = if reader.0.is_empty() || reader.0.starts_with(',') { west - 3600 } else { reader.time()? };
     let summer = local(name, -summer_west, true);
     if reader.0.is_empty() {
-        // The rule of the United States stands for any.
+        // A rule without days of change uses those of the United States.
         reader = Reader(",M3.2.0,M11.1.0");
     }
     let from = reader.eat(',').then(|| reader.day()).flatten()?;
@@ -198,7 +198,7 @@ fn parse_rule(text: &str) -> Option<Rule> {
     reader.0.is_empty().then_some(Rule { standard, summer: Some((summer, from, to)) })
 }
 
-/// Reads a compiled zone (RFC 8536), of which only the second, wide part counts.
+/// Reads a compiled zone (RFC 8536). Only the second part, with 64-bit times, is used.
 fn parse_compiled(name: &str, bytes: &[u8]) -> Option<Table> {
     let word = |bytes: &[u8], at: usize| {
         let four: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
@@ -213,6 +213,7 @@ fn parse_compiled(name: &str, bytes: &[u8]) -> Option<Table> {
         Some(all)
     };
     let [is_ut, is_std, leaps, times, kinds, letters] = counts(bytes)?;
+    // The second part has a header of its own, after the data of the first.
     let wide = bytes.get(44 + times * 5 + kinds * 6 + letters + leaps * 8 + is_std + is_ut..)?;
     let [is_ut, is_std, leaps, times, kinds, letters] = counts(wide)?;
     let moments = wide.get(44..)?;
@@ -242,6 +243,8 @@ fn parse_compiled(name: &str, bytes: &[u8]) -> Option<Table> {
     }
     let rule = std::str::from_utf8(end).ok()?.trim_matches('\n');
     let rule = if rule.is_empty() { None } else { parse_rule(rule) };
+    // Kind 0 holds before the first change. If that change leads to kind 0 itself, the first kind
+    // that is not summer time does.
     let first = kinds.iter().position(|kind| !kind.is_dst).unwrap_or(0);
     let first = if starts.first().is_some_and(|(_, kind)| *kind == 0) { first } else { 0 };
     Some(Table { name: name.to_owned(), starts, kinds, first, rule })
@@ -273,21 +276,21 @@ impl Table {
     }
 }
 
-/// Zones that were asked for, by the name asked for.
+/// Zones that were requested, by the requested name.
 static LOADED: LazyLock<Mutex<HashMap<String, Option<Zone>>>> = LazyLock::new(Mutex::default);
-/// Names that clients make up must not fill the memory.
+/// Maximum number of kept zones, so that names which clients make up do not fill the memory.
 const LOADED_MAX: usize = 4096;
 
 impl Zone {
-    /// UTC.
+    /// The zone UTC.
     pub const UTC: Zone = Zone(None);
 
-    /// The zone of this name: one of the IANA database in any case, or a POSIX rule.
+    /// Returns the zone of this name: one of the IANA database in any case, or a POSIX rule.
     pub fn named(name: &str) -> Option<Zone> {
         if name.eq_ignore_ascii_case("utc") {
             return Some(Zone::UTC);
         }
-        // Who has the lock may be a context that is paused under this one: nobody waits for it.
+        // The holder of the lock may be a context that is paused under this one, so nothing waits for it.
         if let Ok(loaded) = LOADED.try_lock()
             && let Some(found) = loaded.get(name)
         {
@@ -313,7 +316,7 @@ impl Zone {
         zone
     }
 
-    /// A zone that is always so many seconds east of UTC, named as PostgreSQL names it: `<+02>-02`.
+    /// Returns a zone that is always so many seconds east of UTC, named as PostgreSQL names it: `<+02>-02`.
     pub fn fixed(offset: i32) -> Zone {
         let size = offset.unsigned_abs();
         let mut written = format!("{:02}", size / 3600);
@@ -330,12 +333,12 @@ impl Zone {
         Zone(Some(Arc::new(Table { name, starts: Vec::new(), kinds: Vec::new(), first: 0, rule })))
     }
 
-    /// Its name.
+    /// Returns the zone's name.
     pub fn name(&self) -> &str {
         self.0.as_ref().map_or("UTC", |table| &table.name)
     }
 
-    /// What its clocks show at a moment in microseconds since 1970.
+    /// Returns the offset and abbreviation in force at a time in microseconds since 1970.
     pub fn at(&self, micros: i64) -> Local {
         self.local(micros).clone()
     }
@@ -347,18 +350,18 @@ impl Zone {
         }
     }
 
-    /// Seconds east of UTC at a moment.
+    /// Returns the seconds east of UTC at a time.
     pub fn offset_at(&self, micros: i64) -> i32 {
         if self.0.is_none() { 0 } else { self.local(micros).offset }
     }
 
-    /// Says whether its clocks are not put between two moments in microseconds since 1970.
+    /// Returns true if the clocks do not change between two times in microseconds since 1970.
     pub fn is_steady(&self, from: i64, to: i64) -> bool {
         let Some(table) = &self.0 else { return true };
         table.next(from.div_euclid(SECOND)).is_none_or(|(change, _)| to.div_euclid(SECOND) < change)
     }
 
-    /// Seconds east of UTC where its clocks show this: microseconds from 1970 on.
+    /// Returns the seconds east of UTC when the clocks show this local time, in microseconds since 1970-01-01.
     pub fn offset_of_local(&self, micros: i64) -> i32 {
         let Some(table) = &self.0 else { return 0 };
         let shown = micros.div_euclid(SECOND);
@@ -377,7 +380,7 @@ impl Zone {
         }
     }
 
-    /// Seconds east of UTC that the zone means by an abbreviation, about this moment.
+    /// Returns the seconds east of UTC that an abbreviation stands for in this zone, around this time.
     fn offset_of_abbreviation(&self, abbreviation: &str, micros: i64) -> Option<i32> {
         let is_it = |local: &&Local| local.abbreviation.eq_ignore_ascii_case(abbreviation);
         if let Some(found) = Some(self.local(micros)).filter(is_it) {
@@ -391,19 +394,19 @@ impl Zone {
     }
 }
 
-/// A zone as a value of a time names it.
+/// A zone as the text of a time names it.
 #[derive(Clone, Debug)]
 pub enum Named {
-    /// So many seconds east of UTC.
+    /// Offset in seconds east of UTC.
     Offset(i32),
-    /// Whatever holds in the zone then.
+    /// Zone, with the offset in force at the time in question.
     Zone(Zone),
-    /// What the zone calls by an abbreviation.
+    /// Abbreviation in a zone.
     Abbreviation(String, Zone),
 }
 
 impl Named {
-    /// What an abbreviation means: `CET`, `MSK`.
+    /// Returns the meaning of an abbreviation: `CET`, `MSK`.
     pub fn abbreviation(word: &str) -> Option<Named> {
         let word = word.to_ascii_lowercase();
         match meaning(&word)? {
@@ -412,12 +415,12 @@ impl Named {
         }
     }
 
-    /// What is meant by an abbreviation or a name, as `AT TIME ZONE` takes it.
+    /// Returns the zone that an abbreviation or a name stands for in `AT TIME ZONE`.
     pub fn find(name: &str) -> Option<Named> {
         Named::abbreviation(name).or_else(|| Zone::named(name).map(Named::Zone))
     }
 
-    /// Seconds east of UTC where clocks show this.
+    /// Returns the seconds east of UTC when the clocks show this local time.
     pub fn offset_of_local(&self, micros: i64) -> i32 {
         match self {
             Named::Offset(offset) => *offset,
@@ -429,7 +432,7 @@ impl Named {
         }
     }
 
-    /// Seconds east of UTC at a moment.
+    /// Returns the seconds east of UTC at a time.
     pub fn offset_at(&self, micros: i64) -> i32 {
         match self {
             Named::Offset(offset) => *offset,

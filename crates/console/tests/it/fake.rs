@@ -1,4 +1,4 @@
-//! A gate that is made up: it has been searching, and holds at 8.
+//! A fake gate: it has been searching, and holds at 8.
 
 use console::{Row, Shutdown, Source};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 #[derive(Default)]
 pub struct Fake {
-    /// Looks so far: whoever looks sees that something has happened.
+    /// Number of looks so far: each look shows that something has happened.
     pub looks: AtomicU64,
     pub forecasts: AtomicU64,
     pub has_no_gate: bool,
@@ -43,7 +43,7 @@ impl Source for Fake {
                 "wait_max_ms": p50 * 20.0, "inside_p50_ms": 0.9, "inside_p99_ms": 3.1, "inside_max_ms": 9.0,
                 "idle_p50_ms": 0.05, "idle_p99_ms": 0.4, "idle_max_ms": 8.0 })
         };
-        // A name is the administrator's, and no markup.
+        // Names come from the administrator, and must not be taken as markup.
         rows(json!([class("high", 0, 0.2), class("normal", 37, 5.0), class("<i>low</i>", 5, 40.0)]))
     }
 
@@ -104,7 +104,7 @@ impl Source for Fake {
     }
 }
 
-/// The console on a free port, ended and joined when dropped.
+/// A console on a free port, ended and joined when dropped.
 pub struct Served {
     pub address: SocketAddr,
     pub fake: Arc<Fake>,
@@ -132,7 +132,7 @@ impl Served {
         }
     }
 
-    /// Status, head and body of a request to this host.
+    /// Returns status, head and body of the response to a request with this `Host`.
     pub fn get(&self, path: &str, host: &str) -> (u16, String, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();

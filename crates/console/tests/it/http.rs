@@ -29,7 +29,7 @@ pub fn files_and_looks_are_served() {
     assert_eq!(served.get("/nothing", "localhost").0, 404);
 }
 
-/// Goal: a name that somebody has bound to our address does not get the page.
+/// Goal: a page of a foreign name that resolves to our address is refused.
 pub fn foreign_pages_are_refused() {
     let served = Served::new(Fake::default());
     for path in ["/", "/api/look?past=1", "/api/forecast"] {
@@ -40,7 +40,7 @@ pub fn foreign_pages_are_refused() {
     assert_eq!(served.fake.looks.load(Relaxed), 1, "who is refused does not look");
 }
 
-/// Goal: what takes long is not done for each page.
+/// Goal: an expensive computation is shared by all pages.
 pub fn a_forecast_serves_all_pages() {
     let served = Served::new(Fake::default());
     let [one, two] = [(); 2].map(|()| served.get("/api/forecast", "localhost").2);

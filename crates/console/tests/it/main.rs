@@ -1,4 +1,4 @@
-//! Integration tests: the console over sockets and in a browser, with rows that are made up.
+//! Integration tests: the console over sockets and in a browser, with fake rows.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod fake;

@@ -6,10 +6,10 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use web::chromium::{Browser, Error, Page};
 
-/// In milliseconds.
+/// Time limit of a check, in milliseconds.
 const PATIENCE: u64 = 30_000;
 
-/// Runs a check that needs a browser; without one it says so, and fails where a skip is not allowed.
+/// Runs a check that needs a browser. Without a browser it reports a skip, and fails where a skip is not allowed.
 fn with_browser(name: &str, run: impl FnOnce() -> Result<(), Error>) {
     match run() {
         Ok(()) => {}
@@ -122,7 +122,7 @@ pub fn the_console_works() {
     });
 }
 
-/// Goal: who has no gate is told how to have one, and sees nothing else.
+/// Goal: a server without a gate shows how to enable one, and nothing else.
 pub fn without_a_gate_it_says_what_to_do() {
     with_browser("without_a_gate_it_says_what_to_do", || {
         let served = Served::new(Fake { has_no_gate: true, ..Fake::default() });
@@ -141,7 +141,7 @@ pub fn without_a_gate_it_says_what_to_do() {
     });
 }
 
-/// Goal: a server that has gone is told, and its return is noticed.
+/// Goal: the page reports a lost server, and notices its return.
 pub fn it_comes_back() {
     with_browser("it_comes_back", || {
         let mut served = Served::new(Fake::default());

@@ -1,8 +1,9 @@
 //! Statements that are transactions of their own.
 //!
-//! **Invariant:** nothing of such a statement reaches the client before it has run, and before its commit where that is known to
-//! follow, unless a row may be refused: what is committed is never told with an error. One that a more important transaction has
-//! aborted until then can therefore be run again, and no tag is followed by the news that it was in vain.
+//! **Invariant:** nothing of such a statement reaches the client before it has run, nor before its commit where a
+//! commit is known to follow, unless a row may be refused: a committed statement is never answered with an error. So a
+//! statement that a more important transaction has aborted until then can be run again, and no tag is followed by the
+//! error that the commit failed.
 
 use super::{Session, Stop};
 use crate::backend::Backend;
@@ -13,18 +14,18 @@ use sql::session::Outcome;
 use std::sync::atomic::Ordering::Relaxed;
 use types::Datum;
 
-/// What follows an execution.
+/// Continuation of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// The end of its transaction, if it has none of another statement.
+    /// End of its transaction, if no other statement belongs to that.
     Commit,
-    /// More rows of the same portal, perhaps.
+    /// Perhaps more rows of the same portal.
     MoreRows,
-    /// Nobody knows: the client has not said, or says another statement.
+    /// Unknown: the client has not sent it yet, or sends another statement.
     Unknown,
 }
 
-/// Tells whether each row is sure to be written: it fits into a message, and asks for no room.
+/// Returns true if each row is sure to be written: it fits into a message, and needs no check for room.
 fn fits(outcome: &Outcome) -> bool {
     let Outcome::Rows(rows, _) = outcome else { return true };
     let written_max = |row: &[Datum]| row.iter().map(Datum::written_max).sum::<u64>();
@@ -32,15 +33,15 @@ fn fits(outcome: &Outcome) -> bool {
     rows.iter().all(|row| written_max(row) < ROW_MAX && is_small(row))
 }
 
-/// Bytes of a row, with room for the lengths of its values.
+/// Maximum bytes of a row, which leaves room for the lengths of its values.
 const ROW_MAX: u64 = (i32::MAX - (1 << 16)) as u64;
 
 impl<B: Backend> Session<B> {
     /// Runs a portal to its end, or to its commit, and again when a more important transaction has aborted it, within
     /// `statement_timeout`.
     ///
-    /// Each abort means that a more important transaction has gone on, so the repetitions end with its kind. Between two of them
-    /// the other sessions of this thread have their turn.
+    /// Each abort means that a more important transaction has gone on, so the repetitions end when there are no more of
+    /// these. Between two of them the other sessions of this thread have their turn.
     pub(super) async fn run_alone(
         &mut self,
         totals: &Totals,

@@ -1,6 +1,7 @@
-//! Place of a session's work: the thread that read it from the network while it is short, else another.
+//! Place of a session's work: the thread that read it from the network while it is short, another thread otherwise.
 //!
-//! **Invariant:** a portal or the backend that is lent comes back before the session goes on; if it does not, the session ends.
+//! **Invariant:** a portal or backend that is lent comes back before the session goes on. If it
+//! does not, the session ends.
 
 use super::{Session, Stop};
 use crate::backend::{Backend, Run};
@@ -16,8 +17,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::wait::Gone;
 
-/// A statement that was short so far may take so long where the session was read; then it is taken back, and runs where it delays
-/// nobody. Much more than a short one takes, so that hardly one is run twice for want of a processor.
+/// Time that a statement that has been short so far may take on the thread that read it. Then it is undone, and runs
+/// again where it delays no other session. The limit is much longer than a short statement takes, so that hardly one is
+/// run twice because it lacked a processor.
 const STAY: Duration = Duration::from_millis(4);
 
 impl<B: Backend> Session<B> {
@@ -40,8 +42,8 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    /// Does something with the backend on a thread where it delays no other session. It runs below those that read the network,
-    /// unless somebody may come to wait for this session.
+    /// Runs a job with the backend on a thread where it delays no other session. The thread runs below those that read
+    /// the network, unless another session may come to wait for this one.
     pub(crate) async fn aside<R: Send + 'static>(
         &mut self,
         job: impl FnOnce(&mut B) -> R + Send + 'static,
@@ -50,7 +52,7 @@ impl<B: Backend> Session<B> {
         Ok(self.lend_backend(is_below, job).await?)
     }
 
-    /// The same with the backend and a portal, if an error may undo much; else it is done here.
+    /// Does the same with the backend and a portal if an error may undo much. Otherwise the job runs here.
     pub(crate) async fn beside_portal<R: Send + 'static>(
         &mut self,
         portal: &mut Lent<B::Portal>,
@@ -69,7 +71,8 @@ impl<B: Backend> Session<B> {
         Ok(made)
     }
 
-    /// Lends the backend to a thread where it delays no other session, below those that read the network or not.
+    /// Lends the backend to a thread where it delays no other session. `is_below` tells whether the thread runs below
+    /// those that read the network.
     pub(super) async fn lend_backend<R: Send + 'static>(
         &mut self,
         is_below: bool,
@@ -97,19 +100,19 @@ impl<B: Backend> Session<B> {
         Ok(made)
     }
 
-    /// Drops what was made of a long text where that delays nobody.
+    /// Drops values that were made of a long text, on a thread where that delays no other session.
     pub(crate) fn drop_aside(&self, made: impl Send + 'static) {
         drop_below(Arc::clone(&self.below), made);
     }
 
-    /// Drops what statements have left over where that delays nobody.
+    /// Drops the leavings of statements on a thread where that delays no other session.
     fn drop_leavings(&mut self) {
         if let Some(leavings) = self.backend.take_leavings() {
             self.drop_aside(leavings);
         }
     }
 
-    /// Runs it here, or where it delays nobody: there if it was too long for here.
+    /// Runs the portal here or on another thread: there if it takes too long for this one.
     async fn execute_portal(
         &mut self,
         totals: &Totals,
@@ -120,7 +123,7 @@ impl<B: Backend> Session<B> {
         let is_below = class != Class::High
             && (is_elsewhere || totals.is_long() || (totals.is_new() && self.backend.is_large(portal)))
             && self.backend.holds_nothing(portal);
-        // A statement that fails takes its transaction with it, or what that has done since its last savepoint.
+        // A statement that fails rolls back its transaction, or everything since its last savepoint.
         let is_elsewhere = is_elsewhere || self.backend.has_long_end();
         let is_here = self.dispatch == Dispatch::Spot && totals.is_short() && !is_below && !is_elsewhere;
         if is_here && self.backend.can_move(portal) {
@@ -145,7 +148,7 @@ impl<B: Backend> Session<B> {
         let run = async {
             match dispatch {
                 Dispatch::Worker => workers.run(class, job).await,
-                // As many threads as it takes: one that may be short does not wait for one that is long.
+                // There are as many threads as needed: a statement that may be short does not wait for a long one.
                 Dispatch::Spot if is_below => below.run(&lift, job).await,
                 Dispatch::Spot => tokio::task::spawn_blocking(job).await.ok(),
             }
@@ -160,8 +163,9 @@ impl<B: Backend> Session<B> {
         self.unless_ended(run)
     }
 
-    /// A statement that was cancelled because the session ends has no error of its own: the client hears 57P01. Nor has one a
-    /// result whose session an administrator has ended meanwhile, itself perhaps.
+    /// Returns 57P01 in place of the result if the session is ending: a statement that was cancelled for that has
+    /// no error of its own. Nor has a statement a result if an administrator, perhaps the statement itself, has
+    /// ended the session meanwhile.
     pub(crate) fn unless_ended<R>(&self, run: SqlResult<R>) -> Result<R, Stop> {
         let is_cancelled = run.as_ref().is_err_and(|error| error.state() == SqlState::QUERY_CANCELED);
         if self.seen.end.is_ended() || (is_cancelled && self.conn.is_ending()) {
@@ -171,7 +175,7 @@ impl<B: Backend> Session<B> {
     }
 }
 
-/// Drops it on a thread where that delays nobody.
+/// Drops a value on a thread where that delays no other session.
 pub(super) fn drop_below(below: Arc<Below>, made: impl Send + 'static) {
     tokio::spawn(async move { below.run(&Arc::default(), move || drop(made)).await });
 }

@@ -1,4 +1,4 @@
-//! What an answer costs: reads and writes are counted below the session.
+//! Cost of an answer: reads and writes are counted below the session.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
@@ -23,7 +23,7 @@ struct Counts {
     writes: AtomicUsize,
 }
 
-/// Counts what would be system calls.
+/// Stream that counts the reads and writes that would be system calls.
 struct Counted(DuplexStream, Arc<Counts>);
 
 impl Io for Counted {
@@ -55,7 +55,8 @@ impl AsyncWrite for Counted {
     }
 }
 
-/// Sends `request` and reads up to `answers` times `ReadyForQuery`; the reads and writes that this took.
+/// Sends `request` and reads up to `answers` times `ReadyForQuery`. Returns the numbers of reads
+/// and writes that this took.
 async fn cost(client: &mut DuplexStream, counts: &Counts, request: &[u8], answers: usize) -> (usize, usize) {
     let before = (counts.reads.load(SeqCst), counts.writes.load(SeqCst));
     client.write_all(request).await.unwrap();
@@ -104,11 +105,11 @@ async fn an_execution_is_one_read_and_one_write() {
     let sync = |all: &mut _| put(&|all| ask::Sync::new().encode(all), all);
 
     let (_, writes) = cost(&mut client, &counts, &message(&[&parse, &sync]), 2).await;
-    // `ReadyForQuery` of the session's begin, and the answer.
+    // `ReadyForQuery` at the start of the session, and the answer.
     assert!(writes <= 2);
     let one = message(&[&bind, &describe, &execute, &sync]);
     assert_eq!(cost(&mut client, &counts, &one, 1).await, (1, 1));
-    // Twenty in a pipeline are no more, and neither is a simple query.
+    // Twenty in a pipeline cost no more, and neither does a simple query.
     let twenty = one.repeat(20);
     assert_eq!(cost(&mut client, &counts, &twenty, 20).await, (1, 1));
     assert_eq!(cost(&mut client, &counts, b"Q\0\0\0\x0dinsert 1\0", 1).await.1, 1);

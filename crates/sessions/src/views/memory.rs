@@ -1,7 +1,7 @@
-//! Who holds the memory of this process: the views `overtake.memory` and `overtake.memory_total`, and the metrics.
+//! Holders of the memory of this process: the views `overtake.memory` and `overtake.memory_total`, and the metrics.
 //!
-//! **Invariant:** the lines of `overtake.memory` add up to what the allocator has given out, as far as they are of one moment: what
-//! nobody has said is a line of its own.
+//! **Invariant:** the rows of `overtake.memory` add up to the bytes that the allocator has given out, as far as they
+//! are of one moment. Memory that no holder reports is a row of its own.
 
 use super::{Line, text};
 use engine::memory::{MESSAGES, held_bytes, kept_bytes, limit_bytes, resident_bytes, resident_limit_bytes};
@@ -11,7 +11,7 @@ use statement::holdings::{Use, of_sessions};
 use types::table::{Lines, ProvidedTable, count};
 use types::{Datum, Kind};
 
-/// What is held by one, for one use.
+/// Memory of one holder, for one use.
 struct Share {
     kind: &'static str,
     name: Option<String>,
@@ -26,12 +26,13 @@ impl Share {
     }
 }
 
-/// Without what tells tables of the engine apart that have the name one after another.
+/// Strips the suffix that distinguishes tables of the engine that have had the same name one after another.
 fn shown(name: &str) -> &str {
     name.split_once('#').map_or(name, |(name, _)| name)
 }
 
-/// All shares that are not empty. `is_idle` says which sessions run no statement: what they found is with their clients.
+/// Returns all shares that are not empty. `is_idle` tells which sessions run no statement: the results of
+/// these are with their clients.
 fn shares(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> Vec<Share> {
     let held = held_bytes() as u64;
     let holdings = engine.holdings();
@@ -79,7 +80,7 @@ pub(super) fn lines(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> Lines {
     shares(engine, is_idle).into_iter().map(line).collect()
 }
 
-/// A limit that nobody has set is null.
+/// Returns the one row of `overtake.memory_total`. A limit that is not set is null.
 pub(super) fn total() -> Lines {
     let limit = |bytes: usize| if bytes == usize::MAX { Datum::Null } else { count(bytes as u64) };
     let line: Line = vec![
@@ -91,7 +92,7 @@ pub(super) fn total() -> Lines {
     vec![line]
 }
 
-/// Prometheus' text format.
+/// Returns the metrics in Prometheus' text format.
 pub(crate) fn metrics(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> String {
     let mut out = String::new();
     for (name, help, bytes) in [

@@ -1,4 +1,4 @@
-//! COPY: what goes over the wire, whatever a client does in the middle.
+//! COPY: the messages on the wire, including misbehaving clients.
 
 use crate::support::Rig;
 use std::sync::atomic::Ordering::SeqCst;
@@ -23,7 +23,7 @@ pub fn data_come_in() {
     assert_eq!(client.next().unwrap(), "G(0,2)");
     let all = [data(b"1\ta\n"), data(b""), message(b'H', b""), data(b"2\tb"), data(b"\n"), done()].concat();
     assert_eq!(client.ask(&all), "C(COPY 8) C(INSERT 0 1) Z(I)");
-    // Messages that come byte by byte, and one that is longer than any other may be.
+    // Messages that come byte by byte, and one that is longer than other messages may be.
     client.send(&query("copy-in-binary"));
     assert_eq!(client.next().unwrap(), "G(1,1)");
     for byte in [data(b"abc"), data(b"de")].concat() {
@@ -31,7 +31,7 @@ pub fn data_come_in() {
     }
     client.send(&data(&vec![b'x'; 80 << 20]));
     assert_eq!(client.ask(&done()), format!("C(COPY {}) Z(I)", 5 + (80 << 20)));
-    // Outside of a COPY they are nothing.
+    // Outside of a COPY, its messages are ignored.
     assert_eq!(
         client.ask(&[data(b"x"), done(), message(b'f', b"no\0"), query("insert 1")].concat()),
         "C(INSERT 0 1) Z(I)"
@@ -43,7 +43,7 @@ pub fn data_come_in_by_the_extended_protocol() {
     let mut client = rig.client();
     client.send(&portal("copy-in"));
     assert_eq!([client.next(), client.next(), client.next()].map(Option::unwrap), ["1", "2", "G(0,2)"]);
-    // The first `Sync` was sent before the client knew.
+    // The first `Sync` was sent before the client knew of the COPY.
     assert_eq!(client.ask(&[sync(), data(b"abc"), done(), sync()].concat()), "C(COPY 3) Z(I)");
     assert_eq!(client.ask(&portal("insert 1")), "1 2 C(INSERT 0 1) Z(I)");
 }
@@ -54,13 +54,13 @@ pub fn an_error_swallows_the_rest() {
     let error = "E(ERROR|22P04|extra data after last expected column)";
     client.send(&query("begin; copy-in 3; insert 1"));
     assert_eq!([client.next(), client.next()].map(Option::unwrap), ["C(BEGIN)", "G(0,2)"]);
-    // The rest of the message that fails comes after the answer.
+    // The rest of the failing message comes after the answer.
     let long = data(&vec![b'x'; 1 << 20]);
     client.send(&long[..1000]);
     assert_eq!(client.answer(), format!("{error} Z(E)"));
     let rest = [&long[1000..], &data(b"more"), &done(), &query("rollback")].concat();
     assert_eq!(client.ask(&rest), "C(ROLLBACK) Z(I)");
-    // By the extended protocol all is swallowed up to `Sync`.
+    // In the extended protocol, everything up to `Sync` is discarded.
     client.send(&portal("copy-in 3"));
     let rest = [data(b"abcde"), data(b"x"), done(), query("insert 1"), sync()].concat();
     assert_eq!(client.ask(&rest), format!("1 2 G(0,2) {error} Z(I)"));
@@ -100,7 +100,7 @@ pub fn data_that_must_wait() {
     rig.script.0.is_open.store(true, SeqCst);
     rig.script.0.wake_all();
     assert_eq!(client.answer(), "C(COPY 5) Z(I)");
-    // A client that leaves while its data wait.
+    // A client that disconnects while its data wait.
     rig.script.0.is_open.store(false, SeqCst);
     client.send(&all);
     rig.until("it parks again", |rig| rig.script.0.parked.load(SeqCst) == 2);
@@ -120,7 +120,7 @@ pub fn data_go_out_part_by_part() {
     let failed = client.ask(&query("copy-out 2000"));
     assert!(failed.ends_with("d(1300\txxx) E(ERROR|22012|division by zero) Z(I)"), "{}", &failed[failed.len() - 90..]);
     let before = rig.script.0.given.load(SeqCst);
-    // One who does not read is not read for: the system's buffers fill up, and ours is one part.
+    // For a client that does not read, no rows are read: the system's buffers fill up, and the server holds one part.
     let mut slow = rig.client();
     slow.send(&query("copy-out 100100"));
     assert_eq!(slow.next().unwrap(), "H(0,2)");

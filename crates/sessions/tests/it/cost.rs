@@ -1,10 +1,11 @@
-//! What `strace` is to be pointed at: see the comment at the case.
+//! Case for measurements with `strace`, as the comment at the case describes.
 
 use crate::support::Rig;
 use wirekit::raw::{bind, execute, named, parse, sync};
 
-/// `strace -f -e trace=network,epoll_wait target/debug/deps/it-… --exec cost::a_thousand_executions`: what threads other
-/// than the first do is the server's. As drivers send it: Bind, Describe, Execute, Sync in one packet.
+/// `strace -f -e trace=network,epoll_wait target/debug/deps/it-… --exec cost::a_thousand_executions`: the
+/// calls of all threads but the first are the server's. The messages are those of drivers: Bind, Describe,
+/// Execute, Sync in one packet.
 pub fn a_thousand_executions() {
     let rig = Rig::new();
     let mut client = rig.client();

@@ -22,7 +22,7 @@ pub fn scram_sha_256() {
             Role { may_log_in: true, password, ..Role::default() }
         };
         config.roles.put("ann", role("pencil"));
-        // U+2168 is prepared to `IX`.
+        // Password preparation maps U+2168 to `IX`.
         config.roles.put("bob", role("I\u{ad}X"));
     });
     rig.runtime.block_on(async {
@@ -94,7 +94,7 @@ pub fn simple_and_extended_queries() {
     });
 }
 
-/// All of them at once.
+/// Awaits all futures concurrently.
 async fn join<T: Send + 'static>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut futures: Vec<_> = futures.map(Box::pin).collect();
     let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();

@@ -1,13 +1,13 @@
-//! Goal: what is in memory can be saved. Method: pg_dump of PostgreSQL 15 against a server with something of
-//! everything; psql into a fresh one, and into PostgreSQL; rows and definitions are the same afterwards, as the dump
-//! of the copy is the dump.
+//! Goal: the contents of the memory can be saved. Method: pg_dump of PostgreSQL 15 against a server with objects
+//! of all kinds; psql into a fresh server, and into PostgreSQL. Rows and definitions are the same afterwards, and
+//! so is the dump of the copy.
 
 use crate::real::Real;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use wirekit::cluster::{Cluster, is_there};
 
-/// One of PostgreSQL's programs for this server.
+/// Command that runs one of PostgreSQL's programs for this server.
 fn program(name: &str, port: u16, arguments: &[&str]) -> Command {
     let debian = Path::new(wirekit::cluster::DEBIAN).join(name);
     let mut command = Command::new(if debian.is_file() { debian } else { PathBuf::from(name) });
@@ -15,7 +15,7 @@ fn program(name: &str, port: u16, arguments: &[&str]) -> Command {
     command
 }
 
-/// What a program prints that is to end well.
+/// Returns the output of a program that must succeed.
 fn output(port: u16, name: &str, arguments: &[&str]) -> String {
     let output = program(name, port, arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -23,7 +23,7 @@ fn output(port: u16, name: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A dump without what differs from run to run and from server to server.
+/// Returns a dump without the parts that differ from run to run and from server to server.
 fn dumped(port: u16, how: &[&str]) -> String {
     let whole = output(port, "pg_dump", &[how, &["-d", "postgres"]].concat());
     let is_own =
@@ -35,7 +35,7 @@ fn restore(port: u16, file: &Path) {
     output(port, "psql", &["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", file.to_str().unwrap()]);
 }
 
-/// Rows come in any order.
+/// Compares rows in any order.
 fn same(one: &str, other: &str) {
     let sorted = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -54,7 +54,7 @@ fn filled() -> Option<Real> {
     Some(real)
 }
 
-/// As a script, of all, of definitions and of rows; as statements that insert; of a table, of a schema.
+/// Dumps as a script of everything, of definitions and of rows; as INSERT statements; of a table, of a schema.
 pub fn a_dump_makes_the_same_again() {
     let Some(real) = filled() else { return };
     let folder = testkit::folder("dump");
@@ -83,7 +83,7 @@ pub fn a_dump_makes_the_same_again() {
     assert!(of_schema.contains("CREATE TABLE \"Odd Schema\".\"T\"") && !of_schema.contains("public."), "{of_schema}");
 }
 
-/// What it saves, PostgreSQL takes, and what PostgreSQL saves of the same, it takes.
+/// PostgreSQL can read this server's dump, and this server PostgreSQL's dump of the same data.
 pub fn to_postgresql_and_back() {
     let Some(real) = filled() else { return };
     let Some(cluster) = Cluster::start("") else { return };
@@ -94,7 +94,7 @@ pub fn to_postgresql_and_back() {
     restore(cluster.port, &there);
     let rows = |port: u16| dumped(port, &["-a"]);
     same(&rows(port), &rows(cluster.port));
-    // No part of a definition is lost on the way.
+    // No part of a definition is lost in between.
     let kept = "select array(select seqcache from pg_sequence where seqrelid = 'app.cached'::regclass), \
                 array(select collname::text from pg_attribute a join pg_collation c on c.oid = attcollation where \
                 attrelid = 'app.collated'::regclass and 0 < attnum order by attnum), \
@@ -109,7 +109,7 @@ pub fn to_postgresql_and_back() {
     let copy = Real::new();
     restore(copy.address.port(), &back);
     same(&rows(port), &rows(copy.address.port()));
-    // The rows of views are the same on all three.
+    // The rows of views are the same on all three servers.
     let views = [
         ["app.totals", "app.a_first", "app.case_view", "unions", "subs", "wins", "ctes", "joined", "lat", "dis"],
         ["grp", "frames", "locked", "merged", "quotes", "either_way", "named", "sets", "cubes", "functions"],
@@ -122,8 +122,8 @@ pub fn to_postgresql_and_back() {
     }
 }
 
-/// Archives in both formats, with the globals before them: relations have the owners that they had, and so have the sequences of their
-/// columns. A dump by several jobs needs a snapshot that sessions share, which is refused by name.
+/// Archives in both formats, with the globals before them: relations keep their owners, and so do the sequences of
+/// their columns. A dump by several jobs needs a snapshot that sessions share, which is refused by name.
 pub fn archives_have_their_owners() {
     let Some(real) = filled() else { return };
     let Some(cluster) = Cluster::start("") else { return };
@@ -139,7 +139,7 @@ pub fn archives_have_their_owners() {
         "create view within as select id from owned where id not between symmetric 9 and 7; alter view within owner to ann",
         "create sequence alone; alter sequence alone owner to ann",
     ] {
-        // Roles are not made in a transaction with others.
+        // Roles are not created in a transaction with other statements.
         text.split("; ").for_each(|text| drop(ask(port, text)));
     }
     let owners = "select relname, pg_get_userbyid(relowner) from pg_class where relkind in ('r', 'v', 'S', 'i') and \
@@ -156,7 +156,7 @@ pub fn archives_have_their_owners() {
         output(port, "pg_dump", &["-d", "postgres", "-F", format, "-f", &file]);
         let copy = Real::new();
         let to = copy.address.port();
-        // The role that restores is there already.
+        // The role that restores exists already.
         output(to, "psql", &["-X", "-q", "-d", "postgres", "-f", globals]);
         output(to, "pg_restore", &["-d", "postgres", "--exit-on-error", "-j", jobs, &file]);
         assert_eq!(ask(to, owners), wanted);

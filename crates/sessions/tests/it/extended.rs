@@ -29,7 +29,7 @@ pub fn statements_and_portals() {
         ask(&mut client, &echo(&[0, 1], b"7", &[1, 0])),
         "2 T(v:23:1,v:25:0) D([0, 0, 0, 7],NULL) C(SELECT 1) Z(I)"
     );
-    // Closing what is there, what is not, and then it is not there.
+    // Close of an existing name, and of a name that does not exist.
     assert_eq!(
         ask(&mut client, &[named(b'C', b'S', "s"), named(b'C', b'S', "s"), named(b'C', b'P', "")]),
         "3 3 3 Z(I)"
@@ -46,10 +46,10 @@ pub fn row_limits() {
         [parse("", "rows 3", &[]), bind("p", "", &[], &[], &[]), execute("p", 2), execute("p", 2), execute("p", 0)];
     let rest = "D(3,row 3) C(SELECT 1) C(SELECT 0) Z(I)";
     assert_eq!(ask(&mut client, &limited), format!("1 2 D(1,row 1) D(2,row 2) s {rest}"));
-    // As many as there are: nobody has looked whether there are more.
+    // Exactly as many as there are: the server has not looked whether there are more.
     let exact = [bind("p", "", &[], &[], &[]), execute("p", 3), execute("p", 3)];
     assert_eq!(ask(&mut client, &exact), "2 D(1,row 1) D(2,row 2) D(3,row 3) s C(SELECT 0) Z(I)");
-    // What returns no rows runs once.
+    // A statement without rows runs once.
     let twice = [parse("", "insert 1", &[]), bind("p", "", &[], &[], &[]), execute("p", 0), execute("p", 0)];
     assert_eq!(ask(&mut client, &twice), "1 2 C(INSERT 0 1) E(ERROR|55000|portal \"p\" cannot be run) Z(I)");
 }
@@ -61,20 +61,20 @@ pub fn portals_end_with_their_transaction() {
     let open = [parse("r", "rows 3", &[]), bind("p", "r", &[], &[], &[]), execute("p", 1)];
     assert_eq!(ask(&mut client, &open), "1 2 D(1,row 1) s Z(I)");
     assert_eq!(ask(&mut client, &[execute("p", 1)]), gone);
-    // In a block they last.
+    // In a transaction block, portals last.
     assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
     assert_eq!(ask(&mut client, &open[1..]), "2 D(1,row 1) s Z(T)");
     assert_eq!(ask(&mut client, &[execute("p", 1)]), "D(2,row 2) s Z(T)");
     // A COMMIT in the middle of a pipeline ends them too.
     let commit = [parse("c", "commit", &[]), bind("", "c", &[], &[], &[]), execute("", 0), execute("p", 1)];
     assert_eq!(ask(&mut client, &commit), format!("1 2 C(COMMIT) {gone}"));
-    // So does one with a `BEGIN` behind it.
+    // So does a COMMIT followed by `BEGIN`.
     assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
     assert_eq!(ask(&mut client, &open[1..]), "2 D(1,row 1) s Z(T)");
     assert_eq!(client.ask(&query("commit; begin")), "C(COMMIT) C(BEGIN) Z(T)");
     assert_eq!(ask(&mut client, &[execute("p", 1)]), gone.replace("(I)", "(E)"));
     assert_eq!(client.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
-    // After a failure, what is open cannot be run.
+    // After a failure, open portals cannot be run.
     assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
     assert_eq!(ask(&mut client, &[parse("f", "fail", &[]), bind("p", "f", &[], &[], &[])]), "1 2 Z(T)");
     assert!(ask(&mut client, &[execute("p", 0)]).ends_with(" Z(E)"));
@@ -120,13 +120,13 @@ pub fn an_error_skips_to_sync() {
     let insert = [parse("", "insert 1", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
     let fail = [parse("", "fail", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
     let error = "E(ERROR|22012|division by zero|DThis happens.|HDo not.|P3)";
-    // What came before is rolled back; even a simple query is skipped.
+    // Earlier changes are rolled back, and even a simple query is skipped.
     let all =
         [insert.clone(), fail.clone(), insert.clone(), query("insert 2"), sync(), insert.clone(), sync()].concat();
     assert_eq!(client.ask(&all), format!("1 2 C(INSERT 0 1) 1 2 {error} Z(I)"));
     assert_eq!(client.answer(), "1 2 C(INSERT 0 1) Z(I)");
     assert_eq!(rig.log()[1..], ["insert 1", "fail", "rollback", "insert 1", "commit"]);
-    // Without `Sync`, `Flush` brings the answers, and an error comes by itself.
+    // Without `Sync`, `Flush` brings the answers, and an error is sent at once.
     client.send(&[insert, message(b'H', b"")].concat());
     assert_eq!((client.next(), client.next()), (Some("1".into()), Some("2".into())));
     assert_eq!(client.next().unwrap(), "C(INSERT 0 1)");
@@ -134,7 +134,7 @@ pub fn an_error_skips_to_sync() {
     assert_eq!((client.next(), client.next()), (Some("1".into()), Some("2".into())));
     assert_eq!(client.next().unwrap(), error);
     assert_eq!(client.ask(&sync()), "Z(I)");
-    // Two `Sync`, two answers; a commit that fails is told between.
+    // Two `Sync` get two answers. The error of a failed commit comes in between.
     let doomed = [parse("", "fail-at-commit", &[]), bind("", "", &[], &[], &[]), execute("", 0)];
     assert_eq!(ask(&mut client, &doomed), "1 2 C(UPDATE 1) E(ERROR|40001|could not serialize access) Z(I)");
     assert_eq!(client.ask(&[sync(), sync()].concat()), "Z(I)");
@@ -157,7 +157,8 @@ pub fn memory_is_bounded() {
         refused.starts_with("E(ERROR|53200|out of memory|DPrepared statements and portals of one session"),
         "{refused}"
     );
-    // The unnamed one is none of those that are kept, however long it is, and an execution by a simple query needs no room.
+    // The unnamed statement does not count among those that are kept, however long it is, and a
+    // simple query needs no room.
     let long = format!("insert {:0>20000}", 1);
     assert_eq!(client.ask(&[parse("", &long, &[]), sync()].concat()), "1 Z(I)");
     // A named portal keeps it.
@@ -165,7 +166,7 @@ pub fn memory_is_bounded() {
     assert_eq!(client.ask(&query("insert 1")), "C(INSERT 0 1) Z(I)");
     let close: Vec<u8> = (0..count).flat_map(|at| named(b'C', b'S', &format!("s{at}"))).collect();
     client.ask(&[close, sync()].concat());
-    // Rows that a portal keeps back count, too.
+    // Rows that a suspended portal keeps count, too.
     let ask = |rows: usize| {
         let text = format!("rows {rows}");
         [parse("", &text, &[]), bind("", "", &[], &[], &[]), execute("", 1), sync()].concat()
@@ -173,7 +174,7 @@ pub fn memory_is_bounded() {
     assert_eq!(client.ask(&ask(100)), "1 2 D(1,row 1) s Z(I)");
     assert!(client.ask(&ask(10_000)).contains("E(ERROR|53200|out of memory"));
     assert_eq!(client.ask(&ask(100)), "1 2 D(1,row 1) s Z(I)");
-    // With their texts, before the first one is sent; and no more than are left.
+    // Their texts count before the first row is sent, and only those that are left.
     let ask = |rows: usize, limit: i32| {
         let text = format!("wide {rows}");
         [parse("", &text, &[]), bind("", "", &[], &[], &[]), execute("", limit), sync()].concat()
@@ -182,7 +183,7 @@ pub fn memory_is_bounded() {
     assert!(refused.starts_with("1 2 E(ERROR|53200|out of memory"), "{refused:.200}");
     assert!(client.ask(&ask(6, 4)).ends_with(" s Z(I)"));
     assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
-    // What was sent is not kept: there is room for others.
+    // Rows that were sent are not kept, so there is room for others.
     let first = [parse("", "wide 4", &[]), bind("", "", &[], &[], &[]), execute("", 1), execute("", 2)].concat();
     assert!(client.ask(&[first, sync()].concat()).ends_with(" s Z(T)"));
     let other = [parse("s", "wide 3", &[]), bind("p", "s", &[], &[], &[]), execute("p", 1), sync()].concat();

@@ -9,7 +9,7 @@ use wirekit::raw::{PATIENCE, Raw, bind, execute, message, named, parse, query, s
 
 const ROUNDS: usize = 3000;
 
-/// xorshift64: the same rounds each time.
+/// Random numbers by xorshift64, so that the rounds are the same each time.
 struct Random(u64);
 
 impl Random {
@@ -51,7 +51,7 @@ impl Random {
         }
     }
 
-    /// What one client sends.
+    /// Returns the messages of one client.
     fn conversation(&mut self, texts: &[&str]) -> Vec<u8> {
         let mut all: Vec<u8> = (0..1 + self.below(12)).flat_map(|_| self.message(texts)).collect();
         if self.below(3) == 0 {
@@ -67,7 +67,7 @@ impl Random {
     }
 }
 
-/// Sends it all, and reads to the end.
+/// Sends the bytes, and reads to the end.
 fn converse(mut client: Raw<TcpStream>, bytes: &[u8]) {
     // The server may have closed already.
     let _ = client.stream.write_all(bytes);
@@ -78,7 +78,7 @@ fn converse(mut client: Raw<TcpStream>, bytes: &[u8]) {
     }
 }
 
-/// Texts of the session that follows a script.
+/// Texts for the scripted session.
 const SCRIPTED: [&str; 14] = [
     "rows 3",
     "insert 1",
@@ -96,7 +96,7 @@ const SCRIPTED: [&str; 14] = [
     "copy-out 3",
 ];
 
-/// Texts of the real one.
+/// Texts for the real session.
 const REAL: [&str; 30] = [
     "select 1",
     "select 1; select 2; select 3",
@@ -141,7 +141,7 @@ fn panics() -> &'static AtomicUsize {
     &PANICS
 }
 
-/// One client: a stranger now and then, whose first packet is broken too.
+/// Runs one client, now and then one without a session, whose first packet is broken too.
 fn client(random: &mut Random, address: SocketAddr, round: usize, texts: &[&str]) {
     let mut raw = Raw::connect(address);
     let who = [("user", "postgres"), ("database", "postgres")];
@@ -170,13 +170,13 @@ pub fn garbage_harms_nobody() {
     rig.until("all but one have gone", |rig| rig.script.0.alive.load(SeqCst) == 1);
 }
 
-/// Bytes of this process that are in memory.
+/// Returns the resident bytes of this process.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     text.split_ascii_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-/// Of the real session: no transaction, lock or memory is left of them either.
+/// The same for real sessions, which moreover leave no transaction, lock or memory behind.
 pub fn garbage_harms_no_real_session() {
     const GROWTH_MAX: usize = 24 << 20;
     let panics = panics();

@@ -1,4 +1,4 @@
-//! The gate before our own engine: who waits, who goes in, and that nothing of anybody stays inside.
+//! The admission gate before this server's engine: waits, admissions, and no slot that is left behind.
 
 use crate::real::Real;
 use ::gate::Settings;
@@ -9,7 +9,7 @@ use tokio_postgres::{AsyncMessage, Client, NoTls};
 use wirekit::raw::{message, query};
 use wirekit::waits::{keep_slots, state, until, waiting};
 
-/// A server that lets one transaction in at a time.
+/// Starts a server that admits one transaction at a time.
 pub fn narrow(change: impl FnOnce(&mut Settings)) -> (Real, Door) {
     let mut gate = Settings::of_priorities(1);
     gate.knows_stalls = true;
@@ -45,7 +45,7 @@ pub fn one_at_a_time_and_the_important_first() {
     until_empty(&real, &door);
 }
 
-/// Nobody is inside, and nobody waits.
+/// Waits until no transaction is admitted, and none waits.
 pub fn until_empty(real: &Real, door: &Door) {
     real.runtime.block_on(until("nobody is inside", || {
         let view = door.view().unwrap().gate;
@@ -67,7 +67,7 @@ pub fn who_waits_can_be_cancelled_or_go() {
         client.cancel_token().cancel_query(NoTls).await.unwrap();
         assert_eq!(state(&statement.await.unwrap().unwrap_err()), "57014");
         until("it has left", || waiting(&door) == 0).await;
-        // One that hangs up is noticed while it waits.
+        // A client that disconnects is noticed while it waits.
         let config = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", real.address.port());
         let (gone, connection): (Client, _) = tokio_postgres::connect(&config, NoTls).await.unwrap();
         let connection = tokio::spawn(async { drop(connection.await) });
@@ -76,7 +76,7 @@ pub fn who_waits_can_be_cancelled_or_go() {
         connection.abort();
         assert!(task.await.unwrap().unwrap_err().is_closed());
         until("it has left", || waiting(&door) == 0).await;
-        // The session of the one that was cancelled goes on.
+        // The session whose statement was cancelled goes on.
         holder.batch_execute("commit").await.unwrap();
         client.batch_execute("select 4").await.unwrap();
     });
@@ -88,12 +88,12 @@ pub fn who_dies_inside_leaves() {
     real.runtime.block_on(async {
         for text in ["begin; select 1", "begin; select 1/0", "begin; create table u (a int)"] {
             let holder = real.client().await;
-            // Whether it fails is not what this is about.
+            // The test does not depend on whether it fails.
             drop(holder.batch_execute(text).await);
             drop(holder);
             real.client().await.batch_execute("select 2").await.unwrap();
         }
-        // An error outside of a transaction ends one, too.
+        // An error outside of a transaction block ends the transaction, too.
         let client = real.client().await;
         for _ in 0..3 {
             assert_eq!(state(&client.batch_execute("select 1/0").await.unwrap_err()), "22012");
@@ -116,7 +116,7 @@ pub fn an_idle_transaction_lends_its_slot() {
     until_empty(&real, &door);
 }
 
-/// A client that reads nothing has lent its slot, can be ended, and has all of its result when it reads.
+/// A client that reads nothing lends its slot, can be ended, and gets all of its result when it reads.
 pub fn who_reads_nothing_lends_its_slot() {
     let (real, door) = narrow(|gate| {
         (gate.lend_after, gate.stall_patience) = (Some(Duration::from_millis(5)), None);
@@ -141,7 +141,7 @@ pub fn who_reads_nothing_lends_its_slot() {
     until_empty(&real, &door);
 }
 
-/// What was asked is answered, though the client has said good-bye in the same breath.
+/// A request is answered even if the client sends `Terminate` right after it.
 pub fn who_says_good_bye_at_once_is_answered() {
     let real = Real::new();
     let mut raw = real.raw_client();
@@ -156,7 +156,7 @@ pub fn who_is_waited_for_inside_gets_an_extra_slot() {
         let holder = real.client().await;
         holder.batch_execute("create table t (a int primary key); insert into t values (1)").await.unwrap();
         holder.batch_execute("begin; update t set a = 2").await.unwrap();
-        // It takes the slot that is lent, and waits for the row of who has lent it.
+        // The waiter takes the slot that is lent, and waits for the row of the lender.
         let waiter = real.client().await;
         let task = tokio::spawn(async move { waiter.batch_execute("update t set a = 3").await });
         until("it is inside", || {
@@ -216,7 +216,7 @@ pub fn who_runs_for_too_long_is_cancelled() {
         assert_eq!(error.message(), "canceling statement due to the runaway limit of class \"normal\"");
         assert!(error.detail().unwrap().ends_with("; 20 ms are the limit."), "{error:?}");
         assert!(error.hint().unwrap().contains("overtake.gate_classes"), "{error:?}");
-        // One that waits for its client runs for no time.
+        // A transaction that waits for its client uses no run time.
         client.batch_execute("begin; select 1").await.unwrap();
         until("its slot is lent", || door.view().unwrap().gate.counters.lent == 1).await;
         client.batch_execute("select 2; commit").await.unwrap();
@@ -235,13 +235,13 @@ pub fn the_gate_shows_itself() {
         let ask = async |text: &str| client.query_one(text, &[]).await.unwrap();
         let row = ask("select mode, mpl, phase, slots, transactions, lent_total from overtake.mpl").await;
         let (mode, mpl, phase): (String, i64, Option<String>) = (row.get(0), row.get(1), row.get(2));
-        // The one that asks is inside.
+        // The transaction of this query is admitted itself.
         assert_eq!((&*mode, mpl, phase, row.get::<_, i64>(3), row.get::<_, i64>(4)), ("fixed", 1, None, 1, 1));
         let row =
             ask("select done, waiting, wait_p50_ms, inside_p50_ms from overtake.gate where class = 'normal'").await;
         assert!(1_100 <= row.get::<_, i64>(0) && row.get::<_, i64>(1) == 0);
         assert!(0.0 < row.get::<_, f64>(3) && row.get::<_, f64>(2) < row.get::<_, f64>(3));
-        // Its own clock says what they did.
+        // The server's own clock shows what the transactions used.
         let row = ask("select share, demand_ms, source from overtake.gate_resources where dominates").await;
         assert!(0.5 < row.get::<_, f64>(0) && 0.0 < row.get::<_, f64>(1) && row.get::<_, &str>(2) == "stage clock");
         let row = ask("select dominating, source from overtake.mpl").await;
@@ -258,7 +258,7 @@ pub fn the_gate_shows_itself() {
         )
         .await;
         assert!(1_100 <= row.get::<_, i64>(0) && row.get::<_, bool>(1));
-        // A point is made each second.
+        // A point is recorded each second.
         let begun = Instant::now();
         let past = "select count(*), max(mpl), sum(throughput * seconds), bool_and(0 <= seconds_ago and response_ms is not null)
                     from overtake.mpl_history where 0 < throughput";

@@ -1,10 +1,11 @@
-//! Goal: the engine's isolation scripts give the same over the wire. Method: every interleaving of every file of the crate
-//! `engine`, `tests/scripts`, as SQL in connections of its own to a real server, at each level. With `OVERTAKE_SCRIPTS_URL`
-//! set to the address of a PostgreSQL (`host=/tmp/pg15 port=55432 user=postgres`) they run there, and are held against what
-//! the files say of PostgreSQL; with `OVERTAKE_SCRIPTS_ONLY` only those whose name has this in it.
+//! Goal: the engine's isolation scripts give the same results over the wire. Method: every interleaving of every file
+//! of the crate `engine`, `tests/scripts`, as SQL in connections of its own to a real server, at each level. With
+//! `OVERTAKE_SCRIPTS_URL` set to the address of a PostgreSQL (`host=/tmp/pg15 port=55432 user=postgres`) they run
+//! there, and are compared with the results that the files give for PostgreSQL. With `OVERTAKE_SCRIPTS_ONLY`, only
+//! files whose name contains its value are run.
 //!
-//! A statement waits when the server says so of its session, twice in a row, so that nobody is on the way to wake it. In a
-//! circle nobody waits: PostgreSQL looks for those only after a while.
+//! A statement counts as waiting when the server reports it for its session twice in a row, so that no session is about
+//! to wake it. In a cycle no statement counts as waiting: PostgreSQL looks for deadlocks only after a while.
 
 use crate::real::Real;
 use std::collections::{BTreeSet, HashMap};
@@ -17,15 +18,15 @@ use std::time::{Duration, Instant};
 use testkit::script::{self, Begin, Class, Executor, Level, Reply, Script, Statement, Table, Who};
 use wirekit::raw::{PATIENCE, Raw, query};
 
-/// A connection's bytes.
+/// Byte stream of a connection.
 trait Stream: Read + Write + Send {}
 
 impl<S: Read + Write + Send> Stream for S {}
 
-/// What one simple query gave.
+/// Answer to one simple query.
 #[derive(Default)]
 struct Answer {
-    /// The rows, values with commas between.
+    /// Rows, with values separated by commas.
     rows: Option<Vec<String>>,
     tag: String,
     failed: Option<String>,
@@ -74,16 +75,16 @@ impl Answer {
     }
 }
 
-/// A connection whose statements may take long: a thread of its own talks to it.
+/// A connection whose statements may take long, served by a thread of its own.
 struct Client {
     pid: i32,
     asks: Sender<String>,
     answers: Receiver<Answer>,
-    /// The statement that was sent, until its reply is told.
+    /// Statement that was sent, until its reply is reported.
     under_way: Option<Statement>,
     heard: Option<Answer>,
     in_block: bool,
-    /// What its class was set by.
+    /// Statement that set its class.
     class: String,
 }
 
@@ -93,7 +94,7 @@ impl Client {
         let (asks, asked) = channel::<String>();
         let (answered, answers) = channel();
         std::thread::spawn(move || {
-            // Until the one or the other end is gone.
+            // Until either end is gone.
             while let Ok(text) = asked.recv()
                 && answered.send(Answer::of(&mut raw, &text)).is_ok()
             {}
@@ -101,12 +102,12 @@ impl Client {
         Client { pid, asks, answers, under_way: None, heard: None, in_block: false, class: String::new() }
     }
 
-    /// Whether a statement was sent of which nothing was heard yet.
+    /// Returns true if a statement was sent and its answer has not come.
     fn is_busy(&self) -> bool {
         self.under_way.is_some() && self.heard.is_none()
     }
 
-    /// Waits so long for the answer.
+    /// Waits for the answer, up to `patience`.
     fn hears(&mut self, patience: Duration) -> bool {
         match self.answers.recv_timeout(patience) {
             Ok(answer) => {
@@ -126,7 +127,7 @@ impl Client {
     }
 }
 
-/// The server that is asked.
+/// Server that runs the scripts.
 enum Place {
     Ours(Box<Real>),
     Peer { host: String, port: u16, user: String },
@@ -136,7 +137,7 @@ impl Place {
     fn of_environment() -> Place {
         let Ok(url) = std::env::var("OVERTAKE_SCRIPTS_URL") else {
             let real = Real::new();
-            // Nobody takes a row from anybody: PostgreSQL knows no such thing.
+            // Transactions do not take rows from one another, since PostgreSQL has no such feature.
             let locks = engine::LockConfig { priority: engine::LockPriority::None, ..real.engine.lock_config() };
             real.engine.set_lock_config(locks);
             return Place::Ours(Box::new(real));
@@ -173,11 +174,11 @@ impl Place {
         }
     }
 
-    /// A query for the sessions that wait now, and whom they wait for where that may be a circle.
+    /// Returns a query for the sessions that wait now, and for the ones they wait for where that may be a cycle.
     fn waiters(&self) -> &'static str {
         match self {
             Place::Ours(_) => {
-                // Who waits in a circle is no more when the last of it says that it waits.
+                // A session that waits in a cycle is aborted by the time the last of the cycle is reported as waiting.
                 "select a.pid, '' from overtake.activity a join overtake.locks l on l.pid = a.pid
                  where a.state = 'waiting' and not l.granted and not l.woken"
             }
@@ -188,13 +189,14 @@ impl Place {
         }
     }
 
-    /// What makes a session one of this class, before its `begun`th transaction of an interleaving begins.
+    /// Returns the statement that sets the class of a session, before its `begun`th transaction
+    /// of an interleaving begins.
     fn class(&self, class: Class, begun: u32) -> String {
         match (self, class) {
             (Place::Ours(_), Class::High) => "set overtake.priority = high".to_owned(),
             (Place::Ours(_), Class::Normal) => "set overtake.priority = normal".to_owned(),
             (Place::Ours(_), Class::Low) => "set overtake.priority = low".to_owned(),
-            // The first to look is the victim: the least important, then the youngest.
+            // The first session to look becomes the victim: the least important, then the youngest.
             (Place::Peer { .. }, class) => {
                 let rank = [Class::Low, Class::Normal, Class::High].iter().position(|one| *one == class).unwrap();
                 let ms = 1000 * (rank + 1) - 150 * begun.min(5) as usize;
@@ -211,10 +213,10 @@ fn tcp(address: impl std::net::ToSocketAddrs) -> TcpStream {
     stream
 }
 
-/// Whether somebody is reached again from whom he waits for.
+/// Returns true if a session waits for itself through others.
 fn has_circle(waits_for: &HashMap<i32, Vec<i32>>) -> bool {
     let mut left = waits_for.clone();
-    // Who waits only for those that do not wait is in no circle.
+    // A session that waits only for sessions that do not wait is in no cycle.
     loop {
         let before = left.len();
         let waiting: Vec<i32> = left.keys().copied().collect();
@@ -247,7 +249,7 @@ impl Wire {
         answer
     }
 
-    /// Whether these sessions wait, and nobody in a circle.
+    /// Returns true if these sessions wait, and none of them in a cycle.
     fn all_wait(&mut self, pids: &[i32]) -> bool {
         let rows = self.control(self.place.waiters()).rows.unwrap();
         let mut waits_for = HashMap::new();
@@ -260,7 +262,7 @@ impl Wire {
         waits_for.len() == pids.len() && !has_circle(&waits_for)
     }
 
-    /// Waits until every session has answered or waits, and nothing moves any more.
+    /// Waits until every session has answered or waits, and nothing changes any more.
     fn settle(&mut self) {
         let begun = Instant::now();
         let mut seen = 0;
@@ -318,7 +320,8 @@ impl Executor for Wire {
         }
         client.under_way = Some(statement.clone());
         client.asks.send(text).unwrap();
-        // Most are answered at once. All others may be what a waiting one waits for.
+        // Most statements are answered at once. Otherwise, any other session may be the one a
+        // waiting session waits for.
         client.hears(Duration::from_millis(1));
         self.settle();
         self.reply(session)
@@ -331,7 +334,7 @@ impl Executor for Wire {
     fn end(&mut self) -> Vec<Vec<Vec<Option<i64>>>> {
         let mut left: Vec<usize> = (0..self.clients.len()).collect();
         let begun = Instant::now();
-        // Those that wait can go on when the others are gone.
+        // Waiting sessions can go on when the others are gone.
         while !left.is_empty() {
             left.retain(|session| {
                 let client = &mut self.clients[*session];
@@ -352,15 +355,15 @@ impl Executor for Wire {
     }
 }
 
-/// A scan by rows tells the engine no conditions, so at SERIALIZABLE changes of rows that it did not want conflict with it,
-/// as they do in PostgreSQL, where the engine's own interface lets them pass.
+/// Scripts in which a scan by rows gives more conflicts. It passes no conditions to the engine, so at SERIALIZABLE
+/// changes of rows that it did not want conflict with it, as in PostgreSQL. The engine's own interface lets them pass.
 const COARSE: [&str; 1] = ["condition-not-met"];
 
-/// A block above READ COMMITTED keeps the tables that it has read, as in PostgreSQL, where a read of the engine's own interface
-/// takes no lock: a reader that comes first is waited for, and one that comes later reads its snapshot.
+/// Script in which a block above READ COMMITTED keeps locks on the tables that it has read, as in PostgreSQL. A read of
+/// the engine's own interface takes no lock. So an earlier reader is waited for, and a later one reads its snapshot.
 const KEPT: &str = "table-access-exclusive-readers";
 
-/// Outcome of such a script.
+/// Checks the outcome of that script.
 fn check_kept(script: &Script, level: Level, found: &[String]) {
     let reads_first = |line: &&str| line.starts_with("rb");
     let ours = script.expected(Who::Overtake, level).into_iter().filter(|line| !reads_first(line));
@@ -370,7 +373,7 @@ fn check_kept(script: &Script, level: Level, found: &[String]) {
     assert_eq!(found, wanted, "{} {level}", script.name);
 }
 
-/// Every so many-th of the scripts, from this one on.
+/// Checks every `PARTS`th of the scripts, from this one on.
 fn check(part: usize) {
     let only = std::env::var("OVERTAKE_SCRIPTS_ONLY").unwrap_or_default();
     let folder = Path::new("../engine/tests/scripts");
@@ -405,20 +408,20 @@ fn check(part: usize) {
     assert!(words.is_empty(), "\n{words}");
 }
 
-/// So many tests share the scripts.
+/// Number of tests that share the scripts.
 const PARTS: usize = 3;
 
-/// The first third of the scripts.
+/// First third of the scripts.
 pub fn scripts_over_the_wire_1() {
     check(0);
 }
 
-/// The second third.
+/// Second third of the scripts.
 pub fn scripts_over_the_wire_2() {
     check(1);
 }
 
-/// The last third.
+/// Last third of the scripts.
 pub fn scripts_over_the_wire_3() {
     check(2);
 }

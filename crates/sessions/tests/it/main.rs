@@ -1,4 +1,4 @@
-//! Integration tests of `server`: real sockets, a session that follows a script, each test in a process of its own.
+//! Integration tests of `server`: real sockets, a scripted session, each test in a process of its own.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod copy;

@@ -1,4 +1,5 @@
-//! What a transaction is by its first statement, before our own engine: tags, fingerprints, hot keys, and the time that it waits.
+//! Marks of transactions by their first statement, before this server's engine: tags, fingerprints,
+//! hot keys, and waiting times.
 
 use crate::gate::{narrow, until_empty};
 use crate::real::Real;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::SimpleQueryMessage;
 use wirekit::waits::{keep_slots, state, until, waiting};
 
-/// A server with these rules that lets so many transactions in at a time.
+/// Starts a server with these rules that admits `mpl` transactions at a time.
 fn real(mpl: u32, settings: &str, change: impl FnOnce(&mut DoorOptions)) -> (Real, Door) {
     let mut gate = Settings::of_priorities(mpl);
     gate.knows_stalls = true;
@@ -20,13 +21,13 @@ fn real(mpl: u32, settings: &str, change: impl FnOnce(&mut DoorOptions)) -> (Rea
     (Real::with(settings, |config| config.door = door.clone()), door)
 }
 
-/// How many wait for hot keys.
+/// Returns the number of transactions that wait for hot keys.
 fn held_back(door: &Door) -> usize {
     door.view().unwrap().gate.classes.iter().map(|class| class.held_back).sum()
 }
 
-/// Runs these texts while the only slot is taken, in this order, and says in which order they were done: each
-/// says when.
+/// Runs these texts, in this order, while the only slot is taken. Returns the order in which they were completed, by
+/// the times that they return.
 async fn order_of(real: &Real, door: &Door, texts: &[&'static str]) -> Vec<&'static str> {
     let holder = real.client().await;
     holder.batch_execute("begin; select 1").await.unwrap();
@@ -98,7 +99,7 @@ pub fn who_would_meet_at_a_row_waits_outside() {
             .await
             .unwrap();
         let update = "update t set n = n + $1 where id = $2";
-        // By a tag, by SET LOCAL behind BEGIN, by the value of a parameter, by a value in the text.
+        // By a tag, by SET LOCAL after BEGIN, by the value of a parameter, by a value in the text.
         for begin in ["begin; select 1 /*hot_key='a%3A7'*/", "begin; set local overtake.hot_key = 'a:7'; select 1"] {
             holder.batch_execute(begin).await.unwrap();
             let (by_parameter, by_text) = (real.client().await, real.client().await);
@@ -110,7 +111,7 @@ pub fn who_would_meet_at_a_row_waits_outside() {
                 }),
             ];
             until("both wait", || held_back(&door) == 2).await;
-            // Another row is another's, and so is whoever says so.
+            // Another row has another key, and so has a session that sets one.
             let other = real.client().await;
             other.execute(update, &[&1, &8]).await.unwrap();
             other.batch_execute("set overtake.hot_key = 'a:9'; update t set n = n + 1 where id = 7").await.unwrap();
@@ -134,7 +135,7 @@ pub fn a_wait_at_the_gate_is_part_of_the_time() {
     real.runtime.block_on(async {
         let (holder, client) = (real.client().await, real.client().await);
         holder.batch_execute("begin; select 1").await.unwrap();
-        // What needs no place inside does not wait.
+        // Statements that need no admission do not wait.
         client.batch_execute("set statement_timeout = '30ms'; begin; show statement_timeout; commit").await.unwrap();
         let error = client.batch_execute("select 2").await.unwrap_err();
         assert_eq!(state(&error), "57014");
@@ -142,7 +143,7 @@ pub fn a_wait_at_the_gate_is_part_of_the_time() {
         assert_eq!(error.message(), "canceling statement due to statement timeout");
         assert!(error.detail().unwrap().contains("at the gate"), "{error:?}");
         assert_eq!(waiting(&door), 0);
-        // lock_timeout does not count it, and what is waited for is taken from what the statement has left.
+        // lock_timeout does not count the wait, which is part of the statement's time.
         let client = real.client().await;
         client.batch_execute("set statement_timeout = '3s'; set lock_timeout = '10ms'").await.unwrap();
         let begun = Instant::now();
@@ -169,7 +170,7 @@ pub fn the_gate_is_told_something_else() {
             keep_slots(&mut gate);
             DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }
         };
-        // What makes no gate leaves it as it was.
+        // Options that make no valid gate leave it as it was.
         let mut wrong = options(2);
         wrong.gate.classes[0].weight = 0;
         assert!(door.change(&wrong).is_err());
@@ -177,7 +178,7 @@ pub fn the_gate_is_told_something_else() {
         assert_eq!(door.change(&options(2)), Ok(true));
         waits.await.unwrap().unwrap();
         holder.batch_execute("commit").await.unwrap();
-        // A bound on waits that was not there counts for who comes now.
+        // A new bound on waits applies to transactions that come later.
         let mut bounded = options(1);
         bounded.gate.classes[1].wait_max = Some(Duration::from_millis(10));
         door.change(&bounded).unwrap();

@@ -1,4 +1,4 @@
-//! Names of statements and portals, which the protocol and SQL share; and sleeps.
+//! Names of statements and portals, which the protocol and SQL share, and sleeps.
 
 use crate::others::raw;
 use crate::real::Real;
@@ -34,7 +34,7 @@ pub fn statements_have_one_namespace() {
     assert_eq!(ask(&mut client, &run), "2 D(8) C(SELECT 1) Z(I)");
     assert_eq!(ask(&mut client, &[named(b'C', b'S', "s")]), "3 Z(I)");
     is(&mut client, "execute s (1)", gone);
-    // What is named anew is another one.
+    // A name that is used again stands for the new statement.
     is(&mut client, "prepare t as select 1 as n", "C(PREPARE) Z(I)");
     assert_eq!(ask(&mut client, &[bind("", "t", &[], &[], &[]), execute("", 0)]), "2 D(1) C(SELECT 1) Z(I)");
     is(&mut client, "deallocate all", "C(DEALLOCATE ALL) Z(I)");
@@ -70,7 +70,7 @@ pub fn portals_have_one_namespace() {
     assert_eq!(ask(&mut client, &[bind("d", "g", &[], &[], &[]), named(b'C', b'P', "d")]), "2 3 Z(T)");
     is(&mut client, "fetch d", "E(ERROR|34000|cursor \"d\" does not exist) Z(E)");
     is(&mut client, "rollback", "C(ROLLBACK) Z(I)");
-    // A cursor that is held outlives its transaction, a portal of the protocol does not.
+    // A cursor declared WITH HOLD outlives its transaction, a portal of the protocol does not.
     is(&mut client, "declare h cursor with hold for select 1 as x", "C(DECLARE CURSOR) Z(I)");
     assert_eq!(ask(&mut client, &[bind("p", "g", &[], &[], &[])]), "2 Z(I)");
     is(&mut client, "select name from pg_cursors where name <> ''", "T(name:25:0) D(h) C(SELECT 1) Z(I)");
@@ -86,7 +86,7 @@ pub fn cursors_in_binary() {
     is(&mut client, "rollback", "C(ROLLBACK) Z(I)");
 }
 
-/// Nobody waits for it, and it ends at once.
+/// A sleep delays no other session, and ends at once when it is cancelled.
 pub fn a_sleep_is_cancelled() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -100,7 +100,7 @@ pub fn a_sleep_is_cancelled() {
         let (result, ()) = tokio::join!(client.batch_execute("select pg_sleep(600)"), cancels);
         let error = result.unwrap_err();
         assert_eq!(error.as_db_error().unwrap().message(), "canceling statement due to user request");
-        // It sleeps for as long as it says, and may do so again.
+        // A sleep takes the time that it is given, and may be repeated.
         client.batch_execute("select pg_sleep(0.001), pg_sleep(0.001)").await.unwrap();
     });
 }

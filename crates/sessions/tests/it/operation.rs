@@ -1,4 +1,5 @@
-//! What an administrator relies on, with the real database: limits of time, classes, roles, deaths that leave nothing.
+//! Guarantees for administrators, with the real database: time limits, classes, roles, clients that
+//! die without leaving traces.
 
 use crate::real::Real;
 use server::{Rule, Stats};
@@ -58,7 +59,7 @@ pub fn time_limits_end_statements_and_sessions() {
     });
 }
 
-/// In a transaction, in a wait for a row, in the middle of a long query.
+/// A client dies in a transaction, in a wait for a row, in the middle of a long query.
 pub fn a_death_leaves_nothing_behind() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -96,7 +97,7 @@ pub fn classes_come_from_everywhere() {
         assert_eq!(class(&real.login("user=till application_name='nightly 1'").await.unwrap()).await, "low");
         let ann = real.login("user=ann").await.unwrap();
         assert_eq!(class(&ann).await, "low");
-        // Unless a superuser says otherwise, who is none stays below `high`.
+        // Unless a superuser decides otherwise, other roles stay below `high`.
         admin.batch_execute("create user bob").await.unwrap();
         let bob = real.login("user=bob").await.unwrap();
         assert_eq!(ask(&bob, "show overtake.priority_max").await, "normal");
@@ -106,7 +107,7 @@ pub fn classes_come_from_everywhere() {
         admin.batch_execute("alter role bob set overtake.priority_max = high").await.unwrap();
         let bob = real.login("user=bob").await.unwrap();
         assert_eq!(ask(&bob, "set overtake.priority = high").await, "");
-        // What a rule has given can be given up and taken again.
+        // A class given by a rule can be given up and taken again.
         let till = real.login("user=till").await.unwrap();
         assert_eq!(ask(&till, "set overtake.priority = low").await, "");
         assert_eq!(ask(&till, "reset overtake.priority").await, "");
@@ -125,10 +126,10 @@ pub fn classes_come_from_everywhere() {
         assert_eq!(told(&error), denied);
         let low = real.login("user=till options='--overtake.priority=low -c statement_timeout=5s'").await.unwrap();
         assert_eq!((class(&low).await, ask(&low, "show statement_timeout").await), ("low".into(), "5s".into()));
-        // What the engine knows of open transactions.
+        // The open transactions that the engine reports.
         let now = async |client: &Client, first: &str| {
             client.batch_execute(&format!("begin; {first}; insert into big values (1)")).await.unwrap();
-            // Others have ended, or have not written.
+            // Other transactions have ended, or have not written.
             let open = real.engine.transactions().into_iter().filter(|open| 0 < open.writes);
             let class = open.map(|open| open.class.name()).collect::<Vec<_>>().join(" ");
             client.batch_execute("rollback").await.unwrap();
@@ -168,7 +169,7 @@ pub fn roles_are_shared_with_the_server() {
         let error = real.login("user=ann password=pencil").await.err().unwrap();
         assert_eq!(told(&error), "28P01 password authentication failed for user \"ann\"");
         while real.login("user=ann password=ink").await.is_err() {
-            // Its place becomes free when its session has ended.
+            // A connection's place becomes free when its session has ended.
             tokio::task::yield_now().await;
         }
         assert_eq!(ask(&admin, "create user ann").await, "42710 role \"ann\" already exists");
@@ -205,7 +206,7 @@ pub fn settings_have_sources() {
     });
 }
 
-/// Whoever gives up waiting, or may not wait, is told for what, and by whom it was held up.
+/// The error for a wait that timed out, or was not allowed, names the awaited object and the session that holds it.
 pub fn what_stood_in_the_way_is_told() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -225,7 +226,7 @@ pub fn what_stood_in_the_way_is_told() {
         two.batch_execute("set lock_timeout = 0; begin; update orders set n = 4 where id = 2").await.unwrap();
         let waits = tokio::spawn(async move { (one.execute("delete from orders where id = 2", &[]).await, one) });
         real.until("it waits", |engine| engine.locks().iter().any(|lock| !lock.granted)).await;
-        // Of two that are equally important the younger gives way.
+        // Of two equally important transactions, the younger one is aborted.
         let error = two.execute("delete from orders where id = 1", &[]).await.unwrap_err();
         assert_eq!(told(&error), "40P01 deadlock detected");
         let line = |who: usize, by: usize| {
@@ -238,7 +239,7 @@ pub fn what_stood_in_the_way_is_told() {
     });
 }
 
-/// What the views and the metrics show.
+/// Contents of the views and the metrics.
 pub fn sessions_and_statements_are_counted() {
     let stats = Arc::new(Stats::default());
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -249,7 +250,7 @@ pub fn sessions_and_statements_are_counted() {
         config.metrics = Some(address);
     });
     real.runtime.block_on(async {
-        // The more important would take the row from the other.
+        // A more important session would take the row from the other.
         let one = "user=postgres application_name=one options='-c overtake.priority=high'";
         let (one, two) = (real.login(one).await.unwrap(), real.client().await);
         one.batch_execute("create table t (id int primary key, n int)").await.unwrap();
@@ -276,7 +277,7 @@ pub fn sessions_and_statements_are_counted() {
         assert_eq!(ask(&one, blocked).await, format!("t for update {waiter} normal {{{holder}}}"));
         assert_eq!(ask(&one, &format!("select pg_blocking_pids({waiter})::text")).await, format!("{{{holder}}}"));
         assert_eq!(ask(&one, &format!("select pg_blocking_pids({holder})::text")).await, "{}");
-        // The query that PostgreSQL's users look for blockers with.
+        // The usual query of PostgreSQL's users for blockers.
         let joined = "select waits.pid || ' ' || has.pid from pg_locks waits join pg_locks has
                       on has.locktype = waits.locktype
                       and has.database is not distinct from waits.database
@@ -317,7 +318,7 @@ pub fn sessions_and_statements_are_counted() {
     assert!(http(address, "PUT / HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 405"));
 }
 
-/// By libpq, PostgreSQL's own client, where it is installed.
+/// Login with libpq, PostgreSQL's own client, where it is installed.
 pub fn a_certificate_binds_the_proof() {
     let real = Real::with("", |config| {
         let pem: [&[u8]; 2] =
@@ -352,13 +353,13 @@ pub fn a_certificate_binds_the_proof() {
     }
 }
 
-/// More of them than there are threads, and they do not end by themselves.
+/// There are more long statements than threads, and they do not end by themselves.
 pub fn long_statements_delay_nobody() {
     let real = Real::new();
     real.runtime.block_on(async {
         let long = "select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b";
         let client = real.client().await;
-        // From then on it is known.
+        // From here on the statement is known to be long.
         let late = ask(&client, &format!("set statement_timeout = 30; {long}")).await;
         assert_eq!(late, "57014 canceling statement due to statement timeout");
         let mut running = Vec::new();
@@ -378,7 +379,7 @@ pub fn long_statements_delay_nobody() {
     });
 }
 
-/// The other way of running statements gives the same answers.
+/// The other way of dispatching statements gives the same answers.
 pub fn statements_may_be_handed_over() {
     let real = Real::with("", |config| {
         config.dispatch = server::Dispatch::Worker;
@@ -399,7 +400,7 @@ pub fn statements_may_be_handed_over() {
     });
 }
 
-/// Though the thread that runs it is the one that has last looked at the network.
+/// A cancel works even if the thread that runs the statement is the one that last looked at the network.
 pub fn what_runs_can_be_cancelled() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -408,7 +409,7 @@ pub fn what_runs_can_be_cancelled() {
         let query = client.prepare(text).await.unwrap();
         for turn in 0..4 {
             if 0 < turn {
-                // It is known to be short, and is not.
+                // The statement is known to be short, but is not.
                 for _ in 0..500 {
                     client.query_one(&query, &[&1_i32]).await.unwrap();
                 }
@@ -425,7 +426,7 @@ pub fn what_runs_can_be_cancelled() {
     });
 }
 
-/// Wherever between two of its sleeps the cancel comes.
+/// A cancel works wherever it comes between two of the sleeps.
 pub fn what_sleeps_again_and_again_can_be_cancelled() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -444,13 +445,13 @@ pub fn what_sleeps_again_and_again_can_be_cancelled() {
     });
 }
 
-/// Both at once.
+/// Awaits both futures concurrently.
 async fn futures_join<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> (A, B) {
     tokio::join!(one, other)
 }
 
-/// Goal: a message of very many statements can be cancelled, ends in time while it is taken apart, and keeps no other session of
-/// its thread waiting until its end. Method: one of 300,000, and neighbours on all threads.
+/// Goal: a message of very many statements can be cancelled, ends in time while it is split, and keeps no other session
+/// of its thread waiting until its end. Method: one message of 300,000, and other sessions on all threads.
 pub fn a_message_of_many_statements_harms_nobody() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -478,7 +479,7 @@ pub fn a_message_of_many_statements_harms_nobody() {
         };
         let (ended, ()) = tokio::join!(message, others);
         assert_eq!(told(&ended.unwrap_err()), "57014 canceling statement due to user request");
-        // A cancel is for one message.
+        // A cancel applies to one message.
         assert_eq!(ask(&client, "select 3; select 4").await, "3");
         client.batch_execute("set statement_timeout = '20ms'").await.unwrap();
         let late = client.batch_execute(&many).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! What sessions do to one another, and what is left of one that has gone.
+//! Effects of sessions on one another, and of a session that has disconnected.
 
 use crate::real::Real;
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_postgres::Client;
 use wirekit::raw::{PATIENCE, Raw, bind, execute, message, parse, query, sync};
 
-/// A client that says what it likes.
+/// Connects a client that can send arbitrary messages.
 pub fn raw(real: &Real) -> Raw<TcpStream> {
     let stream = TcpStream::connect(real.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -19,14 +19,14 @@ fn copy_data(text: &str) -> Vec<u8> {
     message(b'd', text.as_bytes())
 }
 
-/// Code and message of what a statement is refused with.
+/// Returns code and message of the error of a statement.
 async fn refused(client: &Client, text: &str) -> String {
     let error = client.batch_execute(text).await.unwrap_err();
     let error = error.as_db_error().unwrap();
     format!("{} {}", error.code().code(), error.message())
 }
 
-/// Programs need not read messages.
+/// Programs need not parse messages.
 pub fn errors_say_what_they_are_about() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -59,7 +59,7 @@ pub fn errors_say_what_they_are_about() {
     });
 }
 
-/// A wrong row is told while the client waits, and a `Sync` behind it ends what is skipped.
+/// A wrong row is reported while the client waits, and a `Sync` after it ends the skipping.
 pub fn a_copy_tells_of_a_wrong_row_at_once() {
     let real = Real::new();
     let mut client = raw(&real);
@@ -73,7 +73,7 @@ pub fn a_copy_tells_of_a_wrong_row_at_once() {
         client.ask(&[copy_data("2\n"), message(b'c', b""), query("select 1")].concat()),
         "T(?column?:23:0) D(1) C(SELECT 1) Z(I)"
     );
-    // Through the extended protocol, with the next statement behind it in one write.
+    // In the extended protocol, with the next statement after it in one write.
     let begun = [parse("", "copy t from stdin", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
     client.send(
         &[
@@ -89,7 +89,7 @@ pub fn a_copy_tells_of_a_wrong_row_at_once() {
     );
     assert_eq!(client.answer(), format!("1 2 G(0,1) {wrong} Z(I)"));
     assert_eq!(client.answer(), "1 2 D(2) C(SELECT 1) Z(I)");
-    // What comes in parts of a row is no wrong one, whatever the pauses.
+    // A row that comes in parts is not wrong, whatever the pauses.
     client.send(&query("copy t from stdin"));
     assert_eq!(client.next().unwrap(), "G(0,1)");
     for part in ["1", "2\n3", "4", "\n"] {
@@ -101,7 +101,7 @@ pub fn a_copy_tells_of_a_wrong_row_at_once() {
     assert_eq!(client.ask(&query("select sum(id) from t")), "T(sum:20:0) D(46) C(SELECT 1) Z(I)");
 }
 
-/// No statement of it runs while the client thinks.
+/// No statement of the COPY runs while the client pauses.
 pub fn a_copy_is_cancelled_between_its_pieces() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -110,7 +110,7 @@ pub fn a_copy_is_cancelled_between_its_pieces() {
         let mut copies = raw(&real);
         let pid = copies.pid;
         let text = |line: Option<String>| line.unwrap();
-        // By another session.
+        // A cancel from another session.
         copies.send(&query("copy t from stdin"));
         assert_eq!(text(copies.next()), "G(0,1)");
         copies.send(&copy_data("1\n"));
@@ -118,16 +118,16 @@ pub fn a_copy_is_cancelled_between_its_pieces() {
         copies.send(&copy_data("2\n"));
         assert_eq!(text(copies.next()), "E(ERROR|57014|canceling statement due to user request)");
         assert_eq!(copies.answer(), "Z(I)");
-        // What is still sent of it is ignored.
+        // Data sent after that are ignored.
         assert_eq!(
             copies.ask(&[copy_data("3\n"), message(b'c', b""), query("select 1")].concat()),
             "T(?column?:23:0) D(1) C(SELECT 1) Z(I)"
         );
-        // By its clock.
+        // A statement timeout.
         copies.ask(&query("set statement_timeout = 50"));
         copies.send(&query("copy t from stdin"));
         assert_eq!(text(copies.next()), "G(0,1)");
-        // Row after row, until it says something.
+        // Row after row, until the server answers.
         copies.stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         while copies.stream.peek(&mut [0]).is_err() {
             copies.send(&copy_data("4\n"));
@@ -139,7 +139,7 @@ pub fn a_copy_is_cancelled_between_its_pieces() {
     });
 }
 
-/// As an administrator does it.
+/// A session is ended in the way of an administrator.
 pub fn one_session_ends_another() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -169,7 +169,7 @@ pub fn one_session_ends_another() {
         }
         assert!(!one.query_one("select pg_terminate_backend($1)", &[&pid]).await.unwrap().get::<_, bool>(0));
         one.batch_execute("rollback; create table of_two (id int)").await.unwrap();
-        // Others may end only their own.
+        // Other roles may end only their own sessions.
         one.batch_execute("create user ann; create user bob").await.unwrap();
         let (ann, bob) = (real.login("user=ann").await.unwrap(), real.login("user=bob").await.unwrap());
         let pid = |of: &'static str| {
@@ -191,12 +191,12 @@ pub fn one_session_ends_another() {
         }
         assert_eq!(refused(&one, "listen channel").await, "0A000 LISTEN is not supported");
         assert_eq!(refused(&one, "notify channel").await, "0A000 NOTIFY is not supported");
-        // Who cannot listen need not be told to stop.
+        // A client that cannot listen may still send UNLISTEN.
         one.batch_execute("unlisten channel; unlisten *").await.unwrap();
     });
 }
 
-/// In a transaction, in a COPY either way, and while it waits for a lock.
+/// A client dies in a transaction, in a COPY in either direction, and while it waits for a lock.
 pub fn a_dead_client_leaves_nothing() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -222,7 +222,7 @@ pub fn a_dead_client_leaves_nothing() {
             (vec!["copy big to stdout"], None),
             (vec!["select * from big"], None),
             (vec!["update t set n = 7 where id = 2"], None),
-            // Nothing would end these before the machine does.
+            // These do not end by themselves in any reasonable time.
             (vec!["begin; insert into t values (3, 3); select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000) b"], None),
             (vec!["select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000) b"], None),
             (vec!["begin; declare c cursor for select * from big; fetch 10 from c"], None),

@@ -1,4 +1,4 @@
-//! Statements that wait, and what may happen meanwhile.
+//! Statements that wait, and events meanwhile.
 
 use crate::support::Rig;
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ fn parked(rig: &Rig) -> Raw<TcpStream> {
 pub fn a_parked_statement_goes_on() {
     let rig = Rig::new();
     let mut clients: Vec<_> = (0..20).map(|_| parked(&rig)).collect();
-    // Others are served meanwhile, and what they send themselves is kept.
+    // Other sessions are served meanwhile, and messages of the waiting ones are kept.
     assert_eq!(rig.client().ask(&query("insert 1")), "C(INSERT 0 1) Z(I)");
     clients[0].send(&query("insert 2"));
     rig.script.0.is_open.store(true, SeqCst);
@@ -39,7 +39,7 @@ pub fn a_wake_up_for_nothing_parks_again() {
 
 fn cancel(rig: &Rig, pid: i32, secret: i32) {
     let body = [80_877_102_i32.to_be_bytes(), pid.to_be_bytes(), secret.to_be_bytes()].concat();
-    // Nothing is said, whatever happens.
+    // The server answers nothing, whatever happens.
     assert_eq!(rig.stranger().ask(&untyped(&body)), "end");
 }
 
@@ -90,7 +90,7 @@ pub fn shutdown_tells_everybody() {
 pub fn shutdown_does_not_wait_for_ever() {
     let mut rig = Rig::with(|config| config.shutdown_grace = std::time::Duration::from_millis(100));
     let mut client = rig.client();
-    // It asks for more than the system's buffers hold, and does not read.
+    // The client requests more than the system's buffers hold, and does not read.
     client.send(&query("rows 600000"));
     assert_eq!(client.next().unwrap(), "T(n:23:0,t:25:0)");
     rig.shutdown.take().unwrap().send(()).unwrap();

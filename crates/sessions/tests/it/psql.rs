@@ -1,11 +1,11 @@
-//! psql, PostgreSQL's own client: what it shows of one schema, and what its commands do, is what it shows of PostgreSQL 15.
-//! `tests/psql/record` writes the answers of a real one anew.
+//! psql, PostgreSQL's own client: its output for one schema, and the effect of its commands, are the same as with
+//! PostgreSQL 15. `tests/psql/record` records the answers of a real server anew.
 
 use crate::real::Real;
 use std::path::Path;
 use std::process::Command;
 
-/// Sizes are each server's own, so a table that shows them is compared without them and the widths that follow from them.
+/// Removes the sizes from an output, which differ between servers, and the column widths that follow from them.
 fn without_sizes(output: &str) -> String {
     let shows_sizes = |block: &str| block.lines().any(|line| line.split('|').any(|cell| cell.trim() == "Size"));
     let is_size = |cell: &str| matches!(cell.split_once(' '), Some((count, "bytes" | "kB")) if count.bytes().all(|byte| byte.is_ascii_digit()));
@@ -20,13 +20,13 @@ fn without_sizes(output: &str) -> String {
     output.split("\n\n").map(one_block).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The lines that are different, with what is around them.
+/// Returns the lines that differ, with their context.
 fn differences(wanted: &Path, found: &Path) -> String {
     let output = Command::new("diff").arg("-U3").args([wanted, found]).output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The catalog, results, files, and what the tab key asks.
+/// The catalog, results, files, and the queries of tab completion.
 pub fn shows_what_it_shows_of_postgresql() {
     let version = Command::new("psql").arg("--version").output();
     if !version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("(PostgreSQL) 15.")) {
@@ -41,7 +41,7 @@ pub fn shows_what_it_shows_of_postgresql() {
         let script = format!("{name}.sql");
         std::fs::copy(folder.join(&script), work.join(&script)).unwrap();
         let mut shell = Command::new("sh");
-        // Errors stand where they happen.
+        // Errors are printed where they happen.
         shell.arg("-c").arg(format!("exec psql -X {how} -f {script} 2>&1")).current_dir(work).env("PGTZ", "UTC");
         let port = real.address.port().to_string();
         shell.envs([("PGHOST", "127.0.0.1"), ("PGPORT", &port), ("PGUSER", "postgres"), ("PGDATABASE", "postgres")]);

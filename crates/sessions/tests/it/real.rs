@@ -1,4 +1,4 @@
-//! The real database behind the protocol, by an ordinary driver.
+//! The real database behind the protocol, used with an ordinary driver.
 
 use engine::{Engine, EngineConfig, Housekeeper};
 use server::{Config, Server};
@@ -23,12 +23,12 @@ impl Real {
         Real::with("", |_| {})
     }
 
-    /// With these lines of a configuration file.
+    /// Starts a server with these lines of a configuration file.
     pub fn with(settings: &str, change: impl FnOnce(&mut Config)) -> Real {
         Real::over(settings, change, true)
     }
 
-    /// Without the schema `overtake`, which only this server has.
+    /// Starts a server without the schema `overtake`, which only this product has.
     pub fn alone() -> Real {
         Real::over("", |_| {}, false)
     }
@@ -53,12 +53,12 @@ impl Real {
         let server = Server::bind(config, sessions::Sessions(database)).unwrap();
         let address = server.addresses().unwrap()[0];
         runtime.spawn(server.run(std::future::pending()));
-        // Waits end by it.
+        // The housekeeper ends waits.
         let housekeeper = Housekeeper::start(&engine).unwrap();
         Real { runtime, engine, address, _housekeeper: housekeeper }
     }
 
-    /// A client with a session that speaks the protocol byte by byte.
+    /// Connects a client with a session that speaks the protocol byte by byte.
     pub fn raw_client(&self) -> Raw<TcpStream> {
         let mut raw = Raw::connect(self.address);
         raw.start(&[("user", "postgres"), ("database", "postgres")]);
@@ -78,7 +78,7 @@ impl Real {
         self.login("user=postgres").await.unwrap()
     }
 
-    /// With a string of a connection's parameters.
+    /// Connects with a string of connection parameters.
     pub async fn login(&self, how: &str) -> Result<Client, tokio_postgres::Error> {
         let mut config: tokio_postgres::Config = how.parse().unwrap();
         config.host("127.0.0.1").port(self.address.port()).dbname("postgres");
@@ -87,7 +87,7 @@ impl Real {
         Ok(client)
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition holds.
     pub async fn until(&self, what: &str, is_so: impl Fn(&Engine) -> bool) {
         let begun = Instant::now();
         while !is_so(&self.engine) {
@@ -101,7 +101,7 @@ fn state(error: &tokio_postgres::Error) -> &SqlState {
     error.code().unwrap()
 }
 
-/// Parameters and results in binary, and their types as the server says them.
+/// Parameters and results in binary, with the types that the server reports.
 pub fn values_make_the_round_trip() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -142,8 +142,8 @@ pub fn values_make_the_round_trip() {
     });
 }
 
-/// A statement that needs a row of another session waits, goes on when that one commits, and sees what it wrote; no thread
-/// waits meanwhile.
+/// A statement that needs a row of another session waits, goes on when that session commits, and sees its change.
+/// No thread waits meanwhile.
 pub fn a_statement_waits_for_a_row_of_another_session() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -166,8 +166,8 @@ pub fn a_statement_waits_for_a_row_of_another_session() {
     });
 }
 
-/// A statement that names what another session defines, and has not committed, waits when it is parsed, in either protocol, and is
-/// bound by the definition of then. A cancel ends that wait.
+/// A statement that names an object which another session defines, and has not committed, waits when it is parsed, in
+/// either protocol. It is bound by the definition at the end of the wait. A cancel ends that wait.
 pub fn what_is_parsed_waits_for_definitions() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -218,7 +218,7 @@ pub fn what_is_parsed_waits_for_definitions() {
     });
 }
 
-/// Cancel ends a wait for a row, a dead client's transaction is rolled back.
+/// A cancel ends a wait for a row, and a dead client's transaction is rolled back.
 pub fn cancel_and_death_leave_nothing_behind() {
     let real = Real::new();
     real.runtime.block_on(async {
@@ -266,8 +266,8 @@ pub fn conflicts_have_their_codes() {
     });
 }
 
-/// A long statement, alone in its transaction, loses a row to a more important one: it is run again, and every row is changed
-/// once, as the sequence shows. In a block it is not.
+/// A long statement, alone in its transaction, loses a row to a more important one. It is run again, and every row is
+/// changed once, as the sequence shows. In a transaction block it is not run again.
 pub fn a_statement_alone_survives_a_more_important_one() {
     const ROWS: i64 = 30_000;
     let real = Real::new();
@@ -280,7 +280,7 @@ pub fn a_statement_alone_survives_a_more_important_one() {
         urgent.batch_execute(&insert).await.unwrap();
         let update = "update t set n = n + 1 + 0 * nextval('s')";
         for way in ["simple", "extended", "execute", "block"] {
-            // One that was faster than the urgent one has proved nothing.
+            // A statement that is done before the urgent one begins proves nothing.
             loop {
                 urgent.batch_execute("update t set n = 0; alter sequence s restart").await.unwrap();
                 let client = real.client().await;
@@ -323,7 +323,7 @@ pub fn a_statement_alone_survives_a_more_important_one() {
     });
 }
 
-/// Data of a COPY that are wrong are told before a message that no COPY expects, which is ignored then up to `Sync`.
+/// Wrong data of a COPY are reported before a message that no COPY expects, which is then ignored up to `Sync`.
 pub fn wrong_data_come_before_another_message() {
     let rig = Real::new();
     let mut raw = rig.raw_client();
@@ -346,7 +346,7 @@ pub fn wrong_data_come_before_another_message() {
         assert!(!said.contains("08P01"), "{said}");
         assert_eq!(raw.ask(&query("select count(*) from t")), "T(count:20:0) D(0) C(SELECT 1) Z(I)");
     }
-    // With data that are right it is the message that is wrong.
+    // With correct data, it is the message that is wrong.
     for other in &others {
         let said = rig.raw_client().ask(&copy(b"1\n", other));
         assert!(said.contains("08P01|unexpected message type") && said.ends_with("end"), "{said}");
@@ -354,7 +354,8 @@ pub fn wrong_data_come_before_another_message() {
     }
 }
 
-/// Columns that change between `Parse` and `Execute` of one batch are told with the rows, those of a statement that is known fail.
+/// Columns that change between `Parse` and `Execute` of one batch are sent with the rows. Those
+/// of a known statement fail.
 pub fn columns_of_one_batch_may_change() {
     let rig = Real::new();
     let (mut owner, mut user) = (rig.raw_client(), rig.raw_client());
@@ -380,7 +381,7 @@ pub fn columns_of_one_batch_may_change() {
         owner.ask(&query("commit"));
         assert_eq!(user.answer(), wanted);
     }
-    // The answer has come, so the client knows them: a message of its own between the two says so.
+    // The answer has come, so the client knows the columns, as a separate message between the two requires.
     owner.ask(&query("begin; alter table t alter v type int"));
     let told = [
         parse("", select, &[]),
@@ -394,12 +395,12 @@ pub fn columns_of_one_batch_may_change() {
     owner.ask(&query("commit"));
     let changed = "E(ERROR|0A000|cached plan must not change result type) Z(I)";
     assert_eq!(user.answer(), format!("1 2 T(id:23:0,v:20:0) {changed}"));
-    // Of an earlier batch it is known, too.
+    // A statement of an earlier batch is known, too.
     assert_eq!(user.ask(&[parse("", select, &[]), sync()].concat()), "1 Z(I)");
     owner.ask(&query("alter table t alter v type bigint"));
     let later = [bind("", "", &[], &[], &[]), execute("", 0), sync()].concat();
     assert_eq!(user.ask(&later), format!("2 {changed}"));
-    // What fails tells its columns before, as PostgreSQL.
+    // As in PostgreSQL, a failing statement sends its columns before.
     let fails = [
         parse("", "select 1 / (v - 7) as q from t", &[]),
         bind("", "", &[], &[], &[]),
@@ -410,7 +411,8 @@ pub fn columns_of_one_batch_may_change() {
     assert_eq!(said, "1 2 T(q:20:0) E(ERROR|22012|division by zero) Z(I)");
 }
 
-/// A statement that was short 100 times and takes for ever once goes on where it delays no other session, and can be cancelled.
+/// A statement that was short 100 times and once takes very long goes on where it delays no other
+/// session, and can be cancelled.
 pub fn a_short_statement_that_gets_long_delays_nobody() {
     let rig = Real::with("", |config| config.network_threads = 1);
     let (mut long, mut other) = (rig.raw_client(), rig.raw_client());
@@ -455,14 +457,14 @@ pub fn a_short_statement_that_gets_long_delays_nobody() {
         assert_eq!(said, format!("E(ERROR|57014|canceling statement due to user request) Z({status})"));
     }
     long.ask(&query("rollback; truncate t"));
-    // Once more to its end: what was done before it went elsewhere is taken back.
+    // Once more to its end: the work done before it moved to another thread is undone.
     done("update cfg set v = 200000");
     assert_eq!(long.ask(&query(insert)), "C(INSERT 0 200000) Z(I)");
     let all = done("select count(*), count(distinct a) from t");
     assert_eq!(all, "T(count:20:0,count:20:0) D(200000,200000) C(SELECT 1) Z(I)");
 }
 
-/// Terminate behind a request is no disconnect: PostgreSQL does to its end what was asked before.
+/// Terminate after a request is not a disconnect: PostgreSQL completes the requests before it.
 pub fn who_says_good_bye_has_its_work_done() {
     let real = Real::new();
     let mut other = real.raw_client();
@@ -485,7 +487,7 @@ pub fn who_says_good_bye_has_its_work_done() {
     }
 }
 
-/// A session that is ended while its COPY is under way has no other error.
+/// A session that is ended while its COPY is under way reports no other error.
 pub fn who_is_ended_within_a_copy_hears_only_that() {
     let real = Real::new();
     let mut other = real.raw_client();
@@ -493,7 +495,7 @@ pub fn who_is_ended_within_a_copy_hears_only_that() {
     ask("create table t (a int primary key, b int)");
     let rows: Vec<u8> = (0..100_000).flat_map(|at| message(b'd', format!("{at}\t1\n").as_bytes())).collect();
     let mut ended = 0;
-    // Ended after each fortieth of the rows was sent: what is taken then differs from try to try.
+    // The session is ended after each fortieth of the rows, so that the state of the COPY differs from try to try.
     for part in 1..=40 {
         let mut client = real.raw_client();
         let pid = client.pid;
@@ -503,7 +505,7 @@ pub fn who_is_ended_within_a_copy_hears_only_that() {
         client.send(first);
         let mut writer = client.stream.try_clone().unwrap();
         let rest = [rest, &message(b'c', b"")].concat();
-        // The server may stop reading within it.
+        // The server may stop reading in the middle of it.
         let writes = std::thread::spawn(move || drop(writer.write_all(&rest)));
         ask(&format!("select pg_terminate_backend({pid})"));
         let said = client.next().unwrap();

@@ -1,6 +1,7 @@
-//! A session that follows a script: what it does stands in the statement's text.
+//! A scripted session, whose behaviour is given by the statement's text.
 //!
-//! **Invariant:** it keeps a transaction's status as the real one does, and counts how many of its kind are alive.
+//! **Invariant:** it keeps a transaction's status like the real session, and counts how many
+//! sessions of its kind are alive.
 
 use bytes::BytesMut;
 use engine::Wake;
@@ -18,24 +19,24 @@ use wire::copy::CopyRows;
 use wire::reply::{Column, Format};
 use wire::{Cancel, Parked};
 
-/// What all scripted sessions share.
+/// State that all scripted sessions share.
 #[derive(Clone, Default)]
 pub struct Script(pub Arc<Shared>);
 
 #[derive(Default)]
 pub struct Shared {
-    /// What happened.
+    /// Log of events.
     pub log: Mutex<Vec<String>>,
-    /// Sessions alive.
+    /// Number of sessions alive.
     pub alive: AtomicUsize,
-    /// Whether `park` goes on.
+    /// True if `park` goes on.
     pub is_open: AtomicBool,
     wakes: Mutex<Vec<Arc<dyn Wake>>>,
-    /// How often a statement was parked.
+    /// Number of times that a statement was parked.
     pub parked: AtomicUsize,
-    /// Bytes that COPYs were given.
+    /// Number of bytes that COPYs were given.
     pub copied: AtomicUsize,
-    /// Rows that COPYs have given.
+    /// Number of rows that COPYs have returned.
     pub given: AtomicUsize,
 }
 
@@ -56,9 +57,9 @@ pub struct Scripted {
     status: TransactionStatus,
     is_implicit: bool,
     fails_at_commit: bool,
-    /// Its transaction has changed much: where it ends is logged.
+    /// True if the transaction has changed much, so that the thread of its end is logged.
     has_long_end: bool,
-    /// Commits that a more important transaction will yet prevent.
+    /// Number of commits that a more important transaction will prevent.
     taken_at_commit: Option<u32>,
     cancelled: Arc<AtomicBool>,
     idle_limit: Option<Duration>,
@@ -75,13 +76,13 @@ pub struct Statement {
 
 pub struct Portal(Arc<Statement>, Vec<Datum>, Copying);
 
-/// The first word of its name.
+/// Returns the first word of the thread's name.
 fn this_thread() -> String {
     let thread = std::thread::current();
     thread.name().and_then(|name| name.split(' ').next()).unwrap_or_default().to_owned()
 }
 
-/// How far a COPY is: bytes or rows so far.
+/// Progress of a COPY: bytes or rows so far.
 #[derive(Default)]
 pub struct Copying(usize);
 
@@ -248,7 +249,7 @@ impl Backend for Scripted {
 
     fn execute(&mut self, Portal(statement, values, _): &mut Portal) -> SqlResult<Run> {
         let text = statement.text.to_ascii_lowercase();
-        // A driver writes some in its own words.
+        // A driver writes some statements in its own words.
         let (verb, rest) = words(if text.starts_with("start transaction") { "begin" } else { &text });
         if self.status == TransactionStatus::Failed && !matches!(verb, "commit" | "rollback") {
             return Err(aborted());
@@ -366,7 +367,7 @@ impl Backend for Scripted {
         Ok(CopyPart::Last(Tag { words: "COPY", rows: Some(copying.0 as u64) }))
     }
 
-    /// 100 rows at a time, of about 1,000 bytes.
+    /// Appends 100 rows at a time, of about 1,000 bytes.
     fn copy_next(
         &mut self,
         Portal(statement, _, copying): &mut Portal,

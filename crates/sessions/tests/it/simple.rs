@@ -30,7 +30,7 @@ pub fn several_statements_are_one_transaction() {
     let error = "E(ERROR|22012|division by zero|DThis happens.|HDo not.|P13) Z(I)";
     assert_eq!(client.ask(&query("insert 1; fail; insert 2")), format!("C(INSERT 0 1) {error}"));
     assert_eq!(rig.log()[4..], ["insert 1", "fail", "rollback"]);
-    // All is parsed before anything runs.
+    // All statements are parsed before any is run.
     let error = "E(ERROR|42601|syntax error at or near \"!\"|P11) Z(I)";
     assert_eq!(client.ask(&query("insert 1; !")), error);
     // Positions count in the whole text, and in characters.
@@ -57,19 +57,19 @@ pub fn what_a_more_important_transaction_aborts_is_run_again() {
     let text = "taken-at-commit 2";
     let lost = [text, "rollback"];
     assert_eq!(rig.log()[1..], [&lost[..], &lost, &[text, "commit"]].concat());
-    // Not among others, and not in a block: its effects are not all that is lost.
+    // Not among other statements, and not in a block: more than its own effects are lost.
     let error = "E(ERROR|40001|could not serialize access due to concurrent update";
     assert!(client.ask(&query("insert 1; taken-at-commit 1")).contains(error));
-    // Nor when the client may have seen something of it.
+    // Nor when the client may have seen a part of it.
     let alone = [parse("", "taken-at-commit 1", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
     client.send(&[alone.clone(), message(b'H', b"")].concat());
     assert!((0..6).map(|_| client.next().unwrap()).any(|one| one == "C(UPDATE 1)"));
     assert!(client.ask(&sync()).starts_with(error));
-    // By the extended protocol, when `Sync` has come.
+    // In the extended protocol, when `Sync` has come.
     assert_eq!(client.ask(&query("insert 7")), "C(INSERT 0 7) Z(I)");
     let answer = "1 2 N(NOTICE|00000|run 2) D(1,row 1) C(UPDATE 1) Z(I)";
     assert_eq!(client.ask(&[alone, sync()].concat()), answer);
-    // One that is aborted while it runs, whatever follows it; but not behind others.
+    // A statement that is aborted while it runs, whatever follows it, but not after other statements.
     let alone = [parse("", "taken 2", &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
     client.send(&[alone, message(b'H', b"")].concat());
     let said: Vec<String> = (0..5).map(|_| client.next().unwrap()).collect();
@@ -89,7 +89,7 @@ pub fn blocks_and_failed_blocks() {
     assert_eq!(client.ask(&query("rows 1")), format!("E(ERROR|25P02|{aborted}) Z(E)"));
     assert_eq!(client.ask(&query("commit")), "C(ROLLBACK) Z(I)");
     assert_eq!(client.ask(&query("begin; insert 1; commit")), "C(BEGIN) C(INSERT 0 1) C(COMMIT) Z(I)");
-    // A client that leaves leaves nothing.
+    // A client that disconnects leaves nothing behind.
     assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
     drop(client);
     rig.until("its end rolls back", |rig| rig.log().last().is_some_and(|last| last == "rollback"));
@@ -103,10 +103,10 @@ pub fn bad_messages_end_the_query_or_the_session() {
     let utf8 = "E(ERROR|22021|invalid byte sequence for encoding \"UTF8\": 0xff) Z(I)";
     assert_eq!(client.ask(&message(b'Q', b"\xff\0")), utf8);
     assert_eq!(client.ask(&message(b'F', b"")), "E(ERROR|0A000|a function call message is not supported) Z(I)");
-    // COPY that nobody has begun is ignored.
+    // COPY messages are ignored outside of a COPY.
     client.send(&[message(b'd', b"1"), message(b'c', b""), message(b'f', b"why\0")].concat());
     assert_eq!(client.ask(&query("insert 1")), "C(INSERT 0 1) Z(I)");
-    // Many at once, in one write and byte by byte.
+    // Many messages at once, in one write and byte by byte.
     let many: Vec<u8> = (0..100).flat_map(|_| query("insert 1")).collect();
     client.send(&many);
     (0..100).for_each(|_| assert_eq!(client.answer(), "C(INSERT 0 1) Z(I)"));
@@ -127,8 +127,8 @@ pub fn large_results_pass() {
     assert!(answer.ends_with("D(100000,row 100000) C(SELECT 100000) Z(I)"));
 }
 
-/// A new statement runs beside the threads of the network, one that is known to be short on them, and one that is large below
-/// them, unless others may come to wait for it.
+/// A new statement runs beside the threads of the network, a known short one on them, and a large one below them,
+/// unless other sessions may come to wait for it.
 pub fn statements_run_where_they_delay_nobody() {
     let rig = Rig::new();
     let mut client = rig.client();
@@ -138,15 +138,15 @@ pub fn statements_run_where_they_delay_nobody() {
         row.split(')').next().unwrap().to_owned()
     };
     assert_eq!(thread("thread"), "tokio-rt-worker");
-    // One that a busy machine made long is forgiven when it was short often enough.
+    // A statement that a busy machine made long is forgiven when it was short often enough.
     assert!((0..500).any(|_| thread("thread") == "network"));
     assert_eq!(thread("thread large"), "below");
     assert_eq!(thread("begin; thread large in a block; commit"), "tokio-rt-worker");
     assert_eq!(thread("insert 1; thread large behind a change"), "tokio-rt-worker");
 }
 
-/// A transaction that has changed much ends where that delays nobody, whatever ends it: a commit, an error of a statement or of a
-/// message, the end of its session. A COPY in it, which may fail, is there, too.
+/// A transaction that has changed much ends where that delays no other session, whatever ends it: a commit, an error of
+/// a statement or of a message, the end of its session. A COPY in it, which may fail, runs there, too.
 pub fn transactions_end_where_they_delay_nobody() {
     let rig = Rig::new();
     // Known to be short from here on.
@@ -188,7 +188,8 @@ pub fn transactions_end_where_they_delay_nobody() {
     expect("the end of the session", &["rollback"]);
 }
 
-/// A long text is prepared below the threads of the network, too, unless others may come to wait for the session.
+/// A long text is prepared below the threads of the network, too, unless other sessions may
+/// come to wait for the session.
 pub fn long_texts_are_prepared_where_they_delay_nobody() {
     let rig = Rig::new();
     let mut client = rig.client();

@@ -1,4 +1,4 @@
-//! How a connection begins, byte by byte.
+//! Start of a connection, byte by byte.
 
 use crate::support::Rig;
 use server::{Config, Rule, Server};
@@ -58,7 +58,7 @@ pub fn bad_packets_are_refused() {
     assert_eq!(begin(&startup(V3, &[("user", "postgres"), ("options", "-x")])), argument);
     let nowhere = "E(FATAL|3D000|database \"nowhere\" does not exist) end";
     assert!(begin(&startup(V3, &[("user", "postgres"), ("database", "nowhere")])).ends_with(nowhere));
-    // A second request of the same kind is a version that does not exist.
+    // A second request of the same kind is an unknown version.
     let mut client = rig.stranger();
     client.send(&request(80_877_103));
     assert_eq!(client.exactly(1), b"N");
@@ -93,7 +93,7 @@ pub fn too_many_clients() {
     let reserved = "remaining connection slots are reserved for non-replication superuser connections";
     let (_first, mut second) = (begin("ann").1, begin("ann").1);
     assert_eq!(begin("ann").0, format!("E(FATAL|53300|{reserved}) end"));
-    // Superusers have some more.
+    // Superusers have some more connections.
     let others: Vec<_> = (0..3).map(|_| begin("postgres")).collect();
     assert!(others.iter().all(|(said, _)| said == WELCOME));
     let full = "E(FATAL|53300|sorry, too many clients already) end";
@@ -104,7 +104,7 @@ pub fn too_many_clients() {
     rig.until("its place is free", |_| begin("ann").0 == WELCOME);
 }
 
-/// Connections that say nothing, and some that do not prove who they are, leave room for those who do.
+/// Connections that send nothing, and some that do not authenticate, leave room for those that do.
 pub fn who_says_nothing_keeps_nobody_out() {
     let rig = Rig::with(|config| {
         config.connections_max = 1;
@@ -149,7 +149,7 @@ pub fn unix_sockets() {
     let scratch = testkit::folder("server");
     let directory = scratch.path().to_owned();
     let path = directory.join(".s.PGSQL.5433");
-    // Left behind by a server that was killed.
+    // The socket was left behind by a server that was killed.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let mut rig = Rig::with(|config| config.unix = Some((directory.clone(), 5433)));
     let taken = Config { unix: Some((directory.clone(), 5433)), ..Config::default() };
@@ -168,7 +168,7 @@ pub fn unix_sockets() {
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "the socket was left");
 }
 
-/// The error has the address, and what was to be heard there.
+/// The error names the address, and its purpose.
 pub fn taken_addresses_are_named() {
     let rig = Rig::new();
     let (taken, free) = (rig.address, "127.0.0.1:0".parse().unwrap());
@@ -181,12 +181,12 @@ pub fn taken_addresses_are_named() {
     }
 }
 
-/// Though the client has sent more than the server reads.
+/// The last message arrives although the client has sent more than the server reads.
 pub fn last_words_are_heard() {
     let rig = Rig::new();
     for _ in 0..20 {
         let mut client = rig.client();
-        // The server ends at the first message, which is none; the rest is too much for the system's buffers.
+        // The server ends at the first message, which is invalid. The rest exceeds the system's buffers.
         let mut bytes = b"\x01".to_vec();
         bytes.resize(4 << 20, b'x');
         let mut writer = client.stream.try_clone().unwrap();

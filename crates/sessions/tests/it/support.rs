@@ -34,14 +34,14 @@ impl Rig {
         Rig { runtime, script, address, shutdown: Some(shutdown), server: Some(server) }
     }
 
-    /// A client with a session.
+    /// Connects a client with a session.
     pub fn client(&self) -> Raw<TcpStream> {
         let mut raw = self.stranger();
         raw.start(&[("user", "postgres")]);
         raw
     }
 
-    /// One that has not said anything.
+    /// Connects a client that has not sent anything.
     pub fn stranger(&self) -> Raw<TcpStream> {
         Raw::connect(self.address)
     }
@@ -50,7 +50,7 @@ impl Rig {
         self.script.0.log.lock().unwrap().clone()
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition holds.
     pub fn until(&self, what: &str, mut is_so: impl FnMut(&Rig) -> bool) {
         let begun = Instant::now();
         while !is_so(self) {

@@ -1,4 +1,4 @@
-//! Encryption. The certificate is a throw-away of `localhost`, signed by itself; its key guards nothing.
+//! Encryption. The certificate is a throw-away one of `localhost`, self-signed; its key protects nothing.
 
 use crate::support::Rig;
 use server::Rule;
@@ -17,7 +17,7 @@ use wirekit::raw::{Raw, message, query, startup, untyped};
 const CERTIFICATE: &[u8] = include_bytes!("../../../wire/tests/tls/cert.pem");
 const KEY: &[u8] = include_bytes!("../../../wire/tests/tls/key.pem");
 
-/// A day in 2033, whatever the machine's clock says: the certificate is valid then.
+/// Clock that shows a day in 2033, when the certificate is valid, whatever the machine's clock shows.
 #[derive(Debug)]
 struct Then;
 
@@ -46,7 +46,8 @@ fn encrypted(rig: &Rig) -> Raw<StreamOwned<ClientConnection, TcpStream>> {
     Raw { stream: StreamOwned::new(connection(&[]), plain.stream), pid: 0, secret: 0 }
 }
 
-/// A client that asks for encryption by beginning it names the protocol, and who does not is not heard; one that asks may.
+/// A client that starts with the handshake must name the protocol, and is refused otherwise. One that
+/// requests encryption may name it.
 pub fn handshakes_may_come_first() {
     let encrypting = || {
         Rig::with(|config| {
@@ -74,7 +75,7 @@ pub fn handshakes_may_come_first() {
         sent.is_err() || matches!(std::io::Read::read(&mut stream, &mut [0; 64]), Ok(0) | Err(_))
     };
     assert!(is_refused(&rig, &[]) && is_refused(&rig, &[b"h2"]));
-    // Where there is no encryption, nothing is said to that.
+    // Without encryption, the server does not answer a handshake.
     assert!(is_refused(&Rig::new(), &[b"postgresql"]));
 }
 
@@ -88,14 +89,14 @@ pub fn encryption_by_rustls() {
     assert_eq!(client.start(&[("user", "postgres")]), welcome);
     assert_eq!(client.ask(&query("rows 1")), "T(n:23:0,t:25:0) D(1,row 1) C(SELECT 1) Z(I)");
     assert!(client.ask(&query("rows 20000")).ends_with("D(20000,row 20000) C(SELECT 20000) Z(I)"));
-    // The end is said, not only made.
+    // The end of the connection is sent, not only made.
     client.send(&message(b'X', b""));
     assert_eq!(encrypted(&rig).ask(&startup(2 << 16, &[])).matches("0A000").count(), 1);
-    // Without it, the rule does not fit.
+    // Without encryption, the rule does not match.
     let who = "host \"127.0.0.1\", user \"postgres\", database \"postgres\", no encryption";
     let refused = format!("E(FATAL|28000|no pg_hba.conf entry for {who}) end");
     assert_eq!(rig.stranger().start(&[("user", "postgres")]), refused);
-    // What was sent before the handshake does not count as encrypted.
+    // Data sent before the handshake do not count as encrypted.
     let early = [untyped(&80_877_103_i32.to_be_bytes()), startup(3 << 16, &[("user", "postgres")])].concat();
     let error = "E(FATAL|08P01|received unencrypted data after SSL request) end";
     assert_eq!(rig.stranger().ask(&early), error);
@@ -108,7 +109,7 @@ pub fn encryption_by_rustls() {
     });
     assert!(wire::tls::from_pem(KEY, KEY).is_err());
     assert!(wire::tls::from_pem(CERTIFICATE, CERTIFICATE).is_err());
-    // Nor is one used that others may have read.
+    // A key that others may have read is not used either.
     let folder = testkit::folder("tls");
     let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
     fs::write(&certificate, CERTIFICATE).unwrap();

@@ -133,9 +133,9 @@ pub struct DeclareCommand {
     pub name: Name,
     /// True with `BINARY`.
     pub is_binary: bool,
-    /// `ASENSITIVE` or `INSENSITIVE`, if one is said: true for the second.
+    /// `ASENSITIVE` or `INSENSITIVE`, if one is given: true for the second.
     pub is_insensitive: Option<bool>,
-    /// `SCROLL` or `NO SCROLL`, if one is said.
+    /// `SCROLL` or `NO SCROLL`, if one is given.
     pub scrolls: Option<bool>,
     /// True with `WITH HOLD`.
     pub is_held: bool,
@@ -148,13 +148,13 @@ pub struct DeclareCommand {
 pub struct FetchCommand {
     /// Name of the cursor.
     pub name: Name,
-    /// Rows that are wanted.
+    /// Rows to fetch.
     pub direction: FetchDirection,
     /// True for `MOVE`.
     pub is_move: bool,
 }
 
-/// Rows that a FETCH wants.
+/// Rows that a FETCH returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchDirection {
     /// This many rows on.
@@ -218,7 +218,7 @@ pub struct CommandOption {
 /// Value of an option.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OptionValue {
-    /// Word or text, and whether it is a text in quotes.
+    /// Word or text.
     Text(Box<str>),
     /// Number as it is written, with its sign.
     Number(Box<str>),
@@ -299,7 +299,7 @@ pub struct ConstraintsCommand {
     pub is_deferred: bool,
 }
 
-/// Statement of PostgreSQL that has no meaning here.
+/// Statement of PostgreSQL that is not supported here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsupportedStatement {
     /// Name of the feature.

@@ -18,7 +18,7 @@ pub struct CreateTable {
     pub elements: Vec<TableElement>,
     /// Storage parameters of `WITH`.
     pub parameters: Vec<StorageParameter>,
-    /// Clauses that have no meaning here, in order: the features' names.
+    /// Clauses that are not supported here, in order: the features' names.
     pub unsupported: Vec<(&'static str, Span)>,
 }
 
@@ -39,7 +39,7 @@ pub struct CreateTableAs {
     pub source: TableSource,
     /// False with `WITH NO DATA`.
     pub with_data: bool,
-    /// Clauses that have no meaning here, in order: the features' names.
+    /// Clauses that are not supported here, in order: the features' names.
     pub unsupported: Vec<(&'static str, Span)>,
 }
 
@@ -68,7 +68,7 @@ pub enum TableElement {
     Column(Box<ColumnDefinition>),
     /// Constraint of the table.
     Constraint(Box<TableConstraint>),
-    /// `LIKE table`, with what it takes over and leaves out.
+    /// `LIKE table`, with its options.
     Like {
         /// Table.
         table: ObjectName,
@@ -156,7 +156,7 @@ pub enum ColumnClauseKind {
     Timing(ConstraintTiming),
 }
 
-/// When a constraint is checked.
+/// Time at which a constraint is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum ConstraintTiming {
@@ -212,7 +212,7 @@ pub enum ReferenceAction {
     NoAction,
     Restrict,
     Cascade,
-    /// With the columns that are named.
+    /// `SET NULL` of the columns that are named.
     SetNull(Vec<Name>),
     SetDefault(Vec<Name>),
 }
@@ -383,11 +383,11 @@ pub struct CreateSchema {
     pub owner: Option<RoleName>,
     /// True with `IF NOT EXISTS`.
     pub if_not_exists: bool,
-    /// True if definitions stand in it.
+    /// True if it contains definitions of objects.
     pub has_elements: bool,
 }
 
-/// Role, by name or as it is known at the moment.
+/// Role, by name or by a word for the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum RoleName {
@@ -448,18 +448,18 @@ pub struct CommentCommand {
     pub name: ObjectName,
     /// Table of a constraint.
     pub table: Option<ObjectName>,
-    /// Text; `None` takes the comment away.
+    /// Text; `None` removes the comment.
     pub text: Option<Box<str>>,
 }
 
 /// `ALTER … RENAME`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenameCommand {
-    /// Kind of the object, as the statement's first words say.
+    /// Kind of the object, by the statement's first words.
     pub kind: ObjectKind,
     /// Object.
     pub name: ObjectName,
-    /// Column or constraint of it that gets another name.
+    /// Column or constraint of it that is renamed.
     pub part: Option<(ObjectKind, Name)>,
     /// New name.
     pub to: Name,
@@ -583,7 +583,7 @@ pub enum AlterActionKind {
     SetUnlogged,
     WithoutOids,
     OwnerTo(RoleName),
-    /// Action that has no meaning here: the feature's name.
+    /// Action that is not supported here: the feature's name.
     Unsupported(Box<str>),
 }
 
@@ -611,7 +611,7 @@ pub enum RoleOption {
     /// Password; `None` for `PASSWORD NULL`.
     Password(Option<Box<str>>),
     ValidUntil(Box<str>),
-    /// Membership and others that have no meaning here: the feature's name.
+    /// Membership and other options that are not supported here: the feature's name.
     Unsupported(&'static str),
 }
 
@@ -622,7 +622,7 @@ pub struct RoleSetting {
     pub role: Option<RoleName>,
     /// Database; `None` for all.
     pub database: Option<Name>,
-    /// Setting with its value, or what is reset.
+    /// Setting with its value, or the setting to reset.
     pub change: SettingChange,
 }
 

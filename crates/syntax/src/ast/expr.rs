@@ -181,7 +181,7 @@ pub enum ExprKind {
     },
     /// `CASE`
     Case {
-        /// Operand with which the conditions are compared.
+        /// Operand to compare with the conditions.
         operand: Option<Box<Expr>>,
         /// Branches in order.
         branches: Vec<CaseBranch>,
@@ -206,7 +206,7 @@ pub enum ExprKind {
     Default,
     /// `CURRENT OF cursor`
     CurrentOf(Name),
-    /// Syntax of PostgreSQL that has no meaning here: the name of the feature.
+    /// Syntax of PostgreSQL that is not supported here: the name of the feature.
     Unsupported(&'static str),
 }
 
@@ -294,7 +294,7 @@ pub enum Quantifier {
     All,
 }
 
-/// Values that a quantified comparison goes through.
+/// Right operand of a quantified comparison.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub enum QuantifiedOf {
     /// Rows of a query.
@@ -306,7 +306,7 @@ pub enum QuantifiedOf {
 /// `WHEN condition THEN value`
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct CaseBranch {
-    /// Condition, or value with which the operand is compared.
+    /// Condition, or value to compare with the operand.
     pub condition: Expr,
     /// Value.
     pub value: Expr,
@@ -353,14 +353,14 @@ pub struct Argument {
 pub enum Over {
     /// Window of this name.
     Name(Name),
-    /// Window that stands there.
+    /// Window that is defined in place.
     Spec(WindowSpec),
 }
 
 /// Window.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct WindowSpec {
-    /// Window that this one goes on from.
+    /// Name of the window that this one extends.
     pub base: Option<Name>,
     /// `PARTITION BY`
     pub partition_by: Vec<Expr>,
@@ -422,7 +422,7 @@ pub enum FrameExclusion {
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum SessionValue {
     CurrentDate,
-    /// With a precision, if one is given; and so are the next ones.
+    /// `CURRENT_TIME` with a precision, if one is given, like the next ones.
     CurrentTime(Option<i32>),
     CurrentTimestamp(Option<i32>),
     LocalTime(Option<i32>),

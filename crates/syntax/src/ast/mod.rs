@@ -1,7 +1,7 @@
 //! Trees of statements, in the shape of PostgreSQL's parse trees (`src/include/nodes/parsenodes.h`).
 //!
-//! **Invariant:** a tree says what its text says and no more: names are not looked up, types are not resolved. Every node knows
-//! where it stands. Two trees are equal if they say the same, wherever they stand.
+//! **Invariant:** a tree has the contents of its text and no more: names are not looked up, types are not resolved.
+//! Every node knows its place. Two trees are equal if their contents are, at any place.
 
 mod change;
 mod command;

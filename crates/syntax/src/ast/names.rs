@@ -4,10 +4,10 @@ use super::Expr;
 use crate::lex::Span;
 use std::fmt;
 
-/// Name as it is meant: folded to lower case unless it stood in quotes, and not longer than names may be.
+/// Name in its effective form: folded to lower case unless it was quoted, and truncated to the greatest length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Name {
-    /// The name.
+    /// Text of the name.
     pub text: Box<str>,
     /// Place of the name.
     pub span: Span,
@@ -27,7 +27,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Name of an object, with those that qualify it: `schema.table`.
+/// Name of an object, with the names that qualify it: `schema.table`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectName {
     /// Names from the outermost to the object's own. There is at least one.
@@ -35,7 +35,7 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// Place of the name with all its parts.
+    /// Returns the place of the name with all its parts.
     pub fn span(&self) -> Span {
         match (self.parts.first(), self.parts.last()) {
             (Some(first), Some(last)) => first.span.to(last.span),
@@ -45,7 +45,7 @@ impl ObjectName {
 }
 
 impl fmt::Display for ObjectName {
-    /// As messages show it: parts joined by points, without quotes.
+    /// Formats the name as messages show it: parts joined by points, without quotes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, part) in self.parts.iter().enumerate() {
             if 0 < at {
@@ -62,13 +62,13 @@ impl fmt::Display for ObjectName {
 pub struct TypeName {
     /// Name. Types with a syntax of their own have PostgreSQL's names, as `int4` for `INTEGER`.
     pub name: ObjectName,
-    /// True if the type is one with a syntax of its own, so that its name is looked for in `pg_catalog` alone.
+    /// True if the type is one with a syntax of its own, so that its name is looked up in `pg_catalog` alone.
     pub is_builtin: bool,
     /// Modifiers in parentheses.
     pub modifiers: Vec<Expr>,
     /// Fields of an `interval`.
     pub fields: Option<IntervalFields>,
-    /// Bounds of an array's dimensions; those that are not given are `None`.
+    /// Bounds of an array's dimensions; `None` for a dimension without one.
     pub dimensions: Vec<Option<i32>>,
     /// True with `SETOF`.
     pub is_set: bool,

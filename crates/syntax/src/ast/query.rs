@@ -3,7 +3,7 @@
 use super::{Delete, Expr, FunctionCall, Insert, Name, ObjectName, TypeName, Update, WindowSpec};
 use crate::lex::Span;
 
-/// Query: a SELECT, VALUES, or a set operation, with what orders and limits its rows.
+/// Query: a SELECT, VALUES, or a set operation, with its order and limit.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Query {
     /// `WITH`
@@ -49,7 +49,7 @@ pub enum SetOperator {
     Except,
 }
 
-/// SELECT without what orders and limits its rows. `TABLE name` is one, too.
+/// SELECT without its order and limit. `TABLE name` is one, too.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Select {
     /// `DISTINCT`
@@ -94,7 +94,7 @@ pub struct SelectItem {
     pub span: Span,
 }
 
-/// Table that a SELECT makes.
+/// Table that a SELECT creates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SelectInto {
     /// Name of the table.
@@ -123,7 +123,7 @@ pub struct CommonTable {
     pub name: Name,
     /// Names of its columns.
     pub columns: Vec<Name>,
-    /// `MATERIALIZED`, if it is said.
+    /// `MATERIALIZED`, if it is given.
     pub materialized: Materialized,
     /// Statement.
     pub statement: CommonStatement,
@@ -139,7 +139,7 @@ pub enum CommonStatement {
     Insert(Box<Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),
-    /// `MERGE`, and other syntax that has no meaning here.
+    /// `MERGE`, and other syntax that is not supported here.
     Unsupported(&'static str),
 }
 
@@ -183,12 +183,12 @@ pub enum NullsOrder {
     Last,
 }
 
-/// Rows of a result that are wanted.
+/// Limit on the rows of a result.
 #[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub struct Limit {
     /// Greatest number of rows.
     pub count: Option<RowCount>,
-    /// Rows that are left out.
+    /// Rows to skip.
     pub offset: Option<Expr>,
     /// True with `FETCH FIRST … WITH TIES`.
     pub with_ties: bool,
@@ -210,7 +210,7 @@ pub struct Locking {
     pub strength: LockStrength,
     /// Tables; all if none are named.
     pub of: Vec<ObjectName>,
-    /// Wait for locks.
+    /// Behaviour on a locked row.
     pub wait: LockWait,
     /// Place of the clause.
     pub span: Span,
@@ -226,7 +226,7 @@ pub enum LockStrength {
     KeyShare,
 }
 
-/// Wait for row locks.
+/// Behaviour on a locked row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "PostgreSQL's words")]
 pub enum LockWait {
@@ -292,7 +292,7 @@ pub enum FromItem {
     },
     /// Join.
     Join(Box<JoinItem>),
-    /// Syntax of PostgreSQL that has no meaning here: the name of the feature.
+    /// Syntax of PostgreSQL that is not supported here: the name of the feature.
     Unsupported(&'static str, Span),
 }
 
@@ -320,7 +320,7 @@ pub struct FunctionItem {
     pub columns: Vec<TableFunctionColumn>,
 }
 
-/// Column that the definition of a function's rows gives.
+/// Column in the definition of a function's rows.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct TableFunctionColumn {
     /// Name of the column.
@@ -390,7 +390,7 @@ pub enum JoinCondition {
     Natural,
 }
 
-/// Call of a function in `FROM`, as most items are.
+/// Wraps a call of a function, as most items are, without definitions of columns.
 impl From<FunctionCall> for FunctionItem {
     fn from(call: FunctionCall) -> FunctionItem {
         let span = call.name.span();

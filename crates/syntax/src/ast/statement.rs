@@ -24,11 +24,11 @@ pub enum Statement {
     Constraints(ConstraintsCommand),
     Prepare(Box<PrepareCommand>),
     Execute(ExecuteCommand),
-    /// Of a prepared statement, or of all.
+    /// `DEALLOCATE` of a prepared statement, or of all for `None`.
     Deallocate(Option<Name>),
     Declare(Box<DeclareCommand>),
     Fetch(FetchCommand),
-    /// Of a cursor, or of all.
+    /// `CLOSE` of a cursor, or of all for `None`.
     Close(Option<Name>),
     Copy(Box<CopyCommand>),
     Explain(Box<ExplainCommand>),
@@ -53,7 +53,7 @@ pub enum Statement {
     Truncate(TruncateCommand),
     Comment(CommentCommand),
     Maintenance(MaintenanceCommand),
-    /// From a channel, or from all.
+    /// `UNLISTEN` on a channel, or on all for `None`.
     Unlisten(Option<Name>),
     Unsupported(UnsupportedStatement),
 }

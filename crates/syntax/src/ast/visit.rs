@@ -7,19 +7,20 @@ use super::{
 };
 use super::{Assignment, Delete, Insert, InsertColumn, Update};
 
-/// Visitor of a tree. Each method is called before the parts of what it is called with are visited, unless it says otherwise.
+/// Visitor of a tree. Each method is called before the parts of its argument are visited, unless its documentation
+/// differs.
 pub trait Visitor {
-    /// Expression.
+    /// Called for an expression.
     fn expr(&mut self, _expr: &Expr) {}
-    /// Item of a list of columns.
+    /// Called for an item of a list of columns.
     fn select_item(&mut self, _item: &SelectItem) {}
-    /// Name of a table or a view.
+    /// Called for the name of a table or a view.
     fn relation(&mut self, _name: &ObjectName) {}
-    /// `WITH` of a statement.
+    /// Called for the `WITH` of a statement.
     fn with_begins(&mut self, _with: &With) {}
-    /// End of a query of `WITH`, whose parts have been visited.
+    /// Called at the end of a query of `WITH`, whose parts have been visited.
     fn common_table_ends(&mut self, _table: &CommonTable) {}
-    /// End of the statement that the `WITH` belongs to.
+    /// Called at the end of the statement that the `WITH` belongs to.
     fn with_ends(&mut self, _with: &With) {}
 }
 
@@ -212,6 +213,7 @@ pub fn expr(expr: &Expr, visitor: &mut dyn Visitor) {
     let one = self::expr;
     visitor.expr(expr);
     match &expr.kind {
+        // These contain no expressions.
         ExprKind::Constant(_)
         | ExprKind::Parameter(_)
         | ExprKind::Column(_)

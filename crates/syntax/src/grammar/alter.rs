@@ -11,7 +11,7 @@ use crate::lex::{Keyword, Lexeme};
 use statement::error::{SqlError, SqlResult, SqlState};
 
 impl Parser<'_> {
-    /// `ALTER`, which is looked at, of what has a meaning here.
+    /// Parses `ALTER`, at the current token, of objects that are supported here.
     pub(super) fn alter(&mut self) -> SqlResult<Statement> {
         let from = self.expect_word(Keyword::Alter)?.span;
         let kind = match self.token.lexeme {
@@ -50,6 +50,7 @@ impl Parser<'_> {
         let is_schema = self.ahead_is(Keyword::Schema)?;
         match self.token.lexeme {
             Lexeme::Keyword(Keyword::Rename) => self.rename(kind, name, if_exists),
+            // `SET SCHEMA` is one statement for all kinds of objects; any other `SET` is an action.
             Lexeme::Keyword(Keyword::Set) if is_schema && !matches!(kind, ObjectKind::Schema | ObjectKind::Index) => {
                 self.next()?;
                 self.next()?;
@@ -80,7 +81,7 @@ impl Parser<'_> {
         Ok(self.ahead(1)? == Lexeme::Keyword(word))
     }
 
-    /// `ALTER SEQUENCE`, from the options on; there is at least one.
+    /// Parses `ALTER SEQUENCE`, from the options on; there is at least one.
     fn alter_sequence(&mut self, name: ObjectName, has_condition: bool) -> SqlResult<Statement> {
         let mut options = Vec::new();
         loop {
@@ -101,7 +102,7 @@ impl Parser<'_> {
         Ok(Statement::AlterSequence(Box::new(SequenceDefinition { name, persistence, has_condition, options })))
     }
 
-    /// `RENAME`, which is looked at.
+    /// Parses `RENAME`, at the current token.
     fn rename(&mut self, kind: ObjectKind, name: ObjectName, if_exists: bool) -> SqlResult<Statement> {
         self.expect_word(Keyword::Rename)?;
         let takes_parts = matches!(kind, ObjectKind::Table | ObjectKind::View);
@@ -122,7 +123,7 @@ impl Parser<'_> {
         Ok(Statement::Rename(RenameCommand { kind, name, part, to, if_exists }))
     }
 
-    /// Action of an `ALTER TABLE`: `alter_table_cmd`.
+    /// Parses an action of an `ALTER TABLE`: `alter_table_cmd`.
     fn alter_action(&mut self, object: ObjectKind) -> SqlResult<AlterAction> {
         let from = self.token.span;
         let Lexeme::Keyword(word) = self.token.lexeme else { return Err(self.unexpected()) };
@@ -158,6 +159,7 @@ impl Parser<'_> {
                     AlterActionKind::AlterConstraint(name)
                 } else {
                     self.eat_word(Keyword::Column)?;
+                    // A number names a column of an index.
                     if self.is(Lexeme::Integer) {
                         self.skip_action()?;
                         AlterActionKind::Unsupported(format!("{name} ALTER COLUMN").into())
@@ -197,6 +199,7 @@ impl Parser<'_> {
                 self.skip_action()?;
                 AlterActionKind::Unsupported(format!("{name} NO INHERIT").into())
             }
+            // These have too many forms to list: the feature's name is the clause's own words.
             Keyword::No | Keyword::Not | Keyword::Enable | Keyword::Disable | Keyword::Force | Keyword::Replica => {
                 self.skip_action()?;
                 let said = clause_words(self.since(from).of(self.text));
@@ -215,7 +218,7 @@ impl Parser<'_> {
         Ok(AlterAction { kind, span: self.since(from) })
     }
 
-    /// `SET` of a table without parentheses, which is looked at.
+    /// Parses `SET` of a table without parentheses, at the current token.
     fn set_action(&mut self, name: &str) -> SqlResult<AlterActionKind> {
         self.expect_word(Keyword::Set)?;
         Ok(match self.token.lexeme {
@@ -249,7 +252,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What an `ADD` adds, whose word was taken.
+    /// Parses the rest of an `ADD`, whose word was taken.
     fn add(&mut self) -> SqlResult<AlterActionKind> {
         if self.begins_constraint()? {
             return Ok(AlterActionKind::AddConstraint(Box::new(self.table_constraint()?)));
@@ -260,7 +263,7 @@ impl Parser<'_> {
         Ok(AlterActionKind::AddColumn { column, if_not_exists })
     }
 
-    /// `ALTER COLUMN`, from what stands behind the name on.
+    /// Parses `ALTER COLUMN`, from behind the name on.
     fn alter_column(&mut self, column: Name) -> SqlResult<AlterActionKind> {
         let Lexeme::Keyword(word) = self.token.lexeme else { return Err(self.unexpected()) };
         let follows = self.ahead(1)?;
@@ -290,6 +293,7 @@ impl Parser<'_> {
                 self.skip_action()?;
                 AlterActionKind::Unsupported(format!("ALTER COLUMN SET {}", word.word().to_uppercase()).into())
             }
+            // Any other word after `SET` is an option of the identity's sequence.
             (Keyword::Set | Keyword::Restart, _) => self.alter_identity(column)?,
             (Keyword::Drop, _) => {
                 self.next()?;
@@ -332,7 +336,7 @@ impl Parser<'_> {
         Ok(AlterActionKind::SetType { column, kind, collation, using })
     }
 
-    /// `SET GENERATED`, `SET option` and `RESTART` of an identity column.
+    /// Parses `SET GENERATED`, `SET option` and `RESTART` of an identity column.
     fn alter_identity(&mut self, column: Name) -> SqlResult<AlterActionKind> {
         let (mut generated, mut options) = (Vec::new(), Vec::new());
         loop {
@@ -354,7 +358,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Option of an identity's sequence behind `SET`.
+    /// Checks an option of an identity's sequence after `SET`.
     fn of_identity(&self, option: SequenceOption) -> SqlResult<SequenceOption> {
         let name = match &option.kind {
             SequenceOptionKind::As(_) => "as",
@@ -376,7 +380,7 @@ impl Parser<'_> {
         Err(error.at(option.span.position(self.text)))
     }
 
-    /// Goes to the end of an action.
+    /// Skips to the end of an action.
     fn skip_action(&mut self) -> SqlResult<()> {
         let mut parens = 0_usize;
         loop {

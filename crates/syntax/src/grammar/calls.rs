@@ -9,11 +9,12 @@ use crate::ast::{
 use crate::lex::{Keyword, Lexeme, Span};
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// `42P20`: a window that cannot be.
+/// SQLSTATE `42P20`: a window that is not possible.
 const WINDOWING_ERROR: SqlState = SqlState("42P20");
 
 impl Parser<'_> {
-    /// Call of a function, from its parenthesis on, or the literal of a type with modifiers: `numeric(5, 2) '1'`.
+    /// Parses a call of a function, from its parenthesis on, or the literal of a type with modifiers: `numeric(5, 2)
+    /// '1'`.
     pub(super) fn call_or_literal(&mut self, name: ObjectName, from: Span) -> SqlResult<Expr> {
         let call = self.arguments(name)?;
         let may_be_type = !call.is_star && !call.is_distinct && !call.is_variadic && !call.arguments.is_empty();
@@ -33,7 +34,7 @@ impl Parser<'_> {
         self.typed_literal(call.name, modifiers, from)
     }
 
-    /// Call of a function, from its parenthesis on: `func_application`.
+    /// Parses a call of a function, from its parenthesis on: `func_application`.
     pub(super) fn arguments(&mut self, name: ObjectName) -> SqlResult<FunctionCall> {
         let mut call = FunctionCall {
             name,
@@ -67,6 +68,7 @@ impl Parser<'_> {
             _ => {}
         }
         loop {
+            // `VARIADIC` marks the last argument: no other may follow.
             call.is_variadic = self.eat_word(Keyword::Variadic)?;
             let argument = self.argument()?;
             call.arguments.push(argument);
@@ -94,7 +96,7 @@ impl Parser<'_> {
         Ok(Argument { name, value: self.expr()? })
     }
 
-    /// `WITHIN GROUP`, `FILTER` and `OVER` behind a call.
+    /// Parses `WITHIN GROUP`, `FILTER` and `OVER` after a call.
     fn behind_call(&mut self, mut call: FunctionCall, from: Span) -> SqlResult<Expr> {
         if self.is_word(Keyword::Within) {
             let at = self.token.span;
@@ -132,7 +134,7 @@ impl Parser<'_> {
         Ok(Expr { kind: ExprKind::Call(Box::new(call)), span: self.since(from) })
     }
 
-    /// Window in parentheses.
+    /// Parses a window in parentheses.
     pub(super) fn window_spec(&mut self) -> SqlResult<WindowSpec> {
         let from = self.expect(Lexeme::LeftParen)?.span;
         let is_clause = |lexeme: Lexeme| {
@@ -200,12 +202,12 @@ impl Parser<'_> {
         Ok(Some(Frame { unit, start, end, exclusion, span: self.since(from) }))
     }
 
-    /// Tells if the word `BETWEEN`, which is looked at, names a column: no bound begins behind it.
+    /// Returns true if the word `BETWEEN`, at the current token, names a column: no bound begins after it.
     fn is_between_column(&mut self) -> SqlResult<bool> {
         Ok(matches!(self.ahead(1)?, Lexeme::Keyword(Keyword::And | Keyword::Or | Keyword::Is)))
     }
 
-    /// Refuses bounds that no row is between, at the one that is wrong.
+    /// Refuses bounds that can have no row between them, at the bound that is wrong.
     fn check_frame(&self, start: &FrameBound, end: Option<&FrameBound>, at: [Span; 2]) -> SqlResult<()> {
         use FrameBound::{CurrentRow, Following, Preceding, UnboundedFollowing, UnboundedPreceding};
         let (message, at) = match (start, end.unwrap_or(&CurrentRow)) {
@@ -246,7 +248,7 @@ impl Parser<'_> {
         Ok(FrameBound::Following(offset))
     }
 
-    /// Tells if the call of this word has a syntax of its own.
+    /// Returns true if the call of this word has a syntax of its own.
     pub(super) fn has_special_call(&self, word: Keyword) -> bool {
         matches!(
             word,
@@ -273,7 +275,7 @@ impl Parser<'_> {
         )
     }
 
-    /// Call with a syntax of its own, whose word is looked at and has a parenthesis behind it.
+    /// Parses a call with a syntax of its own: its word is the current token, and a parenthesis follows.
     pub(super) fn special(&mut self, word: Keyword) -> SqlResult<Expr> {
         let from = self.next()?.span;
         self.expect(Lexeme::LeftParen)?;
@@ -314,6 +316,7 @@ impl Parser<'_> {
                 let value = self.expr()?;
                 self.expect_word(Keyword::As)?;
                 let to = self.type_name()?;
+                // As in PostgreSQL, this calls a function with the name of the type.
                 let last = to.name.parts.last().map_or_else(String::new, |name| name.text.to_string());
                 special_call(&last, [value], from)
             }
@@ -328,7 +331,7 @@ impl Parser<'_> {
         Ok(Expr { kind, span: self.since(from) })
     }
 
-    /// Goes behind the parenthesis that closes the one that was taken.
+    /// Skips to after the parenthesis that closes the one that was taken.
     pub(super) fn skip_parenthesised(&mut self) -> SqlResult<()> {
         let mut depth = 1_usize;
         while 0 < depth {
@@ -411,7 +414,7 @@ impl Parser<'_> {
                     arguments.push(self.expr()?);
                     arguments.push(count);
                 } else {
-                    // As in PostgreSQL, the first character is said, and the count is an integer.
+                    // As in PostgreSQL, the first character is explicit, and the count is an integer.
                     let first = Expr { kind: ExprKind::Constant(Constant::Integer(1)), span: at };
                     let parts = ["pg_catalog", "int4"].map(|text| Name { text: text.into(), span: at }).into();
                     let to = TypeName {
@@ -443,7 +446,7 @@ impl Parser<'_> {
         Ok(special_call("substring", arguments, from))
     }
 
-    /// Call of a function whose word has a syntax of its own, but for the parenthesis that closes it.
+    /// Parses a call of a function whose word has a syntax of its own, up to the parenthesis that closes it.
     fn plain_call(&mut self, name: &str, first: Option<Argument>, span: Span) -> SqlResult<ExprKind> {
         let mut arguments: Vec<Argument> = first.into_iter().collect();
         while !arguments.is_empty() && self.eat(Lexeme::Comma)? {

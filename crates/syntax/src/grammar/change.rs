@@ -9,7 +9,7 @@ use crate::lex::{Keyword, Lexeme};
 use statement::error::SqlResult;
 
 impl Parser<'_> {
-    /// INSERT, which is looked at.
+    /// Parses INSERT, at the current token.
     pub(super) fn insert(&mut self, with: Option<With>) -> SqlResult<Insert> {
         let begin = self.expect_word(Keyword::Insert)?.span;
         let from = with.as_ref().map_or(begin, |with| with.span);
@@ -22,6 +22,7 @@ impl Parser<'_> {
         };
         let table = TableItem { name, is_only: false, alias, is_sampled: false, span: self.since(table_from) };
         let mut columns = Vec::new();
+        // A parenthesis may also begin the query: then there is no list of columns.
         if self.is(Lexeme::LeftParen) && !self.begins_query(1)? && self.ahead(1)? != Lexeme::LeftParen {
             self.next()?;
             loop {
@@ -59,7 +60,7 @@ impl Parser<'_> {
         Ok(Insert { with, table, columns, overriding, source, on_conflict, returning, span })
     }
 
-    /// Column that gets a value, perhaps in a part.
+    /// Parses a column that gets a value, or a part of one.
     fn target_column(&mut self) -> SqlResult<InsertColumn> {
         Ok(InsertColumn { name: self.column_name()?, steps: self.indirection()? })
     }
@@ -96,7 +97,7 @@ impl Parser<'_> {
         Ok(OnConflict { arbiter, action, span: self.since(from) })
     }
 
-    /// `WHERE`, if it stands there; a cursor's row may be meant.
+    /// Parses `WHERE`, if it is there, including `WHERE CURRENT OF` a cursor.
     fn condition(&mut self) -> SqlResult<Option<Expr>> {
         if !self.eat_word(Keyword::Where)? {
             return Ok(None);
@@ -140,7 +141,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Table that is changed, with its alias: `relation_expr_opt_alias`.
+    /// Parses the table that is changed, with its alias: `relation_expr_opt_alias`.
     fn changed_table(&mut self) -> SqlResult<TableItem> {
         let from = self.token.span;
         let mut table = self.relation()?;
@@ -154,7 +155,7 @@ impl Parser<'_> {
         Ok(table)
     }
 
-    /// UPDATE, which is looked at.
+    /// Parses UPDATE, at the current token.
     pub(super) fn update(&mut self, with: Option<With>) -> SqlResult<Update> {
         let begin = self.expect_word(Keyword::Update)?.span;
         let from = with.as_ref().map_or(begin, |with| with.span);
@@ -168,7 +169,7 @@ impl Parser<'_> {
         Ok(Update { with, table, assignments, from: items, condition, returning, span })
     }
 
-    /// DELETE, which is looked at.
+    /// Parses DELETE, at the current token.
     pub(super) fn delete(&mut self, with: Option<With>) -> SqlResult<Delete> {
         let begin = self.expect_word(Keyword::Delete)?.span;
         let from = with.as_ref().map_or(begin, |with| with.span);

@@ -11,7 +11,7 @@ use crate::lex::{Keyword, Lexeme};
 use statement::error::{SqlError, SqlResult, SqlState};
 
 impl Parser<'_> {
-    /// `BEGIN`, `START`, `COMMIT`, `END`, `ROLLBACK`, `ABORT`, `SAVEPOINT` or `RELEASE`, which is looked at.
+    /// Parses `BEGIN`, `START`, `COMMIT`, `END`, `ROLLBACK`, `ABORT`, `SAVEPOINT` or `RELEASE`, at the current token.
     pub(super) fn transaction(&mut self) -> SqlResult<Statement> {
         let from = self.token.span;
         let Lexeme::Keyword(word) = self.next()?.lexeme else { return Err(self.unexpected()) };
@@ -26,7 +26,7 @@ impl Parser<'_> {
             }
             Keyword::Savepoint => TransactionCommand::Savepoint(self.column_name()?),
             Keyword::Release => {
-                // `SAVEPOINT` is a name, too.
+                // `SAVEPOINT` may be a name, too.
                 if self.is_word(Keyword::Savepoint) && Self::is_column_name(self.ahead(1)?) {
                     self.next()?;
                 }
@@ -61,7 +61,7 @@ impl Parser<'_> {
         Ok(Statement::Transaction(command))
     }
 
-    /// `WORK` or `TRANSACTION`, if one stands there.
+    /// Parses `WORK` or `TRANSACTION`, if there is one.
     fn eat_transaction_word(&mut self) -> SqlResult<()> {
         if !self.eat_word(Keyword::Work)? {
             self.eat_word(Keyword::Transaction)?;
@@ -69,7 +69,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `AND CHAIN` or `AND NO CHAIN`, if one stands there.
+    /// Parses `AND CHAIN` or `AND NO CHAIN`, if there is one.
     fn chain(&mut self) -> SqlResult<bool> {
         if !self.eat_word(Keyword::And)? {
             return Ok(false);
@@ -79,7 +79,7 @@ impl Parser<'_> {
         Ok(is_chained)
     }
 
-    /// Modes of a transaction, with commas between them or without.
+    /// Parses modes of a transaction, with commas between them or without.
     fn transaction_modes(&mut self) -> SqlResult<Vec<TransactionMode>> {
         let mut modes = Vec::new();
         loop {
@@ -119,7 +119,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Level of isolation, but for the last word, which is looked at then.
+    /// Parses an isolation level up to its last word, which is then the current token.
     fn isolation_level(&mut self) -> SqlResult<TransactionMode> {
         match self.token.lexeme {
             Lexeme::Keyword(Keyword::Serializable) => Ok(TransactionMode::Serializable),
@@ -139,7 +139,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `SET`, which is looked at.
+    /// Parses `SET`, at the current token.
     pub(super) fn set(&mut self) -> SqlResult<Statement> {
         let from = self.expect_word(Keyword::Set)?.span;
         // `CONSTRAINTS` and `NAMES` may begin the name of a setting.
@@ -162,7 +162,7 @@ impl Parser<'_> {
                     return Ok(Statement::Set(SetCommand { is_local, target }));
                 }
                 Lexeme::Keyword(Keyword::Authorization) => {}
-                // `SESSION` says nothing, unless it is the setting's own name.
+                // `SESSION` has no effect, unless it is the setting's own name.
                 Lexeme::Equal | Lexeme::Dot | Lexeme::Keyword(Keyword::To) => {}
                 _ => drop(self.next()?),
             }
@@ -255,7 +255,7 @@ impl Parser<'_> {
         ObjectName { parts: vec![crate::ast::Name { text: name.into(), span }] }
     }
 
-    /// Name of a setting: `var_name`.
+    /// Parses the name of a setting: `var_name`.
     pub(super) fn setting_name(&mut self) -> SqlResult<ObjectName> {
         let mut parts = vec![self.column_name()?];
         while self.eat(Lexeme::Dot)? {
@@ -264,7 +264,7 @@ impl Parser<'_> {
         Ok(ObjectName { parts })
     }
 
-    /// Values of a setting; none for `DEFAULT`.
+    /// Parses values of a setting; none for `DEFAULT`.
     pub(super) fn set_values(&mut self) -> SqlResult<Vec<SetValue>> {
         if self.eat_word(Keyword::Default)? {
             return Ok(Vec::new());
@@ -289,7 +289,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Number with a sign, as it is written: `NumericOnly`.
+    /// Parses a number with a sign, as it is written: `NumericOnly`.
     pub(super) fn signed_number(&mut self) -> SqlResult<Box<str>> {
         let is_negative = match self.token.lexeme {
             Lexeme::Minus | Lexeme::Plus => self.next()?.lexeme == Lexeme::Minus,
@@ -302,7 +302,7 @@ impl Parser<'_> {
         Ok(if is_negative { format!("-{digits}").into() } else { digits.into() })
     }
 
-    /// Word that is not reserved, or text: `NonReservedWord_or_Sconst`.
+    /// Parses a word that is not reserved, or text: `NonReservedWord_or_Sconst`.
     pub(super) fn non_reserved_word_or_text(&mut self) -> SqlResult<Box<str>> {
         if Self::is_text(self.token.lexeme) {
             return self.text();
@@ -334,7 +334,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `SET CONSTRAINTS`, from the names on.
+    /// Parses `SET CONSTRAINTS`, from the names on.
     fn constraints(&mut self) -> SqlResult<Statement> {
         let mut names = Vec::new();
         if !self.eat_word(Keyword::All)? {
@@ -350,7 +350,7 @@ impl Parser<'_> {
         Ok(Statement::Constraints(ConstraintsCommand { names, is_deferred }))
     }
 
-    /// Setting of `SHOW` or `RESET`, whose word was taken.
+    /// Parses the setting of `SHOW` or `RESET`, whose word was taken.
     pub(super) fn shown_setting(&mut self) -> SqlResult<SettingName> {
         let from = self.token.span;
         let follows = self.ahead(1)?;
@@ -377,7 +377,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `DISCARD`, which is looked at.
+    /// Parses `DISCARD`, at the current token.
     pub(super) fn discard(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Discard)?;
         let target = match self.token.lexeme {
@@ -391,7 +391,7 @@ impl Parser<'_> {
         Ok(Statement::Discard(target))
     }
 
-    /// `PREPARE`, which is looked at.
+    /// Parses `PREPARE`, at the current token.
     pub(super) fn prepare(&mut self) -> SqlResult<Statement> {
         let from = self.expect_word(Keyword::Prepare)?.span;
         if self.is_word(Keyword::Transaction) && Self::is_text(self.ahead(1)?) {
@@ -413,7 +413,7 @@ impl Parser<'_> {
         Ok(Statement::Prepare(Box::new(PrepareCommand { name, types, statement })))
     }
 
-    /// Statement that may be prepared, explained or copied.
+    /// Parses a statement that may be prepared, explained or copied.
     pub(super) fn preparable(&mut self) -> SqlResult<Statement> {
         match self.token.lexeme {
             Lexeme::LeftParen => self.statement(),
@@ -431,7 +431,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `EXECUTE`, which is looked at.
+    /// Parses `EXECUTE`, at the current token.
     pub(super) fn execute(&mut self) -> SqlResult<ExecuteCommand> {
         self.expect_word(Keyword::Execute)?;
         let name = self.column_name()?;
@@ -443,10 +443,10 @@ impl Parser<'_> {
         Ok(ExecuteCommand { name, values })
     }
 
-    /// `DEALLOCATE`, which is looked at; nothing for all.
+    /// Parses `DEALLOCATE`, at the current token; the name is `None` for `ALL`.
     pub(super) fn deallocate(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Deallocate)?;
-        // `PREPARE` is a name, too.
+        // `PREPARE` may be a name, too.
         if self.is_word(Keyword::Prepare) && !matches!(self.ahead(1)?, Lexeme::End | Lexeme::Semicolon) {
             self.next()?;
         }
@@ -454,7 +454,7 @@ impl Parser<'_> {
         Ok(Statement::Deallocate(name))
     }
 
-    /// `DECLARE`, which is looked at.
+    /// Parses `DECLARE`, at the current token.
     pub(super) fn declare(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Declare)?;
         let name = self.column_name()?;
@@ -488,7 +488,7 @@ impl Parser<'_> {
         Ok(Statement::Declare(Box::new(declare)))
     }
 
-    /// `FETCH` or `MOVE`, which is looked at.
+    /// Parses `FETCH` or `MOVE`, at the current token.
     pub(super) fn fetch_rows(&mut self) -> SqlResult<Statement> {
         let is_move = self.next()?.lexeme == Lexeme::Keyword(Keyword::Move);
         let direction = self.fetch_direction()?;
@@ -500,8 +500,9 @@ impl Parser<'_> {
         Ok(Statement::Fetch(FetchCommand { name, direction, is_move }))
     }
 
-    /// Direction of a FETCH, if one stands there: a word may be the cursor's name instead.
+    /// Parses the direction of a FETCH, if there is one: a word may be the cursor's name instead.
     fn fetch_direction(&mut self) -> SqlResult<Option<FetchDirection>> {
+        // The last word is the cursor's name, even if it could be a direction.
         let names_cursor = matches!(self.ahead(1)?, Lexeme::End | Lexeme::Semicolon);
         let Lexeme::Keyword(word) = self.token.lexeme else {
             return match self.token.lexeme {
@@ -548,7 +549,7 @@ impl Parser<'_> {
         Ok(Some(direction))
     }
 
-    /// Number of a row, with its sign: `SignedIconst`.
+    /// Parses the number of a row, with its sign: `SignedIconst`.
     fn row_number(&mut self) -> SqlResult<i64> {
         let is_negative = match self.token.lexeme {
             Lexeme::Minus | Lexeme::Plus => self.next()?.lexeme == Lexeme::Minus,
@@ -558,14 +559,14 @@ impl Parser<'_> {
         Ok(if is_negative { -number } else { number })
     }
 
-    /// `CLOSE`, which is looked at; nothing for all.
+    /// Parses `CLOSE`, at the current token; the name is `None` for `ALL`.
     pub(super) fn close(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Close)?;
         let name = if self.eat_word(Keyword::All)? { None } else { Some(self.column_name()?) };
         Ok(Statement::Close(name))
     }
 
-    /// `LOCK`, which is looked at.
+    /// Parses `LOCK`, at the current token.
     pub(super) fn lock(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Lock)?;
         self.eat_word(Keyword::Table)?;
@@ -620,10 +621,10 @@ impl Parser<'_> {
     }
 }
 
-/// Notes an option of a cursor.
+/// Records an option of a cursor.
 ///
 /// # Errors
-/// `42P11`: its contrary was said before.
+/// `42P11` if the opposite option was given before.
 fn say(option: &mut Option<bool>, is_on: bool, words: [&str; 2]) -> SqlResult<()> {
     if option.replace(is_on) == Some(!is_on) {
         let [one, other] = words;

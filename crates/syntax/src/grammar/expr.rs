@@ -1,7 +1,7 @@
 //! Expressions: operators and their precedence.
 //!
-//! Precedence climbing over the levels of `gram.y`. A level without associativity refuses a second operator of its own behind an
-//! operand: `a < b < c`.
+//! Precedence climbing over the levels of `gram.y`. A level without associativity refuses a second operator of the same
+//! level after an operand: `a < b < c`.
 
 use super::Parser;
 use super::primary::Parenthesised;
@@ -12,7 +12,7 @@ use crate::ast::{
 use crate::lex::{Keyword, Lexeme, Span};
 use statement::error::SqlResult;
 
-/// Level of an operator: the higher binds tighter.
+/// Precedence level of an operator: the higher binds tighter.
 pub(super) type Level = u8;
 
 const OR: Level = 1;
@@ -31,7 +31,7 @@ const COLLATE: Level = 12;
 const SIGN: Level = 13;
 const CAST: Level = 14;
 
-/// Operator that is looked at.
+/// Operator at the current token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Infix {
     Or,
@@ -40,7 +40,7 @@ enum Infix {
     IsNull,
     NotNull,
     Comparison,
-    /// `NOT` before one of the next ones.
+    /// `NOT` before one of the next operators.
     NotPattern,
     Between,
     In,
@@ -73,12 +73,12 @@ impl Infix {
         }
     }
 
-    /// Tells if something has to stand behind it.
+    /// Returns true if an operand must follow the operator.
     fn takes_more(self) -> bool {
         !matches!(self, Infix::IsNull | Infix::NotNull)
     }
 
-    /// Tells if it stands in a restricted expression, too: `b_expr`.
+    /// Returns true if the operator is allowed in a restricted expression, too: `b_expr`.
     fn is_restricted(self) -> bool {
         matches!(self, Infix::Is | Infix::Comparison | Infix::Operator | Infix::Qualified | Infix::Cast)
     }
@@ -89,24 +89,24 @@ fn expr(kind: ExprKind, span: Span) -> Expr {
 }
 
 impl Parser<'_> {
-    /// Expression.
+    /// Parses an expression.
     pub(super) fn expr(&mut self) -> SqlResult<Expr> {
         self.expr_from(0, false)
     }
 
-    /// Expression without the words that may stand behind it: `b_expr`.
+    /// Parses an expression without the operators that may be words after it: `b_expr`.
     pub(super) fn restricted_expr(&mut self) -> SqlResult<Expr> {
         self.expr_from(0, true)
     }
 
-    /// Expression that a definition keeps.
+    /// Parses an expression that a definition keeps.
     pub(super) fn kept_expr(&mut self, is_restricted: bool) -> SqlResult<KeptExpr> {
         let from = self.token.span;
         let value = self.expr_from(0, is_restricted)?;
         Ok(KeptExpr { value, extent: self.since(from) })
     }
 
-    /// One or more expressions, with commas between them.
+    /// Parses one or more expressions, with commas between them.
     pub(super) fn exprs(&mut self) -> SqlResult<Vec<Expr>> {
         let mut all = vec![self.expr()?];
         while self.eat(Lexeme::Comma)? {
@@ -115,7 +115,7 @@ impl Parser<'_> {
         Ok(all)
     }
 
-    /// Expression of operators from a level on.
+    /// Parses an expression of operators of a level or higher.
     fn expr_from(&mut self, least: Level, is_restricted: bool) -> SqlResult<Expr> {
         self.within(|parser| {
             let left = parser.prefix(is_restricted)?;
@@ -123,7 +123,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Expression of a list of columns. A word behind it is its label where nothing else could follow.
+    /// Parses an expression of a list of columns. A word after it is its label where nothing else could follow.
     pub(super) fn listed_expr(&mut self) -> SqlResult<Expr> {
         self.within(|parser| {
             let left = parser.prefix(false)?;
@@ -131,7 +131,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Operand, with operators before it.
+    /// Parses an operand, with operators before it.
     fn prefix(&mut self, is_restricted: bool) -> SqlResult<Expr> {
         let from = self.token.span;
         let is_qualified = self.is_word(Keyword::Operator) && self.ahead(1)? == Lexeme::LeftParen;
@@ -164,7 +164,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Operand with a sign. The sign of a number is the number's (`doNegate`).
+    /// Creates an operand with a sign. The sign of a number becomes a part of it (`doNegate`).
     pub(super) fn signed(&mut self, operator: OperatorName, operand: Expr, from: Span) -> Expr {
         use crate::ast::Constant;
         let span = self.since(from);
@@ -186,7 +186,7 @@ impl Parser<'_> {
         expr(ExprKind::Prefix { operator, operand: Box::new(operand) }, span)
     }
 
-    /// Operator that is looked at.
+    /// Returns the operator at the current token, if there is one.
     fn infix(&mut self) -> SqlResult<Option<Infix>> {
         Ok(Some(match self.token.lexeme {
             Lexeme::Less
@@ -214,6 +214,7 @@ impl Parser<'_> {
                 Keyword::In => Infix::In,
                 Keyword::Like => Infix::Like(LikeKind::Like),
                 Keyword::Ilike => Infix::Like(LikeKind::ILike),
+                // In `substring(text SIMILAR pattern ESCAPE escape)` the word separates arguments.
                 Keyword::Similar if self.in_substring && self.ahead(1)? != Lexeme::Keyword(Keyword::To) => {
                     return Ok(None);
                 }
@@ -230,7 +231,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// Operators behind an operand, and their other operands.
+    /// Parses the operators after an operand, and their other operands.
     pub(super) fn infixes(&mut self, left: Expr, least: Level, is_restricted: bool) -> SqlResult<Expr> {
         self.infixes_before(left, least, is_restricted, false)
     }
@@ -242,7 +243,7 @@ impl Parser<'_> {
         is_restricted: bool,
         is_listed: bool,
     ) -> SqlResult<Expr> {
-        // Level without associativity of the operator before, if an operand stands behind that.
+        // Level of the last operator without associativity, if an operand came after it.
         let mut closed = None;
         loop {
             let Some(infix) = self.infix()? else { return Ok(left) };
@@ -260,7 +261,7 @@ impl Parser<'_> {
                 return Err(self.unexpected());
             }
             let highest = std::mem::take(&mut self.height);
-            // A row of AND or OR is one node.
+            // A chain of AND or OR is one node.
             let is_longer =
                 matches!((infix, &left.kind), (Infix::And, ExprKind::And(_)) | (Infix::Or, ExprKind::Or(_)));
             let ends_with_operand;
@@ -271,7 +272,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Expression of an operator that is looked at. Says if an operand of its own ends it.
+    /// Parses the rest of an expression with the operator at the current token. The second value is true if an operand
+    /// ends it.
     fn infix_of(&mut self, left: Expr, infix: Infix, level: Level, is_restricted: bool) -> SqlResult<(Expr, bool)> {
         let from = left.span;
         let left = Box::new(left);
@@ -280,7 +282,7 @@ impl Parser<'_> {
                 self.next()?;
                 let right = self.expr_from(level + 1, false)?;
                 match (infix, *left) {
-                    // As PostgreSQL does, a row of them is one.
+                    // As in PostgreSQL, a chain of them is one node.
                     (Infix::And, Expr { kind: ExprKind::And(mut all), .. }) => {
                         all.push(right);
                         ExprKind::And(all)
@@ -334,7 +336,7 @@ impl Parser<'_> {
         Ok((expr(kind, self.since(from)), ends_with_operand))
     }
 
-    /// Test behind `IS`, which is looked at.
+    /// Parses a test after `IS`, at the current token.
     fn is_test(&mut self, value: Box<Expr>, is_restricted: bool, from: Span) -> SqlResult<(Expr, bool)> {
         let at = self.next()?.span;
         let is_not = self.eat_word(Keyword::Not)?;
@@ -364,7 +366,7 @@ impl Parser<'_> {
         Ok((expr(ExprKind::Is { value, test, is_not, at }, self.since(from)), false))
     }
 
-    /// `ANY`, `SOME` or `ALL`, if it is looked at.
+    /// Returns the quantifier at the current token, if it is `ANY`, `SOME` or `ALL`.
     fn quantifier(&self) -> Option<Quantifier> {
         match self.token.lexeme {
             Lexeme::Keyword(Keyword::Any | Keyword::Some) => Some(Quantifier::Any),
@@ -373,7 +375,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Query or single expression in parentheses. A comma is refused where it stands.
+    /// Parses a query or a single expression in parentheses. A comma is refused at its place.
     fn single_in_parens(&mut self) -> SqlResult<Parenthesised> {
         if self.begins_query(1)? || self.ahead(1)? == Lexeme::LeftParen {
             return self.parenthesised();
@@ -384,7 +386,7 @@ impl Parser<'_> {
         Ok(Parenthesised::Expr(one))
     }
 
-    /// Quantified comparison, from the word `ANY` or `ALL` on.
+    /// Parses a quantified comparison, from the word `ANY` or `ALL` on.
     fn quantified(
         &mut self,
         value: Box<Expr>,
@@ -404,7 +406,7 @@ impl Parser<'_> {
         Ok(expr(ExprKind::Quantified { value, operator, quantifier, of }, self.since(from)))
     }
 
-    /// `BETWEEN`, `IN`, `LIKE` and the like, which are looked at.
+    /// Parses `BETWEEN`, `IN`, `LIKE` and the like, at the current token.
     fn pattern(&mut self, value: Box<Expr>, is_not: bool, at: Span, from: Span) -> SqlResult<(Expr, bool)> {
         let kind = match self.token.lexeme {
             Lexeme::Keyword(Keyword::Between) => {
@@ -413,6 +415,7 @@ impl Parser<'_> {
                 if !is_symmetric {
                     self.eat_word(Keyword::Asymmetric)?;
                 }
+                // Restricted, since `AND` ends the lower bound.
                 let low = Box::new(self.restricted_expr()?);
                 self.expect_word(Keyword::And)?;
                 let high = Box::new(self.expr_from(PATTERN + 1, false)?);
@@ -457,7 +460,7 @@ impl Parser<'_> {
     }
 }
 
-/// Call of a function of `pg_catalog` that has a syntax of its own.
+/// Creates the call of a function of `pg_catalog` that has a syntax of its own.
 pub(super) fn special_call(name: &str, arguments: impl IntoIterator<Item = Expr>, span: Span) -> ExprKind {
     let parts = ["pg_catalog", name].map(|text| Name { text: text.into(), span }).into();
     ExprKind::Call(Box::new(FunctionCall {

@@ -1,4 +1,4 @@
-//! Statements of PostgreSQL that have no meaning here: they are known by their first words and refused by name.
+//! Statements of PostgreSQL that are not supported here: they are recognised by their first words and refused by name.
 
 use super::Parser;
 use crate::ast::Statement;
@@ -6,7 +6,7 @@ use crate::ast::UnsupportedStatement;
 use crate::lex::{Keyword, Lexeme, Span};
 use statement::error::SqlResult;
 
-/// Objects that are made, changed and dropped, by their words.
+/// Objects that are created, altered and dropped, by their words.
 const OBJECTS: &[&[Keyword]] = &[
     &[Keyword::Function],
     &[Keyword::Procedure],
@@ -43,17 +43,17 @@ const OBJECTS: &[&[Keyword]] = &[
     &[Keyword::Owned],
 ];
 
-/// Words between `CREATE` and what it makes.
+/// Words between `CREATE` and the kind of the object.
 const QUALIFIERS: &[Keyword] =
     &[Keyword::Or, Keyword::Replace, Keyword::Trusted, Keyword::Procedural, Keyword::Constraint, Keyword::Default];
 
 impl Parser<'_> {
-    /// Statement that has no meaning here, of what was read of it.
+    /// Creates a statement that is not supported here, from the part of it that was read.
     pub(super) fn unsupported(&self, feature: impl Into<Box<str>>, from: Span) -> Statement {
         Statement::Unsupported(UnsupportedStatement { feature: feature.into(), span: self.since(from) })
     }
 
-    /// Statement that has no meaning here, if one is looked at by its first words.
+    /// Parses a statement that is not supported here, if the first words are those of one.
     pub(super) fn foreign(&mut self) -> SqlResult<Option<Statement>> {
         let from = self.token.span;
         let Lexeme::Keyword(verb) = self.token.lexeme else { return Ok(None) };
@@ -74,7 +74,7 @@ impl Parser<'_> {
             | Keyword::Listen
             | Keyword::Notify
             | Keyword::Merge => {
-                // Each of them is about something.
+                // A verb alone is none: each of these statements has an object.
                 if matches!(self.ahead(1)?, Lexeme::End | Lexeme::Semicolon) {
                     self.next()?;
                     return Err(self.unexpected());
@@ -87,12 +87,12 @@ impl Parser<'_> {
         Ok(Some(self.unsupported(feature, from)))
     }
 
-    /// Words of the object that a verb is about, if it has no meaning here.
+    /// Returns the words of a verb's object, if objects of that kind are not supported here.
     fn foreign_object(&mut self, verb: Keyword) -> SqlResult<Option<String>> {
         let mut at = 1;
         loop {
             match self.ahead(at)? {
-                // `ALTER DEFAULT PRIVILEGES` qualifies nothing.
+                // In `ALTER DEFAULT PRIVILEGES` the word qualifies nothing.
                 Lexeme::Keyword(word)
                     if QUALIFIERS.contains(&word) && (verb == Keyword::Create || word == Keyword::Procedural) =>
                 {
@@ -101,7 +101,7 @@ impl Parser<'_> {
                 _ => break,
             }
         }
-        // Words of the longest object that begins as this one and goes on otherwise.
+        // Number of words of the longest object that begins like this one and differs later.
         let mut begun = 0;
         for words in OBJECTS {
             let mut count = 0;
@@ -124,7 +124,8 @@ impl Parser<'_> {
         Ok(None)
     }
 
-    /// Goes to the end of a statement. Rules have statements in parentheses, and functions have them behind `BEGIN ATOMIC`.
+    /// Skips to the end of a statement. Rules contain statements in parentheses, and functions contain them after
+    /// `BEGIN ATOMIC`.
     pub(super) fn skip_statement(&mut self) -> SqlResult<()> {
         let (mut parens, mut blocks) = (0_usize, 0_usize);
         loop {

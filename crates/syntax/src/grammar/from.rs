@@ -9,7 +9,7 @@ use crate::lex::{Keyword, Lexeme, Span};
 use statement::error::{SqlError, SqlResult, SqlState};
 
 impl Parser<'_> {
-    /// Items with commas between them.
+    /// Parses items with commas between them.
     pub(super) fn item_list(&mut self) -> SqlResult<Vec<FromItem>> {
         let mut items = vec![self.joined_item()?];
         while self.eat(Lexeme::Comma)? {
@@ -18,7 +18,7 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// Item with the joins behind it.
+    /// Parses an item with the joins after it.
     fn joined_item(&mut self) -> SqlResult<FromItem> {
         self.within(|parser| {
             let from = parser.token.span;
@@ -27,7 +27,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Joins behind an item.
+    /// Parses the joins after an item.
     fn joins(&mut self, mut left: FromItem, from: Span) -> SqlResult<FromItem> {
         loop {
             let is_natural = self.is_word(Keyword::Natural);
@@ -60,7 +60,7 @@ impl Parser<'_> {
                     (self.single_item()?, condition)
                 }
                 false => {
-                    // Behind a JOIN the next one may come first: `a JOIN b JOIN c ON … ON …`.
+                    // After a JOIN another may come before its condition: `a JOIN b JOIN c ON … ON …`.
                     let right_from = self.token.span;
                     let mut right = self.single_item()?;
                     if !self.is_word(Keyword::On) && !self.is_word(Keyword::Using) {
@@ -86,7 +86,7 @@ impl Parser<'_> {
         Ok(JoinCondition::Using(columns, alias))
     }
 
-    /// Item that is no join without parentheses.
+    /// Parses an item that is no join, except in parentheses.
     fn single_item(&mut self) -> SqlResult<FromItem> {
         let from = self.token.span;
         let is_lateral = self.eat_word(Keyword::Lateral)?;
@@ -109,17 +109,17 @@ impl Parser<'_> {
         }
     }
 
-    /// Tells if a function is looked at, and no table.
+    /// Returns true if a function begins at the current token, and no table.
     fn begins_function_item(&mut self) -> SqlResult<bool> {
         let opens = self.ahead(1)? == Lexeme::LeftParen;
         match self.token.lexeme {
             Lexeme::Keyword(Keyword::CurrentSchema | Keyword::Cast | Keyword::Collation) => return Ok(true),
             Lexeme::Keyword(word) if Self::is_value_function(word) => return Ok(true),
             Lexeme::Keyword(word) if self.has_special_call(word) => return Ok(opens),
-            // A word of the grammar's own names a function only behind a schema.
+            // A keyword with a syntax of its own names a function only after a schema.
             lexeme if opens && !Self::is_function_name(lexeme) => return Ok(false),
             lexeme if Self::is_column_name(lexeme) => {}
-            // A word that names functions alone.
+            // The word can only name a function.
             lexeme => return Ok(Self::is_function_name(lexeme)),
         }
         let mut at = 1;
@@ -129,7 +129,7 @@ impl Parser<'_> {
         Ok(self.ahead(at)? == Lexeme::LeftParen)
     }
 
-    /// Query or join in parentheses.
+    /// Parses a query or join in parentheses.
     fn item_in_parens(&mut self, is_lateral: bool, from: Span) -> SqlResult<FromItem> {
         let paren = self.token.span;
         if is_lateral || self.begins_query(1)? {
@@ -142,7 +142,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands in parentheses that are looked at.
+    /// Parses the contents of parentheses, at the current token.
     fn enclosed(&mut self) -> SqlResult<Enclosed> {
         if self.begins_query(1)? {
             return Ok(Enclosed::Query(Box::new(self.query_in_parens()?)));
@@ -163,7 +163,7 @@ impl Parser<'_> {
             self.single_item()?
         };
         let item = self.joins(item, from)?;
-        // Parentheses are those of a join.
+        // The parentheses are those of a join.
         if !matches!(item, FromItem::Join(_)) {
             return Err(self.unexpected());
         }
@@ -213,7 +213,7 @@ impl Parser<'_> {
         Ok(FromItem::Table(table))
     }
 
-    /// Function with what stands behind it.
+    /// Parses a function and its clauses.
     fn function_item(&mut self, is_lateral: bool, from: Span) -> SqlResult<FromItem> {
         let call = self.windowless_call()?;
         let with_ordinality = self.ordinality()?;
@@ -232,7 +232,7 @@ impl Parser<'_> {
         Ok(is_there)
     }
 
-    /// Call without a window: `func_expr_windowless`.
+    /// Parses a call without a window: `func_expr_windowless`.
     fn windowless_call(&mut self) -> SqlResult<Expr> {
         let from = self.token.span;
         let opens = self.ahead(1)? == Lexeme::LeftParen;
@@ -248,7 +248,7 @@ impl Parser<'_> {
                 while Self::is_column_name(lexeme) && self.eat(Lexeme::Dot)? {
                     parts.push(self.label()?);
                 }
-                // A word of the grammar's own names a function only behind a schema.
+                // A keyword with a syntax of its own names a function only after a schema.
                 if parts.len() == 1 && !Self::is_function_name(lexeme) {
                     return Err(self.unexpected());
                 }
@@ -261,7 +261,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `ROWS FROM (…)`, which is looked at.
+    /// Parses `ROWS FROM (…)`, at the current token.
     fn rows_from(&mut self, is_lateral: bool, from: Span) -> SqlResult<FromItem> {
         self.expect_words(&[Keyword::Rows, Keyword::From])?;
         self.expect(Lexeme::LeftParen)?;
@@ -298,7 +298,7 @@ impl Parser<'_> {
         Ok(TableFunctionColumn { name, kind, collation })
     }
 
-    /// Alias, if one stands there. Behind a function it may define columns.
+    /// Parses an alias, if there is one. After a function it may define columns.
     pub(super) fn alias(&mut self, defines: bool) -> SqlResult<Option<Alias>> {
         let has_as = self.eat_word(Keyword::As)?;
         if has_as && defines && self.is(Lexeme::LeftParen) {
@@ -318,7 +318,7 @@ impl Parser<'_> {
         let mut columns = Vec::new();
         loop {
             let name = self.column_name()?;
-            // The first column says if all are defined.
+            // The first column shows whether all are defined.
             let is_end = matches!(self.token.lexeme, Lexeme::Comma | Lexeme::RightParen);
             let is_defined = match columns.first() {
                 None => must_define || (defines && !is_end),
@@ -338,7 +338,7 @@ impl Parser<'_> {
     }
 }
 
-/// What stands in parentheses of `FROM`.
+/// Contents of parentheses in `FROM`.
 enum Enclosed {
     Query(Box<Query>),
     Item(FromItem),

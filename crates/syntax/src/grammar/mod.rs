@@ -1,7 +1,8 @@
 //! Grammar of PostgreSQL 15 (`src/backend/parser/gram.y`), by recursive descent.
 //!
-//! **Invariant:** a text is refused at the token at which PostgreSQL's LALR parser stops, with its words: at the first token
-//! that no statement could have there. So a function looks at the next token before it takes it, and never goes back.
+//! **Invariant:** a text is refused at the token at which PostgreSQL's LALR parser stops, with its words: at the first
+//! token that no statement could have there. So a function looks at the next token before it takes it, and never goes
+//! back.
 
 mod alter;
 mod calls;
@@ -27,35 +28,35 @@ use std::collections::VecDeque;
 
 /// Units of work of a rule.
 const RULE: usize = 16;
-/// Greatest height of a tree that any thread's stack has room for, to drop it too.
+/// Greatest height of a tree for which any thread's stack has room, including for its drop.
 const SMALL_TREE_MAX: usize = 400;
 
 /// Parser of one text.
 pub struct Parser<'t> {
     text: &'t str,
     lexer: Lexer<'t>,
-    /// Token that the scanner has read to tell what the one before it is.
+    /// Token that the scanner has read ahead to determine the one before it.
     read: Option<Token>,
-    /// Token that is looked at.
+    /// Current token, which is not taken yet.
     token: Token,
-    /// Tokens behind it that were looked at already.
+    /// Lookahead: tokens after the current one.
     ahead: VecDeque<Token>,
-    /// End of the token before.
+    /// End of the last token that was taken.
     last_end: u32,
-    /// Rules that are under way, one inside the other.
+    /// Number of rules in progress, one inside the other.
     depth: usize,
-    /// Height of the highest of the trees that were made since it was set to 0.
+    /// Height of the highest tree that was made since the field was set to 0.
     height: usize,
     /// True within the first argument of `substring`, where `SIMILAR` may stand without `TO`.
     in_substring: bool,
-    /// True within `EXPLAIN`, where a table is made by a query alone.
+    /// True within `EXPLAIN`, where only a query may create a table.
     in_explain: bool,
-    /// Names that were cut.
+    /// Notices of names that were truncated.
     notices: Vec<SqlError>,
 }
 
 impl<'t> Parser<'t> {
-    /// Parser at the begin of a text.
+    /// Creates a parser at the beginning of a text.
     ///
     /// # Errors
     /// `57014`
@@ -78,7 +79,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Statements of the text.
+    /// Parses the statements of the text.
     ///
     /// # Errors
     /// `42601` and others of the grammar, with their positions; `54001`; `57014`.
@@ -107,7 +108,7 @@ impl<'t> Parser<'t> {
         Ok(statements)
     }
 
-    /// The end of the text, which must be looked at.
+    /// Checks that the current token is the end of the text.
     fn end(&self) -> SqlResult<()> {
         if self.is(Lexeme::End) { Ok(()) } else { Err(self.unexpected()) }
     }
@@ -128,8 +129,9 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Statement that begins with this keyword and changes no rows.
+    /// Parses a statement that begins with this keyword and changes no rows.
     fn command(&mut self, word: Keyword) -> SqlResult<Statement> {
+        // First, since unsupported statements may begin with the words of supported ones.
         if let Some(statement) = self.foreign()? {
             return Ok(statement);
         }
@@ -181,7 +183,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Takes the token that is looked at.
+    /// Takes the current token.
     fn next(&mut self) -> SqlResult<Token> {
         let next = match self.ahead.pop_front() {
             Some(token) => token,
@@ -192,7 +194,7 @@ impl<'t> Parser<'t> {
         Ok(token)
     }
 
-    /// Kind of the token that stands `count` behind the one that is looked at.
+    /// Returns the kind of the token that is `count` tokens after the current one.
     fn ahead(&mut self, count: usize) -> SqlResult<Lexeme> {
         while self.ahead.len() < count {
             let token = token(&mut self.lexer, &mut self.read)?;
@@ -209,7 +211,7 @@ impl<'t> Parser<'t> {
         self.token.lexeme == Lexeme::Keyword(word)
     }
 
-    /// Takes the token if it is this one.
+    /// Takes the current token if it is of this kind.
     fn eat(&mut self, lexeme: Lexeme) -> SqlResult<bool> {
         let is_there = self.is(lexeme);
         if is_there {
@@ -222,7 +224,7 @@ impl<'t> Parser<'t> {
         self.eat(Lexeme::Keyword(word))
     }
 
-    /// Takes the token, which must be this one.
+    /// Takes the current token, which must be of this kind.
     fn expect(&mut self, lexeme: Lexeme) -> SqlResult<Token> {
         if self.is(lexeme) { self.next() } else { Err(self.unexpected()) }
     }
@@ -231,12 +233,12 @@ impl<'t> Parser<'t> {
         self.expect(Lexeme::Keyword(word))
     }
 
-    /// Takes these words, which must be there.
+    /// Takes these words, which must follow.
     fn expect_words(&mut self, words: &[Keyword]) -> SqlResult<()> {
         words.iter().try_for_each(|word| self.expect_word(*word).map(drop))
     }
 
-    /// Syntax error at the token that is looked at.
+    /// Creates a syntax error at the current token.
     fn unexpected(&self) -> SqlError {
         match (self.token.lexeme, self.lexer.error()) {
             (Lexeme::Broken, Some(error)) => error.clone(),
@@ -244,20 +246,20 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Error with PostgreSQL's own words at the token that is looked at.
+    /// Creates an error with PostgreSQL's own words at the current token.
     fn refused_here(&self, message: &str) -> SqlError {
         value::near(message, self.text, self.token)
     }
 
-    /// Place from a token to the one before that which is looked at.
+    /// Returns the place from a token to the last one that was taken.
     fn since(&self, from: Span) -> Span {
         Span { start: from.start, end: self.last_end.max(from.start) }
     }
 
-    /// Follows a rule that contains itself. Its tree is one higher than the highest within.
+    /// Runs a rule that contains itself. Its tree is one higher than the highest within.
     ///
     /// # Errors
-    /// `54001` if the stack has no room for the rule, or no stack for the tree; `57014`.
+    /// `54001` if the stack has no room for the rule, or no stack has room for the tree; `57014`.
     fn within<T>(&mut self, rule: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
         pulse::tick(RULE)?;
         stack::check()?;
@@ -270,7 +272,7 @@ impl<'t> Parser<'t> {
         made
     }
 
-    /// The tree that was made last becomes higher.
+    /// Adds to the height of the tree that was made last.
     fn grow(&mut self, more: usize) -> SqlResult<()> {
         self.height += more;
         let most = if stack::is_large() { stack::TREE_MAX } else { SMALL_TREE_MAX };
@@ -278,7 +280,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Next token, as the grammar wants it (`base_yylex`): some keywords depend on the one behind them.
+/// Reads the next token as the grammar wants it (`base_yylex`): some keywords depend on the one after them.
 fn token(lexer: &mut Lexer<'_>, read: &mut Option<Token>) -> SqlResult<Token> {
     let mut token = match read.take() {
         Some(token) => token,
@@ -302,38 +304,39 @@ fn token(lexer: &mut Lexer<'_>, read: &mut Option<Token>) -> SqlResult<Token> {
     Ok(token)
 }
 
-/// Statement of a text.
+/// A statement of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// Tree of the statement.
+    /// Syntax tree of the statement.
     pub statement: Statement,
     /// Place of the statement, from its first token to its last.
     pub span: Span,
-    /// Place of the statement with the comments around it, up to the semicolons; the whole text, if there is no other.
+    /// Place of the statement with the comments around it, up to the semicolons; the whole text if there is no other
+    /// statement.
     pub extent: Span,
-    /// Notices of names that were cut.
+    /// Notices of names that were truncated.
     pub notices: Vec<SqlError>,
 }
 
-/// A part of a text without the spaces around it.
+/// Returns a part of a text without the spaces around it.
 fn trimmed(text: &str, part: Span) -> Span {
     let all = part.of(text);
     let start = part.start as usize + (all.len() - all.trim_start().len());
     Span::new(start, start + all.trim().len())
 }
 
-/// Statements of a text.
+/// Parses the statements of a text.
 ///
 /// # Errors
-/// Those of [`Parser::statements`].
+/// The errors of [`Parser::statements`].
 pub fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
     Parser::new(text)?.statements()
 }
 
-/// Expression that a text is in whole.
+/// Parses a text that is one expression.
 ///
 /// # Errors
-/// Those of [`Parser::statements`].
+/// The errors of [`Parser::statements`].
 pub fn expression(text: &str) -> SqlResult<Expr> {
     let mut parser = Parser::new(text)?;
     let expr = parser.expr()?;
@@ -341,10 +344,10 @@ pub fn expression(text: &str) -> SqlResult<Expr> {
     Ok(expr)
 }
 
-/// Query that a text is in whole.
+/// Parses a text that is one query.
 ///
 /// # Errors
-/// Those of [`Parser::statements`].
+/// The errors of [`Parser::statements`].
 pub fn query(text: &str) -> SqlResult<Query> {
     let mut parser = Parser::new(text)?;
     let query = parser.query()?;

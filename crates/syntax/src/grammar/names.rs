@@ -6,11 +6,11 @@ use crate::lex::{Category, Keyword, Lexeme, Token, value};
 use crate::names::NAME_MAX;
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// `42622`: a name that was cut.
+/// SQLSTATE `42622`: a name that was truncated.
 const NAME_TOO_LONG: SqlState = SqlState("42622");
 
 impl Parser<'_> {
-    /// Tells if a token may name a column or a table: `ColId` of PostgreSQL's grammar.
+    /// Returns true if a token may name a column or a table: `ColId` of PostgreSQL's grammar.
     pub(super) fn is_column_name(lexeme: Lexeme) -> bool {
         match lexeme {
             Lexeme::Word | Lexeme::Quoted | Lexeme::UnicodeQuoted => true,
@@ -19,7 +19,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Tells if a token may name a function or a type: `type_function_name`.
+    /// Returns true if a token may name a function or a type: `type_function_name`.
     pub(super) fn is_function_name(lexeme: Lexeme) -> bool {
         match lexeme {
             Lexeme::Word | Lexeme::Quoted | Lexeme::UnicodeQuoted => true,
@@ -28,8 +28,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Tells if a word calls a function of SQL without parentheses. CURRENT_SCHEMA does so too, but may name a function
-    /// or a type as well.
+    /// Returns true if a word calls a function of SQL without parentheses. CURRENT_SCHEMA does so too, but may name a
+    /// function or a type as well.
     pub(super) fn is_value_function(word: Keyword) -> bool {
         matches!(
             word,
@@ -46,12 +46,12 @@ impl Parser<'_> {
         )
     }
 
-    /// Tells if a token may be a label: `ColLabel`.
+    /// Returns true if a token may be a label: `ColLabel`.
     pub(super) fn is_label(lexeme: Lexeme) -> bool {
         matches!(lexeme, Lexeme::Word | Lexeme::Quoted | Lexeme::UnicodeQuoted | Lexeme::Keyword(_))
     }
 
-    /// Tells if a token may be a label without `AS`: `BareColLabel`.
+    /// Returns true if a token may be a label without `AS`: `BareColLabel`.
     pub(super) fn is_bare_label(lexeme: Lexeme) -> bool {
         match lexeme {
             Lexeme::Keyword(word) => word.is_bare_label(),
@@ -59,7 +59,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Name that a token is, which was taken.
+    /// Returns the name of a token that was taken.
     pub(super) fn name_of(&mut self, token: Token) -> SqlResult<Name> {
         let (text, whole) = value::name(self.text, token)?;
         if let Some(whole) = whole {
@@ -70,7 +70,7 @@ impl Parser<'_> {
         Ok(Name { text, span: token.span })
     }
 
-    /// Name of a column or a table.
+    /// Parses the name of a column or a table.
     pub(super) fn column_name(&mut self) -> SqlResult<Name> {
         if !Self::is_column_name(self.token.lexeme) {
             return Err(self.unexpected());
@@ -79,7 +79,7 @@ impl Parser<'_> {
         self.name_of(token)
     }
 
-    /// Label, which may be any word.
+    /// Parses a label, which may be any word.
     pub(super) fn label(&mut self) -> SqlResult<Name> {
         if !Self::is_label(self.token.lexeme) {
             return Err(self.unexpected());
@@ -88,7 +88,7 @@ impl Parser<'_> {
         self.name_of(token)
     }
 
-    /// Names of columns in parentheses.
+    /// Parses names of columns in parentheses.
     pub(super) fn column_names(&mut self) -> SqlResult<Vec<Name>> {
         self.expect(Lexeme::LeftParen)?;
         let mut names = vec![self.column_name()?];
@@ -99,7 +99,7 @@ impl Parser<'_> {
         Ok(names)
     }
 
-    /// Qualified name: `any_name`.
+    /// Parses a qualified name: `any_name`.
     pub(super) fn object_name(&mut self) -> SqlResult<ObjectName> {
         let mut parts = vec![self.column_name()?];
         while self.eat(Lexeme::Dot)? {
@@ -108,7 +108,7 @@ impl Parser<'_> {
         Ok(ObjectName { parts })
     }
 
-    /// Operator behind the word `OPERATOR`, in parentheses.
+    /// Parses an operator after the word `OPERATOR`, in parentheses.
     pub(super) fn qualified_operator(&mut self) -> SqlResult<OperatorName> {
         let from = self.expect_word(Keyword::Operator)?.span;
         self.expect(Lexeme::LeftParen)?;
@@ -123,7 +123,7 @@ impl Parser<'_> {
         Ok(OperatorName { schemas, signs, span: self.since(from) })
     }
 
-    /// Signs of the operator that is looked at, if it is one.
+    /// Returns the signs of the operator at the current token, if it is one.
     pub(super) fn operator_signs(&self) -> Option<Box<str>> {
         let signs = match self.token.lexeme {
             Lexeme::NotEqual => "<>",
@@ -144,7 +144,7 @@ impl Parser<'_> {
         Some(signs.into())
     }
 
-    /// Operator that is looked at, which is taken.
+    /// Takes the operator at the current token.
     pub(super) fn operator(&mut self) -> SqlResult<OperatorName> {
         let Some(signs) = self.operator_signs() else { return Err(self.unexpected()) };
         let span = self.next()?.span;

@@ -11,7 +11,7 @@ use crate::lex::{Keyword, Lexeme};
 use statement::error::SqlResult;
 
 impl Parser<'_> {
-    /// `CREATE`, which is looked at, of what has a meaning here.
+    /// Parses `CREATE`, at the current token, of objects that are supported here.
     pub(super) fn create(&mut self) -> SqlResult<Statement> {
         let from = self.expect_word(Keyword::Create)?.span;
         let or_replace = self.is_word(Keyword::Or);
@@ -49,7 +49,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `TEMP`, `UNLOGGED` and the like, if one stands there.
+    /// Parses `TEMP`, `UNLOGGED` and the like, if there is one.
     fn persistence(&mut self) -> SqlResult<Persistence> {
         let is_temporary = |lexeme| matches!(lexeme, Lexeme::Keyword(Keyword::Temp | Keyword::Temporary));
         if matches!(self.token.lexeme, Lexeme::Keyword(Keyword::Local | Keyword::Global)) {
@@ -65,7 +65,7 @@ impl Parser<'_> {
         Ok(if self.eat_word(Keyword::Unlogged)? { Persistence::Unlogged } else { Persistence::Permanent })
     }
 
-    /// `CREATE INDEX`, from `UNIQUE` or `INDEX` on.
+    /// Parses `CREATE INDEX`, from `UNIQUE` or `INDEX` on.
     fn create_index(&mut self) -> SqlResult<Statement> {
         let is_unique = self.eat_word(Keyword::Unique)?;
         self.expect_word(Keyword::Index)?;
@@ -97,7 +97,7 @@ impl Parser<'_> {
         })))
     }
 
-    /// Keys of an index, in parentheses.
+    /// Parses keys of an index, in parentheses.
     pub(super) fn index_keys(&mut self) -> SqlResult<Vec<IndexKey>> {
         self.expect(Lexeme::LeftParen)?;
         let mut keys = vec![self.index_key()?];
@@ -108,7 +108,7 @@ impl Parser<'_> {
         Ok(keys)
     }
 
-    /// Key of an index: `index_elem`.
+    /// Parses a key of an index: `index_elem`.
     fn index_key(&mut self) -> SqlResult<IndexKey> {
         let from = self.token.span;
         let follows = self.ahead(1)?;
@@ -139,7 +139,7 @@ impl Parser<'_> {
         Ok(IndexKey { value, collation, class, has_class_options, order, nulls, span: self.since(from) })
     }
 
-    /// `CREATE VIEW`, from `RECURSIVE` or `VIEW` on.
+    /// Parses `CREATE VIEW`, from `RECURSIVE` or `VIEW` on.
     fn create_view(&mut self, persistence: Persistence, or_replace: bool) -> SqlResult<Statement> {
         let is_recursive = self.eat_word(Keyword::Recursive)?;
         self.expect_word(Keyword::View)?;
@@ -170,7 +170,7 @@ impl Parser<'_> {
         })))
     }
 
-    /// Options of a sequence, as far as they stand there.
+    /// Parses options of a sequence, if there are any.
     pub(super) fn sequence_options(&mut self) -> SqlResult<Vec<SequenceOption>> {
         let mut options = Vec::new();
         while let Some(option) = self.sequence_option()? {
@@ -179,7 +179,7 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    /// Options of a sequence in parentheses; there is at least one.
+    /// Parses options of a sequence in parentheses; there is at least one.
     pub(super) fn enclosed_sequence_options(&mut self) -> SqlResult<Vec<SequenceOption>> {
         self.expect(Lexeme::LeftParen)?;
         let options = self.sequence_options()?;
@@ -245,6 +245,7 @@ impl Parser<'_> {
                 SequenceOptionKind::Start(self.signed_number()?)
             }
             Keyword::Restart => {
+                // `WITH` is optional, and so is the number.
                 let is_number =
                     |lexeme| matches!(lexeme, Lexeme::Integer | Lexeme::Decimal | Lexeme::Plus | Lexeme::Minus);
                 match self.eat_word(Keyword::With)? || is_number(self.token.lexeme) {
@@ -258,7 +259,7 @@ impl Parser<'_> {
         Ok(Some(SequenceOption { kind, span: self.since(from) }))
     }
 
-    /// `CREATE SCHEMA`, from the word `SCHEMA` on.
+    /// Parses `CREATE SCHEMA`, from the word `SCHEMA` on.
     fn create_schema(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Schema)?;
         let if_not_exists = self.if_not_exists()?;
@@ -271,7 +272,7 @@ impl Parser<'_> {
         Ok(Statement::CreateSchema(CreateSchema { name, owner, if_not_exists, has_elements }))
     }
 
-    /// Role by its name, or by what it is at the moment: `RoleSpec`.
+    /// Parses a role by its name, or by a word for the current one: `RoleSpec`.
     pub(super) fn role_name(&mut self) -> SqlResult<RoleName> {
         let role = match self.token.lexeme {
             Lexeme::Keyword(Keyword::CurrentRole) => RoleName::CurrentRole,
@@ -289,7 +290,7 @@ impl Parser<'_> {
         Ok(role)
     }
 
-    /// `DROP`, which is looked at, of what has a meaning here.
+    /// Parses `DROP`, at the current token, of objects that are supported here.
     pub(super) fn drop_objects(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Drop)?;
         let kind = match self.token.lexeme {
@@ -320,6 +321,7 @@ impl Parser<'_> {
         self.next()?;
         let is_concurrent = kind == ObjectKind::Index && self.eat_word(Keyword::Concurrently)?;
         let if_exists = self.if_exists()?;
+        // Names of roles and schemas are not qualified.
         let one = |parser: &mut Self| match kind {
             ObjectKind::Role | ObjectKind::Schema => Ok(ObjectName { parts: vec![parser.column_name()?] }),
             _ => parser.object_name(),
@@ -332,7 +334,7 @@ impl Parser<'_> {
         Ok(Statement::Drop(DropCommand { kind, names, if_exists, is_cascading, is_concurrent }))
     }
 
-    /// `CASCADE` or `RESTRICT`, if one stands there.
+    /// Parses `CASCADE` or `RESTRICT`, if there is one.
     pub(super) fn cascades(&mut self) -> SqlResult<bool> {
         if self.eat_word(Keyword::Cascade)? {
             return Ok(true);
@@ -341,7 +343,7 @@ impl Parser<'_> {
         Ok(false)
     }
 
-    /// `TRUNCATE`, which is looked at.
+    /// Parses `TRUNCATE`, at the current token.
     pub(super) fn truncate(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Truncate)?;
         self.eat_word(Keyword::Table)?;
@@ -358,7 +360,7 @@ impl Parser<'_> {
         Ok(Statement::Truncate(TruncateCommand { tables, restarts, is_cascading }))
     }
 
-    /// `COMMENT`, which is looked at.
+    /// Parses `COMMENT`, at the current token.
     pub(super) fn comment(&mut self) -> SqlResult<Statement> {
         let from = self.expect_word(Keyword::Comment)?.span;
         self.expect_word(Keyword::On)?;
@@ -375,7 +377,7 @@ impl Parser<'_> {
             Lexeme::Keyword(_) => {
                 let mut words = Vec::new();
                 while let Lexeme::Keyword(word) = self.token.lexeme {
-                    // The object's name is the last word but for those of two.
+                    // The object's name is the last word, except for objects of two words.
                     words.push(word.word().to_uppercase());
                     self.next()?;
                     if words.len() == Self::object_words(&words[0]) {
@@ -403,7 +405,7 @@ impl Parser<'_> {
         Ok(Statement::Comment(CommentCommand { kind, name, table, text }))
     }
 
-    /// Number of words that the kind of an object has which begins with this one.
+    /// Returns the number of words of the kind of object that begins with this word.
     fn object_words(first: &str) -> usize {
         match first {
             "ACCESS" | "EVENT" | "LARGE" | "MATERIALIZED" | "TEXT" => 2,

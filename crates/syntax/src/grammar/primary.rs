@@ -5,7 +5,7 @@ use crate::ast::{CaseBranch, CastStyle, Constant, Expr, ExprKind, Indirection, N
 use crate::lex::{Category, Keyword, Lexeme, Span, Token, value};
 use statement::error::SqlResult;
 
-/// What stands in parentheses.
+/// Contents of parentheses.
 pub(super) enum Parenthesised {
     /// Query.
     Query(Box<Query>),
@@ -16,7 +16,7 @@ pub(super) enum Parenthesised {
 }
 
 impl Parser<'_> {
-    /// Operand.
+    /// Parses an operand.
     pub(super) fn primary(&mut self) -> SqlResult<Expr> {
         let from = self.token.span;
         let kind = match self.token.lexeme {
@@ -32,7 +32,7 @@ impl Parser<'_> {
             | Lexeme::Hex => ExprKind::Constant(self.literal()?),
             Lexeme::Parameter => {
                 let digits = &self.next()?.span.of(self.text)[1..];
-                // PostgreSQL reads it by `atol`; a number beyond an `int` is no parameter's.
+                // PostgreSQL reads the digits by `atol`; no parameter has a number beyond an `int`.
                 let number = digits.parse().unwrap_or(i32::MAX);
                 let parameter = Expr { kind: ExprKind::Parameter(number), span: self.since(from) };
                 return self.with_indirection(parameter);
@@ -48,7 +48,7 @@ impl Parser<'_> {
         Ok(Expr { kind, span: self.since(from) })
     }
 
-    /// Number that a token is.
+    /// Returns the number of a token.
     fn number_of(&self, token: Token) -> Constant {
         let digits = token.span.of(self.text);
         match digits.parse() {
@@ -57,7 +57,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Literal in quotes, which is looked at.
+    /// Parses a literal in quotes, at the current token.
     pub(super) fn literal(&mut self) -> SqlResult<Constant> {
         let token = self.next()?;
         let text = value::string(self.text, token)?.into_boxed_str();
@@ -68,12 +68,12 @@ impl Parser<'_> {
         })
     }
 
-    /// Tells if a text stands there: `Sconst`.
+    /// Returns true if a token is a text: `Sconst`.
     pub(super) fn is_text(lexeme: Lexeme) -> bool {
         matches!(lexeme, Lexeme::Text | Lexeme::EscapeText | Lexeme::UnicodeText | Lexeme::DollarText)
     }
 
-    /// Text that must stand there.
+    /// Parses a text, which must follow.
     pub(super) fn text(&mut self) -> SqlResult<Box<str>> {
         if !Self::is_text(self.token.lexeme) {
             return Err(self.unexpected());
@@ -82,7 +82,7 @@ impl Parser<'_> {
         Ok(value::string(self.text, token)?.into_boxed_str())
     }
 
-    /// Number without a sign that must stand there and fit an `integer`: `Iconst`.
+    /// Parses a number without a sign, which must follow and fit an `integer`: `Iconst`.
     pub(super) fn integer(&mut self) -> SqlResult<i32> {
         let number = match self.token.lexeme {
             Lexeme::Integer => self.token.span.of(self.text).parse().ok(),
@@ -93,7 +93,7 @@ impl Parser<'_> {
         Ok(number)
     }
 
-    /// Integer in parentheses.
+    /// Parses an integer in parentheses.
     pub(super) fn integer_in_parens(&mut self) -> SqlResult<i32> {
         self.expect(Lexeme::LeftParen)?;
         let number = self.integer()?;
@@ -101,7 +101,7 @@ impl Parser<'_> {
         Ok(number)
     }
 
-    /// What stands in parentheses, which are looked at: a query, an expression, or several.
+    /// Parses the contents of parentheses, at the current token: a query, an expression, or several.
     pub(super) fn parenthesised(&mut self) -> SqlResult<Parenthesised> {
         if self.begins_query(1)? {
             return Ok(Parenthesised::Query(Box::new(self.query_in_parens()?)));
@@ -110,7 +110,7 @@ impl Parser<'_> {
         let first = if self.is(Lexeme::LeftParen) {
             let from = self.token.span;
             let operand = match self.within(Self::parenthesised)? {
-                // Parentheses around a query are the query's until something follows that only an expression has.
+                // Parentheses around a query belong to the query until something follows that only an expression has.
                 Parenthesised::Query(query) if self.is(Lexeme::RightParen) || self.continues_query() => {
                     let query = self.query_behind(*query)?;
                     self.expect(Lexeme::RightParen)?;
@@ -134,7 +134,7 @@ impl Parser<'_> {
         Ok(Parenthesised::List(all))
     }
 
-    /// Operand that stood in parentheses, with what stands behind it.
+    /// Parses the rest of an operand that began with parentheses.
     fn operand_of(&mut self, inner: Parenthesised, from: Span) -> SqlResult<Expr> {
         match inner {
             Parenthesised::Query(query) => {
@@ -150,7 +150,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Query in parentheses, of which there may be several: `select_with_parens`.
+    /// Parses a query in one or more pairs of parentheses: `select_with_parens`.
     pub(super) fn query_in_parens(&mut self) -> SqlResult<Query> {
         self.within(|parser| {
             parser.expect(Lexeme::LeftParen)?;
@@ -160,7 +160,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `(a, b) OVERLAPS (c, d)` behind the first row.
+    /// Parses `(a, b) OVERLAPS (c, d)` after the first row.
     fn overlaps(&mut self, row: Expr) -> SqlResult<Expr> {
         if !self.is_word(Keyword::Overlaps) {
             return Ok(row);
@@ -183,7 +183,7 @@ impl Parser<'_> {
         Ok(Expr { kind, span: self.since(from) })
     }
 
-    /// Row that must stand there.
+    /// Parses a row, which must follow.
     fn row(&mut self) -> SqlResult<Expr> {
         let from = self.token.span;
         if self.is_word(Keyword::Row) {
@@ -198,7 +198,7 @@ impl Parser<'_> {
         Ok(Expr { kind: ExprKind::Row { fields, is_explicit: false }, span: self.since(from) })
     }
 
-    /// `ROW (…)`, which is looked at.
+    /// Parses `ROW (…)`, at the current token.
     fn explicit_row(&mut self) -> SqlResult<Expr> {
         let from = self.next()?.span;
         self.expect(Lexeme::LeftParen)?;
@@ -207,7 +207,7 @@ impl Parser<'_> {
         Ok(Expr { kind: ExprKind::Row { fields, is_explicit: true }, span: self.since(from) })
     }
 
-    /// Steps into a value behind it: `.field`, `[index]`.
+    /// Parses the steps into a value after it: `.field`, `[index]`.
     pub(super) fn with_indirection(&mut self, of: Expr) -> SqlResult<Expr> {
         if !self.is(Lexeme::Dot) && !self.is(Lexeme::LeftBracket) {
             return Ok(of);
@@ -217,7 +217,7 @@ impl Parser<'_> {
         Ok(Expr { kind: ExprKind::Indirection { of: Box::new(of), steps }, span: self.since(from) })
     }
 
-    /// Steps into a value; none if none stand there.
+    /// Parses the steps into a value; the list is empty if there are none.
     pub(super) fn indirection(&mut self) -> SqlResult<Vec<Indirection>> {
         let mut steps = Vec::new();
         loop {
@@ -239,7 +239,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Subscript behind its bracket.
+    /// Parses a subscript after its bracket.
     fn subscript(&mut self) -> SqlResult<Indirection> {
         let bound = |parser: &mut Self| -> SqlResult<Option<Box<Expr>>> {
             match parser.token.lexeme {
@@ -258,13 +258,13 @@ impl Parser<'_> {
         Ok(Indirection::Element(index))
     }
 
-    /// Column, call of a function, or literal of a type, by a name that is looked at.
+    /// Parses a column, a call of a function, or a literal of a type, by the name at the current token.
     pub(super) fn named(&mut self) -> SqlResult<Expr> {
         let from = self.token.span;
         let first_lexeme = self.token.lexeme;
         let token = self.next()?;
         let first = self.name_of(token)?;
-        // A word that names functions alone is not qualified, and qualifies nothing.
+        // A word that can only name a function is not qualified, and qualifies nothing.
         let steps = if Self::is_column_name(first_lexeme) { self.indirection()? } else { Vec::new() };
         let are_names = steps.iter().all(|step| matches!(step, Indirection::Field(_)));
         let may_be_call =
@@ -282,7 +282,7 @@ impl Parser<'_> {
         self.column(first, steps, from)
     }
 
-    /// Name with the fields behind it.
+    /// Joins a name and the fields after it.
     fn joined(&self, first: Name, steps: Vec<Indirection>) -> ObjectName {
         let fields = steps.into_iter().filter_map(|step| match step {
             Indirection::Field(name) => Some(name),
@@ -291,7 +291,7 @@ impl Parser<'_> {
         ObjectName { parts: std::iter::once(first).chain(fields).collect() }
     }
 
-    /// Column with steps into it. Names up to the first subscript are the column's.
+    /// Creates a column with steps into it. Names up to the first subscript are the column's.
     fn column(&mut self, first: Name, steps: Vec<Indirection>, from: Span) -> SqlResult<Expr> {
         let is_field = |step: &Indirection| matches!(step, Indirection::Field(_));
         let fields = steps.iter().take_while(|step| is_field(step)).count();
@@ -314,7 +314,7 @@ impl Parser<'_> {
         Ok(Expr { kind: ExprKind::Indirection { of: Box::new(column), steps: rest }, span })
     }
 
-    /// Operand that begins with a keyword.
+    /// Parses an operand that begins with a keyword.
     fn keyword(&mut self, word: Keyword) -> SqlResult<Expr> {
         let from = self.token.span;
         let opens = self.ahead(1)? == Lexeme::LeftParen;
@@ -376,6 +376,7 @@ impl Parser<'_> {
                 let row = self.explicit_row()?;
                 return self.overlaps(row);
             }
+            // A word without a syntax of its own here is a name, unless it is reserved.
             _ if opens && self.has_special_call(word) => return self.special(word),
             _ if self.begins_type_literal(word)? => return self.literal_of_type(),
             _ => match word.category() {
@@ -391,7 +392,7 @@ impl Parser<'_> {
         Ok(kind)
     }
 
-    /// `CASE`, which is looked at.
+    /// Parses `CASE`, at the current token.
     fn case(&mut self) -> SqlResult<ExprKind> {
         self.next()?;
         let operand = if self.is_word(Keyword::When) { None } else { Some(Box::new(self.expr()?)) };
@@ -411,7 +412,7 @@ impl Parser<'_> {
         Ok(ExprKind::Case { operand, branches, otherwise })
     }
 
-    /// Elements of an array, from the bracket on. Those of an array within stand in brackets alone.
+    /// Parses the elements of an array, from the bracket on. An array within stands in brackets alone.
     fn elements(&mut self) -> SqlResult<Vec<Expr>> {
         self.within(|parser| {
             parser.expect(Lexeme::LeftBracket)?;

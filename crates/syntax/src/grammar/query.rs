@@ -9,22 +9,22 @@ use crate::ast::{
 use crate::lex::{Keyword, Lexeme, Span};
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// Level of `UNION` and `EXCEPT`; `INTERSECT` binds tighter.
+/// Precedence level of `UNION` and `EXCEPT`; `INTERSECT` binds tighter.
 const UNION: u8 = 1;
 const INTERSECT: u8 = 2;
 
 impl Parser<'_> {
-    /// Tells if the token that stands so far on begins a query that has no parentheses around it.
+    /// Returns true if the token at this distance begins a query that has no parentheses around it.
     pub(super) fn begins_query(&mut self, at: usize) -> SqlResult<bool> {
         Ok(match self.ahead(at)? {
             Lexeme::Keyword(Keyword::Select | Keyword::With | Keyword::Table) => true,
-            // It is a name, too.
+            // `VALUES` may be a name, too.
             Lexeme::Keyword(Keyword::Values) => self.ahead(at + 1)? == Lexeme::LeftParen,
             _ => false,
         })
     }
 
-    /// Tells if what is looked at goes on a query in parentheses.
+    /// Returns true if the current token continues a query in parentheses.
     pub(super) fn continues_query(&self) -> bool {
         matches!(
             self.token.lexeme,
@@ -41,13 +41,13 @@ impl Parser<'_> {
         )
     }
 
-    /// Query: `SelectStmt` without parentheses around it, though it may begin with some.
+    /// Parses a query: `SelectStmt` without parentheses around it, though it may begin with some.
     pub(super) fn query(&mut self) -> SqlResult<Query> {
         let with = if self.is_word(Keyword::With) { Some(self.with()?) } else { None };
         self.query_with(with)
     }
 
-    /// Query behind its `WITH`.
+    /// Parses a query after its `WITH`.
     pub(super) fn query_with(&mut self, with: Option<With>) -> SqlResult<Query> {
         self.within(|parser| {
             let from = with.as_ref().map_or(parser.token.span, |with| with.span);
@@ -61,7 +61,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Query that goes on behind one in parentheses.
+    /// Parses the rest of a query that began with one in parentheses.
     pub(super) fn query_behind(&mut self, query: Query) -> SqlResult<Query> {
         let query = self.set_operations(query, 0)?;
         self.with_clauses(query)
@@ -77,7 +77,7 @@ impl Parser<'_> {
         Ok(query)
     }
 
-    /// SELECT, VALUES or TABLE without clauses behind it, or a query in parentheses.
+    /// Parses SELECT, VALUES or TABLE without clauses after it, or a query in parentheses.
     fn operand_query(&mut self) -> SqlResult<Query> {
         let from = self.token.span;
         let body = match self.token.lexeme {
@@ -105,7 +105,7 @@ impl Parser<'_> {
         Ok(query_of(body, self.since(from)))
     }
 
-    /// Set operations behind an operand, from a level on.
+    /// Parses the set operations after an operand, of a level or higher.
     fn set_operations(&mut self, mut left: Query, least: u8) -> SqlResult<Query> {
         loop {
             let (operator, level) = match self.token.lexeme {
@@ -135,7 +135,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `ORDER BY`, `LIMIT` and `FOR UPDATE` behind a query, in PostgreSQL's orders.
+    /// Parses `ORDER BY`, `LIMIT` and `FOR UPDATE` after a query, in the orders that PostgreSQL accepts.
     fn with_clauses(&mut self, mut query: Query) -> SqlResult<Query> {
         let from = query.span;
         if self.is_word(Keyword::Order) {
@@ -163,9 +163,10 @@ impl Parser<'_> {
         Err(error.at(self.token.span.position(self.text)))
     }
 
-    /// `LIMIT`, `OFFSET` and `FETCH`, if any stands there.
+    /// Parses `LIMIT`, `OFFSET` and `FETCH`, if there are any.
     fn limit(&mut self, query: &mut Query) -> SqlResult<bool> {
         let mut limit = Limit::default();
+        // Count and offset may come in either order, but only once each, also across parentheses.
         let (mut has_count, mut has_offset) = (false, false);
         loop {
             match self.token.lexeme {
@@ -210,7 +211,7 @@ impl Parser<'_> {
         Ok(has_count || has_offset)
     }
 
-    /// `FETCH FIRST count ROWS ONLY`, which is looked at.
+    /// Parses `FETCH FIRST count ROWS ONLY`, at the current token.
     fn fetch(&mut self, limit: &mut Limit) -> SqlResult<()> {
         let from = self.next()?.span;
         if !self.eat_word(Keyword::First)? {
@@ -238,7 +239,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Count of FETCH: an operand, or a number with a sign.
+    /// Parses the count of FETCH: an operand, or a number with a sign.
     fn fetch_count(&mut self) -> SqlResult<Expr> {
         match self.token.lexeme {
             Lexeme::Plus | Lexeme::Minus => {
@@ -255,13 +256,14 @@ impl Parser<'_> {
         }
     }
 
-    /// Tells if `FOR UPDATE` or the like is looked at.
+    /// Returns true if `FOR UPDATE` or the like begins at the current token.
     fn begins_locking(&mut self) -> SqlResult<bool> {
         Ok(self.is_word(Keyword::For))
     }
 
-    /// Clauses `FOR UPDATE` and the like; `FOR READ ONLY` is nothing.
+    /// Parses the clauses `FOR UPDATE` and the like; `FOR READ ONLY` has no effect.
     fn locking(&mut self, query: &mut Query) -> SqlResult<()> {
+        // `FOR READ ONLY` locks nothing, and no other clause follows it.
         if self.ahead(1)? == Lexeme::Keyword(Keyword::Read) {
             self.next()?;
             return self.expect_words(&[Keyword::Read, Keyword::Only]);
@@ -308,7 +310,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// SELECT, which is looked at, without the clauses behind it.
+    /// Parses SELECT, at the current token, without the clauses after it.
     fn select(&mut self) -> SqlResult<Select> {
         self.expect_word(Keyword::Select)?;
         let distinct = match self.token.lexeme {
@@ -330,7 +332,7 @@ impl Parser<'_> {
             }
             _ => Distinct::No,
         };
-        // A list may be empty, but not behind DISTINCT.
+        // A list may be empty, but not after DISTINCT.
         let list = match self.ends_list() && distinct == Distinct::No {
             true => Vec::new(),
             false => self.select_list()?,
@@ -365,7 +367,7 @@ impl Parser<'_> {
         Ok(Select { distinct, list, into, from, condition, group_by, is_group_distinct, having, windows })
     }
 
-    /// Tells if what is looked at stands behind a list of columns.
+    /// Returns true if the current token can only stand after a list of columns.
     fn ends_list(&self) -> bool {
         match self.token.lexeme {
             Lexeme::RightParen | Lexeme::Semicolon | Lexeme::End => true,
@@ -382,7 +384,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Tells if a token stands behind a column of a list.
+    /// Returns true if a token can only stand after a column of a list.
     pub(super) fn ends_column(lexeme: Lexeme) -> bool {
         match lexeme {
             Lexeme::Comma | Lexeme::RightParen | Lexeme::Semicolon | Lexeme::End => true,
@@ -409,7 +411,7 @@ impl Parser<'_> {
         }
     }
 
-    /// List of columns: `target_list`.
+    /// Parses a list of columns: `target_list`.
     pub(super) fn select_list(&mut self) -> SqlResult<Vec<SelectItem>> {
         let mut list = vec![self.select_item()?];
         while self.eat(Lexeme::Comma)? {
@@ -491,7 +493,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rows of VALUES, which is looked at.
+    /// Parses the rows of VALUES, at the current token.
     fn values(&mut self) -> SqlResult<Vec<Vec<Expr>>> {
         self.expect_word(Keyword::Values)?;
         let mut rows = Vec::new();
@@ -505,7 +507,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `ORDER BY`, if it stands there.
+    /// Parses `ORDER BY`, if it is there.
     pub(super) fn order_by(&mut self) -> SqlResult<Vec<SortBy>> {
         if !self.eat_word(Keyword::Order)? {
             return Ok(Vec::new());
@@ -533,7 +535,7 @@ impl Parser<'_> {
         Ok(SortBy { value, order, nulls: self.nulls()? })
     }
 
-    /// `ASC` or `DESC`, if one stands there.
+    /// Parses `ASC` or `DESC`, if there is one.
     pub(super) fn direction(&mut self) -> SqlResult<SortOrder> {
         Ok(match self.token.lexeme {
             Lexeme::Keyword(Keyword::Asc) => {
@@ -548,7 +550,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `NULLS FIRST` or `NULLS LAST`, if one stands there.
+    /// Parses `NULLS FIRST` or `NULLS LAST`, if there is one.
     pub(super) fn nulls(&mut self) -> SqlResult<NullsOrder> {
         if !self.eat(Lexeme::Joined(Keyword::Nulls))? {
             return Ok(NullsOrder::Default);
@@ -558,10 +560,10 @@ impl Parser<'_> {
         Ok(order)
     }
 
-    /// `WITH`, which is looked at.
+    /// Parses `WITH`, at the current token.
     pub(super) fn with(&mut self) -> SqlResult<With> {
         let from = self.expect_word(Keyword::With)?.span;
-        // `RECURSIVE` is a name, too.
+        // `RECURSIVE` may be a name, too.
         let is_name = matches!(self.ahead(1)?, Lexeme::Keyword(Keyword::As) | Lexeme::LeftParen);
         let is_recursive = !is_name && self.eat_word(Keyword::Recursive)?;
         let mut tables = vec![self.common_table()?];
@@ -589,6 +591,7 @@ impl Parser<'_> {
         self.expect(Lexeme::LeftParen)?;
         let statement = self.within(Self::common_statement)?;
         self.expect(Lexeme::RightParen)?;
+        // Parsed in full, so that a syntax error is reported before the unsupported feature.
         let mut unsupported = None;
         let at = self.token.span;
         if self.eat_word(Keyword::Search)? {
@@ -618,7 +621,7 @@ impl Parser<'_> {
         Ok(CommonTable { name, columns, materialized, statement, unsupported })
     }
 
-    /// Names with commas between them.
+    /// Parses names with commas between them.
     fn plain_names(&mut self) -> SqlResult<()> {
         self.column_name()?;
         while self.eat(Lexeme::Comma)? {
@@ -637,7 +640,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Table with `ONLY` or a star, without an alias: `relation_expr`.
+    /// Parses a table with `ONLY` or a star, without an alias: `relation_expr`.
     pub(super) fn relation(&mut self) -> SqlResult<TableItem> {
         let from = self.token.span;
         let is_only = self.eat_word(Keyword::Only)?;

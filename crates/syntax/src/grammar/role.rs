@@ -7,20 +7,20 @@ use crate::lex::{Keyword, Lexeme, Span};
 use statement::error::{SqlError, SqlResult, SqlState};
 
 impl Parser<'_> {
-    /// `CREATE ROLE`, `USER` or `GROUP`, from that word on.
+    /// Parses `CREATE ROLE`, `USER` or `GROUP`, from that word on.
     pub(super) fn create_role(&mut self) -> SqlResult<Statement> {
         let is_user = self.next()?.lexeme == Lexeme::Keyword(Keyword::User);
         let name = self.role_name()?;
         self.eat_word(Keyword::With)?;
         let mut options = self.role_options(true)?;
-        // A user logs in unless it is said otherwise.
+        // A user may log in unless an option says otherwise.
         if is_user && !options.iter().any(|(option, _)| matches!(option, RoleOption::Login(_))) {
             options.insert(0, (RoleOption::Login(true), Span::NOWHERE));
         }
         Ok(Statement::CreateRole(RoleDefinition { name, options }))
     }
 
-    /// `ALTER ROLE` or `USER`, from that word on.
+    /// Parses `ALTER ROLE` or `USER`, from that word on.
     pub(super) fn alter_role(&mut self) -> SqlResult<Statement> {
         self.next()?;
         if self.is_word(Keyword::All) {
@@ -43,7 +43,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `[IN DATABASE name] SET …` or `RESET …` of a role.
+    /// Parses `[IN DATABASE name] SET …` or `RESET …` of a role.
     fn role_setting(&mut self, role: Option<RoleName>) -> SqlResult<Statement> {
         let mut database = None;
         if self.eat_word(Keyword::In)? {
@@ -67,7 +67,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `ALTER DATABASE`, from the word `DATABASE` on.
+    /// Parses `ALTER DATABASE`, from the word `DATABASE` on.
     pub(super) fn alter_database(&mut self) -> SqlResult<Statement> {
         let from = self.expect_word(Keyword::Database)?.span;
         let database = Some(self.column_name()?);
@@ -89,7 +89,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Options of a role, as far as they stand there.
+    /// Parses options of a role, if there are any.
     fn role_options(&mut self, is_new: bool) -> SqlResult<Vec<(RoleOption, Span)>> {
         let mut options = Vec::new();
         loop {
@@ -101,7 +101,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Option of a role, if one stands there.
+    /// Parses an option of a role, if there is one.
     fn role_option(&mut self, is_new: bool) -> SqlResult<Option<RoleOption>> {
         Ok(Some(match self.token.lexeme {
             Lexeme::Keyword(Keyword::Password | Keyword::Encrypted) => {
@@ -153,6 +153,7 @@ impl Parser<'_> {
                 self.role_names()?;
                 RoleOption::Unsupported("membership in roles")
             }
+            // The other options are no keywords: their text decides.
             Lexeme::Word | Lexeme::Quoted | Lexeme::UnicodeQuoted => {
                 let token = self.next()?;
                 let name = self.name_of(token)?;

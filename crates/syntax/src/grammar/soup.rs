@@ -1,6 +1,6 @@
-//! Random tokens never panic the parser: a client's bytes are an answer or an error.
+//! Random tokens never panic the parser: a client's bytes lead to a statement or an error.
 //!
-//! Texts are made of the words and signs of the grammar, and of statements cut short, spliced and repeated.
+//! Texts consist of the words and signs of the grammar, and of statements that are cut short, spliced and repeated.
 
 use super::parse;
 use std::fmt::Write as _;
@@ -281,7 +281,7 @@ impl Dice {
     }
 }
 
-/// Words in any order.
+/// Returns words in random order.
 fn soup(dice: &mut Dice) -> String {
     let mut text = String::new();
     for _ in 0..=dice.below(LENGTH_MAX) {
@@ -291,7 +291,7 @@ fn soup(dice: &mut Dice) -> String {
     text
 }
 
-/// A statement, some of whose words are missing, doubled or others.
+/// Returns a statement some of whose words are missing, doubled or replaced.
 fn broken(dice: &mut Dice) -> String {
     let mut words: Vec<&str> = dice.one(STATEMENTS).split_inclusive([' ', '(', ')', ',']).collect();
     for _ in 0..=dice.below(3) {

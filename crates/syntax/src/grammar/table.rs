@@ -11,7 +11,7 @@ use crate::lex::{Keyword, Lexeme, Span};
 use statement::error::SqlResult;
 
 impl Parser<'_> {
-    /// `CREATE TABLE`, from the word `TABLE` on.
+    /// Parses `CREATE TABLE`, from the word `TABLE` on.
     pub(super) fn create_table(&mut self, persistence: Persistence) -> SqlResult<Statement> {
         self.expect_word(Keyword::Table)?;
         let if_not_exists = self.if_not_exists()?;
@@ -42,7 +42,7 @@ impl Parser<'_> {
             may_be_query = false;
         } else if self.is(Lexeme::LeftParen) {
             self.next()?;
-            // Names alone are those of a query's columns.
+            // Names without types are those of a query's columns.
             let are_names =
                 Self::is_column_name(self.token.lexeme) && matches!(self.ahead(1)?, Lexeme::Comma | Lexeme::RightParen);
             if are_names || self.in_explain {
@@ -95,7 +95,7 @@ impl Parser<'_> {
         Ok(Statement::CreateTable(Box::new(table)))
     }
 
-    /// `CREATE TABLE … AS`, from the query on.
+    /// Parses `CREATE TABLE … AS`, from the query on.
     fn table_as(
         &mut self,
         (name, persistence, if_not_exists): (ObjectName, Persistence, bool),
@@ -120,7 +120,7 @@ impl Parser<'_> {
         })))
     }
 
-    /// `WITH DATA` or `WITH NO DATA`, if one stands there.
+    /// Parses `WITH DATA` or `WITH NO DATA`, if there is one.
     pub(super) fn with_data(&mut self) -> SqlResult<bool> {
         if !self.eat_word(Keyword::With)? {
             return Ok(true);
@@ -130,9 +130,9 @@ impl Parser<'_> {
         Ok(with_data)
     }
 
-    /// `IF NOT EXISTS`, if it stands there.
+    /// Parses `IF NOT EXISTS`, if it is there.
     pub(super) fn if_not_exists(&mut self) -> SqlResult<bool> {
-        // `IF` is a name, too.
+        // `IF` may be a name, too.
         if !self.is_word(Keyword::If) || self.ahead(1)? != Lexeme::Keyword(Keyword::Not) {
             return Ok(false);
         }
@@ -140,7 +140,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// `IF EXISTS`, if it stands there.
+    /// Parses `IF EXISTS`, if it is there.
     pub(super) fn if_exists(&mut self) -> SqlResult<bool> {
         let is_there = self.is_word(Keyword::If) && self.ahead(1)? == Lexeme::Keyword(Keyword::Exists);
         if is_there {
@@ -150,7 +150,7 @@ impl Parser<'_> {
         Ok(is_there)
     }
 
-    /// Bound of a partition.
+    /// Parses the bound of a partition.
     fn partition_bound(&mut self) -> SqlResult<()> {
         if self.eat_word(Keyword::Default)? {
             return Ok(());
@@ -172,7 +172,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `USING`, `WITH`, `ON COMMIT` and `TABLESPACE` of a table.
+    /// Parses `USING`, `WITH`, `ON COMMIT` and `TABLESPACE` of a table.
     fn table_options(&mut self, unsupported: &mut Vec<(&'static str, Span)>) -> SqlResult<Vec<StorageParameter>> {
         let mut parameters = Vec::new();
         let at = self.token.span;
@@ -206,7 +206,7 @@ impl Parser<'_> {
         Ok(parameters)
     }
 
-    /// Storage parameters in parentheses: `reloptions`.
+    /// Parses storage parameters in parentheses: `reloptions`.
     pub(super) fn storage_parameters(&mut self) -> SqlResult<Vec<StorageParameter>> {
         self.expect(Lexeme::LeftParen)?;
         let mut all = Vec::new();
@@ -228,7 +228,7 @@ impl Parser<'_> {
         Ok(all)
     }
 
-    /// Value of a parameter: `def_arg`.
+    /// Parses the value of a parameter: `def_arg`.
     fn parameter_value(&mut self) -> SqlResult<Box<str>> {
         let from = self.token.span;
         match self.token.lexeme {
@@ -294,7 +294,7 @@ impl Parser<'_> {
         Ok(option)
     }
 
-    /// Tells if a constraint is looked at, and no column: `EXCLUDE` is a name, too.
+    /// Returns true if a constraint begins at the current token, and no column: `EXCLUDE` may be a name, too.
     pub(super) fn begins_constraint(&mut self) -> SqlResult<bool> {
         Ok(match self.token.lexeme {
             Lexeme::Keyword(
@@ -307,7 +307,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Column with its clauses.
+    /// Parses a column with its clauses.
     pub(super) fn column_definition(&mut self) -> SqlResult<ColumnDefinition> {
         let from = self.token.span;
         let name = self.column_name()?;
@@ -325,7 +325,7 @@ impl Parser<'_> {
         Ok(ColumnDefinition { name, kind, clauses, span: self.since(from) })
     }
 
-    /// Clause of a column, if one stands there.
+    /// Parses a clause of a column, if there is one.
     fn column_clause(&mut self) -> SqlResult<Option<ColumnClause>> {
         let from = self.token.span;
         let name = if self.eat_word(Keyword::Constraint)? { Some(self.column_name()?) } else { None };
@@ -333,6 +333,7 @@ impl Parser<'_> {
             return if name.is_some() { Err(self.unexpected()) } else { Ok(None) };
         };
         let kind = match word {
+            // Attributes of the constraint before have no name of their own.
             Keyword::Not if name.is_none() && self.ahead(1)? == Lexeme::Keyword(Keyword::Deferrable) => {
                 self.next()?;
                 self.next()?;
@@ -348,6 +349,7 @@ impl Parser<'_> {
             }
             Keyword::Default => {
                 self.next()?;
+                // Restricted, since words after the expression may begin the next clause.
                 ColumnClauseKind::Default(self.kept_expr(true)?)
             }
             Keyword::Check => {
@@ -403,7 +405,7 @@ impl Parser<'_> {
         Ok(Some(ColumnClause { name, kind, span: self.since(from) }))
     }
 
-    /// `ALWAYS`, or `BY DEFAULT`.
+    /// Parses `ALWAYS`, or `BY DEFAULT`.
     pub(super) fn generated_when(&mut self) -> SqlResult<bool> {
         if self.eat_word(Keyword::Always)? {
             return Ok(true);
@@ -429,7 +431,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// `NULLS NOT DISTINCT` or `NULLS DISTINCT`, if one stands there.
+    /// Parses `NULLS NOT DISTINCT` or `NULLS DISTINCT`, if there is one.
     pub(super) fn nulls_not_distinct(&mut self) -> SqlResult<bool> {
         if !self.eat_word(Keyword::Nulls)? {
             return Ok(false);
@@ -439,7 +441,7 @@ impl Parser<'_> {
         Ok(is_not)
     }
 
-    /// `WITH` and `USING INDEX TABLESPACE` of a key.
+    /// Parses `WITH` and `USING INDEX TABLESPACE` of a key.
     fn key_storage(&mut self, options: &mut KeyOptions) -> SqlResult<()> {
         if self.eat_word(Keyword::With)? {
             options.parameters = self.storage_parameters()?;
@@ -451,7 +453,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `REFERENCES`, which is looked at.
+    /// Parses `REFERENCES`, at the current token.
     fn reference(&mut self) -> SqlResult<Reference> {
         self.expect_word(Keyword::References)?;
         let table = self.object_name()?;
@@ -509,7 +511,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Constraint of a table.
+    /// Parses a constraint of a table.
     pub(super) fn table_constraint(&mut self) -> SqlResult<TableConstraint> {
         let from = self.token.span;
         let name = if self.eat_word(Keyword::Constraint)? { Some(self.column_name()?) } else { None };
@@ -551,6 +553,7 @@ impl Parser<'_> {
             }
             Lexeme::Keyword(Keyword::Exclude) => {
                 self.next()?;
+                // The parts are parsed for their errors, but not kept.
                 if self.eat_word(Keyword::Using)? {
                     self.column_name()?;
                 }
@@ -575,7 +578,7 @@ impl Parser<'_> {
         Ok(constraint)
     }
 
-    /// `DEFERRABLE`, `NOT VALID`, `NO INHERIT` and the like behind a constraint.
+    /// Parses `DEFERRABLE`, `NOT VALID`, `NO INHERIT` and the like after a constraint.
     fn constraint_attributes(&mut self, constraint: &mut TableConstraint) -> SqlResult<()> {
         loop {
             match self.token.lexeme {

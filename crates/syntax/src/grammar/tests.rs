@@ -1,7 +1,7 @@
 use super::*;
 use crate::ast::{Expr, ExprKind, QueryBody, Statement};
 
-/// Expression with parentheses around each operator's.
+/// Formats an expression with parentheses around the operands of each operator.
 fn shown(expr: &Expr) -> String {
     match &expr.kind {
         ExprKind::Column(name) => name.to_string(),
@@ -84,14 +84,15 @@ fn statements_are_cut_at_semicolons() {
     let found: Vec<&str> = statements.iter().map(|parsed| parsed.span.of(text)).collect();
     assert_eq!(found, ["select 1", "insert into t values (1)"]);
     assert_eq!(parse(" ; -- nothing").expect("no statement").len(), 0);
-    // Comments belong to the statement beside which they stand.
+    // Comments belong to the statement next to them.
     let text = " /*+ hint */ select 1; select 2 /* tag */ ; ";
     let statements = parse(text).expect(text);
     let extents: Vec<&str> = statements.iter().map(|parsed| parsed.extent.of(text)).collect();
     assert_eq!(extents, ["/*+ hint */ select 1", "select 2 /* tag */"]);
 }
 
-/// Goal: a text of many statements or many items takes linear time. Method: so many that the square would take minutes.
+/// Goal: a text of many statements or many items takes linear time. Method: so many that quadratic time would be
+/// minutes.
 #[test]
 fn long_texts_take_linear_time() {
     for one in ["inet '1.1.1.1'", "1 isnull", "-1", "'a'::text collate \"C\"", "current_schema", "(select 1)"] {
@@ -101,7 +102,8 @@ fn long_texts_take_linear_time() {
     assert_eq!(parse(&"select -1;".repeat(100_000)).expect("many statements").len(), 100_000);
 }
 
-/// Goal: no depth ends the process; what is too deep is 54001. Method: each construct nested far beyond what any stack has room for.
+/// Goal: no depth ends the process; excessive depth is 54001. Method: each construct nested far beyond the room of any
+/// stack.
 #[test]
 fn depths_are_bounded() {
     for (open, inner, close) in [
@@ -128,7 +130,7 @@ fn depths_are_bounded() {
         let (count, is_large) = stack::bounded(|| parse(&text).map(|all| all.len())).expect("on a large one");
         assert_eq!((count, is_large), (1, true));
     }
-    // A row of conditions is no depth.
+    // A chain of conditions adds no depth.
     let text = format!("select 1 where a{}", " and b".repeat(100_000));
     stack::bounded(|| parse(&text).map(drop)).expect("it is wide, not deep");
 }

@@ -6,7 +6,7 @@ use crate::lex::{Keyword, Lexeme, Span};
 use statement::error::SqlResult;
 
 impl Parser<'_> {
-    /// Type with its modifiers: `Typename`.
+    /// Parses a type with its modifiers: `Typename`.
     pub(super) fn type_name(&mut self) -> SqlResult<TypeName> {
         let from = self.token.span;
         let is_set = self.eat_word(Keyword::Setof)?;
@@ -33,7 +33,7 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    /// Type that is no array: `SimpleTypename`.
+    /// Parses a type that is no array: `SimpleTypename`.
     fn simple_type(&mut self) -> SqlResult<TypeName> {
         let from = self.token.span;
         if let Lexeme::Keyword(word) = self.token.lexeme
@@ -66,7 +66,8 @@ impl Parser<'_> {
         Ok(made)
     }
 
-    /// Type with a syntax of its own, which is looked at. `takes_default`: `character` without a length has one character.
+    /// Parses a type with a syntax of its own, at the current token. `takes_default` is true where `character` without
+    /// a length has one character.
     fn builtin_type(&mut self, takes_default: bool) -> SqlResult<TypeName> {
         let token = self.next()?;
         let from = token.span;
@@ -114,6 +115,7 @@ impl Parser<'_> {
                 let is_varying = self.eat_word(Keyword::Varying)?;
                 let mut named = system(if is_varying { "varbit" } else { "bit" });
                 named.modifiers = self.modifiers()?;
+                // Without a length the type has one bit, unless any length is meant.
                 if named.modifiers.is_empty() && !is_varying && takes_default {
                     named.modifiers = vec![one(from)];
                 }
@@ -166,7 +168,7 @@ impl Parser<'_> {
         statement::SqlError::new(statement::SqlState::INVALID_PARAMETER_VALUE, message).at(at.position(self.text))
     }
 
-    /// `WITH TIME ZONE` or `WITHOUT TIME ZONE`, if they stand there.
+    /// Parses `WITH TIME ZONE` or `WITHOUT TIME ZONE`, if they are there.
     fn time_zone(&mut self) -> SqlResult<bool> {
         let has_zone = self.is(Lexeme::Joined(Keyword::With)) && self.ahead(1)? == Lexeme::Keyword(Keyword::Time);
         let has_none = self.is_word(Keyword::Without) && self.ahead(1)? == Lexeme::Keyword(Keyword::Time);
@@ -178,7 +180,7 @@ impl Parser<'_> {
         Ok(false)
     }
 
-    /// Modifiers in parentheses, if there are any.
+    /// Parses modifiers in parentheses, if there are any.
     fn modifiers(&mut self) -> SqlResult<Vec<Expr>> {
         if !self.eat(Lexeme::LeftParen)? {
             return Ok(Vec::new());
@@ -188,7 +190,7 @@ impl Parser<'_> {
         Ok(all)
     }
 
-    /// Length or precision in parentheses, if there is one.
+    /// Parses a length or precision in parentheses, if there is one.
     fn length(&mut self) -> SqlResult<Vec<Expr>> {
         if !self.is(Lexeme::LeftParen) {
             return Ok(Vec::new());
@@ -201,7 +203,7 @@ impl Parser<'_> {
         Ok(vec![Expr { kind: ExprKind::Constant(Constant::Integer(number)), span }])
     }
 
-    /// Fields of an interval, and the precision of its seconds: `opt_interval`.
+    /// Parses the fields of an interval, and the precision of its seconds: `opt_interval`.
     pub(super) fn interval_fields(&mut self) -> SqlResult<(Option<IntervalFields>, Vec<Expr>)> {
         let Lexeme::Keyword(first) = self.token.lexeme else { return Ok((None, Vec::new())) };
         if !matches!(
@@ -240,7 +242,7 @@ impl Parser<'_> {
         Ok((Some(fields), precision))
     }
 
-    /// Tells if a word that is looked at begins the literal of a type, and not the name of a column.
+    /// Returns true if the word at the current token begins the literal of a type, and is not the name of a column.
     pub(super) fn begins_type_literal(&mut self, word: Keyword) -> SqlResult<bool> {
         let next = self.ahead(1)?;
         let follows = |words: &[Keyword]| matches!(next, Lexeme::Keyword(word) if words.contains(&word));
@@ -268,12 +270,12 @@ impl Parser<'_> {
         })
     }
 
-    /// Literal of a type with a syntax of its own, which is looked at: `ConstTypename Sconst`.
+    /// Parses a literal of a type with a syntax of its own, at the current token: `ConstTypename Sconst`.
     pub(super) fn literal_of_type(&mut self) -> SqlResult<Expr> {
         let from = self.token.span;
         let is_interval = self.is_word(Keyword::Interval);
         let mut to = match is_interval && Self::is_text(self.ahead(1)?) {
-            // The fields of an interval stand behind its text.
+            // The fields of an interval stand after its text.
             true => {
                 let span = self.next()?.span;
                 let parts = ["pg_catalog", "interval"].map(|text| Name { text: text.into(), span }).into();
@@ -291,7 +293,7 @@ impl Parser<'_> {
         Ok(Expr { kind, span: self.since(from) })
     }
 
-    /// Literal of a type by its name, from the text on.
+    /// Parses a literal of a type by its name, from the text on.
     pub(super) fn typed_literal(&mut self, name: ObjectName, modifiers: Vec<Expr>, from: Span) -> SqlResult<Expr> {
         let to = TypeName { modifiers, ..made(name, from) };
         let text_from = self.token.span;
@@ -319,7 +321,8 @@ fn one(span: Span) -> Expr {
     Expr { kind: ExprKind::Constant(Constant::Integer(1)), span }
 }
 
-/// Tells if a type has this word for its own syntax. (`DOUBLE` is one only before `PRECISION`.)
+/// Returns true if a type with a syntax of its own begins with this word. (`DOUBLE` begins one only before
+/// `PRECISION`.)
 fn is_type_word(word: Keyword) -> bool {
     matches!(
         word,

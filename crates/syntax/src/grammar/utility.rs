@@ -10,7 +10,7 @@ use crate::lex::{Keyword, Lexeme, Span};
 use statement::error::SqlResult;
 
 impl Parser<'_> {
-    /// Options in parentheses: `name [value], …`. Those of a COPY may have any word for a name.
+    /// Parses options in parentheses: `name [value], …`. The name of a COPY's option may be any word.
     pub(super) fn options(&mut self, takes_any: bool) -> SqlResult<Vec<CommandOption>> {
         self.expect(Lexeme::LeftParen)?;
         let mut options = vec![self.option(takes_any)?];
@@ -53,7 +53,7 @@ impl Parser<'_> {
         Ok(CommandOption { name, value })
     }
 
-    /// Word or text: `opt_boolean_or_string`.
+    /// Parses a word or text: `opt_boolean_or_string`.
     fn word_or_text(&mut self) -> SqlResult<Box<str>> {
         match self.token.lexeme {
             Lexeme::Keyword(word @ (Keyword::True | Keyword::False | Keyword::On)) => {
@@ -68,7 +68,7 @@ impl Parser<'_> {
         CommandOption { name: Name { text: name.into(), span }, value }
     }
 
-    /// `COPY`, which is looked at.
+    /// Parses `COPY`, at the current token.
     pub(super) fn copy(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Copy)?;
         let mut options = Vec::new();
@@ -119,7 +119,7 @@ impl Parser<'_> {
         Ok(CopyPlace::File(self.text()?))
     }
 
-    /// Options of a COPY, in parentheses or in the syntax of PostgreSQL before 9.0.
+    /// Parses options of a COPY, in parentheses or in the syntax of PostgreSQL before 9.0.
     fn copy_options(&mut self, options: &mut Vec<CommandOption>) -> SqlResult<()> {
         self.eat_word(Keyword::With)?;
         if self.is(Lexeme::LeftParen) {
@@ -129,6 +129,7 @@ impl Parser<'_> {
         loop {
             let span = self.token.span;
             let Lexeme::Keyword(word) = self.token.lexeme else { return Ok(()) };
+            // Options of the old syntax get the names and values that they have in parentheses.
             let text = |parser: &mut Self| -> SqlResult<Option<OptionValue>> {
                 parser.next()?;
                 parser.eat_word(Keyword::As)?;
@@ -181,7 +182,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `EXPLAIN`, which is looked at.
+    /// Parses `EXPLAIN`, at the current token.
     pub(super) fn explain(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Explain)?;
         let mut options = Vec::new();
@@ -201,7 +202,7 @@ impl Parser<'_> {
         Ok(Statement::Explain(Box::new(ExplainCommand { options, statement })))
     }
 
-    /// Statement that may be explained: `ExplainableStmt`.
+    /// Parses a statement that may be explained: `ExplainableStmt`.
     fn explainable(&mut self) -> SqlResult<Statement> {
         match self.token.lexeme {
             Lexeme::Keyword(Keyword::Declare) => self.declare(),
@@ -227,7 +228,7 @@ impl Parser<'_> {
                 let statement = self.statement();
                 self.in_explain = false;
                 match statement? {
-                    // A table without a query is not explained.
+                    // A table without a query cannot be explained.
                     Statement::CreateTable(_) => Err(self.unexpected()),
                     statement => Ok(statement),
                 }
@@ -236,7 +237,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `VACUUM` or `ANALYZE`, which is looked at.
+    /// Parses `VACUUM` or `ANALYZE`, at the current token.
     pub(super) fn vacuum(&mut self) -> SqlResult<Statement> {
         let is_vacuum = self.is_word(Keyword::Vacuum);
         self.next()?;
@@ -270,7 +271,7 @@ impl Parser<'_> {
         Ok(Statement::Maintenance(MaintenanceCommand { kind, options, targets, index: None }))
     }
 
-    /// `CLUSTER`, which is looked at.
+    /// Parses `CLUSTER`, at the current token.
     pub(super) fn cluster(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Cluster)?;
         let mut options = Vec::new();
@@ -282,7 +283,7 @@ impl Parser<'_> {
             options.push(self.plain_option("verbose", span, None));
         }
         let (mut targets, mut index) = (Vec::new(), None);
-        // Behind options a table is named.
+        // After options a table must be named.
         if has_options || Self::is_column_name(self.token.lexeme) {
             let name = self.object_name()?;
             if self.eat_word(Keyword::On)? {
@@ -297,7 +298,7 @@ impl Parser<'_> {
         Ok(Statement::Maintenance(MaintenanceCommand { kind: MaintenanceKind::Cluster, options, targets, index }))
     }
 
-    /// `REINDEX`, which is looked at.
+    /// Parses `REINDEX`, at the current token.
     pub(super) fn reindex(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Reindex)?;
         let mut options = if self.is(Lexeme::LeftParen) { self.options(false)? } else { Vec::new() };

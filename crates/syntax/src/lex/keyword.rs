@@ -1,15 +1,15 @@
 //! Keywords of PostgreSQL 15 (`src/include/parser/kwlist.h`).
 
-/// Category of a keyword: what it may name without quotes.
+/// Category of a keyword: the objects that it may name without quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
-    /// Anything.
+    /// Any object.
     Unreserved,
     /// A column or a table, but no function and no type.
     ColumnName,
     /// A function or a type, but no column and no table.
     TypeOrFunction,
-    /// Nothing but a label behind `AS`.
+    /// Nothing but a label after `AS`.
     Reserved,
 }
 
@@ -24,17 +24,17 @@ macro_rules! keywords {
             /// Keywords in the order of their words.
             pub const ALL: &[Keyword] = &[$(Keyword::$name,)*];
 
-            /// Word in lower case.
+            /// Returns the word in lower case.
             pub fn word(self) -> &'static str {
                 WORDS[self as usize]
             }
 
-            /// Category of the keyword.
+            /// Returns the category of the keyword.
             pub fn category(self) -> Category {
                 CATEGORIES[self as usize]
             }
 
-            /// True if the word may be a column's label without `AS`.
+            /// Returns true if the word may be a column's label without `AS`.
             pub fn is_bare_label(self) -> bool {
                 BARE[self as usize]
             }
@@ -49,7 +49,7 @@ macro_rules! keywords {
 /// Length of the longest word.
 const LONGEST: usize = 17;
 
-/// Where the words of each first letter begin, and behind the last where they end.
+/// Index of the first word of each letter, and after the last the number of words.
 const FIRST: [u16; 27] = {
     let mut first = [WORDS.len() as u16; 27];
     let mut at = WORDS.len();
@@ -69,7 +69,7 @@ const FIRST: [u16; 27] = {
 };
 
 impl Keyword {
-    /// Keyword of a word, whatever its letters' case.
+    /// Returns the keyword of a word in any case.
     pub fn of(word: &str) -> Option<Keyword> {
         if LONGEST < word.len() {
             return None;

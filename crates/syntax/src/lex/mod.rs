@@ -1,7 +1,7 @@
 //! Tokens of a text, as PostgreSQL's scanner makes them (`src/backend/parser/scan.l`).
 //!
-//! **Invariant:** a token knows where it stands and nothing else; the value of a literal or a name is read when it is wanted
-//! ([`value`]). So a text is read once, and nothing is allocated for a token.
+//! **Invariant:** a token consists of its kind and its place; the value of a literal or a name is read when it is
+//! needed ([`value`]). So a text is read once, and nothing is allocated for a token.
 
 mod keyword;
 mod scan;
@@ -23,8 +23,8 @@ pub enum Lexeme {
     UnicodeQuoted,
     /// Keyword.
     Keyword(Keyword),
-    /// Keyword that the next one makes a part of an operator or a clause, and no name: `NOT` before `IN`, `NULLS` before `FIRST`,
-    /// `WITH` before `TIME` (`NOT_LA`, `NULLS_LA`, `WITH_LA` of PostgreSQL's grammar).
+    /// Keyword that the next one makes a part of an operator or a clause, and no name: `NOT` before `IN`, `NULLS`
+    /// before `FIRST`, `WITH` before `TIME` (`NOT_LA`, `NULLS_LA`, `WITH_LA` of PostgreSQL's grammar).
     Joined(Keyword),
     /// Digits.
     Integer,
@@ -96,7 +96,7 @@ pub enum Lexeme {
     EqualsGreater,
     /// Character that begins no token.
     Other,
-    /// Begin of something that has no end, or is malformed: [`Lexer::error`] tells.
+    /// Beginning of a token that has no end, or is malformed: [`Lexer::error`] returns the error.
     Broken,
     /// End of the text.
     End,
@@ -111,7 +111,7 @@ pub struct Token {
     pub span: Span,
 }
 
-/// Place of the first parameter of a text, `$1`, if there is one.
+/// Returns the place of the first parameter of a text, `$1`, if there is one.
 pub fn first_parameter(text: &str) -> Option<Span> {
     let mut lexer = Lexer::new(text);
     loop {

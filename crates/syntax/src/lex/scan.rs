@@ -4,14 +4,14 @@ use super::{Keyword, Lexeme, Span, Token, value};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse::{self, SLICE};
 
-/// Units of work of a byte that is read.
+/// Units of work for each byte.
 const BYTE: usize = 2;
-/// Units of work of a token.
+/// Units of work for each token.
 const TOKEN: usize = 8;
-/// Length that no operator has (`NAMEDATALEN`).
+/// Least length that no operator has (`NAMEDATALEN`).
 const OPERATOR_MAX: usize = 64;
 
-/// Reads the tokens of a text, one after another.
+/// Scanner that reads the tokens of a text, one after another.
 #[derive(Clone, Debug)]
 pub struct Lexer<'t> {
     text: &'t str,
@@ -19,38 +19,38 @@ pub struct Lexer<'t> {
     error: Option<SqlError>,
 }
 
-/// Token that has no end, or is malformed: the scanner's message.
+/// Message about a token that has no end, or is malformed.
 type Malformed = &'static str;
 
 impl<'t> Lexer<'t> {
-    /// Lexer at the begin of a text.
+    /// Creates a lexer at the beginning of a text.
     pub fn new(text: &'t str) -> Lexer<'t> {
         Lexer { text, at: 0, error: None }
     }
 
-    /// Lexer at a byte of a text, at which a token begins.
+    /// Creates a lexer at a byte of a text at which a token begins.
     pub(super) fn at(text: &'t str, at: usize) -> Lexer<'t> {
         Lexer { text, at, error: None }
     }
 
-    /// Token that begins here, without what belongs to it behind it.
+    /// Reads the token that begins here, without a `UESCAPE` after it.
     pub(super) fn read_alone(&mut self) -> SqlResult<Token> {
         let start = self.at;
         let lexeme = self.read()?.unwrap_or(Lexeme::Broken);
         Ok(Token { lexeme, span: Span::new(start, self.at) })
     }
 
-    /// Text that is read.
+    /// Returns the text.
     pub fn text(&self) -> &'t str {
         self.text
     }
 
-    /// Error of the last [`Lexeme::Broken`].
+    /// Returns the error of the last [`Lexeme::Broken`].
     pub fn error(&self) -> Option<&SqlError> {
         self.error.as_ref()
     }
 
-    /// Next token; at the end, and behind it, [`Lexeme::End`].
+    /// Returns the next token; at the end, and after it, [`Lexeme::End`].
     ///
     /// # Errors
     /// `57014`
@@ -80,7 +80,7 @@ impl<'t> Lexer<'t> {
         Ok(Token { lexeme, span: Span::new(start, self.at) })
     }
 
-    /// Text or name with Unicode escapes, with the `UESCAPE` behind it if there is one.
+    /// Reads the `UESCAPE` after a text or name with Unicode escapes, if there is one.
     fn with_escape(&mut self, lexeme: Lexeme, start: usize) -> SqlResult<Token> {
         let behind = self.at;
         if self.next_token()?.lexeme != Lexeme::Keyword(Keyword::Uescape) {
@@ -99,12 +99,12 @@ impl<'t> Lexer<'t> {
         Ok(Token { lexeme, span: Span::new(start, self.at) })
     }
 
-    /// Byte that stands `ahead` bytes on; 0 behind the end.
+    /// Returns the byte that is `ahead` bytes on; 0 after the end.
     fn peek(&self, ahead: usize) -> u8 {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    /// Goes on while bytes are such ones.
+    /// Skips bytes while the condition holds.
     fn skip(&mut self, is_such: impl Fn(u8) -> bool) -> SqlResult<()> {
         let rest = &self.text.as_bytes()[self.at..];
         for slice in rest.chunks(SLICE) {
@@ -118,7 +118,7 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    /// Goes on behind the next one of these bytes. False at the end of the text, which is reached then.
+    /// Skips to after the next one of these bytes. False if there is none, so that the end of the text is reached.
     fn skip_behind(&mut self, wanted: u8) -> SqlResult<bool> {
         self.skip(|byte| byte != wanted)?;
         let is_there = self.at < self.text.len();
@@ -126,7 +126,7 @@ impl<'t> Lexer<'t> {
         Ok(is_there)
     }
 
-    /// Skips blanks and comments. A comment without an end is told with its begin.
+    /// Skips blanks and comments. A comment without an end is reported with its beginning.
     fn skip_blanks(&mut self) -> SqlResult<Result<(), (usize, Malformed)>> {
         loop {
             match (self.peek(0), self.peek(1)) {
@@ -143,7 +143,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Skips a comment, within which others may begin and end. False if it has no end.
+    /// Skips a comment, which may contain others. False if it has no end.
     fn skip_comment(&mut self) -> SqlResult<bool> {
         let mut open = 0_usize;
         loop {
@@ -205,14 +205,15 @@ impl<'t> Lexer<'t> {
         })
     }
 
-    /// Reads a literal, whose quote stands `before` bytes on. Literals that only blanks with a line's end stand between are one.
+    /// Reads a literal whose quote is `before` bytes on. Literals with only blanks between them, a line break among
+    /// these, are one.
     fn text_in_quotes(&mut self, before: usize, open: Malformed, escapes: bool) -> SqlResult<Result<(), Malformed>> {
         self.at += before;
         loop {
             if escapes {
                 self.skip(|byte| !matches!(byte, b'\'' | b'\\'))?;
                 if self.peek(0) == b'\\' && self.at + 1 < self.text.len() {
-                    // What is escaped may be a character of several bytes.
+                    // The escaped character may have several bytes.
                     self.at = self.text.ceil_char_boundary(self.at + 2);
                     continue;
                 }
@@ -230,7 +231,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Goes behind the quote with which a literal goes on, if one does.
+    /// Skips to after the quote with which a literal goes on, if one does.
     fn continues(&mut self) -> SqlResult<bool> {
         let behind = self.at;
         let mut has_line = false;
@@ -241,7 +242,7 @@ impl<'t> Lexer<'t> {
                     self.at += 1;
                 }
                 (b' ' | b'\t' | b'\x0c', _) => self.at += 1,
-                // A comment may stand there once a line has ended.
+                // A comment may be there once a line has ended.
                 (b'-', b'-') if has_line => self.skip(|byte| !matches!(byte, b'\n' | b'\r'))?,
                 (b'\'', _) if has_line => {
                     self.at += 1;
@@ -255,7 +256,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Reads a name in quotes, whose quote stands `before - 1` bytes on.
+    /// Reads a name in quotes, whose quote is `before - 1` bytes on.
     fn name_in_quotes(&mut self, before: usize) -> SqlResult<Result<(), Malformed>> {
         self.at += before;
         let start = self.at;
@@ -277,7 +278,7 @@ impl<'t> Lexer<'t> {
         self.without_junk(Lexeme::Parameter, "trailing junk after parameter")
     }
 
-    /// The token, unless a name begins at once behind it.
+    /// Returns the token, unless a name begins immediately after it.
     fn without_junk(&mut self, lexeme: Lexeme, what: Malformed) -> SqlResult<Result<Lexeme, Malformed>> {
         if !begins_name(self.peek(0)) {
             return Ok(Ok(lexeme));
@@ -309,7 +310,7 @@ impl<'t> Lexer<'t> {
         self.without_junk(lexeme, "trailing junk after numeric literal")
     }
 
-    /// Reads a text between dollars, or the dollar alone.
+    /// Reads a dollar-quoted text, or the dollar alone.
     fn dollar_text(&mut self) -> SqlResult<Result<Lexeme, Malformed>> {
         let start = self.at;
         let tag = &self.text.as_bytes()[start + 1..];
@@ -336,8 +337,8 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Reads an operator. It ends before a comment, and before signs of numbers, unless it has a character that no operator of standard
-    /// SQL has: `a>-1` compares, `a@-1` is one operator.
+    /// Reads an operator. It ends before a comment, and before signs of numbers, unless it has a character that no
+    /// operator of standard SQL has: `a>-1` compares, `a@-1` is one operator.
     fn operator(&mut self) -> SqlResult<Result<Lexeme, Malformed>> {
         let start = self.at;
         self.skip(is_operator)?;
@@ -393,7 +394,8 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
 }
 
-/// Tells if a name may begin with this byte. Bytes of characters beyond ASCII are all letters, as in PostgreSQL.
+/// Returns true if a name may begin with this byte. Bytes of characters beyond ASCII all count as letters, as in
+/// PostgreSQL.
 fn begins_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || 0x80 <= byte
 }

@@ -1,23 +1,23 @@
 //! Values of literals and names.
 //!
-//! **Invariant:** the token is one that the scanner has made of the text, so its quotes are where they belong.
+//! **Invariant:** the token is one that the scanner has made of the text, so its quotes are at the right places.
 
 use super::{Lexeme, Lexer, Span, Token};
 use crate::names::{NAME_MAX, clipped};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse::{self, SLICE};
 
-/// `22025`: what stands behind a backslash is none of the escapes.
+/// SQLSTATE `22025`: an unknown escape after a backslash.
 const INVALID_ESCAPE: SqlState = SqlState("22025");
-/// `22021`: bytes that are no text.
+/// SQLSTATE `22021`: bytes that are no text.
 const NOT_IN_REPERTOIRE: SqlState = SqlState("22021");
 
-/// Name as it is meant: folded to lower case unless it stands in quotes, and cut to [`NAME_MAX`] bytes.
+/// Returns a name in its effective form: folded to lower case unless it is quoted, and truncated to [`NAME_MAX`] bytes.
 ///
-/// The second value is the name before it was cut, if it was.
+/// The second value is the name before it was truncated, if it was.
 ///
 /// # Errors
-/// Those of Unicode escapes.
+/// The errors of Unicode escapes.
 pub fn name(text: &str, token: Token) -> SqlResult<(Box<str>, Option<String>)> {
     let own = token.span.of(text);
     let whole: String = match token.lexeme {
@@ -42,17 +42,17 @@ pub fn name(text: &str, token: Token) -> SqlResult<(Box<str>, Option<String>)> {
     Ok((whole.into_boxed_str(), None))
 }
 
-/// Word in lower case; letters beyond ASCII stay as they are.
+/// Folds a word to lower case; letters beyond ASCII stay as they are.
 fn folded(word: &str) -> Box<str> {
     let mut name: Box<str> = word.into();
     name.make_ascii_lowercase();
     name
 }
 
-/// Text of a literal: `'…'`, `E'…'`, `U&'…'`, `$$…$$`, or the digits of `B'…'` and `X'…'`.
+/// Returns the text of a literal: `'…'`, `E'…'`, `U&'…'`, `$$…$$`, or the digits of `B'…'` and `X'…'`.
 ///
 /// # Errors
-/// Escapes that stand for nothing; `57014`.
+/// An error for an invalid escape; `57014`.
 pub fn string(text: &str, token: Token) -> SqlResult<String> {
     let own = token.span.of(text);
     match token.lexeme {
@@ -76,7 +76,7 @@ pub fn string(text: &str, token: Token) -> SqlResult<String> {
     }
 }
 
-/// Text of a literal without escapes, whose quote stands at `from`.
+/// Returns the text of a literal without escapes, whose quote is at `from`.
 fn plain(own: &str, from: usize) -> SqlResult<String> {
     let inner = &own[from + 1..own.len() - 1];
     if inner.len() <= SLICE && !inner.contains('\'') {
@@ -86,12 +86,12 @@ fn plain(own: &str, from: usize) -> SqlResult<String> {
         bytes.push(b'\\');
         Ok(1)
     })?;
-    // Quotes and blanks were left out, which are characters of their own.
+    // Only quotes and blanks were left out, which are whole characters.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Bytes of a literal whose quote stands at `from`. `escape` appends what a backslash stands for: it gets the text from there on and
-/// its place in the literal, and gives the length of the escape.
+/// Returns the bytes of a literal whose quote is at `from`. `escape` appends the value of a backslash escape: it gets
+/// the text from there on and its place in the literal, and returns the length of the escape.
 fn quoted(
     own: &str,
     from: usize,
@@ -119,7 +119,7 @@ fn quoted(
     }
 }
 
-/// Place behind the quote with which a literal goes on, behind blanks and comments.
+/// Returns the place after the quote with which a literal goes on, after blanks and comments.
 fn behind_gap(all: &[u8], mut at: usize) -> usize {
     while let Some(byte) = all.get(at) {
         at += match byte {
@@ -131,19 +131,19 @@ fn behind_gap(all: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Text in which a doubled quote is one.
+/// Replaces each doubled quote by one.
 fn doubled(inner: &str, quote: char) -> String {
     let both: String = [quote, quote].iter().collect();
     inner.replace(&both, quote.encode_utf8(&mut [0; 4]))
 }
 
-/// Digits from a place on, at most so many: how many there are, and their number.
+/// Reads at most this many digits from a place on: returns their count and their number.
 fn digits(all: &[u8], from: usize, most: usize, radix: u32) -> (usize, u32) {
     let digits = all.iter().skip(from).take(most).map_while(|byte| char::from(*byte).to_digit(radix));
     digits.fold((0, 0), |(count, number), digit| (count + 1, number * radix + digit))
 }
 
-/// Code unit of a `\uXXXX` or `\UXXXXXXXX` that stands there, and the length of the escape.
+/// Reads the code unit of a `\uXXXX` or `\UXXXXXXXX`; returns it and the length of the escape.
 fn code_unit(all: &[u8], at: usize) -> Option<(u32, usize)> {
     let wanted = match all.get(at..at + 2)? {
         b"\\u" => 4,
@@ -154,7 +154,7 @@ fn code_unit(all: &[u8], at: usize) -> Option<(u32, usize)> {
     (count == wanted).then_some((number, 2 + wanted))
 }
 
-/// Appends what the escape stands for with which the text begins, and gives its length.
+/// Appends the value of the escape with which the text begins, and returns its length.
 fn escaped(rest: &str, bytes: &mut Vec<u8>) -> Result<usize, EscapeFault> {
     let all = rest.as_bytes();
     let byte = match all.get(1) {
@@ -166,7 +166,7 @@ fn escaped(rest: &str, bytes: &mut Vec<u8>) -> Result<usize, EscapeFault> {
         Some(b't') => b'\t',
         Some(b'0'..=b'7') => {
             let (count, number) = digits(all, 1, 3, 8);
-            // Of more than a byte the rest is left out, as in PostgreSQL.
+            // Bits beyond one byte are dropped, as in PostgreSQL.
             bytes.push(number as u8);
             return Ok(1 + count);
         }
@@ -213,7 +213,7 @@ enum EscapeFault {
 }
 
 impl EscapeFault {
-    /// Error of an escape that stands `at` bytes behind the token's begin.
+    /// Creates the error of an escape that is `at` bytes after the token's beginning.
     fn error(self, text: &str, token: Token, at: usize) -> SqlError {
         let start = token.span.start as usize + at;
         let near = &text[start..token.span.end as usize];
@@ -228,15 +228,15 @@ impl EscapeFault {
     }
 }
 
-/// `22021`: bytes that escapes have made and that are no text.
+/// Creates the error `22021` for escapes whose bytes are no text.
 fn not_utf8(bytes: &[u8], at: usize) -> SqlError {
     let shown: Vec<String> = bytes[at..].iter().take(1).map(|byte| format!("0x{byte:02x}")).collect();
     let shown = shown.join(" ");
     SqlError::new(NOT_IN_REPERTOIRE, format!("invalid byte sequence for encoding \"UTF8\": {shown}"))
 }
 
-/// Text of a `U&` literal or name with its escapes read. `place` is the position of its first character, which stands
-/// behind `U&` and a quote.
+/// Returns the text of a `U&` literal or name with its escapes replaced. `place` is the position of its first
+/// character, which is after `U&` and a quote.
 ///
 /// # Errors
 /// `42601`, with its position; `57014`.
@@ -263,6 +263,7 @@ pub(crate) fn unescaped(raw: &str, escape: char, place: usize) -> SqlResult<Stri
         let number = digits.reduce(|number, digit| Some(number? << 4 | digit?)).flatten().ok_or_else(|| {
             error(begin, "invalid Unicode escape").hint("Unicode escapes must be \\XXXX or \\+XXXXXX.")
         })?;
+        // A character beyond the basic plane may be a surrogate pair: two escapes in a row.
         let code = match (first_half.take(), number) {
             (None, 0xD800..=0xDBFF) => {
                 first_half = Some(number);
@@ -283,7 +284,8 @@ pub(crate) fn unescaped(raw: &str, escape: char, place: usize) -> SqlResult<Stri
     }
 }
 
-/// Literal or name that a token with Unicode escapes begins with, and the character of its `UESCAPE`, or a backslash.
+/// Returns the literal or name with which a token with Unicode escapes begins, and the character of its `UESCAPE`, or a
+/// backslash.
 fn with_escape(text: &str, token: Token) -> SqlResult<(Token, char)> {
     let end = token.span.end as usize;
     let mut rest = Lexer::at(&text[..end], token.span.start as usize);
@@ -291,15 +293,15 @@ fn with_escape(text: &str, token: Token) -> SqlResult<(Token, char)> {
     if literal.span.end == token.span.end {
         return Ok((literal, '\\'));
     }
-    // The scanner has seen that it is one character in quotes.
+    // The scanner has checked that it is one character in quotes.
     let escape = last.and_then(|last| text[..last].chars().next_back());
     Ok((literal, escape.unwrap_or('\\')))
 }
 
-/// Character of `UESCAPE`, which the token gives.
+/// Returns the character of `UESCAPE`, which the token gives.
 ///
 /// # Errors
-/// A token that is no text, or a character that no escape may be.
+/// An error for a token that is no text, or a character that cannot be an escape.
 pub(super) fn escape_of(text: &str, token: Token) -> SqlResult<char> {
     if token.lexeme != Lexeme::Text {
         return Err(near("UESCAPE must be followed by a simple string literal", text, token));
@@ -316,7 +318,7 @@ pub(super) fn escape_of(text: &str, token: Token) -> SqlResult<char> {
     }
 }
 
-/// `42601` with the token that it is about.
+/// Creates the error `42601` with the token that it is about.
 pub fn near(message: &str, text: &str, token: Token) -> SqlError {
     let message = match token.lexeme {
         Lexeme::End => format!("{message} at end of input"),

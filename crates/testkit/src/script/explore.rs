@@ -1,4 +1,4 @@
-//! Runs a script: one interleaving, or all that can happen.
+//! Runs of a script: one interleaving, or all that can happen.
 //!
 //! **Invariant:** an interleaving is chosen step by step among the sessions that do not wait, so each run is one that
 //! can happen, and each that can happen is run once. Every run starts from fresh tables.
@@ -6,43 +6,44 @@
 use super::statement::{Begin, Keys, Level, Statement};
 use super::{Script, Step};
 
-/// What became of a statement.
+/// Result of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// It is done.
+    /// Success without rows.
     Done,
     /// The rows read, with all columns.
     Rows(Vec<Vec<Option<i64>>>),
-    /// How many rows were written.
+    /// Number of rows written.
     Count(u64),
     /// A commit that rolled back, because the transaction had failed before.
     RolledBack,
-    /// It failed with this SQLSTATE.
+    /// Failure with this SQLSTATE.
     Failed(String),
 }
 
-/// Turns steps into calls of a database.
+/// Database that executes steps.
 pub trait Executor {
-    /// Makes the script's tables and rows anew, and an idle session for each of the script's.
+    /// Creates the script's tables and rows anew, and an idle session for each of the script's.
     fn set_up(&mut self, script: &Script, level: Level);
-    /// Runs a statement, whose level is given where it is a `begin`. None: it waits.
+    /// Runs a statement; a `begin` includes its level. Returns `None` if the statement waits.
     fn submit(&mut self, session: usize, statement: &Statement) -> Option<Reply>;
-    /// What became of the statement that waited. None: it waits still.
+    /// Returns the result of a session's statement that waited, or `None` if it still waits.
     fn resume(&mut self, session: usize) -> Option<Reply>;
-    /// Rolls back whatever is open or waits, and returns the rows of each table in the order of their keys.
+    /// Rolls back all transactions that are open or wait, and returns the rows of each table in the order of their
+    /// keys.
     fn end(&mut self) -> Vec<Vec<Vec<Option<i64>>>>;
 }
 
-/// How one interleaving went.
+/// Outcome of one interleaving.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The transcript.
+    /// Transcript of the run.
     pub line: String,
-    /// What each step of each session gave, without those that waited for ever.
+    /// Replies to each step of each session, without those that waited for ever.
     pub(super) replies: Vec<Vec<String>>,
-    /// Whether each session did nothing but commit, and met no conflict.
+    /// True for each session that did nothing but commit, and met no conflict.
     pub(super) committed: Vec<bool>,
-    /// The rows at the end.
+    /// Final rows.
     pub(super) rows: String,
 }
 
@@ -73,13 +74,13 @@ pub fn explore(script: &Script, level: Level, executor: &mut dyn Executor) -> Ve
     outcomes
 }
 
-/// The transcripts of [`explore`].
+/// Returns the transcripts of [`explore`].
 pub fn transcripts(outcomes: &[Outcome]) -> Vec<String> {
     outcomes.iter().map(|outcome| outcome.line.clone()).collect()
 }
 
-/// Runs one interleaving; the sessions that it does not name do nothing. A step whose session waits is put off until it
-/// can be run.
+/// Runs one interleaving; sessions that it does not name do nothing. A step whose session waits is put off until it can
+/// be run.
 pub(super) fn run(script: &Script, level: Level, executor: &mut dyn Executor, sessions: &[usize]) -> Outcome {
     let mut run = Run::new(script, level, executor);
     let mut left = sessions.to_vec();
@@ -90,19 +91,19 @@ pub(super) fn run(script: &Script, level: Level, executor: &mut dyn Executor, se
     }
 }
 
-/// Errors that depend on what others do at the same time: serialization failure, deadlock, lock not available.
+/// Errors that depend on concurrent transactions: serialization failure, deadlock, lock not available.
 const CONFLICTS: [&str; 3] = ["40001", "40P01", "55P03"];
 
 struct Run<'s, 'e> {
     script: &'s Script,
     level: Level,
     executor: &'e mut dyn Executor,
-    /// Each session's next step.
+    /// Next step of each session.
     next: Vec<usize>,
-    /// Whether each session is in a transaction.
+    /// True for each session that is in a transaction.
     open: Vec<bool>,
     committed: Vec<bool>,
-    /// Those that wait, in the order in which they began to.
+    /// Sessions that wait, in the order in which they began to.
     waiting: Vec<usize>,
     replies: Vec<Vec<String>>,
     line: String,
@@ -125,7 +126,7 @@ impl<'s, 'e> Run<'s, 'e> {
         }
     }
 
-    /// The sessions that could be next.
+    /// Returns the sessions that could be next.
     fn ready(&self) -> Vec<usize> {
         let has_step = |session: usize| self.next[session] < self.script.sessions[session].steps.len();
         (0..self.next.len()).filter(|session| has_step(*session) && !self.waiting.contains(session)).collect()
@@ -155,7 +156,7 @@ impl<'s, 'e> Run<'s, 'e> {
         self.resume();
     }
 
-    /// Hears of those that wait no longer, until nobody has news.
+    /// Collects the results of sessions that no longer wait, until there are none.
     fn resume(&mut self) {
         while let Some((session, reply)) =
             self.waiting.iter().find_map(|session| Some((*session, self.executor.resume(*session)?)))
@@ -230,7 +231,7 @@ fn number(value: Option<i64>) -> String {
     value.map_or("null".to_owned(), |value| value.to_string())
 }
 
-/// `key:column/column`.
+/// Formats a row as `key:column/column`.
 fn row_words(row: &[Option<i64>]) -> String {
     let columns = joined(row[1..].iter().map(|value| number(*value)), "/");
     joined([number(row[0])].into_iter().chain((1 < row.len()).then_some(columns)), ":")

@@ -1,4 +1,4 @@
-//! From a file's text to a [`Script`].
+//! Parser of scripts: from a file's text to a [`Script`].
 
 use super::statement::{
     Begin, Class, Comparison, Condition, Keys, Level, RowLock, Set, Statement, TABLE_MODES, Wait, Which,
@@ -6,10 +6,10 @@ use super::statement::{
 use super::{Expectation, Script, Session, Step, Table, Who};
 use std::collections::BTreeSet;
 
-/// Reads a script.
+/// Parses a script.
 ///
 /// # Errors
-/// The line, and what is wrong with it.
+/// The line, and the error in it.
 pub fn parse(name: &str, text: &str) -> Result<Script, String> {
     let mut script = Script { name: name.to_owned(), ..Script::default() };
     for (number, line) in (1..).zip(text.lines()) {
@@ -33,6 +33,7 @@ fn is_expectation(line: &str) -> bool {
 fn parse_line(script: &mut Script, line: &str) -> Result<(), String> {
     if line.starts_with(' ') {
         let line = line.trim();
+        // Indented lines are steps before the first expectation, and transcripts after it.
         if let Some(expectation) = script.expectations.last_mut() {
             return if expectation.lines.insert(line.to_owned()) { Ok(()) } else { Err("twice".to_owned()) };
         }
@@ -134,6 +135,7 @@ fn parse_statement(script: &Script, words: &mut Words<'_>) -> Result<Statement, 
         }
         "lock" => {
             let table = table(script, words)?;
+            // A mode is several words, so the option is cut off at the end.
             let all = words.rest().join(" ");
             let (mode, wait) = match all.strip_suffix(" nowait") {
                 Some(mode) => (mode, Wait::NoWait),
@@ -286,7 +288,7 @@ fn wait(words: &mut Words<'_>) -> Result<Wait, String> {
     }
 }
 
-/// The words of a line; a comma is one.
+/// Words of a line; a comma is one.
 struct Words<'a> {
     words: Vec<&'a str>,
     next: usize,

@@ -1,13 +1,13 @@
-//! SERIALIZABLE, checked without expectations: what committed must be what some order, one after the other, gives.
+//! Check of SERIALIZABLE without expectations: the committed sessions must give the results of some serial order.
 
 use super::explore::{Executor, Outcome, run};
 use super::{Level, Script, Statement, Step, Wait};
 use std::collections::HashMap;
 
-/// Says of each outcome at SERIALIZABLE that equals no serial order of the sessions that committed, in words; empty if
-/// all do. A session counts if all its transactions committed and none met a conflict; what a savepoint undid is no harm.
-/// Scripts with several transactions in a session, with sessions of a level of their own, or with SKIP LOCKED, which is not
-/// serializable, are not checked.
+/// Describes each outcome at SERIALIZABLE that equals no serial order of the sessions that committed; empty if all do.
+/// A session counts if all its transactions committed and none met a conflict; statements that a savepoint undid do no
+/// harm. Scripts with several transactions in a session, with sessions of a level of their own, or with SKIP LOCKED,
+/// which is not serializable, are not checked.
 pub fn check_serial(script: &Script, outcomes: &[Outcome], executor: &mut dyn Executor) -> String {
     let mut words = String::new();
     if !is_serial(script) {
@@ -42,7 +42,7 @@ fn is_serial(script: &Script) -> bool {
         && !script.sessions.iter().flat_map(|session| &session.steps).any(skips)
 }
 
-/// All orders of these.
+/// Returns all permutations of these sessions.
 fn orders(all: &[usize]) -> Vec<Vec<usize>> {
     if all.is_empty() {
         return vec![Vec::new()];

@@ -4,7 +4,7 @@ use super::Table;
 use super::statement::{Begin, Comparison, Keys, Level, RowLock, Set, Statement, TABLE_MODES, Wait, Which};
 use std::fmt::Write as _;
 
-/// The statements that make a table, its indexes and its rows.
+/// Returns the statements that create a table, its indexes and its rows.
 pub fn to_sql_table(table: &Table) -> Vec<String> {
     let columns: Vec<String> = (table.columns.iter().enumerate())
         .map(|(at, column)| format!("{column} bigint{}", if at == 0 { " primary key" } else { "" }))
@@ -18,7 +18,7 @@ pub fn to_sql_table(table: &Table) -> Vec<String> {
     all
 }
 
-/// A step as SQL. `level` is that of a transaction whose beginning names none.
+/// Returns a step as SQL. `level` is the level of a transaction whose beginning names none.
 pub fn to_sql(tables: &[Table], level: Level, statement: &Statement) -> String {
     match statement {
         Statement::Begin(Begin { level: own, read_only, deferrable, .. }) => {
@@ -31,6 +31,7 @@ pub fn to_sql(tables: &[Table], level: Level, statement: &Statement) -> String {
             let table = &tables[*table];
             let desc = if *backward { " DESC" } else { "" };
             let mut sql = format!("SELECT * FROM {}{} ORDER BY ", table.name, conditions(table, rows));
+            // The order of an executor's read by an index, so that transcripts are the same.
             if let Keys::By(column, ..) = rows.keys {
                 let _ = write!(sql, "{}{desc}, ", table.columns[column]);
             }

@@ -1,4 +1,4 @@
-//! What a step can do.
+//! Statements of a script's steps.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ impl Level {
     /// All levels, the weakest first.
     pub const ALL: [Level; 3] = [Level::ReadCommitted, Level::RepeatableRead, Level::Serializable];
 
-    /// Its name in scripts, and in SQL.
+    /// Returns the name of the level in scripts, and in SQL.
     pub fn name(self) -> &'static str {
         match self {
             Level::ReadCommitted => "read committed",
@@ -33,41 +33,41 @@ impl fmt::Display for Level {
     }
 }
 
-/// How important a session is. PostgreSQL knows no such thing.
+/// Priority class of a session, which PostgreSQL does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Class {
-    /// Overtakes everything.
+    /// Overtakes the others.
     High,
-    /// Ordinary.
+    /// The default.
     #[default]
     Normal,
-    /// May wait.
+    /// May wait for the others.
     Low,
 }
 
-/// How a transaction begins.
+/// Beginning of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Begin {
-    /// Its level; none: the one under test.
+    /// Isolation level; `None`: the level under test.
     pub level: Option<Level>,
-    /// Its class.
+    /// Priority class.
     pub class: Class,
-    /// READ ONLY.
+    /// True for READ ONLY.
     pub read_only: bool,
-    /// DEFERRABLE.
+    /// True for DEFERRABLE.
     pub deferrable: bool,
 }
 
-/// Which rows of a table.
+/// Selection of rows of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Which {
-    /// The keys.
+    /// Keys of the rows.
     pub keys: Keys,
-    /// What else must hold.
+    /// Further condition on the rows.
     pub condition: Option<Condition>,
 }
 
-/// Which keys.
+/// Selection of rows by a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
     /// All rows, read as a table rather than by an index.
@@ -83,16 +83,16 @@ pub enum Keys {
 /// A comparison of a column with a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Condition {
-    /// The column.
+    /// Position of the column.
     pub column: usize,
-    /// How they compare.
+    /// Operator of the comparison.
     pub comparison: Comparison,
-    /// The number.
+    /// Number to compare with.
     pub value: i64,
 }
 
 impl Condition {
-    /// Whether a column's value fulfils it.
+    /// Returns true if a column's value fulfils the condition.
     pub fn holds(self, value: Option<i64>) -> bool {
         value.is_some_and(|value| match self.comparison {
             Comparison::Equal => value == self.value,
@@ -103,7 +103,7 @@ impl Condition {
     }
 }
 
-/// How two numbers compare.
+/// Comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// `=`.
@@ -119,14 +119,14 @@ pub enum Comparison {
 /// A column's new value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Set {
-    /// This one.
+    /// A constant.
     To(Option<i64>),
-    /// This much more than another column has.
+    /// The value of another column plus this number.
     Plus(usize, i64),
 }
 
 impl Set {
-    /// The new value beside the row's old ones.
+    /// Returns the new value for a row with these old values.
     pub fn value(self, row: &[Option<i64>]) -> Option<i64> {
         match self {
             Set::To(value) => value,
@@ -148,10 +148,10 @@ pub enum RowLock {
     Update,
 }
 
-/// What to do about a lock that another transaction has.
+/// Reaction to a lock that another transaction holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Wait for it.
+    /// Waits for the lock.
     Block,
     /// NOWAIT.
     NoWait,
@@ -171,7 +171,7 @@ pub const TABLE_MODES: [&str; 8] = [
     "access exclusive",
 ];
 
-/// What a step does. Tables and columns are positions.
+/// Statement of a step. Tables and columns are given by position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Statement {
     /// `begin [level L] [class C] [read only] [deferrable]`
@@ -179,47 +179,47 @@ pub enum Statement {
     /// `read T ROWS [desc] [limit N] [for update|no key update|share|key share [nowait|skip locked]]`, where `ROWS` is
     /// `[KEY | LOW..HIGH | by COLUMN LOW..HIGH] [where COLUMN =|<>|<|> N]`. In key order.
     Read {
-        /// The table.
+        /// Position of the table.
         table: usize,
-        /// Its rows.
+        /// Selection of the rows.
         rows: Which,
-        /// Greatest key first.
+        /// True for the greatest key first.
         backward: bool,
-        /// No more rows than this.
+        /// Most rows to return.
         limit: Option<usize>,
-        /// The lock to take on each row returned.
+        /// Lock to take on each row returned.
         lock: Option<(RowLock, Wait)>,
     },
     /// `insert T VALUE ...`
     Insert {
-        /// The table.
+        /// Position of the table.
         table: usize,
-        /// A value for each column.
+        /// Values, one for each column.
         values: Vec<Option<i64>>,
     },
     /// `update T ROWS set COLUMN = N|COLUMN + N|COLUMN - N [, ...] [where ...]`
     Update {
-        /// The table.
+        /// Position of the table.
         table: usize,
-        /// Its rows.
+        /// Selection of the rows.
         rows: Which,
-        /// The columns that change.
+        /// Columns that change, with their new values.
         set: Vec<(usize, Set)>,
     },
     /// `delete T ROWS`
     Delete {
-        /// The table.
+        /// Position of the table.
         table: usize,
-        /// Its rows.
+        /// Selection of the rows.
         rows: Which,
     },
     /// `lock T MODE [nowait]`
     LockTable {
-        /// The table.
+        /// Position of the table.
         table: usize,
-        /// The mode's position in [`TABLE_MODES`].
+        /// Position of the mode in [`TABLE_MODES`].
         mode: usize,
-        /// Whether to wait.
+        /// Reaction to a conflicting lock.
         wait: Wait,
     },
     /// `savepoint NAME`

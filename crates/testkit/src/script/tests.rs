@@ -70,7 +70,7 @@ fn steps_print_as_sql() {
     );
 }
 
-/// A database with one row, no isolation, and a lock that writers hold until they commit; what it forgets is on purpose.
+/// A database with one row, no isolation, and a lock that writers hold until they commit; its flaws are on purpose.
 #[derive(Default)]
 struct Toy {
     value: i64,
@@ -188,7 +188,8 @@ fn expectations_are_written_as_they_are_read() {
 fn replies_of_one_step_have_no_order() {
     for (line, form) in [
         ("wa wb~ ca wb=2 cb | t 1:12", "wa wb~ ca wb=2 cb | t 1:12"),
-        // The deadlock's victim, whoever is heard first; its other did wait, but only within the step.
+        // The victim of the deadlock, whichever reply arrives first; the other session did wait, but only within the
+        // step.
         ("wa wb wb2~ wa2~ wb2!40P01 wa2 ca | t", "wa wb wb2~ wa2 wb2!40P01 ca | t"),
         ("wa wb wb2~ wa2 wb2!40P01 ca | t", "wa wb wb2~ wa2 wb2!40P01 ca | t"),
         ("wa wb~ wc~ ca wc=1 wb!40001 | t", "wa wb~ wc~ ca wb!40001 wc=1 | t"),

@@ -1,4 +1,4 @@
-//! Arithmetic of [`Numeric`], with the scales that PostgreSQL's results have.
+//! Arithmetic of [`Numeric`], with the same scales of results as PostgreSQL.
 
 use super::{
     MAX_MADE_SCALE, MAX_SCALE, MAX_WHOLE_DIGITS, MIN_SIGNIFICANT, Numeric, Repr, counted, divide_rounded, ten_to,
@@ -13,10 +13,10 @@ fn division_by_zero() -> SqlError {
 }
 
 impl Numeric {
-    /// Sum.
+    /// Returns the sum.
     ///
     /// # Errors
-    /// `22003`, as all operators: more digits than the format has.
+    /// `22003`, as for all operators, if the result has more digits than the format allows.
     pub fn add(&self, other: &Numeric) -> SqlResult<Numeric> {
         if let (Repr::Small(a, s), Repr::Small(b, t)) = (&self.0, &other.0)
             && s.abs_diff(*t) <= 18
@@ -39,18 +39,18 @@ impl Numeric {
         Numeric::checked(a.as_ref() * ten_to(scale - s) + b.as_ref() * ten_to(scale - t), scale)
     }
 
-    /// Difference.
+    /// Returns the difference.
     ///
     /// # Errors
-    /// As [`Numeric::add`].
+    /// Those of [`Numeric::add`].
     pub fn sub(&self, other: &Numeric) -> SqlResult<Numeric> {
         self.add(&other.neg())
     }
 
-    /// Product.
+    /// Returns the product.
     ///
     /// # Errors
-    /// As [`Numeric::add`].
+    /// Those of [`Numeric::add`].
     pub fn mul(&self, other: &Numeric) -> SqlResult<Numeric> {
         if let (Repr::Small(a, s), Repr::Small(b, t)) = (&self.0, &other.0)
             && u32::from(*s) + u32::from(*t) <= super::MAX_SCALE
@@ -72,7 +72,7 @@ impl Numeric {
         Numeric::checked(a.as_ref() * b.as_ref(), s + t)
     }
 
-    /// What division and remainder do where a side is not finite.
+    /// Returns the quotient or remainder if a side is not finite.
     fn divide_special(&self, other: &Numeric) -> Option<SqlResult<Numeric>> {
         if self.is_nan() || other.is_nan() {
             return Some(Ok(Numeric::NAN));
@@ -83,8 +83,8 @@ impl Numeric {
         None
     }
 
-    /// Digits behind the point of a quotient, as PostgreSQL's `select_div_scale`: at least 16 significant ones, by its digits
-    /// in base 10000.
+    /// Returns the scale of a quotient, as PostgreSQL's `select_div_scale` does: at least 16 significant digits, by
+    /// the digits in base 10000.
     fn quotient_scale(&self, other: &Numeric) -> u32 {
         let ((weight, first), (other_weight, other_first)) = (self.weight_and_first(), other.weight_and_first());
         let mut weight = weight - other_weight;
@@ -95,10 +95,10 @@ impl Numeric {
         (MIN_SIGNIFICANT - weight * 4).max(own).clamp(0, MAX_MADE_SCALE) as u32
     }
 
-    /// Quotient.
+    /// Returns the quotient.
     ///
     /// # Errors
-    /// `22012`, and as [`Numeric::add`].
+    /// `22012`, and those of [`Numeric::add`].
     pub fn div(&self, other: &Numeric) -> SqlResult<Numeric> {
         if let Some(result) = self.divide_special(other) {
             return result;
@@ -132,10 +132,10 @@ impl Numeric {
         Numeric::checked(quotient, scale)
     }
 
-    /// The whole number of times that `other` goes into it.
+    /// Returns the quotient truncated to a whole number.
     ///
     /// # Errors
-    /// `22012`, and as [`Numeric::add`].
+    /// `22012`, and those of [`Numeric::add`].
     pub fn div_trunc(&self, other: &Numeric) -> SqlResult<Numeric> {
         if !self.is_finite() || !other.is_finite() || other.is_zero() {
             return self.div(other);
@@ -145,7 +145,7 @@ impl Numeric {
         Numeric::checked(a / b, 0)
     }
 
-    /// Remainder, with the sign of the dividend.
+    /// Returns the remainder, with the sign of the dividend.
     ///
     /// # Errors
     /// `22012`.
@@ -164,14 +164,14 @@ impl Numeric {
         Numeric::checked(a % b, scale)
     }
 
-    /// Both integers at one scale, and that scale. Only of finite numbers.
+    /// Returns both integers at one scale, and that scale. Both numbers must be finite.
     fn aligned(&self, other: &Numeric) -> (BigInt, BigInt, u32) {
         let scale = self.scale().max(other.scale());
         let at = |number: &Numeric| number.rescaled(scale).parts().map(|(int, _)| int.into_owned()).unwrap_or_default();
         (at(self), at(other), scale)
     }
 
-    /// With the other sign.
+    /// Returns the number with the opposite sign.
     #[must_use]
     pub fn neg(&self) -> Numeric {
         match &self.0 {
@@ -183,19 +183,20 @@ impl Numeric {
         }
     }
 
-    /// Without its sign.
+    /// Returns the absolute value.
     #[must_use]
     pub fn abs(&self) -> Numeric {
         if self.signum() < 0 { self.neg() } else { self.clone() }
     }
 
-    /// Rounded half away from zero to so many digits behind the point; before it, if negative.
+    /// Rounds half away from zero to so many digits after the decimal point, or before it for a
+    /// negative number of digits.
     #[must_use]
     pub fn round(&self, digits: i32) -> Numeric {
         let Some((unscaled, scale)) = self.parts() else { return self.clone() };
         match u32::try_from(digits) {
             Ok(digits) => self.rescaled(digits.min(MAX_SCALE)),
-            // One digit more may come in front: 6 is 10 to the nearest ten.
+            // Rounding may add a digit at the front: 6 to the nearest ten is 10.
             Err(_) if self.digits_before_point() < -i64::from(digits) => Numeric::ZERO,
             Err(_) => {
                 let power = ten_to(digits.unsigned_abs());
@@ -205,7 +206,7 @@ impl Numeric {
         }
     }
 
-    /// Cut to so many digits behind the point; before it, if negative.
+    /// Truncates to so many digits after the decimal point, or before it for a negative number of digits.
     #[must_use]
     pub fn trunc(&self, digits: i32) -> Numeric {
         let Some((unscaled, scale)) = self.parts() else { return self.clone() };
@@ -221,7 +222,7 @@ impl Numeric {
         }
     }
 
-    /// The number, if the format can hold it: rounding may have made it longer by a digit.
+    /// Returns the number if the format can hold it. Rounding may have made it longer by a digit.
     ///
     /// # Errors
     /// `22003`.
@@ -230,27 +231,27 @@ impl Numeric {
         if is_long && self.digits_before_point() > MAX_WHOLE_DIGITS { Err(Numeric::overflow()) } else { Ok(self) }
     }
 
-    /// The least whole number that is not less.
+    /// Returns the least whole number that is not less than this one.
     #[must_use]
     pub fn ceil(&self) -> Numeric {
         let Some((unscaled, scale)) = self.parts() else { return self.clone() };
         Numeric::made(unscaled.div_ceil(&ten_to(scale)), 0)
     }
 
-    /// The greatest whole number that is not more.
+    /// Returns the greatest whole number that is not greater than this one.
     #[must_use]
     pub fn floor(&self) -> Numeric {
         let Some((unscaled, scale)) = self.parts() else { return self.clone() };
         Numeric::made(unscaled.div_floor(&ten_to(scale)), 0)
     }
 
-    /// -1, 0 or 1 as a number; NaN stays.
+    /// Returns -1, 0 or 1 as a number. NaN stays.
     #[must_use]
     pub fn sign(&self) -> Numeric {
         if self.is_nan() { Numeric::NAN } else { Numeric::from(i64::from(self.signum())) }
     }
 
-    /// Without the zeros at the end of its fraction.
+    /// Removes the trailing zeros of the fraction.
     #[must_use]
     pub fn trim_scale(&self) -> Numeric {
         let Some((unscaled, scale)) = self.parts() else { return self.clone() };

@@ -1,4 +1,4 @@
-//! [`Numeric`] to and from machine numbers and the wire's binary form.
+//! Conversion of [`Numeric`] from and to machine numbers and the binary format of the wire protocol.
 
 use super::{MAX_SCALE, Numeric, Repr, ten_to};
 use crate::binary::take;
@@ -30,7 +30,7 @@ impl From<i128> for Numeric {
 }
 
 impl Numeric {
-    /// From a float, by its `digits` most significant decimal digits: 15 for float8, 6 for float4, as PostgreSQL does.
+    /// Converts the `digits` most significant decimal digits of a float: 15 for float8, 6 for float4, as in PostgreSQL.
     pub fn from_f64(value: f64, digits: usize) -> Numeric {
         if value.is_nan() {
             return Numeric::NAN;
@@ -44,7 +44,7 @@ impl Numeric {
         Numeric::parse(&format!("{mantissa}e{exponent}")).unwrap_or(Numeric::NAN)
     }
 
-    /// The nearest float8; beyond its range, infinity.
+    /// Returns the nearest float8, and infinity beyond its range.
     pub fn to_f64(&self) -> f64 {
         match &self.0 {
             Repr::NaN => f64::NAN,
@@ -55,7 +55,7 @@ impl Numeric {
         }
     }
 
-    /// Rounded to a whole number, if that fits 128 bits.
+    /// Rounds to a whole number, if that fits 128 bits.
     pub fn to_i128(&self) -> Option<i128> {
         match &self.0 {
             Repr::Small(value, 0) => Some(i128::from(*value)),
@@ -63,7 +63,8 @@ impl Numeric {
         }
     }
 
-    /// The number times 10^`scale`, rounded, if that fits 128 bits: a decimal of this scale.
+    /// Returns the number times 10^`scale`, rounded, if that fits 128 bits: the unscaled value
+    /// of a decimal of this scale.
     pub fn to_i128_with_scale(&self, scale: u32) -> Option<i128> {
         match &self.0 {
             Repr::Small(value, own) if u32::from(*own) == scale => Some(i128::from(*value)),
@@ -71,7 +72,7 @@ impl Numeric {
         }
     }
 
-    /// Rounded to a whole number of the type named.
+    /// Rounds to a whole number of the named type.
     ///
     /// # Errors
     /// `22003` if it is out of range, `0A000` for NaN and infinity.
@@ -86,7 +87,7 @@ impl Numeric {
             .ok_or_else(|| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{type_name} out of range")))
     }
 
-    /// Appends the wire's binary form: digits in base 10000.
+    /// Appends the wire's binary format: digits in base 10000.
     pub fn send(&self, out: &mut Vec<u8>) {
         let mut header = |digits: u16, weight: i16, sign: u16, scale: u16| {
             out.extend_from_slice(&digits.to_be_bytes());
@@ -123,7 +124,7 @@ impl Numeric {
         }
     }
 
-    /// Reads the wire's binary form.
+    /// Reads the wire's binary format.
     ///
     /// # Errors
     /// `08P01`, `22P03`.
@@ -160,11 +161,11 @@ impl Numeric {
         };
         let weight = i64::from(weight as i16);
         let unscaled = BigInt::from_radix_be(sign, &digits, 100).unwrap_or_default();
-        // The last group stands at 10000^(weight - count + 1).
+        // The last group has the weight 10000^(weight - count + 1).
         let exponent = 4 * (weight - i64::from(count) + 1);
         let scale = u32::from(scale);
         let shift = exponent + i64::from(scale);
-        // What lies behind the scale is cut, not rounded, as PostgreSQL does.
+        // As in PostgreSQL, digits beyond the scale are truncated, not rounded.
         let unscaled =
             if shift >= 0 { unscaled * ten_to(shift as u32) } else { unscaled / ten_to(shift.unsigned_abs() as u32) };
         Numeric::checked(unscaled, scale)

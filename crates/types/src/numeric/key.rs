@@ -1,8 +1,9 @@
-//! Numbers as bytes whose order is theirs, for keys and storage.
+//! Keys for indexes and storage: bytes that sort in the order of the numbers.
 //!
-//! The ordering part: a byte for the sign; for numbers that are neither 0 nor special, the exponent in base 100, the digits
-//! in base 100 without the zeros at the end, each plus 1, and a 0; all of these inverted if the number is negative. So equal
-//! numbers of different display scales have equal ordering parts. The display scale follows in two bytes.
+//! The ordering part is a byte for the sign. For numbers that are neither 0 nor special it goes on with the
+//! exponent in base 100, the digits in base 100 without trailing zeros, each plus 1, and a 0. All of these are
+//! inverted if the number is negative. So equal numbers of different display scales have equal ordering parts. The
+//! display scale follows in two bytes.
 
 use super::{Numeric, Repr, ten_to};
 use num_bigint::{BigInt, Sign};
@@ -15,12 +16,12 @@ const POSITIVE: u8 = 3;
 const INFINITY: u8 = 4;
 const NAN: u8 = 5;
 
-/// The part of a key that equal numbers have in common.
+/// Returns the part of a key that equal numbers have in common.
 pub fn ordering_part(key: &[u8]) -> &[u8] {
     &key[..key.len().saturating_sub(2)]
 }
 
-/// The ordering part of a number that is not 0, two digits at a time, as below.
+/// Appends the ordering part of a number that is not 0, two digits at a time, in the format described above.
 fn put_small(value: i64, scale: u16, key: &mut Vec<u8>) {
     let groups = i32::from(scale.div_ceil(2));
     let mut left = u128::from(value.unsigned_abs()) * if scale % 2 == 1 { 10 } else { 1 };
@@ -46,7 +47,7 @@ fn put_small(value: i64, scale: u16, key: &mut Vec<u8>) {
 }
 
 impl Numeric {
-    /// Bytes in the order of the numbers; see the module.
+    /// Returns bytes that sort in the order of the numbers. The module describes the format.
     pub fn to_key(&self) -> Vec<u8> {
         let mut key = Vec::with_capacity(16);
         match (&self.0, self.parts()) {
@@ -62,7 +63,7 @@ impl Numeric {
                     digits.pop();
                 }
                 key.push(POSITIVE);
-                // 2^23 is more than any exponent.
+                // 2^23 is greater than any exponent.
                 key.extend_from_slice(&((exponent + (1 << 23)) as u32).to_be_bytes()[1..]);
                 key.extend(digits.iter().map(|digit| digit + 1));
                 key.push(0);
@@ -77,9 +78,9 @@ impl Numeric {
         key
     }
 
-    /// Takes the ordering part of a key from the front of `bytes`; none, if no such part begins there.
+    /// Takes the ordering part of a key from the front of `bytes`. Returns `None` if no such part begins there.
     pub fn take_key<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-        // The exponent may hold any byte, the digits after it none like their end.
+        // The exponent may contain any byte. The digits after it do not contain the byte that ends them.
         let digits = |end: u8| Some(4 + bytes.get(4..)?.iter().position(|byte| *byte == end)? + 1);
         let len = match *bytes.first()? {
             NEGATIVE => digits(0xff)?,
@@ -92,7 +93,7 @@ impl Numeric {
         Some(found)
     }
 
-    /// The number that [`Numeric::to_key`] wrote; none, if it wrote no such bytes.
+    /// Returns the number of a key that [`Numeric::to_key`] wrote, and `None` for other bytes.
     pub fn from_key(key: &[u8]) -> Option<Numeric> {
         let (&tag, rest) = key.split_first()?;
         let (middle, scale) = rest.split_last_chunk::<2>()?;
@@ -113,7 +114,7 @@ impl Numeric {
             return None;
         }
         let shift = 2 * (i64::from(exponent) - digits.len() as i64) + i64::from(scale);
-        // Up to 18 digits, and as many zeros as 128 bits have room for.
+        // Up to 18 digits, and as many zeros as fit 128 bits.
         if let (..=9, Ok(scale), -18..=18) = (digits.len(), u16::try_from(scale), shift) {
             let next = |all: i128, byte: &u8| Some(all * 100 + i128::from((byte ^ flip).checked_sub(1)?));
             let magnitude = digits.iter().try_fold(0, next)?;

@@ -1,6 +1,7 @@
-//! Roots, powers and logarithms of [`Numeric`], with the scales that PostgreSQL's results have.
+//! Roots, powers and logarithms of [`Numeric`], with the same scales of results as PostgreSQL.
 //!
-//! The functions compute with integers scaled by a power of ten, some digits more than the result has, and round once.
+//! The functions compute with integers scaled by a power of ten, with some digits more than the
+//! result has, and round once.
 
 use super::{MAX_MADE_SCALE, MIN_SIGNIFICANT, Numeric, counted, divide_rounded, ten_to};
 use num_bigint::{BigInt, BigUint};
@@ -9,28 +10,28 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use std::f64::consts::LOG10_E;
 
-/// PostgreSQL computes e to the power of no more.
+/// Limit on the exponent of e, as in PostgreSQL.
 const MAX_EXPONENT: f64 = 6000.0;
-/// Digits more than the result's.
+/// Number of digits that are computed beyond those of the result.
 const GUARD: u32 = 12;
-/// A number with more digits before the point is cut for its logarithm.
+/// Number of digits before the decimal point above which a number is shortened for its logarithm.
 const LONG: i64 = 64;
 
 fn error(state: &'static str, message: &str) -> SqlError {
     SqlError::new(SqlState(state), message)
 }
 
-/// A scale within PostgreSQL's limits.
+/// Returns a scale within PostgreSQL's limits.
 fn made_scale(significant_before: i64, own: u32) -> u32 {
     (MIN_SIGNIFICANT - significant_before).max(i64::from(own)).clamp(0, MAX_MADE_SCALE) as u32
 }
 
-/// (`int` / 10^`own`)^`times` times 10^`scale`, rounded: by squaring, with as many bits as the result of so many `digits` before
-/// its point needs. Each multiplication may be wrong by its last bit, and there are fewer than 64 of them, each of which doubles what
-/// was wrong before.
+/// Returns (`int` / 10^`own`)^`times` times 10^`scale`, rounded. It is computed by squaring, with as many bits as the
+/// result with so many `digits` before its decimal point needs. Each multiplication may be wrong in its last bit, and
+/// there are fewer than 64 of them, each of which doubles the earlier error.
 fn power_floating(int: &BigUint, own: u32, times: i32, digits: u64, scale: u32) -> SqlResult<BigInt> {
     let bits = (digits + u64::from(scale) + u64::from(GUARD)) * 10 / 3 + 128;
-    // A mantissa of so many bits, and the power of 2 it is multiplied by.
+    // A mantissa of so many bits, and the exponent of its power of 2.
     let trimmed = |mantissa: BigUint, exponent: i64| {
         let more = mantissa.bits().saturating_sub(bits);
         (mantissa >> more, exponent + more as i64)
@@ -59,8 +60,9 @@ fn power_floating(int: &BigUint, own: u32, times: i32, digits: u64, scale: u32) 
     }))
 }
 
-/// Square root of a number that is not negative, rounded down: Newton's method, whose precision doubles with each step and whose
-/// divisions have no more digits than it (M. Dickinson, "Computing integer square roots", 2019).
+/// Returns the square root of a number that is not negative, rounded down. It is computed by Newton's method, whose
+/// precision doubles with each step and whose divisions have no more digits than that (M. Dickinson, "Computing
+/// integer square roots", 2019).
 fn root(of: &BigInt) -> SqlResult<BigInt> {
     if !of.is_positive() {
         return Ok(BigInt::zero());
@@ -81,9 +83,9 @@ fn root(of: &BigInt) -> SqlResult<BigInt> {
     Ok(root)
 }
 
-/// ln of `x` / `one`, times `one`.
+/// Returns ln of `x` / `one`, times `one`.
 fn ln_fixed(x: &BigInt, one: &BigInt) -> SqlResult<BigInt> {
-    // Square roots bring it near 1, where the series converges fast; each halves the logarithm.
+    // Square roots bring it near 1, where the series converges fast. Each halves the logarithm.
     let mut x = x.clone();
     let mut halvings = 0_u32;
     let near = one / 64;
@@ -105,7 +107,7 @@ fn ln_fixed(x: &BigInt, one: &BigInt) -> SqlResult<BigInt> {
     Ok(sum << (halvings + 1))
 }
 
-/// e to the power of `x` / `one`, times `one`.
+/// Returns e to the power of `x` / `one`, times `one`.
 fn exp_fixed(x: &BigInt, one: &BigInt) -> SqlResult<BigInt> {
     let halvings = (x.bits() + 8).saturating_sub(one.bits()) as u32;
     let x = x >> halvings;
@@ -124,12 +126,12 @@ fn exp_fixed(x: &BigInt, one: &BigInt) -> SqlResult<BigInt> {
 }
 
 impl Numeric {
-    /// Its integer at this scale.
+    /// Returns the unscaled integer at this scale.
     fn fixed(&self, scale: u32) -> BigInt {
         self.rescaled(scale).parts().map(|(int, _)| int.into_owned()).unwrap_or_default()
     }
 
-    /// Square root.
+    /// Returns the square root.
     ///
     /// # Errors
     /// `2201F` for negative numbers.
@@ -146,7 +148,7 @@ impl Numeric {
         self.sqrt_at(scale)
     }
 
-    /// The square root of a number that is not negative, to so many digits.
+    /// Returns the square root of a number that is not negative, with so many digits after the decimal point.
     ///
     /// # Errors
     /// None for such numbers.
@@ -155,7 +157,8 @@ impl Numeric {
         Numeric::checked(divide_rounded(&wide, &BigInt::from(10)), scale)
     }
 
-    /// About how many digits its natural logarithm has before the point; PostgreSQL's estimate, on which scales depend.
+    /// Estimates the number of digits of the natural logarithm before the decimal point. The estimate is
+    /// PostgreSQL's, as scales depend on it.
     fn ln_weight(&self) -> i64 {
         let (weight, first) = self.weight_and_first();
         if *self >= Numeric::from_parts(9, 1) && *self <= Numeric::from_parts(11, 1) {
@@ -176,7 +179,7 @@ impl Numeric {
         ln.abs().log10() as i64
     }
 
-    /// The first two digits in base 10000 as one number, if there is more than one such digit.
+    /// Returns the first two digits in base 10000 as one number, if there is more than one such digit.
     fn leading_two(&self, weight: i64) -> Option<i64> {
         let (int, scale) = self.parts()?;
         let int = int.abs();
@@ -187,14 +190,15 @@ impl Numeric {
         (two % 10_000 != 0 || !exact).then_some(two)
     }
 
-    /// The natural logarithm times 10^`scale`, rounded.
+    /// Returns the natural logarithm times 10^`scale`, rounded.
     fn ln_at(&self, scale: u32) -> SqlResult<BigInt> {
         let before = self.digits_before_point();
         if LONG < before { self.ln_of_long(before as u32, scale) } else { self.ln_of_all(scale) }
     }
 
-    /// The same of a number with so many digits before the point: that of its first digits, and of a power of ten. It has no more
-    /// digits than a number holds, so what is cut off is far beyond the result's last digit.
+    /// Returns the same for a number with so many digits before the decimal point, by adding the logarithms of its
+    /// first digits and of a power of ten. The logarithm has no more digits than a number holds, so the digits left out
+    /// are far beyond the result's last digit.
     fn ln_of_long(&self, before: u32, scale: u32) -> SqlResult<BigInt> {
         let wide = scale + 2 * GUARD + 8;
         let one = ten_to(wide);
@@ -207,7 +211,7 @@ impl Numeric {
         Ok(divide_rounded(&ln, &ten_to(wide - scale)))
     }
 
-    /// The same by all digits.
+    /// Returns the same from all digits.
     fn ln_of_all(&self, scale: u32) -> SqlResult<BigInt> {
         // Square roots near 1 and large powers both cost digits.
         let extra = GUARD + (self.digits_before_point().unsigned_abs() as u32 / 4).min(2000) + 8;
@@ -224,10 +228,10 @@ impl Numeric {
         }
     }
 
-    /// Natural logarithm.
+    /// Returns the natural logarithm.
     ///
     /// # Errors
-    /// `2201E` unless it is positive.
+    /// `2201E` unless the number is positive.
     pub fn ln(&self) -> SqlResult<Numeric> {
         self.check_logarithm()?;
         if !self.is_finite() {
@@ -237,7 +241,7 @@ impl Numeric {
         Numeric::checked(self.ln_at(scale)?, scale)
     }
 
-    /// Logarithm of `self` to a base.
+    /// Returns the logarithm of `self` to a base.
     ///
     /// # Errors
     /// `2201E` unless both are positive; `22012` for base 1.
@@ -261,7 +265,7 @@ impl Numeric {
         Numeric::checked(divide_rounded(&(dividend * ten_to(scale)), &divisor), scale)
     }
 
-    /// e to this power.
+    /// Returns e to this power.
     ///
     /// # Errors
     /// `22003`.
@@ -280,7 +284,7 @@ impl Numeric {
         Numeric::checked(divide_rounded(&result, &ten_to(wide - scale)), scale)
     }
 
-    /// The product of the whole numbers up to this one. More than 32,177 of them have too many digits.
+    /// Returns the product of the whole numbers up to this one. More than 32,177 of them have too many digits.
     ///
     /// # Errors
     /// `22003`
@@ -293,10 +297,10 @@ impl Numeric {
         Numeric::checked(product, 0)
     }
 
-    /// To a power.
+    /// Returns this number to a power.
     ///
     /// # Errors
-    /// `2201F` for 0 to a negative power and negative numbers to broken ones; `22003`.
+    /// `2201F` for 0 to a negative power and for negative numbers to fractional powers; `22003`.
     pub fn power(&self, exponent: &Numeric) -> SqlResult<Numeric> {
         if !self.is_finite() || !exponent.is_finite() {
             return self.power_special(exponent);
@@ -318,7 +322,7 @@ impl Numeric {
         }
         let odd = whole.scale() == 0 && !whole.rem(&Numeric::from(2))?.is_zero();
         let base = self.abs();
-        // The estimate, and where it is rounded, are PostgreSQL's: the scale depends on them.
+        // The estimate, and the place where it is rounded, are PostgreSQL's: the scale depends on them.
         let rough = (8 - base.ln_weight()).max(0) as u32;
         let product = Numeric::made(base.ln_at(rough)?, rough).mul(exponent)?.rescaled(rough).to_f64();
         if product.abs() >= MAX_EXPONENT {
@@ -386,7 +390,7 @@ impl Numeric {
             return Ok(Numeric::made(BigInt::zero(), scale));
         }
         counted(((digits as u64).saturating_mul(u64::from(times.unsigned_abs()))).min(400_000) * 4)?;
-        // Exact where that is short: a whole number's power is no longer than what was let in above.
+        // The result is exact where that is short: a whole number's power is no longer than the limit above allows.
         let is_short = (digits as u64).saturating_mul(u64::from(times.unsigned_abs())) < 200_000;
         let result = if is_short || (own == 0 && times >= 0) {
             let power = int.pow(times.unsigned_abs());
@@ -408,7 +412,7 @@ impl Numeric {
 mod tests {
     use super::*;
 
-    /// Goal: the logarithm of a long number is that of all its digits. Method: both ways, at all scales.
+    /// Goal: the logarithm of a long number equals the one of all its digits. Method: both ways, at all scales.
     #[test]
     fn long_logarithms_are_exact() {
         for digits in (LONG as usize + 1..400).step_by(13) {

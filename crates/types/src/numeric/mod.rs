@@ -1,9 +1,9 @@
-//! Numeric: exact decimal numbers of any length, as PostgreSQL's.
+//! Numeric: exact decimal numbers of any length, like PostgreSQL's.
 //!
-//! A number is an integer and a display scale: how many of its decimal digits stand behind the point. Most numbers fit a
-//! machine word and are calculated without memory; the rest is `num-bigint`'s.
+//! A number is an integer and a display scale, the number of its decimal digits after the decimal point. Most numbers
+//! fit a machine word and are computed without allocation; the others use `num-bigint`.
 //!
-//! **Invariant:** equality, order and hash go by value: 1.0 = 1.00. What fits 64 bits is `Small`.
+//! **Invariant:** equality, order and hash go by value: 1.0 = 1.00. An integer that fits 64 bits is `Small`.
 
 mod arith;
 mod convert;
@@ -21,16 +21,16 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// Most digits before the decimal point.
+/// Maximum number of digits before the decimal point.
 const MAX_WHOLE_DIGITS: i64 = 131_072;
-/// Most digits behind it.
+/// Maximum number of digits after the decimal point.
 const MAX_SCALE: u32 = 16_383;
-/// Most digits behind it that an operator makes up.
+/// Maximum number of digits after the decimal point that an operator adds of its own.
 const MAX_MADE_SCALE: i64 = 1000;
-/// Significant digits that a quotient has at least.
+/// Minimum number of significant digits of a quotient.
 const MIN_SIGNIFICANT: i64 = 16;
 
-/// A number.
+/// A decimal number.
 #[derive(Clone, Debug)]
 pub struct Numeric(Repr);
 
@@ -44,7 +44,7 @@ enum Repr {
 }
 
 impl Numeric {
-    /// Bytes of memory beside the value's own.
+    /// Returns the bytes of memory beside the value's own.
     pub fn bytes_beside(&self) -> usize {
         match &self.0 {
             Repr::Big(number) => size_of_val(&**number) + number.0.bits() as usize / 8,
@@ -53,7 +53,7 @@ impl Numeric {
     }
 }
 
-/// 10 to the power of `exponent`.
+/// Returns 10 to the power of `exponent`.
 fn ten_to(exponent: u32) -> BigInt {
     match 10_i128.checked_pow(exponent) {
         Some(power) => BigInt::from(power),
@@ -61,14 +61,14 @@ fn ten_to(exponent: u32) -> BigInt {
     }
 }
 
-/// Counts the work with numbers of about so many bits. The library that multiplies, divides and converts them asks nobody, but a
-/// number has no more than 150,000 digits, so that one of these takes milliseconds.
+/// Counts the work with numbers of about so many bits. The library that multiplies, divides and converts them does not
+/// look whether it should end, but a number has no more than 150,000 digits, so that one operation takes milliseconds.
 fn counted(bits: u64) -> SqlResult<()> {
     let words = (bits / 64 + 1) as usize;
     pulse::tick(words.saturating_mul(words))
 }
 
-/// The quotient rounded half away from zero.
+/// Returns the quotient rounded half away from zero.
 fn divide_rounded(dividend: &BigInt, divisor: &BigInt) -> BigInt {
     let twice: BigInt = dividend.abs() * 2 + divisor.abs();
     let quotient: BigInt = twice / (divisor.abs() * 2);
@@ -76,21 +76,21 @@ fn divide_rounded(dividend: &BigInt, divisor: &BigInt) -> BigInt {
 }
 
 impl Numeric {
-    /// Not a number.
+    /// NaN.
     pub const NAN: Numeric = Numeric(Repr::NaN);
-    /// More than any number.
+    /// Infinity.
     pub const INFINITY: Numeric = Numeric(Repr::Infinity);
-    /// Less than any number.
+    /// Negative infinity.
     pub const NEGATIVE_INFINITY: Numeric = Numeric(Repr::NegativeInfinity);
-    /// 0.
+    /// Zero.
     pub const ZERO: Numeric = Numeric(Repr::Small(0, 0));
 
-    /// The error of what PostgreSQL's format cannot hold.
+    /// Returns the error for a number that PostgreSQL's format cannot hold.
     fn overflow() -> SqlError {
         SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
     }
 
-    /// `unscaled` / 10^`scale`, without a check of its length.
+    /// Returns `unscaled` / 10^`scale`, without a check of its length.
     fn made(unscaled: BigInt, scale: u32) -> Numeric {
         let scale = scale as u16;
         match i64::try_from(&unscaled) {
@@ -99,7 +99,8 @@ impl Numeric {
         }
     }
 
-    /// `unscaled` / 10^`scale`, rounded where it has more digits than the format, refused where it is too large.
+    /// Returns `unscaled` / 10^`scale`, rounded if it has more digits than the format allows, and an
+    /// error if it is too large.
     fn checked(unscaled: BigInt, scale: u32) -> SqlResult<Numeric> {
         let number = if scale > MAX_SCALE {
             Numeric::made(divide_rounded(&unscaled, &ten_to(scale - MAX_SCALE)), MAX_SCALE)
@@ -109,7 +110,7 @@ impl Numeric {
         number.in_range()
     }
 
-    /// The same of an integer that is far from the format's limit.
+    /// Returns the same for an integer that is far from the format's limit.
     fn checked_small(unscaled: i128, scale: u32) -> SqlResult<Numeric> {
         match u16::try_from(scale).ok().filter(|_| scale <= MAX_SCALE) {
             Some(scale) => Ok(Numeric::from_parts(unscaled, scale)),
@@ -117,7 +118,7 @@ impl Numeric {
         }
     }
 
-    /// From a decimal's parts: `unscaled` / 10^`scale`, with `scale` as display scale.
+    /// Creates a number from the parts of a decimal: `unscaled` / 10^`scale`, with `scale` as its display scale.
     pub fn from_parts(unscaled: i128, scale: u16) -> Numeric {
         match i64::try_from(unscaled) {
             Ok(small) => Numeric(Repr::Small(small, scale)),
@@ -125,7 +126,7 @@ impl Numeric {
         }
     }
 
-    /// The number's integer and scale, if it is finite.
+    /// Returns the integer and the scale, if the number is finite.
     fn parts(&self) -> Option<(Cow<'_, BigInt>, u32)> {
         match &self.0 {
             Repr::Small(value, scale) => Some((Cow::Owned(BigInt::from(*value)), u32::from(*scale))),
@@ -134,22 +135,22 @@ impl Numeric {
         }
     }
 
-    /// Whether it is neither infinite nor NaN.
+    /// Returns true if the number is neither infinite nor NaN.
     pub fn is_finite(&self) -> bool {
         matches!(self.0, Repr::Small(..) | Repr::Big(_))
     }
 
-    /// Whether it is NaN.
+    /// Returns true for NaN.
     pub fn is_nan(&self) -> bool {
         matches!(self.0, Repr::NaN)
     }
 
-    /// Whether it is 0.
+    /// Returns true for 0.
     pub fn is_zero(&self) -> bool {
         matches!(self.0, Repr::Small(0, _))
     }
 
-    /// -1, 0 or 1; NaN counts as positive.
+    /// Returns -1, 0 or 1. NaN counts as positive.
     pub fn signum(&self) -> i32 {
         match &self.0 {
             Repr::NegativeInfinity => -1,
@@ -159,7 +160,7 @@ impl Numeric {
         }
     }
 
-    /// Digits behind the point that it is displayed with; 0 unless it is finite.
+    /// Returns the display scale, and 0 for a number that is not finite.
     pub fn scale(&self) -> u32 {
         match &self.0 {
             Repr::Small(_, scale) => u32::from(*scale),
@@ -168,7 +169,7 @@ impl Numeric {
         }
     }
 
-    /// Counts the work of writing it or calculating with it.
+    /// Counts the work of writing the number or computing with it.
     ///
     /// # Errors
     /// `57014`
@@ -179,12 +180,12 @@ impl Numeric {
         }
     }
 
-    /// How many digits the integer has, in base 10, without its leading zeros.
+    /// Returns the number of decimal digits of the integer, without leading zeros.
     fn digits(&self) -> i64 {
         match &self.0 {
             Repr::Small(value, _) => value.unsigned_abs().checked_ilog10().map_or(0, |log| i64::from(log) + 1),
             Repr::Big(big) => {
-                // A number of so many bits has one of two numbers of digits, if not one.
+                // A number of so many bits has one of at most two numbers of digits.
                 let of_bits = |bits: u64| (bits as f64 * std::f64::consts::LOG10_2) as u32;
                 let (least, most) = (of_bits(big.0.bits() - 1), of_bits(big.0.bits()));
                 let is_more = least < most && ten_to(most).magnitude() <= big.0.magnitude();
@@ -194,12 +195,13 @@ impl Numeric {
         }
     }
 
-    /// The place of the first digit that is not 0: 1 for units, 2 for tens, 0 for tenths; of 0, whatever its scale gives.
+    /// Returns the place of the first digit that is not 0: 1 for units, 2 for tens, 0 for tenths. For
+    /// 0, it depends on the scale.
     fn digits_before_point(&self) -> i64 {
         self.digits() - i64::from(self.scale())
     }
 
-    /// PostgreSQL's weight in base 10000, and the first digit there.
+    /// Returns PostgreSQL's weight in base 10000, and the first digit in that base.
     fn weight_and_first(&self) -> (i64, i64) {
         if let Repr::Small(value, scale) = &self.0 {
             let Some(log) = value.unsigned_abs().checked_ilog10() else { return (0, 0) };
@@ -223,7 +225,7 @@ impl Numeric {
         (weight, first)
     }
 
-    /// With exactly this scale, rounded half away from zero.
+    /// Returns the number with exactly this scale, rounded half away from zero.
     fn rescaled(&self, scale: u32) -> Numeric {
         let Some((unscaled, own)) = self.parts() else { return self.clone() };
         match own.cmp(&scale) {
@@ -233,7 +235,7 @@ impl Numeric {
         }
     }
 
-    /// Reads PostgreSQL's text form, blanks around it allowed.
+    /// Reads PostgreSQL's text format, which may be surrounded by blanks.
     ///
     /// # Errors
     /// `22P02` and `22003`.
@@ -277,7 +279,7 @@ impl Numeric {
                     .ok_or_else(Numeric::overflow)?
             }
         };
-        // More digits than these have no place on either side of the point, whatever the exponent is.
+        // Numbers with more digits fit on neither side of the decimal point, whatever the exponent is.
         let leading = whole.bytes().chain(fraction.bytes()).take_while(|byte| *byte == b'0').count();
         let significant = (whole.len() + fraction.len() - leading) as i64;
         if MAX_WHOLE_DIGITS + i64::from(MAX_SCALE) < significant {
@@ -293,7 +295,7 @@ impl Numeric {
             return Ok(Numeric::made(unscaled, scale.clamp(0, i64::from(MAX_SCALE)) as u32));
         }
         if scale < 0 {
-            // Of the digits' count first: the power itself may be too large to make.
+            // The number of digits is checked first, since the power itself may be too large to compute.
             if whole.len() as i64 + exponent > MAX_WHOLE_DIGITS + whole.len() as i64 + fraction.len() as i64 {
                 return Err(Numeric::overflow());
             }
@@ -305,10 +307,10 @@ impl Numeric {
         Numeric::checked(unscaled, scale as u32)
     }
 
-    /// Rounded to a type's precision and scale, `typmod` being PostgreSQL's.
+    /// Rounds to a type's precision and scale. `typmod` is PostgreSQL's.
     ///
     /// # Errors
-    /// `22003`, if it has too many digits before the point.
+    /// `22003` if there are too many digits before the decimal point.
     pub fn with_typmod(&self, typmod: i32) -> SqlResult<Numeric> {
         let kind = crate::SqlType { kind: crate::Kind::Numeric, typmod };
         let Some((precision, scale)) = kind.precision_and_scale() else { return Ok(self.clone()) };
@@ -372,7 +374,7 @@ impl PartialOrd for Numeric {
 }
 
 impl Ord for Numeric {
-    /// PostgreSQL's order: NaN is equal to itself and more than infinity.
+    /// Compares in PostgreSQL's order: NaN is equal to itself and greater than infinity.
     fn cmp(&self, other: &Numeric) -> Ordering {
         if let (Repr::Small(a, s), Repr::Small(b, t)) = (&self.0, &other.0) {
             if s == t {

@@ -1,4 +1,4 @@
-//! Keys, hashes and conversions. What operators and functions give is in `ops`' tests.
+//! Keys, hashes and conversions. The tests of `ops` cover the results of operators and functions.
 
 use super::{Numeric, key};
 use proptest::prelude::*;
@@ -100,7 +100,7 @@ fn bytes_that_are_no_number() {
     }
 }
 
-/// Numbers of all sizes, with zeros at the end too.
+/// Numbers of all sizes, some with trailing zeros.
 fn numbers() -> impl Strategy<Value = Numeric> {
     (any::<i128>(), 0_u32..100, 0_u16..60)
         .prop_map(|(unscaled, shift, scale)| Numeric::from_parts(unscaled >> shift, scale))

@@ -1,6 +1,7 @@
-//! Aggregates: a state machine each, fed row by row.
+//! Aggregates, each a state machine that is fed row by row.
 //!
-//! **Invariant:** all but `count(*)` skip rows whose first argument is NULL, here and not in the caller.
+//! **Invariant:** all aggregates but `count(*)` skip rows whose first argument is NULL. They do
+//! so here, not in the caller.
 
 use super::build::{self, BytesBuilder, ITEMS_MAX, TextBuilder, too_many_items};
 use super::casts::Cast;
@@ -18,14 +19,14 @@ use statement::plants::is_planted;
 use statement::pulse;
 use std::sync::LazyLock;
 
-/// A line of the table of aggregates.
+/// Entry of the table of aggregates.
 #[derive(Debug)]
 pub struct Aggregate {
-    /// Its name.
+    /// Name of the aggregate.
     pub name: &'static str,
-    /// Types of its arguments; none for `count(*)`. [`Kind::Void`] stands for any type, given as it is.
+    /// Types of the arguments, empty for `count(*)`. [`Kind::Void`] stands for any type, passed as it is.
     pub arguments: &'static [Kind],
-    /// The result's type.
+    /// Type of the result.
     pub result: Kind,
     what: What,
 }
@@ -42,12 +43,12 @@ enum What {
     Or,
     Strings,
     Array,
-    /// JSON's values, a line for each.
+    /// Values of JSON, each on a line of its own if `lines`.
     Json {
         lines: bool,
     },
     JsonMembers,
-    /// Of values in their order: see `ordered`.
+    /// Aggregate of ordered values, as in `ordered`.
     Ordered(ordered::Ordered),
     Bytes,
     Bits(Bits),
@@ -62,19 +63,19 @@ enum Bits {
     Xor,
 }
 
-/// `json_agg` of arrays and rows, which stand on lines of their own.
+/// Name of `json_agg` for arrays and rows, which stand on lines of their own.
 pub const JSON_ROWS: &str = "json_agg\0rows";
 
-/// An aggregate, and the casts of its arguments.
+/// An aggregate with the casts of its arguments.
 #[derive(Clone, Debug)]
 pub struct ResolvedAggregate {
-    /// The aggregate.
+    /// Chosen aggregate.
     pub aggregate: &'static Aggregate,
-    /// One per argument.
+    /// Casts, one for each argument.
     pub casts: Vec<Option<&'static Cast>>,
 }
 
-/// An aggregate under way.
+/// State of an aggregate between rows.
 #[derive(Clone, Debug)]
 pub struct Accumulator {
     aggregate: &'static Aggregate,
@@ -85,7 +86,7 @@ pub struct Accumulator {
 #[derive(Clone, Debug)]
 enum State {
     Empty,
-    /// Of integers: 2^64 of them fit.
+    /// Sum of integers: 2^64 of them fit.
     Integer(i128),
     Numeric(Numeric),
     Float4(f32),
@@ -94,7 +95,7 @@ enum State {
     Value(Datum),
     Text(TextBuilder),
     Items(Vec<Datum>),
-    /// Values in their order, and the aggregate's own argument.
+    /// Ordered values, and the aggregate's direct argument.
     Ordered(Vec<Datum>, Datum),
     Bytes(BytesBuilder),
     Moments(Moments),
@@ -103,32 +104,32 @@ enum State {
 }
 
 impl Aggregate {
-    /// Begins one.
+    /// Starts the aggregate.
     pub fn start(&'static self) -> Accumulator {
         Accumulator { aggregate: self, rows: 0, state: State::Empty }
     }
 }
 
-/// Whether an aggregate wants its values in an order: `WITHIN GROUP`.
+/// Returns true if an aggregate needs ordered values: `WITHIN GROUP`.
 pub fn is_ordered_set(name: &str) -> bool {
     matches!(name, "percentile_cont" | "percentile_disc" | "mode")
 }
 
-/// Units of work of a row.
+/// Units of work for one row.
 const ROW: usize = 8;
 
-/// Whether a null counts.
+/// Returns true if a null counts as a value.
 fn takes_null(what: What) -> bool {
     matches!(what, What::Array | What::Json { .. } | What::JsonMembers)
 }
 
-/// The sum of floats; PostgreSQL refuses one that became infinite.
+/// Returns the sum of floats. PostgreSQL refuses a sum that becomes infinite.
 fn float_sum(a: f64, b: f64) -> SqlResult<f64> {
     super::arithmetic::checked_float(a + b, a.is_infinite() || b.is_infinite(), true)
 }
 
 impl Accumulator {
-    /// Takes one row's arguments.
+    /// Adds the arguments of one row.
     ///
     /// # Errors
     /// A sum out of range.
@@ -152,7 +153,8 @@ impl Accumulator {
                 let replaces = match &self.state {
                     State::Value(best) => {
                         let order = compare(value, best, kind);
-                        // Of equal values that look different the last one stays, of padded texts the first, as in PostgreSQL.
+                        // As in PostgreSQL, the last of equal values that look different is kept, and
+                        // the first of padded texts.
                         let is_equal = order.is_eq() && kind != Kind::Bpchar;
                         is_equal || if what == What::Min { order.is_lt() } else { order.is_gt() }
                     }
@@ -214,7 +216,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Appends to the text, of a first row behind `first`, of another behind `between`.
+    /// Appends to the text: after `first` for the first row, after `between` for the others.
     fn grow(&mut self, first: &str, between: &str, parts: &[&str]) -> SqlResult<()> {
         let mut new = TextBuilder::default();
         let (all, begin) = match &mut self.state {
@@ -229,7 +231,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Both variables of a row; a row that lacks one does not count.
+    /// Adds both variables of a row. A row with a NULL among them does not count.
     fn pair(&mut self, args: &[Datum]) -> SqlResult<()> {
         let [y, x, ..] = args else { return Ok(()) };
         if y.is_null() || x.is_null() {
@@ -295,7 +297,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Its result.
+    /// Returns the result.
     ///
     /// # Errors
     /// A sum out of range.
@@ -327,7 +329,7 @@ impl Accumulator {
             State::Numeric(sum) if average => Datum::Numeric(sum.div(&Numeric::from(rows))?),
             State::Numeric(sum) => Datum::Numeric(sum),
             State::Float4(sum) => Datum::Float4(sum),
-            // PostgreSQL begins an average with zero, and a sum with the first value.
+            // PostgreSQL starts an average with zero, and a sum with the first value.
             State::Float8(sum) if average => Datum::Float8((0.0 + sum) / rows as f64),
             State::Float8(sum) => Datum::Float8(sum),
             State::Interval(sum) if average => Datum::Interval(sum.scaled(|part| part / rows as f64)?),
@@ -381,7 +383,7 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
         line("every", &[Bool], Bool, What::And),
         line("bool_or", &[Bool], Bool, What::Or),
         line("string_agg", &[Text, Text], Text, What::Strings),
-        // They are given JSON's texts.
+        // Their arguments are JSON texts.
         line("json_agg", &[Text], Kind::Json, What::Json { lines: false }),
         line(JSON_ROWS, &[Text], Kind::Json, What::Json { lines: true }),
         line("json_object_agg", &[Text, Text], Kind::Json, What::JsonMembers),
@@ -463,7 +465,7 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
             all.push(line("min", own, kind, What::Min));
             all.push(line("max", own, kind, What::Max));
         }
-        // Those of any type with an order are announced as what they are given: `varchar`, not `text`.
+        // Aggregates over any type with an order are declared with the type of their argument: `varchar`, not `text`.
         let is_any = compare::is_comparable(kind)
             && !matches!(kind, Kind::Unknown | Kind::Void | Kind::Int2Vector | Kind::OidVector)
             && !(kind == Kind::Varchar && is_planted("mode_of_varchar_is_text"));
@@ -482,7 +484,8 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
     all
 });
 
-/// The aggregate that is meant by a name, in lower case, with arguments of these kinds; none if no aggregate has the name.
+/// Resolves an aggregate by its name, in lower case, and its arguments' kinds. Returns `None` if
+/// no aggregate has the name.
 ///
 /// # Errors
 /// `42883`, `42725`. `0A000` for an array of arrays.

@@ -1,4 +1,4 @@
-//! Arithmetic of integers, floats and numerics, and the bits of integers.
+//! Arithmetic of integers, floats and numerics, and bit operations on integers.
 
 use super::get::{division_by_zero, float, int, mistyped, numeric, out_of_range};
 use super::{Operator, operator, prefix};
@@ -6,7 +6,7 @@ use crate::Kind;
 use crate::datum::Datum;
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// The result of a float operation, if it is in range. `exact_zero`: 0 is right, not an underflow.
+/// Returns the result of a float operation, if it is in range. `exact_zero` tells that 0 is correct, not an underflow.
 pub(super) fn checked_float(result: f64, infinite_operand: bool, exact_zero: bool) -> SqlResult<f64> {
     let refuse = |what| Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("value out of range: {what}")));
     if result.is_infinite() && !infinite_operand {
@@ -18,7 +18,7 @@ pub(super) fn checked_float(result: f64, infinite_operand: bool, exact_zero: boo
     Ok(result)
 }
 
-/// Calculations of one integer type, in a module of its own.
+/// Defines the operations of one integer type, in a module of its own.
 macro_rules! integers {
     ($module:ident, $variant:ident, $type:ty, $name:literal) => {
         mod $module {
@@ -65,7 +65,7 @@ macro_rules! integers {
                 fn value(datum: &Datum) -> SqlResult<$type> {
                     if let Datum::$variant(value) = datum { Ok(*value) } else { Err(mistyped(datum)) }
                 }
-                // A shift by the type's width or more is the processor's: PostgreSQL shifts an int2 as an int.
+                // The processor handles a shift by the type's width or more. PostgreSQL shifts an int2 as an int.
                 fn count(datum: &Datum) -> SqlResult<u32> {
                     Ok(int(datum)? as u32)
                 }
@@ -90,13 +90,13 @@ integers!(int2, Int2, i16, "smallint");
 integers!(int4, Int4, i32, "integer");
 integers!(int8, Int8, i64, "bigint");
 
-/// As [`integers`], for floats.
+/// Defines the operations of one float type, in a module of its own.
 macro_rules! floats {
     ($module:ident, $variant:ident, $type:ty) => {
         mod $module {
             use super::*;
 
-            // Of float4, the calculation in float8 rounded once is the same as one in float4.
+            // For float4, computing in float8 and rounding once gives the same result as computing in float4.
             fn done(result: f64, operands: [f64; 2], exact_zero: bool) -> SqlResult<Datum> {
                 let result = result as $type;
                 let infinite = operands.iter().any(|operand| operand.is_infinite());
@@ -146,7 +146,7 @@ macro_rules! of_numeric {
     };
 }
 
-/// The absolute value, for functions and the operator `@`.
+/// Absolute value, for functions and the operator `@`.
 pub(super) const ABSOLUTE: [(Kind, super::Plain); 6] = [
     (Kind::Int2, int2::abs),
     (Kind::Int4, int4::abs),
@@ -156,7 +156,7 @@ pub(super) const ABSOLUTE: [(Kind, super::Plain); 6] = [
     (Kind::Numeric, |args| Ok(Datum::Numeric(numeric(&args[0])?.abs()))),
 ];
 
-/// The remainder, for functions and the operator `%`.
+/// Remainder, for functions and the operator `%`.
 pub(super) const REMAINDER: [(Kind, super::Plain); 4] =
     [(Kind::Int2, int2::rem), (Kind::Int4, int4::rem), (Kind::Int8, int8::rem), (Kind::Numeric, of_numeric!(rem))];
 

@@ -11,7 +11,7 @@ use statement::pulse;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-/// The kind that a type's number means, as [`Function::told_types`] gives it.
+/// Returns the kind of a type OID that [`Function::told_types`] passes.
 ///
 /// # Errors
 /// `XX000`
@@ -20,10 +20,10 @@ pub(super) fn kind_of(datum: Option<&Datum>) -> SqlResult<Kind> {
     kind.ok_or_else(|| impossible("a function is not told the types of its arguments"))
 }
 
-/// Units of work of a comparison.
+/// Units of work for one comparison.
 const COMPARISON: usize = 16;
 
-/// Equal, or both NULL.
+/// Returns true if two items are equal, or both NULL.
 fn is_same(a: &Datum, b: &Datum, kind: Kind) -> SqlResult<bool> {
     pulse::tick(COMPARISON)?;
     Ok(match (a.is_null(), b.is_null()) {
@@ -32,7 +32,7 @@ fn is_same(a: &Datum, b: &Datum, kind: Kind) -> SqlResult<bool> {
     })
 }
 
-/// Items of an array, none of NULL.
+/// Returns the items of an array, and none for NULL.
 fn items_if_any(datum: &Datum) -> SqlResult<&[Datum]> {
     if datum.is_null() { Ok(&[]) } else { items(datum) }
 }
@@ -52,13 +52,13 @@ pub(super) fn concat(args: &[Datum]) -> SqlResult<Datum> {
     }
 }
 
-/// The last told type: of the sought element.
+/// Returns the last of the passed types, that of the searched element.
 fn element_kind(args: &[Datum], count: usize) -> SqlResult<Kind> {
     kind_of(args.get(count + 1))
 }
 
 fn position(args: &[Datum]) -> SqlResult<Datum> {
-    // Behind the arguments are as many types.
+    // As many types follow the arguments.
     let count = args.len() / 2;
     if args[0].is_null() {
         return Ok(Datum::Null);
@@ -119,13 +119,13 @@ fn replace(args: &[Datum]) -> SqlResult<Datum> {
     build::array(items(&args[0])?.iter().map(replaced).collect::<SqlResult<_>>()?)
 }
 
-/// Of an empty array there are no dimensions.
+/// Returns a property of the first dimension. An empty array has no dimensions.
 fn of_dimension(args: &[Datum], value: impl Fn(usize) -> i64) -> SqlResult<Datum> {
     let all = items(&args[0])?;
     Ok(if all.is_empty() || int(&args[1])? != 1 { Datum::Null } else { Datum::Int4(value(all.len()) as i32) })
 }
 
-/// From one place to another, as far as there are items.
+/// Returns the items between two positions, as far as there are any.
 fn slice(args: &[Datum]) -> SqlResult<Datum> {
     let all = items(&args[0])?;
     let (from, to) = (int(&args[1])?.max(1), int(&args[2])?.min(all.len() as i64));
@@ -193,7 +193,7 @@ fn to_string(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     Ok(out.finish())
 }
 
-/// Gives the parts of a text to `each`: items of `string_to_array`, rows of `string_to_table`.
+/// Passes the parts of a text to `each`: items of `string_to_array`, rows of `string_to_table`.
 ///
 /// # Errors
 /// Those of [`pulse::tick`] and of `each`.
@@ -229,7 +229,7 @@ fn to_array(args: &[Datum]) -> SqlResult<Datum> {
     build::array(parts)
 }
 
-/// Whether all items of `b` are items of `a`; NULL is none.
+/// Returns true if all items of `b` are items of `a`. NULL is never among them.
 fn contains(a: &[Datum], b: &[Datum], kind: Kind) -> SqlResult<Datum> {
     for item in b {
         if !is_in(item, a, kind)? {
@@ -239,7 +239,7 @@ fn contains(a: &[Datum], b: &[Datum], kind: Kind) -> SqlResult<Datum> {
     Ok(Datum::Bool(true))
 }
 
-/// Whether an item that is not NULL is among others.
+/// Returns true if an item that is not NULL is among others.
 fn is_in(item: &Datum, all: &[Datum], kind: Kind) -> SqlResult<bool> {
     if item.is_null() {
         return Ok(false);
@@ -291,7 +291,7 @@ pub(super) fn functions() -> Vec<Function> {
     vec![
         lenient(function("string_to_array", &[Text, Text], TEXTS, to_array)),
         lenient(function("string_to_array", &[Text, Text, Text], TEXTS, to_array)),
-        // Places in a vector, which counts from 0, by the number of its items or the places in its array.
+        // Positions in a vector, which counts from 0, by the number of its items or the positions in its array.
         function("[dims]", &[Kind::Int4], Text, |a| {
             let count = int(&a[0])?;
             Ok(if count == 0 { Datum::Null } else { Datum::text(format!("[0:{}]", count - 1)) })
@@ -329,6 +329,8 @@ pub(super) fn lines() -> Vec<Line> {
         told_types: false,
         eval: Eval::Plain(eval),
     };
+    // Functions that accept NULL handle it themselves. Those that compare items are passed the
+    // types, which decide equality.
     let lenient = |line: Line| Line { strict: false, ..line };
     let told = |line: Line| Line { strict: false, told_types: true, ..line };
     vec![

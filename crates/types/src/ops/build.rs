@@ -1,8 +1,8 @@
-//! The one place where values of any length are made: it keeps the limit of 1 GB, and counts the work.
+//! Construction of values of any length: the only place that does so, enforces the limit of 1 GB, and counts the work.
 //!
-//! **Invariant:** no value is longer than [`BYTES_MAX`], and none is begun that is known to become so. What makes texts, bytes or
-//! arrays of what it is given makes them by `TextBuilder`, `BytesBuilder` and `items`; [`checked`] looks at every result once
-//! more.
+//! **Invariant:** no value is longer than [`BYTES_MAX`], and none is started that is known to become so. Functions
+//! that make texts, bytes or arrays from their input use `TextBuilder`, `BytesBuilder` and `items`. [`checked`]
+//! checks every result once more.
 
 use crate::datum::Datum;
 use engine::memory::SMALL_BYTES;
@@ -10,25 +10,25 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse::{self, slices};
 use std::ops::ControlFlow;
 
-/// Longest text or bytea: what PostgreSQL allocates at most, less the header of a value.
+/// Maximum length of a text or bytea: PostgreSQL's largest allocation, minus the header of a value.
 pub const BYTES_MAX: usize = 0x3fff_ffff - 4;
-/// Most items of an array, as in PostgreSQL.
+/// Maximum number of items of an array, as in PostgreSQL.
 pub const ITEMS_MAX: usize = 134_217_727;
-/// Bytes that are copied without a look.
+/// Number of bytes that are copied without a look.
 const COPY: usize = 1 << 20;
 
-/// `54000`: a value would be longer than [`BYTES_MAX`].
+/// Returns `54000`: a value would be longer than [`BYTES_MAX`].
 pub fn too_long() -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
 }
 
-/// `54000`: an array would have more items than [`ITEMS_MAX`].
+/// Returns `54000`: an array would have more items than [`ITEMS_MAX`].
 pub(crate) fn too_many_items() -> SqlError {
     let message = format!("array size exceeds the maximum allowed ({ITEMS_MAX})");
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }
 
-/// Checks the length of a value that is to be made.
+/// Checks the length of a value that is about to be made.
 ///
 /// # Errors
 /// `54000`
@@ -36,7 +36,8 @@ pub(super) fn fits(bytes: Option<usize>) -> SqlResult<usize> {
     bytes.filter(|bytes| *bytes <= BYTES_MAX).ok_or_else(too_long)
 }
 
-/// Checks whether the process may hold a value of so many bytes, which is made in a buffer and copied when it is complete.
+/// Checks that the process may hold a value of so many bytes, which is built in a buffer and
+/// copied when it is complete.
 ///
 /// # Errors
 /// `53200`
@@ -44,8 +45,8 @@ pub fn has_room(bytes: usize) -> SqlResult<()> {
     if SMALL_BYTES < bytes { SqlError::check_room(bytes.saturating_mul(2)) } else { Ok(()) }
 }
 
-/// The bytes to add to the capacity of a buffer that gets so many `more`: at least as many as it has, so that appending is
-/// cheap, and not before the process may hold them.
+/// Returns the bytes to add to the capacity of a buffer that gets so many `more`. They are at least as many as it has,
+/// so that appending is cheap, and are granted only if the process may hold them.
 ///
 /// # Errors
 /// `54000`, `53200`
@@ -59,7 +60,7 @@ fn growth(bytes: usize, capacity: usize, more: usize) -> SqlResult<usize> {
     Ok(to - bytes)
 }
 
-/// As PostgreSQL's buffers say it that grow.
+/// Checks the new length of a buffer, with the error of PostgreSQL's growing buffers.
 fn enlarged(bytes: usize, more: usize) -> SqlResult<()> {
     if bytes.checked_add(more).is_some_and(|all| all <= BYTES_MAX) {
         return Ok(());
@@ -68,12 +69,12 @@ fn enlarged(bytes: usize, more: usize) -> SqlResult<()> {
     Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "out of memory").detail(detail))
 }
 
-/// Text that grows.
+/// A growing text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextBuilder(String);
 
 impl TextBuilder {
-    /// For a text of about so many bytes.
+    /// Creates a builder for a text of about so many bytes.
     ///
     /// # Errors
     /// `53200`
@@ -82,7 +83,7 @@ impl TextBuilder {
         Ok(TextBuilder(String::with_capacity(bytes)))
     }
 
-    /// Makes room for so many bytes more.
+    /// Reserves space for so many more bytes.
     fn grow(&mut self, more: usize) -> SqlResult<()> {
         match growth(self.0.len(), self.0.capacity(), more)? {
             0 => {}
@@ -91,12 +92,12 @@ impl TextBuilder {
         Ok(())
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Checks whether so many bytes may be appended.
+    /// Checks that so many bytes may be appended.
     ///
     /// # Errors
     /// `54000`
@@ -122,7 +123,7 @@ impl TextBuilder {
         Ok(())
     }
 
-    /// Appends a character. Loops over many count their slices themselves.
+    /// Appends a character. Loops over many characters count their slices themselves.
     ///
     /// # Errors
     /// `54000`
@@ -133,7 +134,7 @@ impl TextBuilder {
         Ok(())
     }
 
-    /// Appends what `write` appends.
+    /// Appends the text that `write` appends.
     ///
     /// # Errors
     /// `54000`
@@ -145,18 +146,18 @@ impl TextBuilder {
         pulse::copies(more)
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn into_string(self) -> String {
         self.0
     }
 
-    /// The text as a value.
+    /// Returns the text as a value.
     pub fn finish(self) -> Datum {
         Datum::text(self.0)
     }
 }
 
-/// Bytes that grow.
+/// Growing bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BytesBuilder(Vec<u8>);
 
@@ -164,7 +165,7 @@ impl BytesBuilder {
     /// Appends bytes.
     ///
     /// # Errors
-    /// As [`TextBuilder::push_str`].
+    /// Those of [`TextBuilder::push_str`].
     pub(super) fn push_slice(&mut self, part: &[u8]) -> SqlResult<()> {
         match growth(self.0.len(), self.0.capacity(), part.len())? {
             0 => {}
@@ -177,13 +178,13 @@ impl BytesBuilder {
         Ok(())
     }
 
-    /// The bytes as a value.
+    /// Returns the bytes as a value.
     pub(super) fn finish(self) -> Datum {
         Datum::Bytes(self.0.into())
     }
 }
 
-/// A part of a text as a value.
+/// Returns a part of a text as a value.
 ///
 /// # Errors
 /// Those of [`pulse::tick`].
@@ -193,7 +194,7 @@ pub(super) fn text(part: &str) -> SqlResult<Datum> {
     Ok(out.finish())
 }
 
-/// The parts, one after another.
+/// Concatenates the parts of a text.
 ///
 /// # Errors
 /// `54000`, and those of [`pulse::tick`].
@@ -204,7 +205,7 @@ pub(super) fn texts(parts: &[&str]) -> SqlResult<Datum> {
     Ok(out.finish())
 }
 
-/// The same of bytes.
+/// Concatenates the parts of bytes.
 ///
 /// # Errors
 /// `54000`, and those of [`pulse::tick`].
@@ -215,7 +216,7 @@ pub(super) fn bytes(parts: &[&[u8]]) -> SqlResult<Datum> {
     Ok(out.finish())
 }
 
-/// Each character of a text by `change`, which keeps its length or makes it shorter.
+/// Maps each character of a text by `change`, which keeps its length or makes it shorter.
 ///
 /// # Errors
 /// Those of [`pulse::tick`].
@@ -230,12 +231,12 @@ pub(super) fn mapped(text: &str, mut change: impl FnMut(char) -> char) -> SqlRes
     Ok(out.finish())
 }
 
-/// Bytes of an item of an array, with its header and its length.
+/// Returns the bytes of an array's item, with its header and its length.
 pub(super) fn bytes_of(item: &Datum) -> usize {
     4 + item.text_bytes()
 }
 
-/// An array of so many items, one after another.
+/// Returns an array of these items.
 ///
 /// # Errors
 /// `54000`, and those of [`pulse::tick`].
@@ -250,7 +251,7 @@ pub(super) fn array(items: Vec<Datum>) -> SqlResult<Datum> {
     Ok(Datum::Array(items.into()))
 }
 
-/// Checks an array that is to be made.
+/// Checks the size of an array that is about to be made.
 fn array_fits(count: usize, bytes: usize) -> SqlResult<()> {
     if ITEMS_MAX < count {
         return Err(too_many_items());
@@ -262,7 +263,7 @@ fn array_fits(count: usize, bytes: usize) -> SqlResult<()> {
     Ok(())
 }
 
-/// Items of arrays, one after another, as an array.
+/// Concatenates items of arrays to an array.
 ///
 /// # Errors
 /// `54000`, and those of [`pulse::tick`].
@@ -277,7 +278,7 @@ pub(super) fn items(parts: &[&[Datum]]) -> SqlResult<Datum> {
     array(all)
 }
 
-/// An array of the same item so many times.
+/// Returns an array that repeats one item so many times.
 ///
 /// # Errors
 /// `54000`, and those of [`pulse::tick`].
@@ -291,7 +292,7 @@ pub(super) fn repeated(item: &Datum, count: usize) -> SqlResult<Datum> {
     Ok(Datum::Array(all.into()))
 }
 
-/// A result, if it is one that may be.
+/// Returns a result if its size is allowed.
 ///
 /// # Errors
 /// `54000`
@@ -305,7 +306,7 @@ pub fn checked(value: Datum) -> SqlResult<Datum> {
     }
 }
 
-/// Tells whether a text begins with another.
+/// Returns true if a text begins with another.
 ///
 /// # Errors
 /// Those of [`pulse::tick`].
@@ -320,10 +321,11 @@ pub(super) fn begins_with(all: &[u8], part: &[u8]) -> SqlResult<bool> {
     Ok(true)
 }
 
-/// Longest text that is sought by the library, which prepares itself for each.
+/// Longest text that the library searches for, since it prepares itself for each.
 const HEAD: usize = 1 << 12;
 
-/// Tells `each` where a text stands in another, from left to right, none overlapping another; until it has enough.
+/// Calls `each` with the positions of a text in another, from left to right and without
+/// overlaps, until `each` has enough.
 ///
 /// # Errors
 /// Those of [`pulse::tick`] and of `each`.
@@ -340,12 +342,12 @@ pub(crate) fn occurrences(
     while part.len() <= all.len() - at {
         let end = all.ceil_char_boundary((at + pulse::SLICE + head.len()).min(all.len()));
         pulse::tick(end - at)?;
-        // One that begins in this window and ends behind it is found in the next.
+        // An occurrence that begins in this window and ends after it is found in the next.
         let mut next = if end == all.len() { end } else { all.floor_char_boundary(end - head.len() + 1) };
         for (found, _) in all[at..end].match_indices(head) {
             let found = at + found;
             if head.len() < part.len() && !begins_with(&all.as_bytes()[found..], part.as_bytes())? {
-                // Another may begin within this one.
+                // Another occurrence may begin within this one.
                 next = found + all[found..].chars().next().map_or(1, char::len_utf8);
                 break;
             }
@@ -363,7 +365,7 @@ pub(crate) fn occurrences(
     Ok(())
 }
 
-/// The parts of a text between the occurrences of another, to `each`.
+/// Passes the parts of a text between the occurrences of a delimiter to `each`.
 ///
 /// # Errors
 /// Those of [`pulse::tick`] and of `each`.
@@ -400,7 +402,7 @@ mod tests {
         found
     }
 
-    /// Goal: windows change nothing. Method: the library's own search.
+    /// Goal: windows change nothing. Method: comparison with the library's own search.
     #[test]
     fn a_text_is_found_wherever_it_stands() {
         let filler = "é".repeat(pulse::SLICE / 2 - 3);
@@ -421,7 +423,8 @@ mod tests {
         assert!(found("abc", "").is_empty());
     }
 
-    /// Goal: what would be too long is refused, by what makes it and by the check of results, without being made.
+    /// Goal: values that would be too long are refused, by the function that makes them and by the check of
+    /// results, without being made.
     #[test]
     fn nothing_becomes_too_long() {
         let error = enlarged(BYTES_MAX, 1).expect_err("too long");

@@ -27,7 +27,7 @@ pub(crate) fn push_hex(bytes: &[u8], out: &mut TextBuilder) -> SqlResult<()> {
     Ok(())
 }
 
-/// The digest of bytes.
+/// Returns the digest of bytes.
 fn digest<D: Digest>(bytes: &[u8]) -> SqlResult<Box<[u8]>> {
     let mut state = D::new();
     for slice in bytes.chunks(pulse::SLICE) {
@@ -44,7 +44,7 @@ fn md5_of(bytes: &[u8]) -> SqlResult<Datum> {
 }
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// Letters of a line of base64.
+/// Number of characters in a line of base64.
 const LINE: usize = 76;
 
 fn push_base64(bytes: &[u8], out: &mut TextBuilder) -> SqlResult<()> {
@@ -137,7 +137,7 @@ fn push_escape(bytes: &[u8], out: &mut TextBuilder) -> SqlResult<()> {
     Ok(())
 }
 
-/// Bytes as text.
+/// Text encoding of bytes.
 #[derive(Clone, Copy)]
 enum Encoding {
     Hex,
@@ -156,7 +156,7 @@ impl Encoding {
     }
 }
 
-/// Length of bytes as `encode` shows them.
+/// Returns the length of bytes in an encoding.
 fn encoded(bytes: &[u8], encoding: Encoding) -> SqlResult<usize> {
     Ok(match encoding {
         Encoding::Hex => bytes.len() * 2,
@@ -208,7 +208,7 @@ fn decode(args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Bytes(decoded.into()))
 }
 
-/// The place of a byte, or of a bit's byte.
+/// Returns the index of a byte, or of the byte that holds a bit.
 fn place(at: i64, len: usize, most: i64) -> SqlResult<usize> {
     usize::try_from(at)
         .ok()
@@ -263,7 +263,7 @@ fn convert_to(args: &[Datum]) -> SqlResult<Datum> {
     build::bytes(&[text(&args[0])?.as_bytes()])
 }
 
-/// Without the bytes of a set at the ends.
+/// Removes the bytes of a set from the ends.
 fn trim(args: &[Datum], start: bool, end: bool) -> SqlResult<Datum> {
     let (mut all, set) = (bytes(&args[0])?, bytes(&args[1])?);
     while start

@@ -1,8 +1,9 @@
 //! The table of casts.
 //!
 //! A cast changes the kind and leaves the type's modifier alone: [`crate::modifier::apply`] comes after it, and knows
-//! whether the statement wrote the cast. Between any type and text there is a cast by way of the value's text, as
-//! PostgreSQL's "I/O conversion": an assignment to text, explicit from it. A literal's `unknown` becomes any type.
+//! whether the cast is written in the statement. Any type has casts to and from text by way of the value's text form,
+//! PostgreSQL's "I/O conversion": the one to text is an assignment cast, the one from text is explicit. A literal of
+//! type `unknown` becomes any type.
 
 use super::build::{self, TextBuilder};
 use super::get::{boolean, float, impossible, int, items, mistyped, numeric, out_of_range, text};
@@ -18,38 +19,38 @@ use statement::pulse;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Where a cast may be used without being written. Each context includes those before it.
+/// Context in which a cast may be used without being written. Each context includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Context {
-    /// Anywhere.
+    /// Any expression.
     Implicit,
-    /// Where a value is stored in a column.
+    /// Assignment of a value to a column.
     Assignment,
-    /// Only where the statement writes it.
+    /// Casts that are written in the statement only.
     Explicit,
 }
 
-/// A line of the table of casts. Strict.
+/// Entry of the table of casts. Casts are strict.
 #[derive(Debug)]
 pub struct Cast {
-    /// From this type.
+    /// Source type.
     pub from: Kind,
-    /// To this type.
+    /// Target type.
     pub to: Kind,
-    /// Where it may be used.
+    /// Context in which the cast may be used.
     pub context: Context,
-    /// Changes the kind; the second argument is the target. It does not apply the target's modifier.
+    /// Changes the kind. The second argument is the target, whose modifier is not applied.
     pub eval: Convert,
 }
 
-/// What changes a value's kind.
+/// Function that changes the kind of a value.
 pub type Convert = fn(&Datum, SqlType, &dyn CallContext) -> SqlResult<Datum>;
 
 fn same(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(datum.clone())
 }
 
-/// To a type by way of text.
+/// Casts to a type by way of text.
 fn read(datum: &Datum, to: SqlType, env: &dyn CallContext) -> SqlResult<Datum> {
     written::input(text(datum)?, SqlType::from(to.kind), env.forms())
 }
@@ -70,7 +71,7 @@ fn to_integer(datum: &Datum, to: SqlType, _: &dyn CallContext) -> SqlResult<Datu
         }
         Datum::Float4(_) | Datum::Float8(_) => {
             let value = float(datum)?.round_ties_even();
-            // 2^63 itself is out of range, and the cast below saturates: both ends are told apart here.
+            // 2^63 itself is out of range, and the conversion below saturates, so both bounds are checked here.
             if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value) {
                 return Err(out_of_range(&to.kind.name()));
             }
@@ -87,7 +88,7 @@ fn to_integer(datum: &Datum, to: SqlType, _: &dyn CallContext) -> SqlResult<Datu
     })
 }
 
-/// An oid is an unsigned integer of 32 bits; as an int4, its bits are.
+/// Casts an oid, an unsigned integer of 32 bits. As an int4, it keeps its bits.
 fn oid_to_integer(datum: &Datum, to: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(if to.kind == Kind::Int4 { Datum::Int4(int(datum)? as u32 as i32) } else { Datum::Int8(int(datum)?) })
 }
@@ -143,7 +144,7 @@ fn to_timestamp(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Dat
     })
 }
 
-/// A date or a time without a zone, as the session's clocks show it.
+/// Casts a date, or a time without a zone, which is local time in the session's zone.
 fn to_timestamptz(datum: &Datum, _: SqlType, env: &dyn CallContext) -> SqlResult<Datum> {
     let (local, refused) = match datum {
         Datum::Date(days) => (datetime::date_to_timestamp(*days)?, "date out of range for timestamp"),
@@ -153,7 +154,7 @@ fn to_timestamptz(datum: &Datum, _: SqlType, env: &dyn CallContext) -> SqlResult
     moment.ok_or_else(|| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, refused))
 }
 
-/// What the session's clocks show at a moment.
+/// Returns the local time of a timestamp in the session's zone.
 fn local(datum: &Datum, _: SqlType, env: &dyn CallContext) -> SqlResult<Datum> {
     Ok(Datum::Timestamp(env.forms().local(int(datum)?)))
 }
@@ -161,13 +162,13 @@ fn local(datum: &Datum, _: SqlType, env: &dyn CallContext) -> SqlResult<Datum> {
 fn to_time(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(match datum {
         Datum::Interval(span) => Datum::Time(split(span.micros).1),
-        // An infinite moment has no time of day: NULL, as PostgreSQL gives.
+        // As in PostgreSQL, an infinite timestamp has no time of day: NULL.
         Datum::Timestamp(i64::MAX | i64::MIN) => Datum::Null,
         other => Datum::Time(split(int(other)?).1),
     })
 }
 
-/// An integer as a `"char"`: a byte, of which this server has only those of ASCII.
+/// Casts an integer to a `"char"`, a byte. This server supports only the bytes of ASCII.
 fn to_char(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     match int(datum)? {
         0 => Ok(Datum::text("")),
@@ -181,6 +182,7 @@ fn bool_text(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum>
     Ok(Datum::text(if boolean(datum)? { "true" } else { "false" }))
 }
 
+// The declared casts with PostgreSQL's contexts. Casts by way of text and those of arrays are derived from them.
 fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
     use Context::{Assignment, Explicit, Implicit};
     use Kind::{
@@ -237,6 +239,7 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
     ];
     let integers = [Int2, Int4, Int8];
     for (index, from) in integers.into_iter().enumerate() {
+        // An integer widens implicitly, and narrows only in an assignment, as it may be out of range.
         for (other, to) in integers.into_iter().enumerate().filter(|(other, _)| *other != index) {
             all.push((from, to, if other > index { Implicit } else { Assignment }, to_integer));
         }
@@ -273,7 +276,7 @@ fn shown_as(datum: &Datum, kind: Kind, env: &dyn CallContext) -> SqlResult<Datum
     Ok(out.finish())
 }
 
-/// Casts to text by way of a value's text, by the kind it is of.
+/// Defines the casts to text by way of a value's text form, by kind.
 macro_rules! as_text {
     ($($kind:ident),*; $($element:ident),*) => {
         const AS_TEXT: &[(Kind, Convert)] = &[
@@ -291,7 +294,7 @@ as_text!(
     Timestamp, Timestamptz, Interval, Numeric, Uuid, Regtype
 );
 
-/// Element by element; from which type, the cast of the elements says.
+/// Defines the casts of arrays, element by element. The cast of the elements determines the source type.
 macro_rules! by_element {
     ($($element:ident),*) => {
         const BY_ELEMENT: &[(Element, Convert)] = &[$((Element::$element, |datum, to, env| {
@@ -334,7 +337,7 @@ by_element!(
     Regtype
 );
 
-/// What [`find_cast`] finds by way of text.
+/// Returns the cast of [`find_cast`] by way of text.
 fn by_text(from: Kind, to: Kind) -> Option<(Context, Convert)> {
     let is_string = |kind: Kind| kind.category() == 'S';
     if from == to || matches!(from, Kind::Void) || matches!(to, Kind::Void | Kind::Unknown) {
@@ -355,7 +358,7 @@ static TABLE: LazyLock<HashMap<(Kind, Kind), &'static Cast>> = LazyLock::new(|| 
     let mut put = |from, to, context, eval| {
         table.entry((from, to)).or_insert_with(|| &*Box::leak(Box::new(Cast { from, to, context, eval })));
     };
-    // The first line of a pair counts, so the declared casts come before those by way of text.
+    // The first entry of a pair counts, so the declared casts come before those by way of text.
     for (from, to, context, eval) in lines() {
         put(from, to, context, eval);
     }
@@ -366,7 +369,7 @@ static TABLE: LazyLock<HashMap<(Kind, Kind), &'static Cast>> = LazyLock::new(|| 
             }
         }
     }
-    // Arrays take the context of their elements' cast; they need the casts of elements to be there, when they run.
+    // Arrays take the context of their elements' cast. When they run, they need the casts of elements to be there.
     let scalar: Vec<(Kind, Kind, Context)> =
         table.values().map(|cast: &&Cast| (cast.from, cast.to, cast.context)).collect();
     for (from, to, context) in scalar {
@@ -390,12 +393,13 @@ static TABLE: LazyLock<HashMap<(Kind, Kind), &'static Cast>> = LazyLock::new(|| 
     table
 });
 
-/// The cast from one kind to another that may be used in this context; none if there is none, or if they are the same.
+/// Returns the cast from one kind to another that may be used in this context. Returns `None` if there is none, or
+/// if the kinds are the same.
 pub fn find_cast(from: Kind, to: Kind, context: Context) -> Option<&'static Cast> {
     TABLE.get(&(from, to)).copied().filter(|cast| cast.context <= context)
 }
 
-/// The cast to text that an argument of any type takes: the value as it is shown.
+/// Returns the cast to text for an argument of any type: the value as it is shown.
 pub fn shown(from: Kind) -> Option<&'static Cast> {
     static SHOWN: LazyLock<Vec<Cast>> = LazyLock::new(|| {
         let line = |(from, eval): &(Kind, Convert)| Cast {

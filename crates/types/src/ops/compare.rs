@@ -1,4 +1,4 @@
-//! Comparison: one order per type, and the operators made of it.
+//! Comparison: one order for each type, and the operators based on it.
 
 use super::{CallContext, Operator, operator, operator_in};
 use crate::calendar::DAY;
@@ -10,12 +10,12 @@ use statement::plants::is_planted;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-/// Floats in PostgreSQL's order: NaN is equal to itself and more than the rest, -0 is 0.
+/// Compares floats in PostgreSQL's order: NaN is equal to itself and greater than the rest, and -0 equals 0.
 fn order_floats(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// A date as a moment, for comparison: wider than the calendar, which the infinities enclose.
+/// Converts a date to a timestamp for comparison. The result is wider than the calendar, which the infinities enclose.
 fn moment(days: i32) -> i128 {
     match days {
         i32::MAX => i128::MAX,
@@ -24,7 +24,7 @@ fn moment(days: i32) -> i128 {
     }
 }
 
-/// A timestamp as a moment, for comparison with one.
+/// Converts a timestamp for comparison with a date.
 fn wide(micros: i64) -> i128 {
     match micros {
         i64::MAX => i128::MAX,
@@ -42,10 +42,10 @@ fn integer(datum: &Datum) -> Option<i64> {
     })
 }
 
-/// The order of arrays; none if two items do not compare.
+/// Compares arrays. Returns `None` if two items do not compare.
 fn order_items(a: &[Datum], b: &[Datum], blanks: bool) -> Option<Ordering> {
     for (a, b) in a.iter().zip(b) {
-        // Within arrays, NULL is more than any value.
+        // Within arrays, NULL is greater than any value.
         let order = match (a.is_null(), b.is_null()) {
             (false, false) => order(a, b, blanks)?,
             (a, b) => a.cmp(&b),
@@ -57,8 +57,8 @@ fn order_items(a: &[Datum], b: &[Datum], blanks: bool) -> Option<Ordering> {
     Some(a.len().cmp(&b.len()))
 }
 
-/// The order of two values that are not NULL; none of values that do not compare. `blanks` at the end do not count if it is
-/// true.
+/// Compares two values that are not NULL. Returns `None` for values that do not compare. With `blanks`,
+/// trailing blanks are ignored.
 fn order(a: &Datum, b: &Datum, blanks: bool) -> Option<Ordering> {
     Some(match (a, b) {
         (Datum::Int4(a), Datum::Int4(b)) => a.cmp(b),
@@ -87,7 +87,7 @@ fn order(a: &Datum, b: &Datum, blanks: bool) -> Option<Ordering> {
     })
 }
 
-/// The order of two values for an operator.
+/// Compares two values for an operator.
 ///
 /// # Errors
 /// `XX000` for values that do not compare.
@@ -98,7 +98,7 @@ fn known_order(a: &Datum, b: &Datum, blanks: bool) -> SqlResult<Ordering> {
     })
 }
 
-/// Order of values that do not compare: never equal, so that none is taken for another.
+/// Returns the rank of values that do not compare. Their order is never equal, so that none is mistaken for another.
 fn rank(datum: &Datum) -> u8 {
     match datum {
         Datum::Bool(_) => 0,
@@ -125,7 +125,8 @@ fn ignores_blanks(kind: Kind) -> bool {
     matches!(kind, Kind::Bpchar | Kind::Array(Element::Bpchar))
 }
 
-/// The order of two values of one type, neither of them NULL: that of `ORDER BY`, and of equality in `GROUP BY`.
+/// Compares two values of one type, neither of them NULL, in the order of `ORDER BY` and with
+/// the equality of `GROUP BY`.
 pub fn compare(a: &Datum, b: &Datum, kind: Kind) -> Ordering {
     order(a, b, ignores_blanks(kind)).unwrap_or_else(|| {
         debug_assert!(false, "compared {a:?} with {b:?}");
@@ -133,7 +134,7 @@ pub fn compare(a: &Datum, b: &Datum, kind: Kind) -> Ordering {
     })
 }
 
-/// Hashes a value so that values which [`compare`] as equal have equal hashes. NULL has one, too.
+/// Hashes a value so that values which [`compare`] considers equal have equal hashes. NULL has a hash, too.
 pub fn hash<H: Hasher>(datum: &Datum, kind: Kind, state: &mut H) {
     let float = |value: f64, state: &mut H| {
         // All NaNs are equal, and so are both zeros.
@@ -162,7 +163,7 @@ pub fn hash<H: Hasher>(datum: &Datum, kind: Kind, state: &mut H) {
     }
 }
 
-/// Equal, or both null.
+/// Returns true if two values are equal, or both null.
 pub fn is_same(left: &Datum, right: &Datum, kind: Kind) -> bool {
     match (left.is_null(), right.is_null()) {
         (false, false) => compare(left, right, kind).is_eq(),
@@ -170,14 +171,15 @@ pub fn is_same(left: &Datum, right: &Datum, kind: Kind) -> bool {
     }
 }
 
-/// Whether the type has an order.
+/// Returns true if the type has an order.
 pub fn is_comparable(kind: Kind) -> bool {
     !matches!(kind, Kind::Json | Kind::Void | Kind::Array(Element::Json))
 }
 
 macro_rules! comparison {
     ($($name:literal $test:ident),*) => {
-        /// Names, and what computes them: for values as they are, and where blanks at the end do not count.
+        /// Comparison operators by name, each with two functions: one for values as they are, one
+        /// that ignores trailing blanks.
         const COMPARISONS: [(&str, super::Plain, super::Plain); 6] = [$((
             $name,
             |args| Ok(Datum::Bool(known_order(&args[0], &args[1], false)?.$test())),
@@ -188,7 +190,7 @@ macro_rules! comparison {
 
 comparison!("=" is_eq, "<>" is_ne, "<" is_lt, "<=" is_le, ">" is_gt, ">=" is_ge);
 
-/// Pairs of different types that compare without a cast.
+/// Groups of different types that compare without a cast.
 const MIXED: [&[Kind]; 4] = [
     &[Kind::Int2, Kind::Int4, Kind::Int8],
     &[Kind::Float4, Kind::Float8],
@@ -196,7 +198,7 @@ const MIXED: [&[Kind]; 4] = [
     &[Kind::Name, Kind::Text],
 ];
 
-/// A date, or a time with or without a zone, as a moment.
+/// Converts a date, or a time with or without a zone, to a timestamp.
 ///
 /// # Errors
 /// `XX000` for any other value.
@@ -218,7 +220,7 @@ fn in_zone(datum: &Datum, is_local: bool, env: &dyn CallContext) -> SqlResult<i1
 
 macro_rules! zoned {
     ($($name:literal $test:ident),*) => {
-        /// Comparisons of what has no zone with what has one, and the other way round.
+        /// Comparisons of a value without a zone and one with a zone, in both orders.
         const ZONED: [(&str, super::context::InContext, super::context::InContext); 6] = [$((
             $name,
             |a, env| Ok(Datum::Bool(in_zone(&a[0], true, env)?.cmp(&in_zone(&a[1], false, env)?).$test())),
@@ -232,7 +234,7 @@ zoned!("=" is_eq, "<>" is_ne, "<" is_lt, "<=" is_le, ">" is_gt, ">=" is_ge);
 pub(super) fn operators() -> Vec<Operator> {
     let mut all = Vec::new();
     let own = |kind: &Kind| {
-        // The rest are compared as what they are cast to.
+        // The other types are compared as the types to which they are cast.
         !matches!(
             kind,
             Kind::Json

@@ -1,7 +1,7 @@
-//! Session as functions see it: settings, clocks, role, chance.
+//! Session state that functions use: settings, clocks, role, random numbers.
 //!
-//! **Invariant:** what a context answers stays the same while a statement runs, but for the state of `random()` and for
-//! settings that [`CallContext::ask`] has asked for.
+//! **Invariant:** the answers of a context stay the same while a statement runs, except for the state of `random()` and
+//! for settings that [`CallContext::ask`] has requested.
 
 use super::casts::{Context, find_cast};
 use crate::datum::Datum;
@@ -14,57 +14,58 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Computes a value of its arguments alone.
+/// Function that computes a value from its arguments alone.
 pub type Plain = fn(&[Datum]) -> SqlResult<Datum>;
 
-/// Computes a value of its arguments and the session's state.
+/// Function that computes a value from its arguments and the session's state.
 pub type InContext = fn(&[Datum], &dyn CallContext) -> SqlResult<Datum>;
 
-/// Session of a call.
+/// Session of a function call.
 pub trait CallContext: Debug + Send + Sync + Any {
-    /// Settings by which values are read and written as text; and when the transaction began.
+    /// Returns the settings that govern the text forms of values, and the start of the transaction.
     fn forms(&self) -> &Forms;
 
-    /// Begin of the statement, in microseconds since 1970.
+    /// Returns the start of the statement, in microseconds since 1970.
     fn statement_us(&self) -> i64;
 
-    /// Name of the role.
+    /// Returns the name of the role.
     fn user(&self) -> &str;
 
-    /// Name of the database.
+    /// Returns the name of the database.
     fn database(&self) -> &str;
 
-    /// Version of the server, as `version()` shows it.
+    /// Returns the version of the server, as `version()` shows it.
     fn version(&self) -> &str;
 
-    /// Number by which the client knows the session.
+    /// Returns the process ID by which the client knows the session.
     fn backend_pid(&self) -> u32;
 
-    /// Value of a setting, as the statement sees it.
+    /// Returns the value of a setting that the statement sees.
     ///
     /// # Errors
     /// `42704` for an unknown setting.
     fn setting(&self, name: &str) -> SqlResult<String>;
 
-    /// Asks for a setting, to be made when the statement has run; `None` as a value is its default. Returns what will be shown.
+    /// Requests a setting that takes effect after the statement has run. The value `None` stands for the default.
+    /// Returns the value that will be shown.
     ///
     /// # Errors
     /// Those of `SET`.
     fn ask(&self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<String>;
 
-    /// Lets the session sleep: the statement is taken back, and run again afterwards.
+    /// Lets the session sleep: the statement is undone, and run again afterwards.
     ///
     /// # Errors
-    /// The request to take the statement back.
+    /// The request to undo the statement.
     fn sleep(&self, seconds: f64) -> SqlResult<()>;
 
-    /// A random number from 0 to less than 1.
+    /// Returns a random number from 0 to less than 1.
     fn random(&self) -> f64;
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     fn random_bits(&self) -> u64;
 
-    /// Makes `random()` give the numbers that belong to this seed, from -1 to 1.
+    /// Makes `random()` return the numbers that belong to this seed, from -1 to 1.
     fn set_seed(&self, seed: f64);
 }
 
@@ -74,9 +75,9 @@ const CALL: usize = 16;
 /// Code of a function or an operator.
 #[derive(Clone, Copy, Debug)]
 pub enum Eval {
-    /// Of its arguments alone.
+    /// Code that depends on the arguments alone.
     Plain(Plain),
-    /// Also of the session's state: settings, clocks, role, chance.
+    /// Code that also depends on the session's state: settings, clocks, role, random numbers.
     InContext(InContext),
 }
 
@@ -84,7 +85,7 @@ impl Eval {
     /// Computes the value.
     ///
     /// # Errors
-    /// Those of the function or operator; `54000` for a result that is longer than any may be; `57014`.
+    /// Those of the function or operator; `54000` for a result that is too long; `57014`.
     #[inline]
     pub fn call(self, args: &[Datum], context: &dyn CallContext) -> SqlResult<Datum> {
         pulse::tick(CALL)?;
@@ -96,15 +97,15 @@ impl Eval {
     }
 }
 
-/// The time now, in microseconds since 1970.
+/// Returns the current time, in microseconds since 1970.
 pub fn clock_us() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
 }
 
-/// Begin of the transaction, as a value of this type.
+/// Returns the start of the transaction, as a value of this type.
 ///
 /// # Errors
-/// `42846` for a type that is none of a clock; those of the cast.
+/// `42846` for a type that is not a date or time; those of the cast.
 pub fn now(context: &dyn CallContext, to: SqlType) -> SqlResult<Datum> {
     let now = Datum::Timestamp(context.forms().now_us);
     if to.kind == Kind::Timestamptz {

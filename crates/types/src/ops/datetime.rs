@@ -1,4 +1,4 @@
-//! Arithmetic of dates, times, moments and intervals. Infinite ones stay as they are.
+//! Arithmetic of dates, times, timestamps and intervals. Infinite values stay as they are.
 
 use super::get::{division_by_zero, float, int, interval};
 use super::{CallContext, Operator, operator, operator_in, prefix};
@@ -12,7 +12,7 @@ fn is_infinite(micros: i64) -> bool {
     micros == i64::MAX || micros == i64::MIN
 }
 
-/// A date as the moment it begins.
+/// Returns the timestamp at which a date begins.
 ///
 /// # Errors
 /// `22008`.
@@ -25,7 +25,7 @@ pub(super) fn date_to_timestamp(days: i32) -> SqlResult<i64> {
     }
 }
 
-/// The day of a moment.
+/// Returns the day of a timestamp.
 pub(super) fn timestamp_to_date(micros: i64) -> i32 {
     match micros {
         i64::MAX => i32::MAX,
@@ -34,7 +34,7 @@ pub(super) fn timestamp_to_date(micros: i64) -> i32 {
     }
 }
 
-/// The day so many months later. A day that the month does not have is its last.
+/// Returns the day so many months later. A day that the month does not have becomes its last.
 fn plus_months(days: i64, months: i32) -> i64 {
     let civil = civil_of(days);
     let months = civil.year * 12 + civil.month - 1 + i64::from(months);
@@ -42,7 +42,7 @@ fn plus_months(days: i64, months: i32) -> i64 {
     days_of(year, month, civil.day.min(days_in(year, month)))
 }
 
-/// As [`plus`], where months and days are those of the session's clocks.
+/// Adds an interval to a timestamp, with months and days by the local time of the session's zone.
 pub(super) fn plus_in_zone(micros: i64, span: Interval, env: &dyn CallContext) -> SqlResult<i64> {
     if is_infinite(micros) {
         return Ok(micros);
@@ -64,7 +64,8 @@ pub(super) fn plus_in_zone(micros: i64, span: Interval, env: &dyn CallContext) -
     calendar::moment(days, time.checked_add(span.micros).ok_or_else(calendar::timestamp_out_of_range)?)
 }
 
-/// A moment and an interval: months first, then days, then the rest. A day that the month does not have is its last.
+/// Adds an interval to a timestamp: months first, then days, then the rest. A day that the month does
+/// not have becomes its last.
 pub(super) fn plus(micros: i64, span: Interval) -> SqlResult<i64> {
     if is_infinite(micros) {
         return Ok(micros);
@@ -103,7 +104,7 @@ fn date_minus_date(args: &[Datum]) -> SqlResult<Datum> {
     i32::try_from(a - b).map(Datum::Int4).map_err(|_| calendar::date_out_of_range())
 }
 
-/// A date or a moment, as a moment.
+/// Returns a date or timestamp as a timestamp.
 fn moment_of(datum: &Datum) -> SqlResult<i64> {
     match datum {
         Datum::Date(days) => date_to_timestamp(*days),
@@ -124,7 +125,7 @@ fn date_and_time(date: &Datum, time: &Datum) -> SqlResult<Datum> {
     Ok(Datum::Timestamp(calendar::moment(days, int(time)?)?))
 }
 
-/// A time of day and an interval; only its microseconds count, and the day is a circle.
+/// Adds an interval to a time of day. Only its microseconds count, and the sum wraps around at midnight.
 fn time_plus(time: &Datum, micros: i64) -> SqlResult<Datum> {
     Ok(Datum::Time((i128::from(int(time)?) + i128::from(micros)).rem_euclid(i128::from(DAY)) as i64))
 }
@@ -172,6 +173,7 @@ pub(super) fn operators() -> Vec<Operator> {
     all.push(operator("-", Timestamptz, Timestamptz, Span, |a| {
         Ok(Datum::Interval(difference(int(&a[0])?, int(&a[1])?)?))
     }));
+    // With a zone, days and months depend on the clocks of the session, so these operators need its context.
     all.push(operator_in("+", Timestamptz, Span, Timestamptz, |a, env| {
         Ok(Datum::Timestamp(plus_in_zone(int(&a[0])?, interval(&a[1])?, env)?))
     }));
@@ -192,7 +194,7 @@ pub(super) fn operators() -> Vec<Operator> {
     all
 }
 
-/// `age`: the difference in years, months and days of the calendar.
+/// Returns the difference in years, months and days of the calendar: `age`.
 pub(super) fn age(first: i64, second: i64) -> SqlResult<Datum> {
     if is_infinite(first) || is_infinite(second) {
         return Err(SqlError::unsupported("the age of an infinite timestamp"));

@@ -1,4 +1,4 @@
-//! Fields of dates and times: `extract`, `date_part`, `date_trunc`, and what makes a date of fields.
+//! Fields of dates and times: `extract`, `date_part`, `date_trunc`, and functions that make a date from fields.
 
 use super::get::{int, interval, text};
 use super::{CallContext, Function, datetime, function, function_in};
@@ -10,7 +10,7 @@ use crate::numeric::Numeric;
 use crate::zone::Named;
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// The field's one name of all that PostgreSQL takes.
+/// Returns the canonical name of a field, given by any of PostgreSQL's names.
 fn field(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     Some(match name.as_str() {
@@ -44,7 +44,7 @@ fn field(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A field that is a unit of time, whether or not there is something to cut at it.
+/// Returns a field that is a unit of time, whether or not it truncates anything.
 fn truncatable(name: &str, kind: Kind) -> SqlResult<&'static str> {
     let unit = |known: &&str| !matches!(*known, "dow" | "isodow" | "doy" | "isoyear" | "epoch" | "julian");
     field(name).filter(unit).ok_or_else(|| {
@@ -61,12 +61,12 @@ fn refused(name: &str, kind: Kind) -> SqlError {
     SqlError::new(state, format!("unit \"{}\" not {verb} for type {}", name.to_ascii_lowercase(), kind.name()))
 }
 
-/// A number of microseconds in another unit: 10^`scale` of them make one.
+/// Returns a number of microseconds in another unit, which consists of 10^`scale` of them.
 fn micros_as(micros: i64, scale: u16) -> Numeric {
     Numeric::from_parts(i128::from(micros), scale)
 }
 
-/// Fields of a time of day.
+/// Returns a field of a time of day.
 fn of_clock(name: &str, micros: i64) -> Option<Numeric> {
     let minute = 60 * SECOND;
     Some(match name {
@@ -79,22 +79,22 @@ fn of_clock(name: &str, micros: i64) -> Option<Numeric> {
     })
 }
 
-/// Year and week of ISO 8601.
+/// Returns year and week of ISO 8601.
 fn iso_week(days: i64) -> (i64, i64) {
-    // The week's year is that of its Thursday.
+    // The year of a week is that of its Thursday.
     let thursday = days - (days + 3).rem_euclid(7) + 3;
     let year = civil_of(thursday).year;
     (year, (thursday - days_of(year, 1, 1)) / 7 + 1)
 }
 
-/// A year as people count: there is none between 1 BC and AD 1.
+/// Returns a year without a year 0: 1 BC is -1.
 fn counted(year: i64) -> i64 {
     if year > 0 { year } else { year - 1 }
 }
 
 fn of_day(name: &str, days: i64) -> Option<Numeric> {
     let civil = civil_of(days);
-    // A year, or one before the first: both kinds of group begin with year 1.
+    // Centuries and millennia of both eras begin with year 1.
     let group = |size: i64| if civil.year > 0 { (civil.year + size - 1) / size } else { -((size - civil.year) / size) };
     Some(Numeric::from(match name {
         "day" => civil.day,
@@ -115,7 +115,7 @@ fn of_day(name: &str, days: i64) -> Option<Numeric> {
     }))
 }
 
-/// A field of infinity: infinite if it grows with time, none otherwise.
+/// Returns a field of infinity: infinite if the field grows with time, otherwise `None`.
 fn of_infinity(name: &str, positive: bool) -> Option<Numeric> {
     let grows = matches!(name, "year" | "decade" | "century" | "millennium" | "isoyear" | "julian" | "epoch");
     grows.then_some(if positive { Numeric::INFINITY } else { Numeric::NEGATIVE_INFINITY })
@@ -129,7 +129,7 @@ fn extract_date(name: &str, days: i32) -> SqlResult<Option<Numeric>> {
     Ok(of_day(known, i64::from(days)))
 }
 
-/// A field of a moment, as clocks so many seconds east of UTC show it, or of a time without a zone.
+/// Returns a field of a timestamp, in local time so many seconds east of UTC, or without a zone.
 fn extract_timestamp(name: &str, micros: i64, offset: Option<i32>) -> SqlResult<Option<Numeric>> {
     let kind = if offset.is_some() { Kind::Timestamptz } else { Kind::Timestamp };
     let known = field(name).ok_or_else(|| refused(name, kind))?;
@@ -174,7 +174,7 @@ fn extract_interval(name: &str, span: Interval) -> SqlResult<Option<Numeric>> {
         "century" => Some(Numeric::from(years / 100)),
         "millennium" => Some(Numeric::from(years / 1000)),
         "epoch" => {
-            // A year has 365.25 days here, a month 30.
+            // A year counts 365.25 days here, a month 30.
             let quarters = i128::from(1461 * years + 120 * months + 4 * i64::from(span.days));
             Some(Numeric::from_parts(quarters * 21_600 * i128::from(SECOND) + i128::from(span.micros), 6))
         }
@@ -202,7 +202,7 @@ fn trunc_civil(name: &str, days: i64) -> Option<Civil> {
     Some(Civil { year, month, day })
 }
 
-/// The unit of a clock's field, in microseconds.
+/// Returns the unit of a field of a time of day, in microseconds.
 fn clock_unit(name: &str) -> Option<i64> {
     Some(match name {
         "microseconds" => 1,
@@ -235,7 +235,7 @@ fn offset_at(moment: &Datum, env: &dyn CallContext) -> SqlResult<i32> {
     Ok(env.forms().zone.offset_at(int(moment)?))
 }
 
-/// The zone of this name.
+/// Returns the zone of this name.
 ///
 /// # Errors
 /// `22023`.
@@ -246,7 +246,7 @@ pub(super) fn zone_named(name: &str) -> SqlResult<Named> {
     })
 }
 
-/// A moment cut as the zone's clocks show it.
+/// Truncates a timestamp in the local time of a zone.
 fn trunc_in_zone(name: &str, micros: i64, zone: &Named) -> SqlResult<Datum> {
     if micros == i64::MAX || micros == i64::MIN {
         return Ok(Datum::Timestamp(micros));
@@ -254,7 +254,7 @@ fn trunc_in_zone(name: &str, micros: i64, zone: &Named) -> SqlResult<Datum> {
     let offset = zone.offset_at(micros);
     let shown = micros.saturating_add(i64::from(offset) * SECOND);
     let Datum::Timestamp(cut) = trunc_timestamp(name, shown, Kind::Timestamptz)? else { return Ok(Datum::Null) };
-    // A day begins by the offset of its own.
+    // A day begins with the offset in force at its own midnight.
     let is_clock = field(name).and_then(clock_unit).is_some();
     let offset = if is_clock { offset } else { zone.offset_of_local(cut) };
     Ok(Datum::Timestamp(cut - i64::from(offset) * SECOND))
@@ -296,7 +296,7 @@ fn make_date(args: &[Datum]) -> SqlResult<Datum> {
     })
 }
 
-/// `extract` gives numeric, `date_part` float8.
+/// Returns a field as `extract` does, as numeric. `date_part` returns float8.
 fn exact(found: Option<Numeric>) -> Datum {
     found.map_or(Datum::Null, Datum::Numeric)
 }
@@ -305,7 +305,7 @@ fn rough(found: Option<Numeric>) -> Datum {
     found.map_or(Datum::Null, |number| Datum::Float8(number.to_f64()))
 }
 
-/// `date_part` of a moment. The epoch is divided as a float, as PostgreSQL does.
+/// Returns a field of a timestamp as `date_part` does. As in PostgreSQL, the epoch is divided as a float.
 fn part(name: &str, micros: i64, offset: Option<i32>) -> SqlResult<Datum> {
     let found = extract_timestamp(name, micros, offset)?;
     let is_epoch = field(name) == Some("epoch") && found.as_ref().is_some_and(Numeric::is_finite);
@@ -366,7 +366,7 @@ pub(super) fn functions() -> Vec<Function> {
     all.push(function("date_part", &[Text, Span], Float8, |a| {
         let span = interval(&a[1])?;
         if field(text(&a[0])?) == Some("epoch") {
-            // In floats all the way, as PostgreSQL does here.
+            // As in PostgreSQL, floats are used throughout here.
             let years = f64::from(span.months / 12) * (365.25 * 86_400.0);
             let months = f64::from(span.months % 12) * (30.0 * 86_400.0);
             return Ok(Datum::Float8(span.micros as f64 / 1e6 + years + months + f64::from(span.days) * 86_400.0));

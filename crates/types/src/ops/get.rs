@@ -1,6 +1,6 @@
-//! Values out of datums of the types that a line of the table declares.
+//! Accessors for the values of datums whose types an entry of the tables declares.
 //!
-//! **Invariant:** a value of another type is a fault of the binder, and an error: `XX000`, which names both types.
+//! **Invariant:** a value of another type is a bug of the binder, and an error: `XX000`, which names both types.
 
 use crate::datum::Datum;
 use crate::interval::Interval;
@@ -8,19 +8,19 @@ use crate::numeric::Numeric;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::borrow::Cow;
 
-/// Text of an argument.
+/// Returns the text of an argument.
 #[inline]
 pub fn text(datum: &Datum) -> SqlResult<&str> {
     if let Datum::Text(text) = datum { Ok(text) } else { Err(another(datum, "text")) }
 }
 
-/// Bytes of an argument.
+/// Returns the bytes of an argument.
 #[inline]
 pub fn bytes(datum: &Datum) -> SqlResult<&[u8]> {
     if let Datum::Bytes(bytes) = datum { Ok(bytes) } else { Err(another(datum, "bytea")) }
 }
 
-/// Any integer, date, time or moment.
+/// Returns any integer, date, time or timestamp.
 #[inline]
 pub fn int(datum: &Datum) -> SqlResult<i64> {
     match datum {
@@ -41,7 +41,7 @@ pub fn int(datum: &Datum) -> SqlResult<i64> {
     }
 }
 
-/// Any float.
+/// Returns any float.
 #[inline]
 pub fn float(datum: &Datum) -> SqlResult<f64> {
     match datum {
@@ -51,7 +51,7 @@ pub fn float(datum: &Datum) -> SqlResult<f64> {
     }
 }
 
-/// Any number but a float.
+/// Returns any number but a float.
 pub fn numeric(datum: &Datum) -> SqlResult<Cow<'_, Numeric>> {
     match datum {
         Datum::Numeric(value) => Ok(Cow::Borrowed(value)),
@@ -59,19 +59,19 @@ pub fn numeric(datum: &Datum) -> SqlResult<Cow<'_, Numeric>> {
     }
 }
 
-/// Interval of an argument.
+/// Returns the interval of an argument.
 #[inline]
 pub fn interval(datum: &Datum) -> SqlResult<Interval> {
     if let Datum::Interval(value) = datum { Ok(*value) } else { Err(another(datum, "interval")) }
 }
 
-/// Boolean of an argument.
+/// Returns the boolean of an argument.
 #[inline]
 pub fn boolean(datum: &Datum) -> SqlResult<bool> {
     if let Datum::Bool(value) = datum { Ok(*value) } else { Err(another(datum, "boolean")) }
 }
 
-/// Items of an array.
+/// Returns the items of an array.
 #[inline]
 pub fn items(datum: &Datum) -> SqlResult<&[Datum]> {
     if let Datum::Array(items) = datum { Ok(items) } else { Err(another(datum, "array")) }
@@ -82,7 +82,7 @@ fn another(datum: &Datum, wanted: &str) -> SqlError {
     impossible(&format!("a value that should be {wanted} is {}", name_of(datum)))
 }
 
-/// Type of a value, as an error names it.
+/// Returns the type of a value, as an error names it.
 fn name_of(datum: &Datum) -> &'static str {
     match datum {
         Datum::Null => "null",
@@ -105,24 +105,24 @@ fn name_of(datum: &Datum) -> &'static str {
     }
 }
 
-/// `XX000`: a value or state that the tables of functions, casts and aggregates do not lead to.
+/// Returns `XX000`: a value or state that the tables of functions, casts and aggregates rule out.
 #[cold]
 pub fn impossible(what: &str) -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, what)
 }
 
-/// `XX000`: a value that the types of its expression exclude.
+/// Returns `XX000`: a value that the types of its expression rule out.
 #[cold]
 pub fn mistyped(value: &Datum) -> SqlError {
     impossible(&format!("unexpected value of type {}", name_of(value)))
 }
 
-/// `22003`: out of range for the type.
+/// Returns `22003`: out of range for the type.
 pub(crate) fn out_of_range(type_name: &str) -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{type_name} out of range"))
 }
 
-/// `22012`.
+/// Returns `22012`.
 pub(crate) fn division_by_zero() -> SqlError {
     SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
 }

@@ -1,6 +1,7 @@
-//! Parts of JSON texts.
+//! Access to the parts of JSON texts.
 //!
-//! **Invariant:** the texts were read as JSON before, so what stands in them is well formed; a part is given as it is written.
+//! **Invariant:** the texts were checked when they were read, so they are well formed. A part is
+//! returned as it is written.
 
 use super::build::{self, TextBuilder};
 use super::get::{int, items, text};
@@ -10,7 +11,7 @@ use crate::{Element, Kind};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 
-/// A text in JSON's quotes.
+/// Returns a text as a JSON string.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -39,7 +40,7 @@ fn trimmed(json: &str) -> &str {
     json.trim_matches([' ', '\t', '\n', '\r'])
 }
 
-/// The end of the value that begins here.
+/// Returns the end of the value that begins here.
 fn end_of(json: &str, from: usize) -> SqlResult<usize> {
     let bytes = json.as_bytes();
     let (mut at, mut depth, mut in_text) = (from, 0_usize, false);
@@ -71,7 +72,7 @@ fn end_of(json: &str, from: usize) -> SqlResult<usize> {
     Ok(at.min(json.len()))
 }
 
-/// The parts of an array or object: of an object the keys and the values by turns.
+/// Returns the parts of an array or object. For an object, keys and values alternate.
 fn parts(json: &str) -> SqlResult<Vec<&str>> {
     let json = trimmed(json);
     let bytes = json.as_bytes();
@@ -100,12 +101,12 @@ fn is_array(json: &str) -> bool {
     trimmed(json).starts_with('[')
 }
 
-/// Keys, as text, and values.
+/// Returns the keys, as text, and values of an object.
 fn members(json: &str) -> SqlResult<Vec<(String, &str)>> {
     parts(json)?.chunks_exact(2).map(|pair| Ok((unquoted(pair[0])?, pair[1]))).collect()
 }
 
-/// A JSON text's letters.
+/// Returns the characters of a JSON string.
 fn unquoted(json: &str) -> SqlResult<String> {
     let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or(json);
     let mut out = TextBuilder::default();
@@ -134,6 +135,7 @@ fn unquoted(json: &str) -> SqlResult<String> {
                 if code == 0 {
                     return Err(refused("\\u0000 cannot be converted to text."));
                 }
+                // A high surrogate is followed by a low one, in an escape of its own.
                 if (0xd800..0xdc00).contains(&code) && letters.as_str().starts_with("\\u") {
                     letters.nth(1);
                     let low = unit(&mut letters);
@@ -148,7 +150,7 @@ fn unquoted(json: &str) -> SqlResult<String> {
     Ok(out.into_string())
 }
 
-/// A value as text: of a JSON text its letters, of its null none.
+/// Returns a value as text: the characters of a JSON string, and NULL for JSON's null.
 fn as_text(json: &str) -> SqlResult<Datum> {
     match trimmed(json) {
         "null" => Ok(Datum::Null),
@@ -169,7 +171,7 @@ fn member<'j>(json: &'j str, key: &str) -> SqlResult<Option<&'j str>> {
     if !is_object(json) {
         return Ok(None);
     }
-    // The last of those with one key counts.
+    // The last of several members with one key counts.
     Ok(members(json)?.into_iter().rfind(|(own, _)| own == key).map(|(_, value)| value))
 }
 
@@ -205,7 +207,7 @@ fn wrong(message: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-/// What stands in an array, or why that cannot be said.
+/// Returns the elements of an array, or the error for another value.
 fn elements<'j>(json: &'j str, name: &str) -> SqlResult<Vec<&'j str>> {
     match () {
         () if is_array(json) => parts(json),
@@ -222,7 +224,7 @@ fn object<'j>(json: &'j str, name: &str) -> SqlResult<Vec<(String, &'j str)>> {
     }
 }
 
-/// The members for `json_each`, which has words of its own.
+/// Returns the members for `json_each`, which has error messages of its own.
 fn taken_apart(json: &str) -> SqlResult<Vec<(String, &str)>> {
     match () {
         () if is_object(json) => members(json),
@@ -250,7 +252,7 @@ fn kind_of(json: &str) -> &'static str {
     }
 }
 
-/// Without members whose value is null.
+/// Appends a value without the members that are null.
 fn without_nulls(json: &str, out: &mut TextBuilder) -> SqlResult<()> {
     let json = trimmed(json);
     if is_object(json) {
@@ -297,7 +299,7 @@ pub(super) fn operators() -> Vec<Operator> {
     ]
 }
 
-/// The object of these keys and values, which are texts.
+/// Returns the object of these keys and values, which are texts.
 fn object_of<'a>(members: impl Iterator<Item = (&'a Datum, &'a Datum)>) -> SqlResult<Datum> {
     let mut out = TextBuilder::default();
     out.push('{')?;
@@ -316,7 +318,7 @@ fn object_of<'a>(members: impl Iterator<Item = (&'a Datum, &'a Datum)>) -> SqlRe
     Ok(out.finish())
 }
 
-/// Functions of JSON. Those that return sets give all rows as an array, of which the binder makes a set.
+/// Returns the functions of JSON. Functions that return sets return all rows as an array, which the binder makes a set.
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Int4, Json, Text};
     const JSON: Kind = Kind::Json;
@@ -339,6 +341,7 @@ pub(super) fn functions() -> Vec<Function> {
             }
             object_of(all.chunks_exact(2).map(|pair| (&pair[0], &pair[1])))
         }),
+        // An empty array has no dimensions, for which PostgreSQL has a message of its own.
         function("json_object", &[TEXTS, TEXTS], Json, |a| {
             let (keys, values) = (items(&a[0])?, items(&a[1])?);
             if keys.len() != values.len() {

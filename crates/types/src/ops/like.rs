@@ -1,4 +1,4 @@
-//! LIKE, and its pattern's escape character.
+//! LIKE, and the escape character of its pattern.
 
 use super::get::text;
 use super::{Function, Operator, function, operator};
@@ -12,17 +12,18 @@ fn bad_end() -> SqlError {
     SqlError::new(SqlState("22025"), "LIKE pattern must not end with escape character")
 }
 
-/// Steps of a match between two counts.
+/// Number of steps of a match between two counts of work.
 const STEPS: usize = 4096;
 
-/// Whether the text matches the pattern; `fold` makes ASCII letters of both cases equal, which are all that collation C knows.
+/// Returns true if the text matches the pattern. With `fold`, both cases of ASCII letters are equal, the only
+/// letters that collation C knows.
 ///
 /// # Errors
 /// `22025`.
 pub fn matches(value: &str, pattern: &str, fold: bool) -> SqlResult<bool> {
     let same = |a: char, b: char| if fold { a.eq_ignore_ascii_case(&b) } else { a == b };
     let (mut text, mut rest) = (value.chars(), pattern.chars());
-    // Where the last % stood: pattern and text to go back to, the latter one character further.
+    // Place of the last %: pattern and text to go back to, the latter one character further each time.
     let mut back: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
     let mut steps = 0_usize;
     loop {
@@ -44,7 +45,7 @@ pub fn matches(value: &str, pattern: &str, fold: bool) -> SqlResult<bool> {
                 false
             }
             Some(expected) => match text.clone().next() {
-                // Of the pattern's rest, PostgreSQL looks only whether it is all %.
+                // Of the rest of the pattern, PostgreSQL checks only whether it consists of %.
                 None => return Ok(false),
                 Some(_) if expected == '_' => true,
                 Some(found) if expected == '\\' => same(after.next().ok_or_else(bad_end)?, found),
@@ -64,7 +65,7 @@ pub fn matches(value: &str, pattern: &str, fold: bool) -> SqlResult<bool> {
     }
 }
 
-/// The pattern with backslash as its escape character, where it was written with another.
+/// Returns the pattern with backslash as its escape character, if it was written with another.
 fn with_escape(args: &[Datum]) -> SqlResult<Datum> {
     let (pattern, escape) = (text(&args[0])?, text(&args[1])?);
     let mut chars = escape.chars();

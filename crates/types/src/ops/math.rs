@@ -25,7 +25,7 @@ fn exp(args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Float8(checked_float(x.exp(), x.is_infinite(), x.is_infinite())?))
 }
 
-/// The logarithm that `of` computes.
+/// Returns the logarithm that `of` computes.
 fn logarithm(x: f64, of: fn(f64) -> f64) -> SqlResult<Datum> {
     if x == 0.0 {
         return Err(refused("2201E", "cannot take logarithm of zero"));
@@ -77,7 +77,7 @@ fn factorial(args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Numeric(crate::numeric::Numeric::factorial(n)?))
 }
 
-/// Radians of a degree.
+/// Radians of one degree.
 const DEGREE: f64 = std::f64::consts::PI / 180.0;
 
 fn angle(x: f64, scaled: fn(f64) -> f64) -> SqlResult<Datum> {
@@ -93,7 +93,7 @@ pub(super) fn operators() -> Vec<Operator> {
     ]
 }
 
-/// One-argument functions that float8 and numeric both have.
+/// Defines a function with one argument that both float8 and numeric have.
 macro_rules! both {
     ($all:ident, $name:literal, |$x:ident| $float:expr, |$n:ident| $numeric:expr) => {
         $all.push(function($name, &[Kind::Float8], Kind::Float8, |a| {
@@ -128,7 +128,7 @@ pub(super) fn functions() -> Vec<Function> {
         function("factorial", &[Int8], Numeric, factorial),
         function("pi", &[], Float8, |_| Ok(Datum::Float8(std::f64::consts::PI))),
         function("cbrt", &[Float8], Float8, |a| Ok(Datum::Float8(float(&a[0])?.cbrt()))),
-        // Divided, as PostgreSQL does: to_degrees() multiplies, and differs in the last digit.
+        // Divided, as in PostgreSQL: to_degrees() multiplies, and differs in the last digit.
         function("degrees", &[Float8], Float8, |a| angle(float(&a[0])?, |x| x / DEGREE)),
         function("radians", &[Float8], Float8, |a| angle(float(&a[0])?, |x| x * DEGREE)),
     ];

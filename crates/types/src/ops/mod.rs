@@ -1,8 +1,7 @@
-//! The one table of operators, functions, casts and aggregates, and PostgreSQL's rules to choose among them.
+//! The table of operators, functions, casts and aggregates, and PostgreSQL's rules to choose among them.
 //!
-//! **Invariant:** an `eval` is given values of exactly the kinds that its line declares; [`resolve_operator`] and
-//! [`resolve_function`] name the casts that see to it. A line that is strict never sees NULL: the caller answers NULL
-//! itself.
+//! **Invariant:** an `eval` gets values of exactly the kinds that its entry declares. [`resolve_operator`] and
+//! [`resolve_function`] name the casts that ensure it. A strict entry never sees NULL: the caller returns NULL itself.
 
 pub mod aggregates;
 mod arithmetic;
@@ -49,46 +48,47 @@ use crate::Kind;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// A line of the table of operators.
+/// Entry of the table of operators.
 #[derive(Debug)]
 pub struct Operator {
-    /// As it is written; LIKE is `~~`, ILIKE `~~*`.
+    /// Name as it is written. LIKE is `~~`, ILIKE `~~*`.
     pub name: &'static str,
-    /// None for a prefix operator.
+    /// Type of the left operand, `None` for a prefix operator.
     pub left: Option<Kind>,
-    /// The right operand's type.
+    /// Type of the right operand.
     pub right: Kind,
-    /// The result's type.
+    /// Type of the result.
     pub result: Kind,
-    /// NULL if any operand is. Only `||` of arrays is not: NULL is an element, or no array.
+    /// True if the result is NULL when any operand is. Only `||` of arrays is not strict: NULL
+    /// is an element, or no array.
     pub strict: bool,
-    /// Is given the left operand, if there is one, and the right.
+    /// Code that gets the left operand, if there is one, and the right.
     pub eval: Eval,
 }
 
-/// A line of the table of functions.
+/// Entry of the table of functions.
 #[derive(Debug)]
 pub struct Function {
-    /// Its name.
+    /// Name of the function.
     pub name: &'static str,
-    /// Types of its arguments. [`Kind::Void`] stands for any type, given as its text.
+    /// Types of the arguments. [`Kind::Void`] stands for any type, passed as its text.
     pub arguments: &'static [Kind],
-    /// The last argument may be repeated.
+    /// True if the last argument may be repeated.
     pub variadic: bool,
-    /// The result's type.
+    /// Type of the result.
     pub result: Kind,
-    /// NULL if any argument is.
+    /// True if the result is NULL when any argument is.
     pub strict: bool,
-    /// May differ between two calls.
+    /// True if two calls may return different results.
     pub volatile: bool,
-    /// Is given, behind its arguments, the numbers of their types.
+    /// True if the OIDs of the arguments' types are passed after the arguments.
     pub told_types: bool,
-    /// What computes it.
+    /// Code that computes the result.
     pub eval: Eval,
 }
 
 impl Function {
-    /// Says whether a call does more than answer: a query with one may not be begun twice.
+    /// Returns true if a call does more than return a value: a query with such a call may not be started twice.
     pub fn has_effects(&self) -> bool {
         const ANSWERS: [&str; 7] = [
             "clock_timestamp",
@@ -124,12 +124,12 @@ const fn function(name: &'static str, arguments: &'static [Kind], result: Kind, 
     }
 }
 
-/// As [`operator`], for one that depends on the session's state.
+/// Creates an operator like [`operator`], for one that depends on the session's state.
 const fn operator_in(name: &'static str, left: Kind, right: Kind, result: Kind, eval: context::InContext) -> Operator {
     Operator { name, left: Some(left), right, result, strict: true, eval: Eval::InContext(eval) }
 }
 
-/// As [`function`], for one that depends on the session's state.
+/// Creates a function like [`function`], for one that depends on the session's state.
 const fn function_in(
     name: &'static str,
     arguments: &'static [Kind],
@@ -148,7 +148,7 @@ const fn function_in(
     }
 }
 
-/// As `function_in`, for lines that other modules of the crate add.
+/// Creates an entry like `function_in`, for entries that other modules of the crate add.
 pub const fn line_in(
     name: &'static str,
     arguments: &'static [Kind],
@@ -166,7 +166,8 @@ fn by_name<T>(lines: Vec<T>, name: impl Fn(&T) -> &'static str) -> HashMap<&'sta
     table
 }
 
-/// Operators by name. Made at the first use, which is a statement's analysis: no urgent context comes here first.
+/// Operators by name. The table is built at the first use, which is a statement's analysis: no urgent
+/// context comes here first.
 static OPERATORS: LazyLock<HashMap<&'static str, Vec<&'static Operator>>> = LazyLock::new(|| {
     let operators = [
         arithmetic::operators(),
@@ -182,17 +183,18 @@ static OPERATORS: LazyLock<HashMap<&'static str, Vec<&'static Operator>>> = Lazy
     by_name(operators.into_iter().flatten().collect(), |line| line.name)
 });
 
-/// Operators of a name.
+/// Returns the operators of a name.
 pub fn operators_named(name: &str) -> &'static [&'static Operator] {
     OPERATORS.get(name).map_or(&[], Vec::as_slice)
 }
 
-/// Functions by name: those of values, and those that an upper layer adds.
+/// Functions by name: functions of values, and functions that an upper layer adds.
 #[derive(Debug)]
 pub struct FunctionTable(HashMap<&'static str, Vec<&'static Function>>);
 
 impl FunctionTable {
-    /// Makes a table of the functions of values and of `more`, which come first. A process makes one: its lines stay for ever.
+    /// Creates a table of the functions of values and of `more`, which come first. A process creates one table, as
+    /// its entries are never freed.
     pub fn with(more: Vec<Function>) -> FunctionTable {
         let functions = [
             more,
@@ -213,7 +215,7 @@ impl FunctionTable {
         FunctionTable(by_name(functions.into_iter().flatten().collect(), |line| line.name))
     }
 
-    /// Functions of a name.
+    /// Returns the functions of a name.
     pub fn named(&self, name: &str) -> &[&'static Function] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }

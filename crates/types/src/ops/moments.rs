@@ -1,4 +1,4 @@
-//! Functions that make, cut and adjust dates, times and intervals.
+//! Functions that make, truncate and adjust dates, times and intervals.
 
 use super::context::InContext;
 use super::datetime::{plus, plus_in_zone};
@@ -21,10 +21,10 @@ fn overflow(message: String) -> SqlError {
     SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message)
 }
 
-/// Microseconds of a time of day, as `make_time` takes it.
+/// Returns the microseconds of a time of day from the arguments of `make_time`.
 fn time_of(hour: i64, minute: i64, second: f64) -> SqlResult<i64> {
     let bad = || {
-        // As C's %02g.
+        // The format of C's %02g.
         let mut shown = String::new();
         crate::text::float::push_f64(&mut shown, second, -9);
         let shown = if shown.len() < 2 { format!("0{shown}") } else { shown };
@@ -45,7 +45,7 @@ fn make_time(args: &[Datum]) -> SqlResult<Datum> {
     time_of(int(&args[0])?, int(&args[1])?, float(&args[2])?).map(Datum::Time)
 }
 
-/// The local time of `make_timestamp`'s arguments.
+/// Returns the local time of `make_timestamp`'s arguments.
 fn local_of(args: &[Datum]) -> SqlResult<i64> {
     let (written, month, day) = (int(&args[0])?, int(&args[1])?, int(&args[2])?);
     let year = if written < 0 { written + 1 } else { written };
@@ -58,7 +58,7 @@ fn local_of(args: &[Datum]) -> SqlResult<i64> {
         .map_err(|_| overflow(format!("date out of range: {written}-{month:02}-{day:02}")))
 }
 
-/// The zone that `make_timestamptz` is given: an offset with its sign, an abbreviation, or a name.
+/// Returns the zone of `make_timestamptz`: an offset with its sign, an abbreviation, or a name.
 fn zone_given(text: &str) -> SqlResult<Named> {
     match text.as_bytes().first() {
         Some(b'0'..=b'9') => {
@@ -90,7 +90,7 @@ fn make_interval(args: &[Datum]) -> SqlResult<Datum> {
     }))
 }
 
-/// Whole units of `from` go to `to`, so many of them making one.
+/// Carries whole units of `from` over to `to`, so many of them making one.
 fn carried(to: i64, from: i64, unit: i64) -> SqlResult<(i64, i64)> {
     let to = to.checked_add(from / unit).ok_or_else(out_of_range)?;
     Ok((to, from % unit))
@@ -122,7 +122,7 @@ fn justify_days(span: Interval) -> SqlResult<Interval> {
 
 fn justify_interval(span: Interval) -> SqlResult<Interval> {
     let (mut months, mut days, mut micros) = (i64::from(span.months), i64::from(span.days), span.micros);
-    // Days first to months where both have one sign, so that nothing overflows that need not.
+    // Days are carried to months first if both have the same sign, so that nothing overflows without need.
     if (days > 0 && micros > 0) || (days < 0 && micros < 0) {
         (months, days) = carried(months, days, 30)?;
     }
@@ -168,7 +168,7 @@ fn date_bin(args: &[Datum]) -> SqlResult<Datum> {
     calendar::moment(days, time).map(Datum::Timestamp)
 }
 
-/// Whether two spans of time have a moment in common; the ends may be NULL and may be the other way round.
+/// Returns true if two periods have a time in common. Their ends may be NULL, and may be given in either order.
 fn overlaps(mut first: [Option<i64>; 2], mut second: [Option<i64>; 2]) -> Datum {
     for pair in [&mut first, &mut second] {
         let turned = match *pair {
@@ -185,20 +185,20 @@ fn overlaps(mut first: [Option<i64>; 2], mut second: [Option<i64>; 2]) -> Datum 
         std::cmp::Ordering::Greater => (b_end, a, a_end),
         std::cmp::Ordering::Less => (a_end, b, b_end),
         std::cmp::Ordering::Equal => {
-            // Equal beginnings: they overlap if both ends are known.
+            // Periods with equal starts overlap if both ends are known.
             return if a_end.is_none() || b_end.is_none() { Datum::Null } else { Datum::Bool(true) };
         }
     };
     match early_end {
         None => Datum::Null,
         Some(end) if late < end => Datum::Bool(true),
-        // If the later one has no end, it may have been meant the other way round.
+        // If the later period has no end, its start may be meant as its end.
         Some(_) if late_end.is_none() => Datum::Null,
         Some(_) => Datum::Bool(false),
     }
 }
 
-/// Where a span ends that begins there: an interval says how long it is.
+/// Returns the end of a period with this start. An interval as its end gives its length.
 fn end_of(start: &Datum, end: &Datum, plus: impl Fn(i64, Interval) -> SqlResult<i64>) -> SqlResult<Option<i64>> {
     match end {
         Datum::Interval(_) if start.is_null() => Ok(None),
@@ -207,7 +207,7 @@ fn end_of(start: &Datum, end: &Datum, plus: impl Fn(i64, Interval) -> SqlResult<
     }
 }
 
-/// A moment that may be null.
+/// Returns a timestamp that may be null.
 fn moment_of(datum: &Datum) -> SqlResult<Option<i64>> {
     if datum.is_null() { Ok(None) } else { int(datum).map(Some) }
 }
@@ -225,7 +225,7 @@ fn to_timestamp(args: &[Datum]) -> SqlResult<Datum> {
         crate::text::float::push_f64(&mut shown, seconds, -9);
         overflow(format!("timestamp out of range: \"{shown}\""))
     };
-    // Counted from 2000, as PostgreSQL does: what is lost in the float is the same.
+    // Counted from 2000, as in PostgreSQL, so that the float loses the same digits.
     let from_2000 = ((seconds - f64::from(calendar::POSTGRES_EPOCH) * 86_400.0) * 1e6).round_ties_even();
     if from_2000.abs() > 9.2e18 {
         return Err(bad());
@@ -273,6 +273,7 @@ pub(super) fn functions() -> Vec<Function> {
         let own: &'static [Kind] = Box::leak(Box::new([kind; 4]));
         all.push(Function { strict: false, ..function("overlaps", own, Bool, plain) });
     }
+    // A period may be given by its start and length. With a zone, the length depends on the clocks of the session.
     let local: InContext = |a, _| {
         let end = |start: &Datum, end: &Datum| end_of(start, end, plus);
         Ok(overlaps([moment_of(&a[0])?, end(&a[0], &a[1])?], [moment_of(&a[2])?, end(&a[2], &a[3])?]))

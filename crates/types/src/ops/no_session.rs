@@ -1,10 +1,10 @@
-//! Context of calls that belong to no session: PostgreSQL's defaults, clocks that stand still. Tests of lower crates use it.
+//! Context of calls that belong to no session: PostgreSQL's defaults, with fixed clocks. Tests of lower crates use it.
 
 use crate::forms::Forms;
 use crate::ops::CallContext;
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// Context without settings, at the beginning of 2000.
+/// Context without settings, at the start of 2000.
 #[derive(Clone, Copy, Debug)]
 pub struct NoSession;
 

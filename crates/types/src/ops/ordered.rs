@@ -1,4 +1,4 @@
-//! Aggregates of values in their order: `percentile_cont`, `percentile_disc`, `mode`.
+//! Aggregates of ordered values: `percentile_cont`, `percentile_disc`, `mode`.
 
 use super::compare;
 use super::get::{float, interval};
@@ -6,18 +6,18 @@ use crate::Kind;
 use crate::datum::Datum;
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// What is asked of them.
+/// Aggregate over ordered values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Ordered {
-    /// Between the two nearest values.
+    /// Interpolation between the two nearest values.
     Continuous,
-    /// The first value that so many are not behind.
+    /// First value whose position is not below the fraction.
     Discrete,
-    /// The most frequent one.
+    /// Most frequent value.
     Mode,
 }
 
-/// The result over values in their order, of which there is at least one, none null.
+/// Returns the result over ordered values, at least one, none of them null.
 pub(super) fn finish(what: Ordered, values: &[Datum], own: &Datum, kind: Kind) -> SqlResult<Datum> {
     match (what, own) {
         (Ordered::Mode, _) => Ok(mode(values, kind)),

@@ -1,6 +1,6 @@
 //! Functions whose declared types depend on each other: `array_append(anycompatiblearray, anycompatible)` and the like.
 //!
-//! **Invariant:** a line here becomes an ordinary [`Function`] once the types are known, made once for each list of types.
+//! **Invariant:** an entry becomes an ordinary [`Function`] once the types are known, made once for each list of types.
 
 use super::resolve::can_coerce;
 use super::{Eval, Function, arrays, common_kind, text_functions};
@@ -9,17 +9,17 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// A type that is not one, or is.
+/// A pseudo-type or a type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Pseudo {
-    /// Just this one.
+    /// Exactly this type.
     Is(Kind),
-    /// Any, as it is; an unknown one as text, or as it is, too.
+    /// Type without restriction, passed as it is. An unknown one is passed as text, or as it is, too.
     Any,
     Raw,
-    /// Any, as its text.
+    /// Type without restriction, passed as its text.
     Shown,
-    /// `anyarray`, `anyelement`: exactly these.
+    /// `anyarray`, `anyelement`: exactly these types.
     Array,
     Element,
     /// `anycompatiblearray`, `anycompatible`: with casts.
@@ -27,12 +27,12 @@ pub(super) enum Pseudo {
     Compatible,
 }
 
-/// A line of the table.
+/// Entry of the table.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) name: &'static str,
     pub(super) arguments: &'static [Pseudo],
-    /// The last argument may be repeated, or left out.
+    /// True if the last argument may be repeated, or left out.
     pub(super) variadic: bool,
     pub(super) result: Pseudo,
     pub(super) strict: bool,
@@ -48,16 +48,16 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Line>>> = LazyLock::new(|| {
     table
 });
 
-/// Functions that were made of lines: by name, place and types.
+/// Functions that were made from entries, by name, position and types.
 type Made = HashMap<(&'static str, usize, Vec<Kind>), &'static Function>;
 static MADE: LazyLock<Mutex<Made>> = LazyLock::new(Mutex::default);
 
-/// Whether a function of this name is here.
+/// Returns true if there is a polymorphic function of this name.
 pub(super) fn is_function(name: &str) -> bool {
     TABLE.contains_key(name)
 }
 
-/// The types of a line's arguments and result, if arguments of these kinds fit.
+/// Returns the types of an entry's arguments and result, if arguments of these kinds fit.
 fn fitted(line: &Line, given: &[Kind]) -> Option<(Vec<Kind>, Kind)> {
     let mut declared = line.arguments.to_vec();
     if line.variadic {
@@ -71,7 +71,7 @@ fn fitted(line: &Line, given: &[Kind]) -> Option<(Vec<Kind>, Kind)> {
         return None;
     }
     let pairs = || declared.iter().copied().zip(given.iter().copied());
-    // The one element type of anyarray and anyelement.
+    // The single element type of anyarray and anyelement.
     let mut exact: Option<Kind> = None;
     for (pseudo, kind) in pairs().filter(|(_, kind)| *kind != Kind::Unknown) {
         let element = match pseudo {
@@ -111,10 +111,10 @@ fn fitted(line: &Line, given: &[Kind]) -> Option<(Vec<Kind>, Kind)> {
     Some((arguments, concrete(line.result, None)?))
 }
 
-/// The function that is meant by a name with arguments of these kinds, if a line fits.
+/// Resolves a function by its name and its arguments' kinds, if an entry fits.
 ///
 /// # Errors
-/// `42804` where nothing says which type is meant.
+/// `42804` if the type cannot be determined.
 pub(super) fn resolve(name: &str, given: &[Kind]) -> SqlResult<Option<&'static Function>> {
     let Some(lines) = TABLE.get(name) else { return Ok(None) };
     for (at, line) in lines.iter().enumerate() {
@@ -145,7 +145,7 @@ pub(super) fn resolve(name: &str, given: &[Kind]) -> SqlResult<Option<&'static F
     };
     if lines.iter().any(is_open) {
         let message = "could not determine polymorphic type because input has type unknown";
-        // PostgreSQL gives no place here.
+        // PostgreSQL gives no position here.
         return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).nowhere());
     }
     Ok(None)

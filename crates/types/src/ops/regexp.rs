@@ -14,7 +14,7 @@ fn refused(message: String) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-/// Letters of options, and whether `g` is among them.
+/// Reads the letters of options. Returns true with them if `g` is among them.
 fn options(flags: &str) -> SqlResult<(Options, bool)> {
     let (mut options, mut global) = (Options::default(), false);
     for letter in flags.chars() {
@@ -32,7 +32,7 @@ fn no_global(of: &str) -> SqlError {
     refused(format!("{of} does not support the \"global\" option"))
 }
 
-/// Options of a function that has no use for `g`.
+/// Reads the options of a function that does not accept `g`.
 fn options_without_global(flags: Option<&Datum>, of: &str) -> SqlResult<Options> {
     let (options, global) = options(flags.map_or(Ok(""), text)?)?;
     if global {
@@ -69,11 +69,11 @@ fn is_match(args: &[Datum], ignore_case: bool) -> SqlResult<bool> {
     regex.is_match(&chars(&args[0])?)
 }
 
-/// A match of several, with its subexpressions.
+/// A match with its subexpressions.
 type Match = Vec<Option<Span>>;
 
-/// Matches one after another, from a character on; all if `global`. `split`: without those of no length at the ends and
-/// next to another.
+/// Returns matches one after another from a character on, all if `global`. With `split`, empty matches at the ends and
+/// next to another match are left out.
 fn matches(regex: &Regex, all: &[char], from: usize, global: bool, split: bool) -> SqlResult<Vec<Match>> {
     let mut found = Vec::new();
     let (mut start, mut end) = (from, 0);
@@ -91,7 +91,7 @@ fn matches(regex: &Regex, all: &[char], from: usize, global: bool, split: bool) 
     Ok(found)
 }
 
-/// The subexpressions of a match as an array; the match, if there are none.
+/// Returns the subexpressions of a match as an array, or the match if there are none.
 fn groups(all: &[char], spans: &Match) -> SqlResult<Datum> {
     let own = if spans.len() > 1 { &spans[1..] } else { &spans[..] };
     let one = |span: &Option<Span>| span.map_or(Ok(Datum::Null), |span| string(all, span));
@@ -109,20 +109,20 @@ fn regexp_match(args: &[Datum]) -> SqlResult<Datum> {
 
 const USE_MATCHES: &str = "Use the regexp_matches function instead.";
 
-/// The rows of `regexp_matches`.
+/// Returns the rows of `regexp_matches`.
 ///
 /// # Errors
-/// As the functions'.
+/// Those of the functions.
 fn regexp_matches(args: &[Datum]) -> SqlResult<Vec<Datum>> {
     let (options, global) = options(args.get(2).map_or(Ok(""), text)?)?;
     let (regex, all) = (Regex::new(text(&args[1])?, options)?, chars(&args[0])?);
     matches(&regex, &all, 0, global, false)?.iter().map(|found| groups(&all, found)).collect()
 }
 
-/// The parts of a text between matches: rows of `regexp_split_to_table`, items of `regexp_split_to_array`.
+/// Returns the parts of a text between matches: rows of `regexp_split_to_table`, items of `regexp_split_to_array`.
 ///
 /// # Errors
-/// As the functions'.
+/// Those of the functions.
 pub fn regexp_split(args: &[Datum], of: &str) -> SqlResult<Vec<Datum>> {
     let options = options_without_global(args.get(2), of)?;
     let (regex, all) = (Regex::new(text(&args[1])?, options)?, chars(&args[0])?);
@@ -136,7 +136,7 @@ pub fn regexp_split(args: &[Datum], of: &str) -> SqlResult<Vec<Datum>> {
     Ok(parts)
 }
 
-/// The first subexpression, or the match if there is none.
+/// Returns the first subexpression, or the match if there is none.
 fn first_group(all: &[char], spans: &Match) -> SqlResult<Datum> {
     spans.get(1).unwrap_or(&spans[0]).map_or(Ok(Datum::Null), |span| string(all, span))
 }
@@ -146,7 +146,7 @@ fn substring(args: &[Datum]) -> SqlResult<Datum> {
     regex.captures(&all, 0)?.map_or(Ok(Datum::Null), |spans| first_group(&all, &spans))
 }
 
-/// Appends a replacement: `\1` to `\9`, `\&` and `\\` are what they stand for.
+/// Appends a replacement, in which `\1` to `\9`, `\&` and `\\` have their special meanings.
 fn push_replacement(out: &mut TextBuilder, replacement: &str, all: &[char], spans: &Match) -> SqlResult<()> {
     let mut rest = replacement.chars();
     while let Some(c) = rest.next() {
@@ -177,7 +177,7 @@ fn push_replacement(out: &mut TextBuilder, replacement: &str, all: &[char], span
     Ok(())
 }
 
-/// Replaces the match of this number from a character on; 0: all of them.
+/// Replaces the match of this number from a character on, or all matches for 0.
 fn replaced(regex: &Regex, source: &Datum, replacement: &str, from: usize, number: i64) -> SqlResult<Datum> {
     let all = chars(source)?;
     let mut out = TextBuilder::default();
@@ -204,7 +204,7 @@ fn replaced(regex: &Regex, source: &Datum, replacement: &str, from: usize, numbe
 
 fn replace(args: &[Datum]) -> SqlResult<Datum> {
     let flags = args.get(3).map_or(Ok(""), text)?;
-    // Perhaps somebody meant the start.
+    // A digit may be meant as the start.
     if let Some(digit) = flags.chars().next().filter(char::is_ascii_digit) {
         let error = refused(format!("invalid regular expression option: \"{digit}\""));
         return Err(error.hint(
@@ -216,7 +216,7 @@ fn replace(args: &[Datum]) -> SqlResult<Datum> {
     replaced(&regex, &args[0], text(&args[2])?, 0, if global { 0 } else { 1 })
 }
 
-/// A number among the arguments, which must be at least so much.
+/// Returns a number among the arguments, which must be at least `least`.
 fn number(args: &[Datum], at: usize, default: i64, least: i64, name: &str) -> SqlResult<i64> {
     let value = args.get(at).map_or(Ok(default), int)?;
     if value < least {
@@ -229,7 +229,7 @@ fn replace_from(args: &[Datum]) -> SqlResult<Datum> {
     let start = number(args, 3, 1, 1, "start")?;
     let count = number(args, 4, 1, 0, "n")?;
     let (options, global) = options(args.get(5).map_or(Ok(""), text)?)?;
-    // The number overrides the letter.
+    // The number overrides the option `g`.
     let count = if global && args.len() < 5 { 0 } else { count };
     let regex = Regex::new(text(&args[1])?, options)?;
     replaced(&regex, &args[0], text(&args[2])?, start as usize - 1, count)
@@ -247,7 +247,7 @@ fn like(args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Bool(Regex::new(text(&args[1])?, options)?.is_match(&chars(&args[0])?)?))
 }
 
-/// The match of this number, and of it the subexpression of that one.
+/// Returns the subexpression of one number in the match of another.
 fn one_of(
     args: &[Datum],
     [start, n, flags, group]: [usize; 4],
@@ -258,7 +258,7 @@ fn one_of(
     let options = options_without_global(args.get(flags), of)?;
     let group = number(args, group, 0, 0, "subexpr")? as usize;
     let (regex, all) = (Regex::new(text(&args[1])?, options)?, chars(&args[0])?);
-    // Without any, the whole counts as the first.
+    // Without subexpressions, the whole match counts as the first.
     let group = if group == 1 && regex.groups == 0 { 0 } else { group };
     let found = matches(&regex, &all, from, true, false)?;
     let span = found.get(n - 1).and_then(|spans| spans.get(group).copied().flatten());
@@ -281,7 +281,7 @@ fn substr(args: &[Datum]) -> SqlResult<Datum> {
     span.map_or(Ok(Datum::Null), |span| string(&all, span))
 }
 
-/// A pattern of `SIMILAR TO` as a regular expression.
+/// Converts a pattern of `SIMILAR TO` to a regular expression.
 fn similar(pattern: &str, escape: Option<&str>) -> SqlResult<String> {
     let escape = escape.unwrap_or("\\");
     let mut chars = escape.chars();
@@ -295,7 +295,7 @@ fn similar(pattern: &str, escape: Option<&str>) -> SqlResult<String> {
     for c in pattern.chars() {
         if escaped {
             if c == '"' && !brackets {
-                // The part between two escaped quotes is what substring() wants.
+                // The part between two escaped quotes is the result of substring().
                 match quotes {
                     0 => out.push_str("){1,1}?("),
                     1 => out.push_str("){1,1}(?:"),
@@ -379,7 +379,7 @@ pub(super) fn functions() -> Vec<Function> {
     const SPLIT: &str = "regexp_split_to_array()";
     const SPLIT_ROWS: &str = "regexp_split_to_table()";
     let lines: [(&str, &[&'static [Kind]], Kind, Plain); 7] = [
-        // All rows of these as an array, of which the binder makes a set.
+        // These return all rows as an array, which the binder makes a set.
         ("regexp_split_to_table", &[&[Text, Text], &[Text, Text, Text]], TEXTS, |a| {
             regexp_split(a, SPLIT_ROWS).and_then(build::array)
         }),

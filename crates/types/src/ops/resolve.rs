@@ -1,6 +1,6 @@
-//! Which operator or function is meant: the rules of PostgreSQL's manual, chapter 10.
+//! Resolution of operators and functions by the rules of PostgreSQL's manual, chapter 10.
 //!
-//! The selection is `func_select_candidate` of PostgreSQL's parser, step for step; the comments name its steps.
+//! The selection is `func_select_candidate` of PostgreSQL's parser, step for step. The comments name its steps.
 
 use super::casts::{self, Cast, Context, find_cast};
 use super::{Function, FunctionTable, Operator, operators_named, polymorphic};
@@ -8,28 +8,28 @@ use crate::Kind;
 use crate::datum::Datum;
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// An operator, and the casts of its operands.
+/// An operator with the casts of its operands.
 #[derive(Clone, Copy, Debug)]
 pub struct ResolvedOperator {
-    /// The operator.
+    /// Chosen operator.
     pub operator: &'static Operator,
-    /// The left operand's cast, if it needs one.
+    /// Cast of the left operand, if it needs one.
     pub left: Option<&'static Cast>,
-    /// The right operand's cast, if it needs one.
+    /// Cast of the right operand, if it needs one.
     pub right: Option<&'static Cast>,
 }
 
-/// A function, and the casts of its arguments.
+/// A function with the casts of its arguments.
 #[derive(Clone, Debug)]
 pub struct ResolvedFunction {
-    /// The function.
+    /// Chosen function.
     pub function: &'static Function,
-    /// One per argument.
+    /// Casts, one for each argument.
     pub casts: Vec<Option<&'static Cast>>,
 }
 
 impl ResolvedFunction {
-    /// What it is given behind its arguments, which are of these kinds: the numbers of their types, if it wants them.
+    /// Returns the values to pass after arguments of these kinds: the OIDs of their types, if the function takes them.
     pub fn told_types(&self, given: &[Kind]) -> impl Iterator<Item = Datum> + use<> {
         let told = if self.function.told_types { self.function.arguments } else { &[] };
         debug_assert!(told.is_empty() || told.len() == given.len());
@@ -37,7 +37,7 @@ impl ResolvedFunction {
     }
 }
 
-/// Whether a value of one kind may stand where the other is wanted, without a cast being written.
+/// Returns true if a value of one kind may be used in place of another without a written cast.
 pub fn can_coerce(from: Kind, to: Kind) -> bool {
     // Void stands for any type in the table.
     from == to || to == Kind::Void || find_cast(from, to, Context::Implicit).is_some()
@@ -47,18 +47,18 @@ fn coerces(given: &[Kind], declared: &[Kind]) -> bool {
     given.len() == declared.len() && given.iter().zip(declared).all(|(from, to)| can_coerce(*from, *to))
 }
 
-/// The cast of an argument to its declared kind.
+/// Returns the cast of an argument to its declared kind.
 fn argument_cast(from: Kind, to: Kind) -> Option<&'static Cast> {
     if to == Kind::Void { casts::shown(from) } else { find_cast(from, to, Context::Implicit) }
 }
 
-/// Keeps the candidates that score best.
+/// Keeps the candidates with the best score.
 fn keep_best(candidates: &mut Vec<Vec<Kind>>, score: impl Fn(&[Kind]) -> usize) {
     let best = candidates.iter().map(|candidate| score(candidate)).max().unwrap_or(0);
     candidates.retain(|candidate| score(candidate) == best);
 }
 
-/// The best of several lists of declared kinds, if there is one.
+/// Returns the best of several lists of declared kinds, if there is one.
 pub(super) fn select_candidate(given: &[Kind], candidates: Vec<Vec<Kind>>) -> Option<Vec<Kind>> {
     let mut candidates: Vec<Vec<Kind>> = candidates.into_iter().filter(|declared| coerces(given, declared)).collect();
     let only = |candidates: &mut Vec<Vec<Kind>>| (candidates.len() == 1).then(|| candidates.swap_remove(0));
@@ -88,7 +88,8 @@ pub(super) fn select_candidate(given: &[Kind], candidates: Vec<Vec<Kind>>) -> Op
     if unknown.is_empty() {
         return None;
     }
-    // A category for each unknown argument: strings first, else the one that all candidates have.
+    // A category for each unknown argument: string if any candidate has it, otherwise the one
+    // that all candidates share.
     let slots: Option<Vec<(usize, char, bool)>> = unknown
         .iter()
         .map(|&index| {
@@ -119,7 +120,7 @@ pub(super) fn select_candidate(given: &[Kind], candidates: Vec<Vec<Kind>>) -> Op
             return Some(found);
         }
     }
-    // The last gasp: if all known arguments are of one type, the unknown ones are taken to be, too.
+    // Last resort: if all known arguments have one type, the unknown ones are assumed to have it, too.
     let mut kinds = given.iter().filter(|kind| **kind != Kind::Unknown);
     let first = *kinds.next()?;
     if !kinds.all(|kind| *kind == first) {
@@ -146,7 +147,7 @@ fn operator_error(name: &str, left: Option<Kind>, right: Kind, ambiguous: bool) 
     })
 }
 
-/// Of operators on arrays only `||` casts their items.
+/// Returns true if the arrays' items fit without a cast. Only the operator `||` casts the items of arrays.
 fn arrays_fit(name: &str, given: &[Kind], declared: &[Kind]) -> bool {
     let fits = |(from, to): (&Kind, &Kind)| match (from.element(), to.element()) {
         (Some(from), Some(to)) => name == "||" || from == to,
@@ -155,7 +156,7 @@ fn arrays_fit(name: &str, given: &[Kind], declared: &[Kind]) -> bool {
     given.iter().zip(declared).all(fits)
 }
 
-/// `||` where an array is: with the type that all items have in common.
+/// Resolves `||` with an array, using the common type of all items.
 fn concatenation<'o>(
     left: Kind,
     right: Kind,
@@ -169,7 +170,7 @@ fn concatenation<'o>(
     exact(Some(to(left)?), to(right)?)
 }
 
-/// The operator that is meant by a name between operands of these kinds; `!=` is `<>`.
+/// Resolves an operator by its name and its operands' kinds. `!=` is `<>`.
 ///
 /// # Errors
 /// `42883`, `42725`.
@@ -177,7 +178,7 @@ pub fn resolve_operator(name: &str, left: Option<Kind>, right: Kind) -> SqlResul
     let name = if name == "!=" { "<>" } else { name };
     let lines = operators_named(name);
     let exact = |left: Option<Kind>, right: Kind| lines.iter().find(|line| line.left == left && line.right == right);
-    // An unknown operand is first taken to be of the other's type.
+    // An unknown operand is first assumed to have the type of the other.
     let assumed = match left {
         Some(Kind::Unknown) if right != Kind::Unknown => exact(Some(right), right),
         Some(left) if right == Kind::Unknown => exact(Some(left), left),
@@ -211,15 +212,15 @@ pub fn resolve_operator(name: &str, left: Option<Kind>, right: Kind) -> SqlResul
     })
 }
 
-/// A function as it is written in an error.
+/// Returns a function in the form in which errors show it.
 pub(super) fn signature(name: &str, arguments: &[Kind]) -> String {
     let kinds: Vec<String> = arguments.iter().map(|kind| kind.name()).collect();
     format!("{name}({})", kinds.join(", "))
 }
 
-/// The errors of a name that means no function, or several.
+/// Returns the error for a name that matches no function, or several.
 pub fn function_error(name: &str, arguments: &[Kind], ambiguous: bool) -> SqlError {
-    // The library takes these forms of PostgreSQL's grammar for functions.
+    // The parser library takes these forms of PostgreSQL's grammar for functions.
     match name {
         "row" => return SqlError::unsupported("a row as a value"),
         "normalize" => return SqlError::unsupported("normalize"),
@@ -238,7 +239,7 @@ pub fn function_error(name: &str, arguments: &[Kind], ambiguous: bool) -> SqlErr
     error.hint("No function matches the given name and argument types. You might need to add explicit type casts.")
 }
 
-/// The declared kinds of a function for so many arguments.
+/// Returns the declared kinds of a function for so many arguments.
 fn declared(function: &Function, count: usize) -> Option<Vec<Kind>> {
     let mut kinds = function.arguments.to_vec();
     if function.variadic {
@@ -251,12 +252,12 @@ fn declared(function: &Function, count: usize) -> Option<Vec<Kind>> {
     (kinds.len() == count).then_some(kinds)
 }
 
-/// Tells whether there is a function of this name.
+/// Returns true if there is a function of this name.
 pub fn is_function(functions: &FunctionTable, name: &str) -> bool {
     !functions.named(name).is_empty() || polymorphic::is_function(name)
 }
 
-/// The function that is meant by a name, in lower case, with arguments of these kinds.
+/// Resolves a function by its name, in lower case, and its arguments' kinds.
 ///
 /// # Errors
 /// `42883`, `42725`.
@@ -285,7 +286,8 @@ pub fn resolve_function(functions: &FunctionTable, name: &str, arguments: &[Kind
     Ok(ResolvedFunction { function, casts })
 }
 
-/// The one type of several values, as `UNION`, `CASE`, `VALUES` and their like want it; `what` begins the error's text.
+/// Returns the common type of several values, for `UNION`, `CASE`, `VALUES` and the like. `what`
+/// begins the error message.
 ///
 /// # Errors
 /// `42804` if they are of different categories; `42846` if one cannot be made the chosen type.
@@ -293,7 +295,7 @@ pub fn common_kind(kinds: &[Kind], what: &str) -> SqlResult<Kind> {
     common_kind_of(kinds, what).map_err(|(_, error)| error)
 }
 
-/// As [`common_kind`]; an error comes with the number of the value that does not fit.
+/// Returns the same as [`common_kind`]. An error comes with the index of the value that does not fit.
 pub fn common_kind_of(kinds: &[Kind], what: &str) -> Result<Kind, (usize, SqlError)> {
     let mut chosen = Kind::Unknown;
     for (at, &kind) in kinds.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Functions of clocks, settings, zones and chance: what they give depends on the session.
+//! Functions of clocks, settings, zones and random numbers, whose results depend on the session.
 
 use super::context::clock_us;
 use super::fields::zone_named;
@@ -19,17 +19,17 @@ fn shifted(micros: i64, offset: i64) -> SqlResult<Datum> {
     calendar::moment(days, time + offset * SECOND).map(Datum::Timestamp)
 }
 
-/// `timestamptz AT TIME ZONE zone`.
+/// Converts to local time: `timestamptz AT TIME ZONE zone`.
 fn to_local(micros: i64, zone: &Named) -> SqlResult<Datum> {
     shifted(micros, i64::from(zone.offset_at(micros)))
 }
 
-/// `timestamp AT TIME ZONE zone`.
+/// Converts from local time: `timestamp AT TIME ZONE zone`.
 fn to_moment(micros: i64, zone: &Named) -> SqlResult<Datum> {
     shifted(micros, -i64::from(zone.offset_of_local(micros)))
 }
 
-/// An interval as a zone.
+/// Returns the zone that an interval stands for.
 fn zone_of_interval(datum: &Datum) -> SqlResult<Named> {
     let span = interval(datum)?;
     if span.months != 0 || span.days != 0 {
@@ -45,7 +45,7 @@ fn zone_of_text(datum: &Datum) -> SqlResult<Named> {
     zone_named(text(datum)?)
 }
 
-/// A time in a zone. The infinities are the same in all, and none is looked for.
+/// Converts a time to or from a zone. The infinities are the same in all zones, so none is looked up for them.
 fn at_zone(
     args: &[Datum],
     zone: fn(&Datum) -> SqlResult<Named>,
@@ -57,7 +57,7 @@ fn at_zone(
     }
 }
 
-/// `Sat Nov 21 22:15:00.123456 2026 UTC`.
+/// Returns the time in the form `Sat Nov 21 22:15:00.123456 2026 UTC`.
 fn time_of_day(env: &dyn super::CallContext) -> String {
     let now = clock_us();
     let (days, time) = split(env.forms().local(now));
@@ -95,7 +95,7 @@ fn set_config(args: &[Datum], env: &dyn super::CallContext) -> SqlResult<Datum> 
     env.ask(text(&args[0])?, value, is_local).map(Datum::text)
 }
 
-/// Version 4: random but for six bits.
+/// Returns a UUID of version 4: random except for six bits.
 fn random_uuid(env: &dyn super::CallContext) -> Datum {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&env.random_bits().to_be_bytes());
@@ -121,7 +121,7 @@ fn sleep(seconds: f64, env: &dyn super::CallContext) -> SqlResult<Datum> {
     env.sleep(seconds).map(|()| Datum::text(""))
 }
 
-/// A month has 30 days, as where intervals are compared.
+/// Returns the seconds of an interval. A month has 30 days, as in the comparison of intervals.
 fn seconds_of(span: crate::interval::Interval) -> f64 {
     let days = f64::from(span.months) * 30.0 + f64::from(span.days);
     days * 86_400.0 + span.micros as f64 / 1e6
@@ -135,7 +135,8 @@ fn database(_: &[Datum], env: &dyn super::CallContext) -> SqlResult<Datum> {
     Ok(Datum::text(env.database()))
 }
 
-/// What a session says of itself by a word or a call without arguments. A definition keeps the word, not the value.
+/// Functions without arguments that return session state, written as a word or a call. A definition
+/// stores the word, not the value.
 static SAID: [Function; 7] = [
     function_in("current_user", &[], Kind::Name, user),
     function_in("session_user", &[], Kind::Name, user),
@@ -146,7 +147,7 @@ static SAID: [Function; 7] = [
     function_in("version", &[], Kind::Text, |_, env| Ok(Datum::text(env.version()))),
 ];
 
-/// The line of `SAID` with this name.
+/// Returns the entry of `SAID` with this name.
 pub fn said(name: &str) -> Option<&'static Function> {
     SAID.iter().find(|line| line.name == name)
 }

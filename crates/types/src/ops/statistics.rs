@@ -1,21 +1,22 @@
-//! Sums of squares and products, as `stddev`, `variance`, `corr` and the `regr_` functions need them.
+//! Sums of squares and products for `stddev`, `variance`, `corr` and the `regr_` functions.
 //!
-//! **Invariant:** floats are summed as PostgreSQL sums them (Youngs and Cramer), term for term; integers and numerics exactly.
+//! **Invariant:** floats are summed as in PostgreSQL (Youngs and Cramer), term for term. Integers and
+//! numerics are summed exactly.
 
 use crate::datum::Datum;
 use crate::numeric::Numeric;
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// What is asked of a variance.
+/// Variant of a variance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spread {
-    /// Of a sample, not of all there is.
+    /// True for a sample, false for the whole population.
     pub(super) sample: bool,
-    /// Its square root.
+    /// True for the square root, the standard deviation.
     pub(super) root: bool,
 }
 
-/// What is asked of two variables.
+/// Statistic of two variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     Count,

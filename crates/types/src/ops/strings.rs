@@ -1,4 +1,4 @@
-//! Functions of text and bytea, in characters, not bytes. Collation C: only ASCII letters have two cases.
+//! Functions of text and bytea, in characters, not bytes. With collation C, only ASCII letters have two cases.
 
 use super::build::{self, TextBuilder};
 use super::get::{bytes, int, text};
@@ -23,7 +23,7 @@ pub(super) fn characters(text: &str) -> SqlResult<i64> {
     Ok(count)
 }
 
-/// Where the character of this number begins, counted from 0; the end if there are fewer.
+/// Returns the byte offset of a character, counted from 0, or the end if there are fewer.
 pub(super) fn offset(text: &str, character: i64) -> SqlResult<usize> {
     let Ok(mut number) = usize::try_from(character) else { return Ok(0) };
     let mut at = 0;
@@ -39,7 +39,7 @@ pub(super) fn offset(text: &str, character: i64) -> SqlResult<usize> {
     Ok(at)
 }
 
-/// First and last character, counted from 0, of a range as `substring` has it.
+/// Returns the first and last character, counted from 0, of the range that `substring` takes.
 fn range(start: i64, length: Option<i64>) -> SqlResult<(i64, i64)> {
     match length {
         Some(length) if length < 0 => Err(error("22011", "negative substring length not allowed")),
@@ -75,7 +75,7 @@ fn position(args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Int4(number.map_or(0, |before| before as i32 + 1)))
 }
 
-/// `trim` and its relatives: which ends, and the set of characters, if given.
+/// Trims a text at the chosen ends by a set of characters, blanks by default: `trim` and its variants.
 fn trim(args: &[Datum], start: bool, end: bool) -> SqlResult<Datum> {
     let set = args.get(1).map_or(Ok(" "), text)?;
     let mut rest = text(&args[0])?;
@@ -103,7 +103,7 @@ fn pad(args: &[Datum], left: bool) -> SqlResult<Datum> {
     if fill.is_empty() {
         return build::text(&all[..offset(all, wanted)?]);
     }
-    // PostgreSQL reckons with the longest characters.
+    // PostgreSQL computes with the longest characters.
     build::fits((wanted as usize).checked_mul(4))?;
     if wanted <= have {
         return build::text(&all[..offset(all, wanted)?]);
@@ -127,7 +127,7 @@ fn pad(args: &[Datum], left: bool) -> SqlResult<Datum> {
 fn repeat(args: &[Datum]) -> SqlResult<Datum> {
     let (all, times) = (text(&args[0])?, int(&args[1])?.max(0) as usize);
     let bytes = build::fits(all.len().checked_mul(times))?;
-    // Short ones by many at a time.
+    // Short texts are appended many at a time.
     let block = all.repeat(times.min(pulse::SLICE / all.len().max(1)).max(times.min(1)));
     let mut out = TextBuilder::with_capacity(bytes)?;
     while !block.is_empty() && block.len() <= bytes - out.len() {
@@ -137,7 +137,7 @@ fn repeat(args: &[Datum]) -> SqlResult<Datum> {
     Ok(out.finish())
 }
 
-/// So many characters; of a negative number, all but so many.
+/// Returns the number of characters to keep. A negative number keeps all but so many.
 fn count_of(all: &str, count: i64) -> SqlResult<i64> {
     Ok(if count < 0 { (characters(all)? + count).max(0) } else { count })
 }
@@ -151,7 +151,7 @@ fn right(args: &[Datum]) -> SqlResult<Datum> {
     let all = text(&args[0])?;
     let count = int(&args[1])?;
     if count == i64::from(i32::MIN) {
-        // PostgreSQL negates the count as an integer, which overflows to itself: nothing is cut off.
+        // PostgreSQL negates the count as an integer, which overflows to itself: nothing is removed.
         return build::text(all);
     }
     let kept = count_of(all, count)?;
@@ -179,7 +179,7 @@ fn translate(args: &[Datum]) -> SqlResult<Datum> {
         pulse::tick(slice.len() * 16)?;
         for c in slice.chars() {
             let other = others.next();
-            // The first of equal ones counts.
+            // The first of equal characters counts.
             places.entry(c).or_insert(other);
         }
     }
@@ -203,7 +203,7 @@ fn split_part(args: &[Datum]) -> SqlResult<Datum> {
     if delimiter.is_empty() {
         return build::text(if number == 1 || number == -1 { all } else { "" });
     }
-    // From the end, parts are still cut from the start: it matters where delimiters overlap.
+    // Even from the end, parts are cut from the start, which matters if delimiters overlap.
     let mut wanted = number - 1;
     if number < 0 {
         let mut count = 0;
@@ -251,7 +251,7 @@ fn chr(args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::text(String::from(character)))
 }
 
-/// All arguments that are not NULL, as text.
+/// Joins all arguments that are not NULL, as text.
 fn join(args: &[Datum], separator: &str) -> SqlResult<Datum> {
     let mut out = TextBuilder::default();
     for (at, part) in args.iter().filter(|arg| !arg.is_null()).enumerate() {
@@ -287,12 +287,12 @@ fn two(args: &[Datum]) -> SqlResult<Datum> {
     build::texts(&[text(&args[0])?, text(&args[1])?])
 }
 
-/// A value of this kind and a text, in both orders.
+/// Defines `||` of a value of this kind and a text, in both orders.
 macro_rules! mixed {
     ($all:ident, $($kind:expr),*) => {$({
         const KIND: Kind = $kind;
         fn push(out: &mut TextBuilder, datum: &Datum, env: &dyn CallContext) -> SqlResult<()> {
-            // As a cast to text, which of booleans is not what is shown.
+            // The text is that of a cast, which for booleans differs from the output.
             match datum {
                 Datum::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
                 other => crate::text::build(other, KIND.into(), env.forms(), out),
@@ -313,17 +313,17 @@ macro_rules! mixed {
     })*};
 }
 
-/// Arrays with arrays, and with single elements.
+/// Adds `||` of arrays with arrays, and with single elements.
 fn arrays(all: &mut Vec<Operator>) {
     for element in Element::all() {
         let (array, single) = (Kind::Array(element), element.kind());
-        // As `array_cat`, `array_append` and `array_prepend`.
+        // The same as `array_cat`, `array_append` and `array_prepend`.
         let joined = |left, right, eval| {
             let strict = statement::plants::is_planted("array_append_null");
             Operator { strict, ..operator("||", left, right, array, eval) }
         };
         all.push(joined(array, array, super::arrays::concat));
-        // Of strings only text: `varchar || 'x'` is no array, and these would match exactly.
+        // Of the string types only text: `varchar || 'x'` is not an array, but these would match exactly.
         if matches!(single, Kind::Varchar | Kind::Bpchar | Kind::Name | Kind::InternalChar) {
             continue;
         }
@@ -392,6 +392,7 @@ pub(super) fn functions() -> Vec<Function> {
         Function { strict: false, variadic: true, ..function("concat", &[Void], Text, |a| join(a, "")) },
         Function { strict: false, variadic: true, ..function("concat_ws", &[Text, Void], Text, concat_ws) },
     ];
+    // The trailing blanks of a `bpchar` do not count.
     for name in ["length", "char_length", "character_length"] {
         all.push(function(name, &[Text], Int4, |a| Ok(Datum::Int4(characters(text(&a[0])?)? as i32))));
         all.push(function(name, &[Bpchar], Int4, |a| {

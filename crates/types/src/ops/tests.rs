@@ -1,7 +1,7 @@
-//! Expressions whose results PostgreSQL 15 gave: `tests/cases.tsv`, which `tests/against_postgres.sh` makes anew.
+//! Expressions with the results of PostgreSQL 15: `tests/cases.tsv`, which `tests/against_postgres.sh` regenerates.
 //!
-//! Each line is an expression of the smallest SQL there is (typed literals, one operator or function around them), a tab,
-//! and type and value, or the error.
+//! Each line has an expression in a minimal subset of SQL (typed literals, with one operator or function around them),
+//! a tab, and type and value, or the error.
 
 use super::NoSession;
 use super::{Context, FunctionTable, common_kind, find_cast, resolve_aggregate, resolve_function, resolve_operator};
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         SqlType { kind: Kind::from_name(&name).unwrap_or_else(|| panic!("type {name}")), typmod }
     }
 
-    /// `'text'::type::type`, or NULL.
+    /// Reads `'text'::type::type`, or NULL.
     fn literal(&mut self) -> SqlResult<Typed> {
         self.blanks();
         let mut value: Typed = if self.eat("NULL") {
@@ -92,10 +92,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Functions that need no catalog.
+/// Table of the functions that need no catalog.
 static FUNCTIONS: LazyLock<FunctionTable> = LazyLock::new(|| FunctionTable::with(Vec::new()));
 
-/// An explicit cast.
+/// Applies an explicit cast.
 fn cast((value, from): &Typed, to: SqlType) -> SqlResult<Typed> {
     let found = find_cast(from.kind, to.kind, Context::Explicit);
     if found.is_none() && from.kind != to.kind {
@@ -168,7 +168,7 @@ fn evaluate(expression: &str) -> SqlResult<Typed> {
     Ok((found.operator.eval.call(&values, &NoSession)?, result))
 }
 
-/// As the script has PostgreSQL write it.
+/// Formats a result like the script does with PostgreSQL's.
 fn shown(result: &SqlResult<Typed>) -> String {
     let written = match result {
         Ok((Datum::Null, kind)) => format!("{}|NULL", kind.kind.name()),
@@ -195,7 +195,7 @@ fn expressions_are_what_postgresql_says() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.lines().count(), wrong.join("\n"));
 }
 
-/// Runs an aggregate over literals of one type; an empty string is NULL.
+/// Runs an aggregate over literals of one type. An empty string is NULL.
 fn aggregate(name: &str, kind: Kind, values: &[&str], rest: &[Datum]) -> String {
     let mut kinds = vec![kind];
     kinds.extend(rest.iter().map(|_| Kind::Unknown));
@@ -294,12 +294,12 @@ fn equal_values_have_equal_hashes() {
     assert_ne!(hash_of("a", Kind::Text), hash_of("a ", Kind::Text));
 }
 
-/// A value of none of these types' variants.
+/// Returns a value of another variant than those of this type.
 fn other_than(kind: Kind, at: usize) -> Datum {
     let interval = Datum::Interval(crate::interval::Interval::default());
     let uuid = Datum::Uuid([1; 16]);
     let bytes = Datum::Bytes([1].into());
-    // Two arguments of one type are given values of different types, which do not compare.
+    // Two arguments of one type get values of different types, which do not compare.
     let (first, second) = if at.is_multiple_of(2) { (uuid, interval) } else { (bytes, interval) };
     match (kind, &first) {
         (Kind::Uuid, Datum::Uuid(_)) | (Kind::Bytea, Datum::Bytes(_)) => second,
@@ -307,13 +307,14 @@ fn other_than(kind: Kind, at: usize) -> Datum {
     }
 }
 
-/// Goal: no line of the tables answers for a value of another type than it declares. Method: all lines, with such values.
+/// Goal: no entry of the tables accepts a value of another type than it declares. Method: all
+/// entries, with such values.
 #[test]
 fn no_line_answers_for_values_of_other_types() {
     let mut answered = Vec::new();
     let mut call = |name: &str, kinds: &[Kind], eval: super::Eval| {
         let values: Vec<Datum> = kinds.iter().enumerate().map(|(at, kind)| other_than(*kind, at)).collect();
-        // What is given back is no answer; and much of what `pg_*` functions say is the same for all objects.
+        // Returning an argument is not accepting it, and many `pg_*` functions return the same for all objects.
         if let Ok(answer) = eval.call(&values, &NoSession)
             && !values.contains(&answer)
             && !name.starts_with("pg_")

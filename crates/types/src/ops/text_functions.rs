@@ -16,7 +16,7 @@ fn refused(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-/// Appends a text between quotes, which are doubled where they stand in it, as the characters of `doubled` are.
+/// Appends a text between quotes. Quotes in it are doubled, as are the characters of `doubled`.
 fn push_quoted(out: &mut TextBuilder, value: &str, quote: char, doubled: &[char]) -> SqlResult<()> {
     out.push(quote)?;
     for slice in slices(value) {
@@ -31,7 +31,7 @@ fn push_quoted(out: &mut TextBuilder, value: &str, quote: char, doubled: &[char]
     out.push(quote)
 }
 
-/// Appends a text as a statement must write it.
+/// Appends a text as a literal of a statement.
 fn push_literal(out: &mut TextBuilder, value: &str) -> SqlResult<()> {
     if value.contains('\\') {
         out.push('E')?;
@@ -39,9 +39,9 @@ fn push_literal(out: &mut TextBuilder, value: &str) -> SqlResult<()> {
     push_quoted(out, value, '\'', &['\\'])
 }
 
-/// Appends a name as [`quoted_name`] writes it, of any length.
+/// Appends a name of any length as [`quoted_name`] writes it.
 fn push_name(out: &mut TextBuilder, name: &str) -> SqlResult<()> {
-    // Longer than any name that is plain.
+    // No longer name is plain.
     if name.len() <= 64 { out.push_str(&quoted_name(name)) } else { push_quoted(out, name, '"', &[]) }
 }
 
@@ -54,7 +54,7 @@ fn quote_nullable(args: &[Datum]) -> SqlResult<Datum> {
     Ok(out.finish())
 }
 
-/// Any value, as a cast to text gives it.
+/// Quotes any value, with the text of a cast.
 fn quote_any(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let kind = kind_of(args.get(1))?;
     let cast = super::find_cast(kind, Kind::Text, super::Context::Explicit);
@@ -65,7 +65,7 @@ fn quote_any(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     quote_nullable(&[value])
 }
 
-/// A number in a format: none, if no digits stand there.
+/// Reads a number in a format. Returns `None` if no digits stand there.
 fn digits(rest: &mut &str) -> SqlResult<Option<i64>> {
     let len = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (digits, after) = rest.split_at(len);
@@ -79,7 +79,7 @@ fn digits(rest: &mut &str) -> SqlResult<Option<i64>> {
     Ok(Some(i64::from(number)))
 }
 
-/// `format`: all arguments are texts.
+/// Formats texts: `format`, whose arguments are all texts.
 fn format(args: &[Datum]) -> SqlResult<Datum> {
     if args[0].is_null() {
         return Ok(Datum::Null);
@@ -99,7 +99,7 @@ fn format(args: &[Datum]) -> SqlResult<Datum> {
             continue;
         }
         let zero = || refused("format specifies argument 0, but arguments are numbered from 1");
-        // A position, or the width.
+        // The number is a position, or the width.
         let (mut position, mut width, mut left) = (None, None, false);
         let number = digits(&mut rest)?;
         match (number, rest.strip_prefix('$')) {
@@ -174,7 +174,7 @@ fn format(args: &[Datum]) -> SqlResult<Datum> {
     Ok(out.finish())
 }
 
-/// How much an overlay keeps before, and from where on behind.
+/// Returns the number of characters that an overlay keeps at the start, and the position from which it keeps the rest.
 fn overlaid(start: i64, count: i64) -> SqlResult<(i64, i64)> {
     if start <= 0 {
         return Err(SqlError::new(SqlState("22011"), "negative substring length not allowed"));
@@ -213,10 +213,10 @@ fn pg_typeof(args: &[Datum]) -> SqlResult<Datum> {
     args.get(1).cloned().ok_or_else(|| impossible("pg_typeof is not told a type"))
 }
 
-/// Bytes that a value takes in a row of PostgreSQL, not compressed.
+/// Returns the bytes that a value takes in a row of PostgreSQL, without compression.
 fn column_size(args: &[Datum]) -> SqlResult<Datum> {
     let kind = kind_of(args.get(1))?;
-    // With the header of one byte that short values have in a row; a value that is computed has one of four.
+    // Short values in a row have a header of one byte; a computed value has one of four.
     Ok(match &args[0] {
         Datum::Null => Datum::Null,
         Datum::Text(value) if kind == Kind::Unknown => Datum::Int4(value.len() as i32 + 1),

@@ -12,25 +12,26 @@ fn input_out_of_range() -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "input is out of range")
 }
 
-/// Of a finite angle only.
+/// Applies a function of an angle, which must be finite.
 fn of_angle(args: &[Datum], of: fn(f64) -> f64) -> SqlResult<Datum> {
     let x = float(&args[0])?;
     if x.is_infinite() { Err(input_out_of_range()) } else { Ok(Datum::Float8(of(x))) }
 }
 
-/// Of a number from -1 to 1 only.
+/// Applies a function of a number from -1 to 1.
 fn of_ratio(args: &[Datum], of: fn(f64) -> f64) -> SqlResult<Datum> {
     let x = float(&args[0])?;
     let is_beyond = !x.is_nan() && !(-1.0..=1.0).contains(&x);
     if is_beyond { Err(input_out_of_range()) } else { Ok(Datum::Float8(of(x))) }
 }
 
-/// From here on, the inverse of a hyperbolic function is the logarithm of twice the number.
+/// Bound from which on the inverse of a hyperbolic function is the logarithm of twice the number.
 const LARGE: f64 = 268_435_456.0;
 
 const DEGREE: f64 = 0.017_453_292_519_943_295;
 
-// In degrees the round angles have exact results: PostgreSQL scales by what its own functions give for 30, 45 and 60 degrees.
+// In degrees, round angles have exact results: PostgreSQL scales by the values of its own functions
+// at 30, 45 and 60 degrees.
 
 fn sin_first(x: f64) -> f64 {
     (x * DEGREE).sin() / (30.0 * DEGREE).sin() / 2.0
@@ -75,7 +76,7 @@ fn cosd(x: f64) -> f64 {
     sign * cos_quarter(x)
 }
 
-/// Tangent or cotangent, by what of sine and cosine it is the quotient.
+/// Returns the tangent or cotangent, as a quotient of sine and cosine.
 fn tand(x: f64, cotangent: bool) -> f64 {
     let mut x = x % 360.0;
     let mut sign = 1.0;
@@ -94,7 +95,7 @@ fn tand(x: f64, cotangent: bool) -> f64 {
         (sin_quarter(x), cos_quarter(x), sin_quarter(45.0) / cos_quarter(45.0))
     };
     let result = sign * ((above / below) / at_45);
-    // Not -0.
+    // -0 becomes 0.
     if result == 0.0 { 0.0 } else { result }
 }
 
@@ -150,7 +151,7 @@ fn width_bucket(args: &[Datum]) -> SqlResult<Datum> {
     }
     let beyond = || i32::try_from(count + 1).map(Datum::Int4).map_err(|_| out_of_range("integer"));
     let bucket = |above: f64, width: f64| {
-        // Rounding must not make it more than the last one.
+        // Rounding must not lead beyond the last bucket.
         let at = if width.is_finite() {
             (count as f64 * (above / width)) as i64
         } else {
@@ -203,7 +204,7 @@ fn numeric_width_bucket(args: &[Datum]) -> SqlResult<Datum> {
     }
 }
 
-/// The least scale that says the number exactly.
+/// Returns the least scale that represents the number exactly.
 fn min_scale(number: &Numeric) -> Datum {
     if number.is_finite() { Datum::Int4(number.trim_scale().scale() as i32) } else { Datum::Null }
 }

@@ -1,8 +1,9 @@
-//! Regular expressions as PostgreSQL has them (its AREs): leftmost, then longest or shortest as the expression prefers, and
-//! subexpressions likewise, those that begin earlier first. No crate does that: others take the first alternative that fits.
+//! Regular expressions with PostgreSQL's semantics (its AREs): the leftmost match, then the longest or shortest as the
+//! expression prefers, and subexpressions likewise, those that begin earlier first. No crate offers that: others take
+//! the first alternative that fits.
 //!
-//! **Invariant:** what is compiled here matches as PostgreSQL's `regexec` under `lc_ctype = C` does: only ASCII letters have two
-//! cases and are letters at all. Back references are refused.
+//! **Invariant:** expressions match as PostgreSQL's `regexec` under `lc_ctype = C` does: only ASCII letters have two
+//! cases, and only they count as letters. Back references are refused.
 
 mod parse;
 mod program;
@@ -16,22 +17,22 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 use tree::Tree;
 
-/// How an expression is meant, beside its text.
+/// Options of an expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// Letters of both cases are equal.
+    /// True if upper and lower case are equal.
     pub ignore_case: bool,
-    /// `.` and `[^x]` do not match a line's end.
+    /// True if `.` and `[^x]` do not match the end of a line.
     pub lines_part: bool,
-    /// `^` and `$` match at lines.
+    /// True if `^` and `$` match at the ends of lines.
     pub lines_anchor: bool,
-    /// Blanks and comments are left out.
+    /// True if blanks and comments are ignored.
     pub expanded: bool,
-    /// All characters are ordinary.
+    /// True if all characters are ordinary.
     pub literal: bool,
 }
 
-/// Where a match or a subexpression lies, in characters.
+/// Range of a match or subexpression, in characters.
 pub type Span = (usize, usize);
 
 /// A compiled expression.
@@ -39,28 +40,28 @@ pub type Span = (usize, usize);
 pub struct Regex {
     programs: Vec<Program>,
     tree: Tree,
-    /// Capturing parentheses.
+    /// Number of capturing parentheses.
     pub groups: usize,
 }
 
-/// `2201B`, in the words of PostgreSQL's compiler.
+/// Returns `2201B`, with the message of PostgreSQL's compiler.
 pub fn invalid(what: &str) -> SqlError {
     SqlError::new(SqlState("2201B"), format!("invalid regular expression: {what}"))
 }
 
 type Cache = HashMap<(String, Options), Arc<Regex>>;
 static CACHE: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
-/// Expressions that are kept.
+/// Maximum number of kept expressions.
 const CACHED_MAX: usize = 256;
 
 impl Regex {
-    /// The expression, compiled now or earlier.
+    /// Returns the expression, compiled now or earlier.
     ///
     /// # Errors
     /// `2201B`; `0A000` for back references and other flavours.
     pub fn new(pattern: &str, options: Options) -> SqlResult<Arc<Regex>> {
         let key = (pattern.to_owned(), options);
-        // Who has the lock may be a context that is paused under this one: nobody waits for it.
+        // The holder of the lock may be a context that is paused under this one, so nothing waits for it.
         if let Ok(cache) = CACHE.try_lock()
             && let Some(found) = cache.get(&key)
         {
@@ -83,7 +84,7 @@ impl Regex {
         Ok(Regex { programs, tree, groups })
     }
 
-    /// Whether it matches anywhere.
+    /// Returns true if the expression matches anywhere.
     ///
     /// # Errors
     /// `57014`
@@ -95,7 +96,7 @@ impl Regex {
         &self.programs[self.tree.program]
     }
 
-    /// The first match that begins at this character or later.
+    /// Finds the first match that begins at this character or later.
     ///
     /// # Errors
     /// `57014`
@@ -111,7 +112,7 @@ impl Regex {
         Ok(None)
     }
 
-    /// As [`Regex::find`], with the subexpressions behind the match.
+    /// Finds the same match as [`Regex::find`], and returns the subexpressions after it.
     ///
     /// # Errors
     /// `57014`

@@ -1,9 +1,9 @@
-//! The text of a regular expression as a tree of branches and quantified atoms.
+//! Parser of regular expressions, whose result is a tree of branches and quantified atoms.
 
 use super::{Options, invalid};
 use statement::error::{SqlError, SqlResult};
 
-/// Alternatives.
+/// Alternatives of an expression.
 #[derive(Clone, Debug)]
 pub(super) struct Expression(pub(super) Vec<Vec<Piece>>);
 
@@ -12,9 +12,9 @@ pub(super) struct Expression(pub(super) Vec<Vec<Piece>>);
 pub(super) struct Piece {
     pub(super) atom: Atom,
     pub(super) least: u32,
-    /// None: any number.
+    /// Maximum number of repetitions, `None` for any number.
     pub(super) most: Option<u32>,
-    /// Whether the quantifier wants little, if it wants anything.
+    /// True for a non-greedy quantifier, false for a greedy one, `None` without a preference.
     pub(super) shorter: Option<bool>,
 }
 
@@ -22,13 +22,13 @@ pub(super) struct Piece {
 pub(super) enum Atom {
     Set(Set),
     Assertion(Assertion),
-    /// Whether what stands behind (or before, if not `ahead`) matches, or does not.
+    /// Look-ahead (or look-behind, if not `ahead`), which requires that `inner` matches there, or does not.
     Look {
         ahead: bool,
         negated: bool,
         inner: Expression,
     },
-    /// Parentheses; with a number, if they capture.
+    /// Parentheses, with their number if they capture.
     Group(Option<usize>, Expression),
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Assertion {
     NoWordEdge,
 }
 
-/// Characters: those in the ranges, or all others.
+/// Set of characters: those in the ranges, or all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Set {
     pub(super) ranges: Vec<(char, char)>,
@@ -61,7 +61,7 @@ impl Set {
         self.ranges.push((low, high));
     }
 
-    /// The other case of each letter, too.
+    /// Adds the other case of each letter.
     fn fold(&mut self) {
         for index in 0..self.ranges.len() {
             let (low, high) = self.ranges[index];
@@ -80,7 +80,7 @@ impl Set {
             self.ranges.extend(&other.ranges);
             return;
         }
-        // All that the other's ranges leave out.
+        // Everything that the ranges of the other set leave out.
         let mut ranges = other.ranges.clone();
         ranges.sort_unstable();
         let mut next = Some('\0');
@@ -104,7 +104,7 @@ fn after(c: char) -> Option<char> {
     if c == '\u{D7FF}' { Some('\u{E000}') } else { char::from_u32(u32::from(c) + 1) }
 }
 
-/// The class of this name, under `lc_ctype = C`.
+/// Returns the class of this name, under `lc_ctype = C`.
 fn class(name: &str) -> Option<Set> {
     let ranges: &[(char, char)] = match name {
         "alnum" => &[('0', '9'), ('A', 'Z'), ('a', 'z')],
@@ -126,9 +126,9 @@ fn class(name: &str) -> Option<Set> {
     Some(Set { ranges: ranges.to_vec(), negated: false })
 }
 
-/// Parentheses in parentheses.
+/// Maximum nesting of parentheses.
 const DEPTH_MAX: usize = 100;
-/// The greatest number in braces.
+/// Maximum number in braces.
 const REPEAT_MAX: u32 = 255;
 
 struct Parser<'a> {
@@ -138,14 +138,14 @@ struct Parser<'a> {
     depth: usize,
 }
 
-/// What an escape means.
+/// Meaning of an escape.
 enum Escape {
     Char(char),
     Set(Set),
     Assertion(Assertion),
 }
 
-/// The tree of an expression, and the number of its capturing parentheses.
+/// Parses an expression. Returns its tree and the number of its capturing parentheses.
 pub(super) fn parse(pattern: &str, mut options: Options) -> SqlResult<(Expression, usize)> {
     let chars: Vec<char> = pattern.chars().collect();
     let mut rest = &chars[..];
@@ -184,7 +184,7 @@ pub(super) fn parse(pattern: &str, mut options: Options) -> SqlResult<(Expressio
     Ok((expression, parser.groups))
 }
 
-/// Sets what a letter means; an error within the good case is one of PostgreSQL's features that is missing here.
+/// Sets the option of a letter. An inner error stands for a feature of PostgreSQL that is missing here.
 pub(crate) fn set_option(options: &mut Options, letter: char) -> Result<SqlResult<()>, ()> {
     match letter {
         'i' => options.ignore_case = true,
@@ -233,7 +233,7 @@ impl Parser<'_> {
         Some(*first)
     }
 
-    /// Leaves out comments, and in expanded syntax blanks.
+    /// Skips comments, and in expanded syntax blanks.
     fn skip(&mut self) {
         loop {
             match self.rest {
@@ -320,7 +320,7 @@ impl Parser<'_> {
             ['?', '<', '=', ..] => (look(false, false), 3, false),
             ['?', '<', '!', ..] => (look(false, true), 3, false),
             ['?', ..] => return Err(invalid("quantifier operand invalid")),
-            // Within a look around, nothing captures.
+            // Within a look-around, nothing captures.
             _ => (None, 0, true),
         };
         self.rest = &self.rest[skipped..];
@@ -386,7 +386,7 @@ impl Parser<'_> {
         Ok(Piece { atom, least, most, shorter })
     }
 
-    /// A number of so many digits at most, in a base.
+    /// Reads a number of at most so many digits in a base.
     fn code(&mut self, base: u32, most: usize) -> Option<u32> {
         let len = self.rest.iter().take(most).position(|c| !c.is_digit(base)).unwrap_or(self.rest.len().min(most));
         let (digits, after) = self.rest.split_at(len);
@@ -397,7 +397,7 @@ impl Parser<'_> {
         Some(digits.iter().fold(0_u32, |all, c| all.saturating_mul(base).saturating_add(c.to_digit(base).unwrap_or(0))))
     }
 
-    /// What follows a backslash.
+    /// Reads the escape after a backslash.
     fn escape(&mut self) -> SqlResult<Escape> {
         let bad = || invalid("invalid escape \\ sequence");
         let c = self.next().ok_or_else(bad)?;
@@ -450,6 +450,8 @@ impl Parser<'_> {
                 let code = self.code(8, 2).unwrap_or(0);
                 of_code(Some(code))
             }
+            // As in PostgreSQL, a number of one digit, or not above that of the groups, is a back
+            // reference. Others are octal codes.
             '1'..='9' => {
                 let len = 1 + self.rest.iter().position(|c| !c.is_ascii_digit()).unwrap_or(self.rest.len());
                 let number = std::iter::once(c).chain(self.rest.iter().copied()).take(len);
@@ -467,7 +469,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `[.x.]`, `[=x=]`, `[:x:]`: what stands between, if it is one of these.
+    /// Reads the name in `[.x.]`, `[=x=]` or `[:x:]`.
     fn special(&mut self, mark: char) -> SqlResult<String> {
         self.rest = &self.rest[2..];
         let end = self.rest.windows(2).position(|two| two == [mark, ']']);
@@ -489,6 +491,7 @@ impl Parser<'_> {
         let unbalanced = || invalid("brackets [] not balanced");
         let mut is_first = true;
         loop {
+            // A closing bracket at the start of the set stands for itself.
             if !is_first && self.eat(']') {
                 break;
             }
@@ -518,7 +521,7 @@ impl Parser<'_> {
         Ok(Atom::Set(set))
     }
 
-    /// A character of a bracket; none, if it was a whole class, which is added.
+    /// Reads a character of a set. Returns `None` for a whole class, which is added to the set.
     fn element(&mut self, set: &mut Set, is_first: bool) -> SqlResult<Option<char>> {
         let unbalanced = || invalid("brackets [] not balanced");
         match self.rest {
@@ -548,7 +551,7 @@ impl Parser<'_> {
                     Escape::Assertion(_) => Err(invalid("invalid escape \\ sequence")),
                 }
             }
-            // A hyphen stands for itself at the beginning and the end only.
+            // A hyphen stands for itself only at the start and the end.
             ['-', after, ..] if !is_first && *after != ']' => Err(invalid("invalid character range")),
             [c, ..] => {
                 let c = *c;

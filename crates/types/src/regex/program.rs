@@ -1,6 +1,7 @@
-//! Matching: all ways through an expression at once, character by character.
+//! Matching of all paths through an expression at once, character by character.
 //!
-//! **Invariant:** time is at most the product of the text's and the program's lengths, whatever they are (look-arounds apart).
+//! **Invariant:** the time is at most proportional to the product of the lengths of text and program, whatever they are
+//! (look-arounds apart).
 
 use super::invalid;
 use super::parse::{Assertion, Atom, Expression, Piece, Set};
@@ -16,19 +17,19 @@ enum Step {
         negated: bool,
         inner: Program,
     },
-    /// On both ways; the other one begins there.
+    /// Continues on both paths. The second one begins at this step.
     Split(usize),
     Jump(usize),
     Match,
 }
 
-/// An expression, or a part of one, ready to run.
+/// A compiled expression, or a part of one.
 #[derive(Debug)]
 pub(super) struct Program(Vec<Step>);
 
-/// Units of work of a step.
+/// Units of work of one step.
 const STEP: usize = 4;
-/// Steps of a whole expression.
+/// Maximum number of steps of an expression.
 const STEPS_MAX: usize = 50_000;
 
 fn is_word(c: Option<&char>) -> bool {
@@ -52,10 +53,10 @@ impl Assertion {
     }
 }
 
-/// Steps that the ways have reached, each once.
+/// Steps that the paths have reached, each once.
 struct Ways {
     steps: Vec<usize>,
-    /// At which round a step was reached last.
+    /// Last round in which each step was reached.
     reached: Vec<usize>,
     round: usize,
 }
@@ -72,7 +73,7 @@ impl Ways {
 }
 
 impl Program {
-    /// For one expression.
+    /// Compiles an expression.
     pub(super) fn of(expression: &Expression) -> SqlResult<Program> {
         let mut program = Program(Vec::new());
         program.expression(expression)?;
@@ -80,7 +81,7 @@ impl Program {
         Ok(program)
     }
 
-    /// For pieces one after another.
+    /// Compiles a sequence of pieces.
     pub(super) fn of_pieces(pieces: &[Piece]) -> SqlResult<Program> {
         let mut program = Program(Vec::new());
         for piece in pieces {
@@ -152,7 +153,7 @@ impl Program {
         }
     }
 
-    /// Adds a step and all that it leads to without a character. Says whether the end is among them.
+    /// Adds a step and all steps that it leads to without a character. Returns true if the end is among them.
     fn add(&self, ways: &mut Ways, stack: &mut Vec<usize>, first: usize, text: &[char], at: usize) -> SqlResult<bool> {
         let mut is_end = false;
         stack.push(first);
@@ -183,7 +184,7 @@ impl Program {
         Ok(is_end)
     }
 
-    /// Runs from `begin` on, at most to `limit`; tells each end of a match, in order, until `told` has enough. With
+    /// Runs from `begin` on, at most to `limit`. Reports the ends of matches in order, until `told` has enough. With
     /// `anywhere`, a match may begin later, too.
     fn run(
         &self,
@@ -193,7 +194,7 @@ impl Program {
         anywhere: bool,
         mut told: impl FnMut(usize) -> bool,
     ) -> SqlResult<()> {
-        // The ways take memory, which is cleared.
+        // Clearing the memory of the paths takes time.
         pulse::tick(self.0.len())?;
         let mut now = Ways::new(self.0.len());
         let mut next = Ways::new(self.0.len());
@@ -225,7 +226,7 @@ impl Program {
         Ok(())
     }
 
-    /// Whether it matches from this character on or later.
+    /// Returns true if the expression matches from this character on or later.
     pub(super) fn is_anywhere(&self, text: &[char], from: usize) -> SqlResult<bool> {
         let mut found = false;
         self.run(text, from, text.len(), true, |_| {
@@ -235,7 +236,7 @@ impl Program {
         Ok(found)
     }
 
-    /// The last end of a match that begins here, or the first.
+    /// Returns the last end of a match that begins here, or the first.
     pub(super) fn end(&self, text: &[char], begin: usize, limit: usize, first: bool) -> SqlResult<Option<usize>> {
         let mut end = None;
         self.run(text, begin, limit, false, |at| {
@@ -245,7 +246,7 @@ impl Program {
         Ok(end)
     }
 
-    /// All ends of matches that begin here.
+    /// Returns all ends of matches that begin here.
     pub(super) fn ends(&self, text: &[char], begin: usize, limit: usize) -> SqlResult<Vec<usize>> {
         let mut ends = Vec::new();
         self.run(text, begin, limit, false, |at| {
@@ -255,12 +256,12 @@ impl Program {
         Ok(ends)
     }
 
-    /// Whether exactly this part matches.
+    /// Returns true if exactly this part matches.
     pub(super) fn fits(&self, text: &[char], begin: usize, end: usize) -> SqlResult<bool> {
         Ok(self.end(text, begin, end, false)? == Some(end))
     }
 
-    /// Whether a match ends here, wherever it begins.
+    /// Returns true if a match ends here, wherever it begins.
     fn ends_at(&self, text: &[char], end: usize) -> SqlResult<bool> {
         for begin in 0..=end {
             if self.fits(text, begin, end)? {

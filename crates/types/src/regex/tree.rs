@@ -1,30 +1,31 @@
-//! Subexpressions: how a match is cut among the parts of its expression.
+//! Subexpressions: division of a match among the parts of its expression.
 //!
-//! **Invariant:** the cuts are those of PostgreSQL's `cdissect`. It depends on how its compiler makes a tree of an expression
-//! (simple atoms side by side are one part; `x{m,n}` with a capture in it is `x{m-1,n-1}` and `x`), so that is done here alike.
+//! **Invariant:** the division is that of PostgreSQL's `cdissect`. It depends on the tree that PostgreSQL's compiler
+//! makes of an expression (adjacent simple atoms are one part; `x{m,n}` with a capture in it is `x{m-1,n-1}` and `x`),
+//! so the same tree is made here.
 
 use super::Span;
 use super::parse::{Atom, Expression, Piece};
 use super::program::Program;
 use statement::error::{SqlError, SqlResult};
 
-/// A part, with the program that matches it as a whole.
+/// Part of an expression, with the program that matches it as a whole.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) program: usize,
-    /// It wants as little as possible.
+    /// True if the part prefers the shortest match.
     pub(super) shorter: bool,
     shape: Shape,
 }
 
 #[derive(Debug)]
 enum Shape {
-    /// Nothing in it captures.
+    /// A part that captures nothing.
     Plain,
     Capture(usize, Box<Tree>),
     Concat(Box<Tree>, Box<Tree>),
     Alternatives(Vec<Tree>),
-    /// Of no matches up to so many.
+    /// Repetition, of none up to `most` matches.
     Repeat {
         inner: Box<Tree>,
         most: Option<u32>,
@@ -36,7 +37,7 @@ impl Expression {
         self.0.iter().flatten().any(Piece::captures)
     }
 
-    /// Whether it wants little, if it wants anything.
+    /// Returns true if the expression prefers the shortest match, and `None` without a preference.
     fn shorter(&self) -> Option<bool> {
         match &self.0[..] {
             [branch] => shorter(branch),
@@ -61,7 +62,7 @@ impl Piece {
     }
 }
 
-/// What the quantifiers of a part want: much, little, or within one of its parts both.
+/// Preferences of the quantifiers of a part: longest, shortest, or both within one of its parts.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Wishes {
     longer: bool,
@@ -77,7 +78,7 @@ impl Wishes {
 }
 
 impl Piece {
-    /// The quantifier's own wish.
+    /// Returns the preference of the quantifier itself.
     fn own_wish(&self) -> Wishes {
         Wishes { longer: self.shorter == Some(false), shorter: self.shorter == Some(true), mixed: false }
     }
@@ -86,7 +87,7 @@ impl Piece {
         self.own_wish().and(self.atom.wishes())
     }
 
-    /// A quantifier that changes nothing: once, and wanting what the atom wants, if either wants anything.
+    /// Returns true if the quantifier changes nothing: once, with the preference of the atom, if either has one.
     fn is_vacuous(&self) -> bool {
         let inner = self.atom.wishes();
         (self.least, self.most) == (1, Some(1))
@@ -132,7 +133,7 @@ impl Builder<'_> {
         if !pieces.iter().any(Piece::captures) {
             return Ok(self.node(Program::of_pieces(pieces)?, shorter(pieces), Shape::Plain));
         }
-        // Simple atoms of one wish are one part.
+        // Simple atoms of one preference are one part.
         let mut wish = None;
         let simple = pieces.iter().position(|piece| {
             let own = piece.shorter();
@@ -196,7 +197,7 @@ impl Builder<'_> {
 }
 
 impl Tree {
-    /// The tree of an expression; its programs are added to `programs`.
+    /// Builds the tree of an expression, and adds its programs to `programs`.
     pub(super) fn of(expression: &Expression, programs: &mut Vec<Program>) -> SqlResult<Tree> {
         Builder(programs).expression(expression)
     }
@@ -217,7 +218,7 @@ impl Tree {
         }
     }
 
-    /// Cuts a part of the text that the tree's program matches. Says whether it can be cut so.
+    /// Divides a part of the text that the tree's program matches. Returns false if it cannot be divided so.
     pub(super) fn dissect(
         &self,
         programs: &[Program],
@@ -265,7 +266,7 @@ impl Tree {
             }
             Shape::Repeat { inner, most } => {
                 if begin == end {
-                    // One empty match rather than none, if it is not to be as short as can be.
+                    // One empty match is preferred to none, unless the match is to be as short as possible.
                     if !inner.shorter && programs[inner.program].fits(text, begin, begin)? {
                         inner.dissect(programs, text, (begin, end), spans)?;
                     }
@@ -276,7 +277,8 @@ impl Tree {
         })
     }
 
-    /// Cuts a part that is not empty into matches of `inner`, none of them empty, each as long, or short, as can be.
+    /// Divides a part that is not empty into matches of `inner`, none of them empty, each as long,
+    /// or as short, as possible.
     fn repeat(
         inner: &Tree,
         most: Option<u32>,
@@ -286,11 +288,11 @@ impl Tree {
         spans: &mut [Option<Span>],
     ) -> SqlResult<bool> {
         let most = most.map_or(usize::MAX, |most| most as usize).min(end - begin).max(1);
-        // Ends that are still to be tried, of each match so far.
+        // The ends that are still to be tried, for each match so far.
         let choices = |from: usize| {
             let mut ends = programs[inner.program].ends(text, from, end)?;
             ends.retain(|end| *end != from);
-            // The one to be tried first stands last.
+            // The end that is tried first stands last.
             if inner.shorter {
                 ends.reverse();
             }

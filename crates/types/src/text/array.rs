@@ -28,7 +28,7 @@ pub(super) fn input(text: &str, element: SqlType, forms: &Forms) -> SqlResult<Da
     loop {
         while chars.next_if(|c| c.is_ascii_whitespace()).is_some() {}
         let mut item = String::new();
-        // How much of the item stays if blanks at its end go: what was quoted or escaped does.
+        // Length of the item without trailing blanks. Quoted or escaped characters stay.
         let mut kept = 0;
         let mut quoted = false;
         let end = loop {
@@ -90,10 +90,10 @@ pub(super) fn input(text: &str, element: SqlType, forms: &Forms) -> SqlResult<Da
     Ok(Datum::Array(items.into()))
 }
 
-/// As [`output`].
+/// Appends an array like [`output`].
 ///
 /// # Errors
-/// `54000` for what would be too long, `57014`.
+/// `54000` for a result that would be too long, `57014`.
 pub(super) fn build(items: &[Datum], element: SqlType, forms: &Forms, out: &mut TextBuilder) -> SqlResult<()> {
     for (index, item) in items.iter().enumerate() {
         out.push(if index == 0 { '{' } else { ',' })?;
@@ -121,7 +121,7 @@ pub(super) fn build(items: &[Datum], element: SqlType, forms: &Forms, out: &mut 
     out.push_str(if items.is_empty() { "{}" } else { "}" })
 }
 
-/// Tells whether an element must be quoted.
+/// Returns true if an element must be quoted.
 fn is_special(written: &str) -> bool {
     let special = |c: char| c.is_ascii_whitespace() || c == '\x0b' || "\"\\{},".contains(c);
     written.is_empty() || written.eq_ignore_ascii_case("null") || written.contains(special)

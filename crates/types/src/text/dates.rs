@@ -1,4 +1,4 @@
-//! Dates and moments as text, in the four styles of `DateStyle`.
+//! Text forms of dates and timestamps, in the four styles of `DateStyle`.
 
 use crate::calendar::{Civil, civil_of, push_padded, push_time, split};
 use crate::forms::{DateOrder, DateStyle, Forms};
@@ -21,14 +21,14 @@ pub(crate) const MONTHS: [&str; 12] = [
 /// Names of the days of the week in English, Sunday first.
 pub(crate) const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// How many letters of a zone's abbreviation are written.
+/// Maximum number of characters of a zone's abbreviation that are written.
 const ABBREVIATION_MAX: usize = 10;
 
 fn push_year(out: &mut String, year: i64) {
     push_padded(out, if year > 0 { year } else { 1 - year }, 4);
 }
 
-/// Day and month in the session's order.
+/// Appends day and month in the session's order.
 fn push_day_and_month(out: &mut String, civil: Civil, order: DateOrder, between: char) {
     let (first, second) = if order == DateOrder::Dmy { (civil.day, civil.month) } else { (civil.month, civil.day) };
     push_padded(out, first, 2);
@@ -74,7 +74,7 @@ pub(super) fn push_date(out: &mut String, days: i32, forms: &Forms) {
     }
 }
 
-/// Appends `+02`, `-05:30`.
+/// Appends an offset: `+02`, `-05:30`.
 pub(crate) fn push_offset(out: &mut String, offset: i32) {
     let size = i64::from(offset.unsigned_abs());
     out.push(if offset < 0 { '-' } else { '+' });
@@ -89,7 +89,7 @@ pub(crate) fn push_offset(out: &mut String, offset: i32) {
     }
 }
 
-/// Appends a moment; `with_zone` as the session's clocks show it, with the zone.
+/// Appends a timestamp. With `with_zone`, it is the local time of the session's zone, with the zone.
 pub(super) fn push_timestamp(out: &mut String, micros: i64, with_zone: bool, forms: &Forms) {
     match micros {
         i64::MAX => return out.push_str("infinity"),
@@ -98,6 +98,7 @@ pub(super) fn push_timestamp(out: &mut String, micros: i64, with_zone: bool, for
     }
     let (days, time) = split(if with_zone { forms.local(micros) } else { micros });
     let civil = civil_of(days);
+    // Only the style Postgres writes the day of the week and the name of the month, and the year at the end.
     if forms.date_style == DateStyle::Postgres {
         let month = MONTHS.get(civil.month as usize - 1).map_or("", |name| &name[..3]);
         out.push_str(&DAYS[(days + 4).rem_euclid(7) as usize][..3]);

@@ -1,11 +1,11 @@
-//! Floats as text: the shortest digits that give the same float again, laid out as C's `%g` does.
+//! Text forms of floats: the shortest digits that read back as the same float, in the layout of C's `%g`.
 
 use super::{invalid, trimmed};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::fmt::LowerExp;
 use std::str::FromStr;
 
-/// What of a float's text is special: NaN and the infinities.
+/// Returns the value of a special text: NaN and the infinities.
 fn special(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
@@ -16,7 +16,8 @@ fn special(text: &str) -> Option<f64> {
     }
 }
 
-/// Whether it is digits, a point and an exponent, and if so whether any digit before the exponent is not 0.
+/// Returns, for a text of digits, point and exponent, whether any digit before the exponent is not
+/// 0; `None` for other texts.
 fn is_number(text: &str) -> Option<bool> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
@@ -61,7 +62,7 @@ pub fn parse_f32(text: &str) -> SqlResult<f32> {
     Ok(parse::<f32>(text, "real")?.unwrap_or_else(|special| special as f32))
 }
 
-/// Lays out digits and exponent (`1.5e3`, as Rust writes it); from `limit` on, with an exponent.
+/// Lays out digits and exponent (`1.5e3`, as Rust writes it). From `limit` on, the exponent is written.
 fn lay_out(out: &mut String, scientific: &str, limit: i32) {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -100,8 +101,8 @@ fn push_special(out: &mut String, value: f64) -> bool {
     !value.is_finite()
 }
 
-/// Whether digits and exponent (`1.5e3`) lie exactly between the float `mantissa` * 2^`exponent` and a neighbour. Such digits
-/// do give the float again, by the rule for ties, but PostgreSQL does not rely on that rule.
+/// Returns true if digits and exponent (`1.5e3`) lie exactly between the float `mantissa` * 2^`exponent` and a
+/// neighbour. Such digits do read back as the float, by the rule for ties, but PostgreSQL does not rely on that rule.
 fn is_tie(scientific: &str, mantissa: u64, exponent: i32) -> bool {
     let Some((digits, ten)) = scientific.split_once('e') else { return false };
     let fraction = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len() as i32);
@@ -112,7 +113,7 @@ fn is_tie(scientific: &str, mantissa: u64, exponent: i32) -> bool {
     let odd = if ten >= 0 { digits.checked_mul(power) } else { digits.is_multiple_of(power).then_some(digits / power) };
     let Some(value) = odd.filter(|value| *value > 0) else { return false };
     let (odd, two) = (value >> value.trailing_zeros(), value.trailing_zeros() as i32 + ten);
-    // The lower neighbour of a power of two is half as far away.
+    // The lower neighbour of a power of two is at half the distance.
     let middles = [(2 * u128::from(mantissa) + 1, exponent - 1), (2 * u128::from(mantissa) - 1, exponent - 1)];
     let low = (4 * u128::from(mantissa) - 1, exponent - 2);
     middles.contains(&(odd, two)) || (mantissa.is_power_of_two() && low == (odd, two))
@@ -122,12 +123,12 @@ fn digits_of(scientific: &str) -> usize {
     scientific.split('e').next().map_or(0, |mantissa| mantissa.bytes().filter(u8::is_ascii_digit).count())
 }
 
-/// Digits and exponent that PostgreSQL writes for the finite float `value`, whose size is `mantissa` * 2^`two`: as few
-/// digits as give it again, and `places_max` behind the first at most.
+/// Returns the digits and exponent that PostgreSQL writes for the finite float `value`, whose magnitude is `mantissa` *
+/// 2^`two`: the fewest digits that read back as the same float, and at most `places_max` after the first.
 fn shortest<F: Copy + PartialEq + LowerExp + FromStr>(value: F, mantissa: u64, two: i32, places_max: usize) -> String {
     let gives_it = |written: &str| written.parse().is_ok_and(|parsed: F| parsed == value);
     let mut written = format!("{value:e}");
-    // Of two shortest texts that are equally near, PostgreSQL takes the even one: as exact formatting rounds.
+    // Of two shortest texts that are equally near, PostgreSQL takes the even one, to which exact formatting rounds.
     let places = digits_of(&written).max(1) - 1;
     let even = format!("{value:.places$e}");
     if gives_it(&even) {
@@ -144,7 +145,7 @@ fn shortest<F: Copy + PartialEq + LowerExp + FromStr>(value: F, mantissa: u64, t
     written
 }
 
-/// Digits and exponent with so many digits at most, without zeros at the end.
+/// Returns digits and exponent with at most so many digits, without trailing zeros.
 fn rounded<F: LowerExp>(value: F, digits: i32) -> String {
     let places = digits.max(1) as usize - 1;
     let written = format!("{value:.places$e}");
@@ -153,7 +154,7 @@ fn rounded<F: LowerExp>(value: F, digits: i32) -> String {
     format!("{mantissa}e{exponent}")
 }
 
-/// Appends a float8, by `extra_float_digits`.
+/// Appends a float8 by the setting `extra_float_digits`.
 pub fn push_f64(out: &mut String, value: f64, extra: i32) {
     if push_special(out, value) {
         return;
@@ -168,7 +169,7 @@ pub fn push_f64(out: &mut String, value: f64, extra: i32) {
     lay_out(out, &shortest(value, mantissa, two, 17), 15);
 }
 
-/// Appends a float4, by `extra_float_digits`.
+/// Appends a float4 by the setting `extra_float_digits`.
 pub fn push_f32(out: &mut String, value: f32, extra: i32) {
     if push_special(out, f64::from(value)) {
         return;

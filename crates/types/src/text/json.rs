@@ -1,9 +1,9 @@
-//! Whether a text is JSON (RFC 8259). The text itself is the value.
+//! Check whether a text is JSON (RFC 8259). The text itself is the value.
 
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 
-/// Deeper nesting is refused.
+/// Maximum nesting of arrays and objects.
 const MAX_DEPTH: usize = 1000;
 
 fn fault(detail: String) -> SqlError {
@@ -22,7 +22,7 @@ impl Reader<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The error of what stands here.
+    /// Returns the error for the text at the reader's position.
     fn unexpected(&mut self, expected: &str) -> SqlError {
         if self.peek().is_none() {
             return fault("The input string ended unexpectedly.".to_owned());
@@ -104,6 +104,7 @@ impl Reader<'_> {
                 }
                 let mut first = true;
                 loop {
+                    // The messages are PostgreSQL's: before the first key, the object may also end.
                     if open == b'{' {
                         if self.peek() != Some(b'"') {
                             return Err(self.unexpected(if first { "string or \"}\"" } else { "string" }));
@@ -153,7 +154,7 @@ impl Reader<'_> {
     }
 }
 
-/// Refuses what is not JSON.
+/// Refuses a text that is not JSON.
 pub(super) fn check(text: &str) -> SqlResult<()> {
     let mut reader = Reader { text, at: 0 };
     reader.value(0)?;

@@ -1,4 +1,4 @@
-//! Values as text: what a client writes in a literal or sends in text format, and what it is shown.
+//! Text forms of values: for literals, for the text format of the wire, and for output.
 
 mod array;
 pub mod dates;
@@ -21,7 +21,7 @@ use statement::pulse::{self, SLICE};
 use std::fmt::Write;
 use syntax::names::{NAME_MAX, clipped};
 
-/// The error of a text that is no value of the type.
+/// Returns the error for a text that is not a value of the type.
 pub fn invalid(type_name: &str, text: &str) -> SqlError {
     let message = format!("invalid input syntax for type {type_name}: \"{text}\"");
     SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
@@ -32,7 +32,7 @@ fn out_of_range(type_name: &str, text: &str) -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
 }
 
-/// Without the blanks that C's `isspace` knows.
+/// Trims the blanks that C's `isspace` knows.
 fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
 }
@@ -49,7 +49,7 @@ fn integer<T: TryFrom<i128>>(text: &str, type_name: &str) -> SqlResult<T> {
 
 fn oid(text: &str) -> SqlResult<u32> {
     let value: i64 = integer(text, "oid")?;
-    // -1 is taken as 4294967295.
+    // -1 is accepted as 4294967295.
     u32::try_from(value)
         .or_else(|_| i32::try_from(value).map(|value| value as u32))
         .map_err(|_| out_of_range("oid", text))
@@ -72,9 +72,11 @@ fn bytea(text: &str) -> SqlResult<Box<[u8]>> {
         let mut bytes = Vec::with_capacity(hex.len() / 2);
         let mut first = None;
         for (at, c) in hex.chars().enumerate() {
+            // A text may be long, so its work is counted slice by slice.
             if at.is_multiple_of(SLICE) {
                 pulse::tick(4 * SLICE)?;
             }
+            // Blanks may stand between bytes, but not between the two digits of one.
             if first.is_none() && c.is_ascii_whitespace() {
                 continue;
             }
@@ -132,7 +134,7 @@ fn uuid(text: &str) -> SqlResult<[u8; 16]> {
         let [high, low, after @ ..] = rest else { return Err(bad()) };
         let digit = |c: u8| (c as char).to_digit(16).map(|digit| digit as u8).ok_or_else(bad);
         *byte = digit(*high)? << 4 | digit(*low)?;
-        // A hyphen may stand after each four digits.
+        // A hyphen may follow every four digits.
         rest = match after {
             [b'-', after @ ..] if index % 2 == 1 && index < 15 => after,
             _ => after,
@@ -141,7 +143,7 @@ fn uuid(text: &str) -> SqlResult<[u8; 16]> {
     if rest.is_empty() { Ok(value) } else { Err(bad()) }
 }
 
-/// The number of a type from its name or number, as `regtype` takes it.
+/// Returns the OID of a type, given by name or OID as for `regtype`.
 fn regtype(text: &str) -> SqlResult<u32> {
     let written = trimmed(text);
     if written == "-" {
@@ -153,8 +155,8 @@ fn regtype(text: &str) -> SqlResult<u32> {
     regtype::type_number(written)
 }
 
-/// A `"char"`: the first byte of a text, or the byte that `\ooo` writes in octal. Bytes beyond ASCII are refused: a value is kept
-/// as a text here.
+/// Reads a `"char"`: the first byte of a text, or the byte that `\ooo` stands for in octal. Bytes beyond ASCII are
+/// refused, since a value is stored as a text here.
 fn one_byte(text: &str) -> SqlResult<String> {
     let byte = match text.as_bytes() {
         [b'\\', high @ b'0'..=b'3', middle @ b'0'..=b'7', low @ b'0'..=b'7'] => {
@@ -173,7 +175,7 @@ fn one_byte(text: &str) -> SqlResult<String> {
 /// Reads a value, and fits it to the type's modifier as an assignment does.
 ///
 /// # Errors
-/// PostgreSQL's for a text that is no value of the type.
+/// PostgreSQL's errors for a text that is not a value of the type.
 pub fn input(text: &str, to: SqlType, forms: &Forms) -> SqlResult<Datum> {
     let datum = match to.kind {
         Kind::Bool => Datum::Bool(boolean(text)?),
@@ -218,6 +220,7 @@ pub fn input(text: &str, to: SqlType, forms: &Forms) -> SqlResult<Datum> {
         Kind::Regtype => Datum::Oid(regtype(text)?),
         Kind::Uuid => Datum::Uuid(uuid(text)?),
         Kind::Void => Datum::text(""),
+        // The elements' input applies the modifier, so that it is not applied again below.
         Kind::Array(element) => {
             return array::input(text, SqlType { kind: element.kind(), typmod: to.typmod }, forms);
         }
@@ -225,7 +228,7 @@ pub fn input(text: &str, to: SqlType, forms: &Forms) -> SqlResult<Datum> {
     if to.typmod < 0 { Ok(datum) } else { modifier::apply(datum, to, false) }
 }
 
-/// Appends bytes as `bytea_output = escape` has them.
+/// Appends bytes in the format `bytea_output = escape`.
 fn push_escaped(bytes: &[u8], out: &mut String) {
     for byte in bytes {
         match byte {
@@ -236,7 +239,7 @@ fn push_escaped(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// In decimal. (`write!` takes five times as many instructions, and results have many integers.)
+/// Appends an integer in decimal. (`write!` takes five times as many instructions, and results have many integers.)
 fn push_integer(out: &mut String, value: i64) {
     let (mut digits, mut at, mut left) = ([0; 20], 20, value.unsigned_abs());
     while {
@@ -251,7 +254,7 @@ fn push_integer(out: &mut String, value: i64) {
     out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
-/// Appends a value as text; nothing for NULL.
+/// Appends a value as text. NULL appends nothing.
 pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
     let written = match datum {
         Datum::Null => return,
@@ -275,6 +278,7 @@ pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
             let name = match kind.kind {
                 Kind::Regtype => regtype::type_shown(*value),
                 Kind::Regclass | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => match value {
+                    // OID 0 stands for no object. Without names, or for an unknown object, the OID itself is written.
                     0 => Some("-".to_owned()),
                     number => forms.naming.as_ref().and_then(|naming| naming.name_of(kind.kind, *number)),
                 },
@@ -367,10 +371,10 @@ pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
     debug_assert!(written.is_ok(), "writing to a string cannot fail");
 }
 
-/// Appends a value as text; nothing for NULL.
+/// Appends a value as text. NULL appends nothing.
 ///
 /// # Errors
-/// `54000` for what would be too long, `57014`.
+/// `54000` for a result that would be too long, `57014`.
 pub(crate) fn build(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut TextBuilder) -> SqlResult<()> {
     match datum {
         Datum::Text(text) => out.push_str(text),
@@ -393,7 +397,7 @@ pub(crate) fn build(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut TextB
     }
 }
 
-/// A value as text.
+/// Returns a value as text.
 pub fn to_string(datum: &Datum, kind: SqlType, forms: &Forms) -> String {
     let mut out = String::new();
     output(datum, kind, forms, &mut out);

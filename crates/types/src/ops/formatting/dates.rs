@@ -1,4 +1,4 @@
-//! Moments and intervals by a template.
+//! Timestamps and intervals in the format of a template.
 
 use super::roman::MONTHS as ROMAN;
 use super::{Field, NODE, Node, nodes, ordinal};
@@ -10,7 +10,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::plants::is_planted;
 use statement::pulse;
 
-/// All fields of templates for dates.
+/// Fields of templates for dates.
 pub(super) const KEYWORDS: &[&str] = &[
     "A.D.", "A.M.", "AD", "AM", "B.C.", "BC", "CC", "DAY", "DDD", "DD", "DY", "Day", "Dy", "D", "FF1", "FF2", "FF3",
     "FF4", "FF5", "FF6", "FX", "HH24", "HH12", "HH", "IDDD", "ID", "IW", "IYYY", "IYY", "IY", "I", "J", "MI", "MM",
@@ -21,9 +21,9 @@ pub(super) const KEYWORDS: &[&str] = &[
     "tzh", "tzm", "tz", "us", "ww", "w", "y,yyy", "yyyy", "yyy", "yy", "y",
 ];
 
-/// What a template looks at.
+/// Fields of a timestamp or interval that a template may show.
 struct Broken {
-    /// Astronomical; of an interval its years.
+    /// Astronomical year. For an interval, its years.
     year: i64,
     month: i64,
     day: i64,
@@ -32,13 +32,14 @@ struct Broken {
     second: i64,
     micros: i64,
     day_of_year: i64,
-    /// The day since 1970; none of an interval.
+    /// Days since 1970. `None` for an interval.
     date: Option<i64>,
     /// Seconds east of Greenwich, and the zone's abbreviation.
     zone: (i64, String),
 }
 
-/// A moment; with forms it is one of the session's clocks, and has a zone. None of the infinities, and by an empty template.
+/// Formats a timestamp. With `forms`, it is shown in the session's zone. Returns `None` for the
+/// infinities and an empty template.
 pub(super) fn moment_to_char(micros: i64, forms: Option<&Forms>, template: &str) -> SqlResult<Option<String>> {
     if template.is_empty() || micros == i64::MAX || micros == i64::MIN {
         return Ok(None);
@@ -67,7 +68,7 @@ pub(super) fn moment_to_char(micros: i64, forms: Option<&Forms>, template: &str)
     write(&broken, template).map(Some)
 }
 
-/// An interval.
+/// Formats an interval.
 pub(super) fn interval_to_char(interval: Interval, template: &str) -> SqlResult<Option<String>> {
     if template.is_empty() {
         return Ok(None);
@@ -109,7 +110,7 @@ fn write(broken: &Broken, template: &str) -> SqlResult<String> {
 
 struct Written {
     text: String,
-    /// It may be made an ordinal.
+    /// True if the text is a number, which may be made an ordinal.
     is_number: bool,
 }
 
@@ -117,46 +118,47 @@ fn word(text: impl Into<String>) -> Written {
     Written { text: text.into(), is_number: false }
 }
 
-/// A number with zeros in front; a sign takes one of the places.
+/// Formats a number with leading zeros. A sign takes one of the places.
 fn number(value: i64, width: usize, field: Field) -> Written {
     let sign = usize::from(value < 0 && is_planted("interval_format_wide"));
     let width = if field.fill { 0 } else { width + sign };
     Written { text: format!("{value:0width$}"), is_number: true }
 }
 
-/// A number with zeros in front, and one more place if what it is a part of is negative.
+/// Formats a number with leading zeros, and one more place if the whole that it is a part of is negative.
 fn part_of(whole: i64, value: i64, width: usize, field: Field) -> Written {
     number(value, width + usize::from(whole < 0), field)
 }
 
-/// The ISO year and week of a day.
+/// Returns the ISO year and week of a day.
 pub(super) fn iso_week(days: i64) -> (i64, i64) {
     let thursday = days - (days + 3).rem_euclid(7) + 3;
     let year = civil_of(thursday).year;
     (year, (thursday - days_of(year, 1, 1)) / 7 + 1)
 }
 
-/// The first day of an ISO year's first week.
+/// Returns the first day of the first week of an ISO year.
 pub(super) fn iso_year_start(year: i64) -> i64 {
     let fourth = days_of(year, 1, 4);
     fourth - (fourth + 3).rem_euclid(7)
 }
 
-/// A Julian day as PostgreSQL computes it, by divisions that round towards zero: of months and days of either sign, too.
+/// Returns a Julian day as PostgreSQL computes it, by divisions that round towards zero. Months and
+/// days may have either sign.
 fn julian_of(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if 2 < month { (year + 4800, month + 1) } else { (year + 4799, month + 13) };
     let century = year / 100;
     year * 365 - 32_167 + year / 4 - century + century / 4 + 7834 * month / 256 + day
 }
 
-/// The Monday of an ISO year's first week, as a Julian day.
+/// Returns the Monday of the first week of an ISO year, as a Julian day.
 fn first_monday(year: i64) -> i64 {
     let fourth = julian_of(year, 1, 4);
     fourth - fourth.rem_euclid(7)
 }
 
 impl Broken {
-    /// The day of a field that an interval does not have.
+    /// Returns the day for a field that an interval does not have.
     fn date(&self) -> SqlResult<i64> {
         self.date.ok_or_else(|| {
             SqlError::new(SqlState::INVALID_DATETIME_FORMAT, "invalid format specification for an interval value")
@@ -164,12 +166,12 @@ impl Broken {
         })
     }
 
-    /// As years are counted: there is no year 0.
+    /// Returns the year as it is shown: there is no year 0.
     fn counted(&self, year: i64) -> i64 {
         if self.date.is_some() && year <= 0 { 1 - year } else { year }
     }
 
-    /// A name: by the letters of the field in capitals or not, padded.
+    /// Formats a name, padded, in upper or lower case like the first letters of the field.
     fn name(&self, name: &str, field: Field, width: usize) -> Written {
         let mut letters = field.name.chars();
         let first = letters.next().is_some_and(char::is_uppercase);
@@ -210,6 +212,7 @@ impl Broken {
                 Written { text: seconds.to_string(), is_number: true }
             }
             "tz" => {
+                // Fields that need a date or a zone are refused for an interval, which has neither.
                 self.date()?;
                 cased(&self.zone.1)
             }
@@ -286,6 +289,7 @@ impl Broken {
             "i" => number(self.iso_year() % 10, 1, field),
             "rm" if self.month == 0 && self.year == 0 => word(""),
             "rm" => {
+                // As in PostgreSQL, the months of a negative interval count backwards.
                 let at = match self.month {
                     0 if 0 <= self.year => 0,
                     0 => 11,
@@ -309,12 +313,12 @@ impl Broken {
         self.counted(self.date.map_or_else(|| self.interval_week(), iso_week).0)
     }
 
-    /// An interval's fields as a Julian day.
+    /// Returns an interval's fields as a Julian day.
     fn julian(&self) -> i64 {
         julian_of(self.year, self.month, self.day)
     }
 
-    /// The ISO year and week of an interval's fields.
+    /// Returns the ISO year and week of an interval's fields.
     fn interval_week(&self) -> (i64, i64) {
         let day = self.julian();
         let mut year = self.year;
@@ -325,7 +329,7 @@ impl Broken {
         if week < 52 {
             return (year, week);
         }
-        // For the week PostgreSQL looks at the year behind the interval's own, for the year at the one behind that.
+        // For the week, PostgreSQL looks at the year after the interval's own, for the year at the one after that.
         let (next, own_next) = (first_monday(year + 1), first_monday(self.year + 1));
         let of_year = if next <= day { year + 1 } else { year };
         (of_year, if own_next <= day { (day - own_next) / 7 + 1 } else { week })

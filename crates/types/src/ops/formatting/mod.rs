@@ -1,7 +1,7 @@
-//! `to_char`, `to_number`, `to_date`, `to_timestamp`: values by a template.
+//! `to_char`, `to_number`, `to_date`, `to_timestamp`: formatting and parsing by a template.
 //!
-//! **Invariant:** a template is taken apart as PostgreSQL's `formatting.c` does it, longest keyword first; what is no keyword stands
-//! for itself.
+//! **Invariant:** a template is split like PostgreSQL's `formatting.c` does it, longest keyword first. Text that is not
+//! a keyword stands for itself.
 
 mod dates;
 mod numbers;
@@ -15,28 +15,28 @@ use crate::datum::Datum;
 use statement::error::SqlResult;
 use statement::pulse;
 
-/// A part of a template.
+/// Part of a template.
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
-    /// What is written or read of the value.
+    /// Field of the value that is written or read.
     Field(Field),
-    /// A space, or of dates a sign that is neither letter nor digit.
+    /// A space, or in templates for dates a character that is neither letter nor digit.
     Separator(char),
     Letter(char),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Field {
-    /// As it is written in the template.
+    /// Name as it is written in the template.
     name: &'static str,
-    /// `FM`: without blanks and zeros in front.
+    /// True after `FM`: without leading blanks and zeros.
     fill: bool,
-    /// `TM`: names without blanks.
+    /// True after `TM`: names without blanks.
     translated: bool,
     ordinal: Option<Ordinal>,
 }
 
-/// `TH` or `th` behind a number.
+/// Suffix `TH` or `th` after a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ordinal {
     Upper,
@@ -46,15 +46,15 @@ enum Ordinal {
 /// Work of one node of a template when it is written or read, in units of [`pulse::tick`].
 const NODE: usize = 64;
 
-/// Takes a template apart.
+/// Splits a template.
 ///
 /// # Errors
-/// Those of [`pulse::look`]: a template may be as long as any text.
+/// Those of [`pulse::look`], as a template may be as long as any text.
 fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> SqlResult<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut rest = template;
     while !rest.is_empty() {
-        // Each keyword is compared with what is there.
+        // Each keyword is compared with the text here.
         pulse::tick(2 * keywords.len())?;
         let (mut fill, mut translated) = (false, false);
         if is_date {
@@ -104,7 +104,7 @@ fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> SqlResult<
             rest = letters.as_str();
             continue;
         }
-        // A backslash is one but before a quote.
+        // A backslash stands for itself except before a quote.
         if letter == '\\' && letters.as_str().starts_with('"') {
             letters.next();
             letter = '"';
@@ -116,12 +116,12 @@ fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> SqlResult<
     Ok(nodes)
 }
 
-/// What may stand between fields.
+/// Returns true for a character that may separate fields.
 fn is_sign(letter: char) -> bool {
     letter.is_ascii_graphic() && !letter.is_ascii_alphanumeric()
 }
 
-/// The letters behind a number that make it an ordinal.
+/// Returns the letters after a number that make it an ordinal.
 fn ordinal(digits: &str, case: Ordinal) -> &'static str {
     let last = digits.as_bytes().last().copied();
     let before = digits.len().checked_sub(2).and_then(|at| digits.as_bytes().get(at)).copied();

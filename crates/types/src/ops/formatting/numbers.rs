@@ -1,6 +1,7 @@
-//! Numbers by a template.
+//! Numbers in the format of a template.
 //!
-//! The names and the order of steps are those of PostgreSQL's `NUM_processor`, so that odd templates give what they give there.
+//! The names and the order of steps are those of PostgreSQL's `NUM_processor`, so that odd
+//! templates have the same results.
 
 use super::roman::roman;
 use super::{NODE, Node, Ordinal, nodes, ordinal};
@@ -14,7 +15,7 @@ const KEYWORDS: &[&str] = &[
     "c", "d", "eeee", "fm", "g", "l", "mi", "pl", "pr", "rn", "sg", "sp", "s", "th", "v",
 ];
 
-/// Where the sign of the language stands.
+/// Position of the locale's sign.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Sign {
     #[default]
@@ -23,10 +24,10 @@ enum Sign {
     Behind,
 }
 
-/// What a template says of the whole number.
+/// Properties of a whole template.
 #[derive(Clone, Debug, Default)]
 struct Shape {
-    /// Digits before the point, behind it, and by which `V` shifts.
+    /// Digits before the decimal point, after it, and by which `V` shifts.
     before: usize,
     behind: usize,
     shift: usize,
@@ -64,6 +65,7 @@ impl Shape {
     }
 
     fn add(&mut self, name: &str) -> SqlResult<()> {
+        // The conflicts between patterns, their order and their messages are PostgreSQL's.
         if self.is_scientific && name != "EEEE" {
             return Err(syntax("\"EEEE\" must be the last pattern used"));
         }
@@ -162,18 +164,18 @@ impl Shape {
         Ok(())
     }
 
-    /// What stands for a number that is too great.
+    /// Returns the text for a number that is too large for the template.
     fn overflow(&self) -> String {
         format!("{}.{}", "#".repeat(self.before), "#".repeat(self.behind))
     }
 }
 
-/// A number.
+/// A number to be formatted.
 pub(super) enum Given<'n> {
     /// An `int4`.
     Int(i64),
     Exact(&'n Numeric),
-    /// With so many digits that count.
+    /// A float with this number of significant digits.
     Float(f64, usize),
 }
 
@@ -194,7 +196,8 @@ impl Given<'_> {
         }
     }
 
-    /// With so many digits behind the point, shifted by powers of ten. Of floats there may be fewer.
+    /// Returns the number with the template's digits after the decimal point, shifted by powers of
+    /// ten. A float may have fewer.
     fn digits(&self, shape: &mut Shape) -> SqlResult<String> {
         match self {
             Given::Int(value) => exact(&Numeric::from(*value), shape),
@@ -213,7 +216,7 @@ impl Given<'_> {
         }
     }
 
-    /// As `1.5e+03`.
+    /// Returns the number in the form `1.5e+03`.
     fn scientific(&self, digits: usize) -> SqlResult<String> {
         match self {
             Given::Int(value) => Ok(with_exponent(&format!("{:.digits$e}", *value as f64))),
@@ -222,7 +225,7 @@ impl Given<'_> {
                 if value.is_zero() {
                     return Ok(with_exponent(&format!("{:.digits$e}", 0.0)));
                 }
-                // The exponent is that of the number as it is, before it is rounded.
+                // The exponent is that of the number before it is rounded.
                 let written = value.abs().to_string();
                 let (whole, fraction) = written.split_once('.').unwrap_or((&written, ""));
                 let exponent = match whole.trim_start_matches('0') {
@@ -245,7 +248,7 @@ fn exact(value: &Numeric, shape: &Shape) -> SqlResult<String> {
     Ok(shifted.round(shape.behind as i32).to_string())
 }
 
-/// An exponent has a sign and two digits.
+/// Normalizes the exponent to a sign and two digits.
 fn with_exponent(written: &str) -> String {
     match written.split_once('e') {
         None => written.to_owned(),
@@ -286,18 +289,18 @@ pub(super) fn to_char(given: Given<'_>, template: &str) -> SqlResult<Datum> {
     Ok(Datum::text(Writer::new(shape, digits, sign, spaces).write(&nodes)?))
 }
 
-/// A number being written.
+/// State of a number that is being written.
 struct Writer {
     shape: Shape,
     number: Vec<u8>,
     at: usize,
     sign: char,
     sign_written: bool,
-    /// Places of the template so far, and in all.
+    /// Number of places of the template so far, and of all.
     place: usize,
     places: usize,
     spaces: usize,
-    /// The last digit that is not a zero at the end, with `FM`.
+    /// Last digit that is not a trailing zero, with `FM`.
     last_relevant: Option<usize>,
     in_number: bool,
     out: String,
@@ -351,6 +354,7 @@ impl Writer {
                 }
                 Node::Field(field) => field,
             };
+            // A group separator before the first digit is a blank, as the digits before it are.
             let filled = self.shape.is_filled;
             match &*field.name.to_uppercase() {
                 name @ ("9" | "0" | "." | "D") => self.digit(name == "0"),
@@ -385,7 +389,7 @@ impl Writer {
         Ok(self.out)
     }
 
-    /// The next digit is the 0 of a number without digits before the point.
+    /// Returns true if the next digit is the 0 of a number without digits before the decimal point.
     fn is_lone_zero(&self) -> bool {
         !self.shape.has_zero && self.at == 0 && self.number.first() == Some(&b'0') && self.shape.behind != 0
     }
@@ -445,7 +449,7 @@ impl Writer {
                     self.out.push('.');
                 }
             } else if self.last_relevant.is_some_and(|last| last < self.at) && !is_zero {
-                // A zero at the end.
+                // A trailing zero.
             } else if self.is_lone_zero() {
                 if !self.shape.is_filled {
                     self.out.push(' ');
@@ -456,7 +460,7 @@ impl Writer {
                 self.out.push(char::from(next));
                 self.in_number = true;
             } else {
-                // The number has fewer digits than the template; PostgreSQL's string ends here.
+                // The number has fewer digits than the template. PostgreSQL's string ends here.
                 self.end.get_or_insert(self.out.len());
                 self.in_number = true;
             }
@@ -501,7 +505,7 @@ pub(super) fn to_number(text: &str, template: &str) -> SqlResult<Datum> {
     }))
 }
 
-/// A number being read.
+/// State of a number that is being read.
 #[derive(Default)]
 struct Reader<'t> {
     shape: Shape,
@@ -523,7 +527,7 @@ impl Reader<'_> {
         self.at += self.text[self.at..].chars().next().map_or(0, char::len_utf8);
     }
 
-    /// Letters that cannot be the number's.
+    /// Skips characters that cannot be part of the number.
     fn skip_other(&mut self, count: usize) {
         for _ in 0..count {
             if self.peek().is_none_or(|byte| b"0123456789.,+-".contains(&byte)) {
@@ -540,6 +544,7 @@ impl Reader<'_> {
             let field = match node {
                 Node::Separator(_) | Node::Letter(_) => {
                     self.skip();
+                    // As in PostgreSQL, any character of the text takes the place of one that is not a pattern.
                     continue;
                 }
                 Node::Field(field) => field,
@@ -578,6 +583,8 @@ impl Reader<'_> {
         if self.peek() == Some(b' ') {
             self.at += 1;
         }
+        // A sign may come before the first digit, wherever the template has its own. With `PR`, a
+        // bracket stands for a minus.
         if self.sign.is_none() && is_digit && self.before + self.behind == 0 {
             let is_anchored = self.shape.has_sign && self.shape.sign == Sign::Before;
             match self.peek() {
@@ -615,6 +622,7 @@ impl Reader<'_> {
         if self.sign.is_some() || self.before + self.behind == 0 {
             return;
         }
+        // With `S`, the sign may also follow the digits.
         let behind = self.text.as_bytes().get(self.at + 1).copied();
         if self.shape.has_sign {
             if let (true, Some(sign @ (b'-' | b'+'))) = (is_read, behind) {

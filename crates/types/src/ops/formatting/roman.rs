@@ -1,9 +1,9 @@
 //! Roman numbers.
 
-/// What is written for a number that has none.
+/// Text for a number without a Roman form.
 const NONE: &str = "###############";
 
-/// A number from 1 to 3999.
+/// Returns the Roman form of a number from 1 to 3999.
 pub(super) fn roman(number: i64) -> String {
     if !(1..=3999).contains(&number) {
         return NONE.to_owned();
@@ -33,5 +33,5 @@ pub(super) fn roman(number: i64) -> String {
     out
 }
 
-/// Months, the last first: as templates are read.
+/// Roman months, last one first, in the order in which templates are read.
 pub(super) const MONTHS: [&str; 12] = ["XII", "XI", "X", "IX", "VIII", "VII", "VI", "V", "IV", "III", "II", "I"];

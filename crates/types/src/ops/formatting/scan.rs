@@ -1,4 +1,4 @@
-//! Moments and dates out of a text, by a template.
+//! Timestamps and dates read from a text by a template.
 
 use super::dates::{DAYS, KEYWORDS, MONTHS, iso_year_start};
 use super::roman::MONTHS as ROMAN;
@@ -10,14 +10,14 @@ use crate::forms::Forms;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 
-/// How dates are given: as the calendar has them, or by ISO years and weeks.
+/// Convention of a date: by the calendar, or by ISO years and weeks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Convention {
     Gregorian,
     Iso,
 }
 
-/// What was read; 0 is what was not.
+/// Values that were read, 0 for those that were not.
 #[derive(Debug, Default)]
 struct Found {
     convention: Option<Convention>,
@@ -29,9 +29,9 @@ struct Found {
     seconds: i32,
     milliseconds: i32,
     micros: i32,
-    /// Digits of a second that the last of `FF1` to `FF6` asks for.
+    /// Number of digits of a second that the last of `FF1` to `FF6` asks for.
     second_digits: Option<u32>,
-    /// From Sunday, 1.
+    /// Day of the week from 1, Sunday.
     day_of_week: i32,
     day: i32,
     day_of_year: i32,
@@ -62,7 +62,7 @@ fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0xb
 }
 
-/// A keyword's convention, and whether it reads digits.
+/// Returns the convention of a keyword, and whether it reads digits.
 fn traits_of(name: &str) -> (Option<Convention>, bool) {
     let lower = name.to_lowercase();
     let convention = match &*lower {
@@ -95,7 +95,7 @@ fn traits_of(name: &str) -> (Option<Convention>, bool) {
     (convention, !is_word)
 }
 
-/// A text and how far it has been read.
+/// A text, and the position up to which it has been read.
 struct Reader<'t> {
     text: &'t str,
     at: usize,
@@ -110,7 +110,7 @@ impl<'t> Reader<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Skips one letter.
+    /// Skips one character.
     fn skip(&mut self) {
         self.at += self.rest().chars().next().map_or(0, char::len_utf8);
     }
@@ -123,8 +123,8 @@ impl<'t> Reader<'t> {
         (self.at - from) as i32
     }
 
-    /// A number of so many digits; of as many as there are, if nothing behind it can be taken for one of them. Says how many
-    /// letters it had.
+    /// Reads a number of so many digits, or of as many as there are if what follows cannot be taken for one of them.
+    /// Returns its number of characters, too.
     fn number(&mut self, field: Field, wanted: usize, is_free: bool) -> SqlResult<(i32, usize)> {
         let from = self.at;
         self.skip_spaces();
@@ -165,7 +165,7 @@ impl<'t> Reader<'t> {
         Ok((value, self.at - from))
     }
 
-    /// The first of these names that stands here, in any letters.
+    /// Reads the first of these names that stands here, in any case.
     fn name(&mut self, field: Field, names: &[&str]) -> SqlResult<i32> {
         let rest = self.rest();
         let is_here = |name: &&str| rest.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name));
@@ -183,7 +183,8 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// As `strtol`: the number that a text begins with, none if it is too great, and how many bytes it takes; 0 if there is none.
+/// Reads the number at the start of a text like `strtol`. The number is `None` if it is too large. Returns the number
+/// of bytes that it takes, too, 0 if there is none.
 fn leading_number(text: &str) -> (Option<i64>, usize) {
     let bytes = text.as_bytes();
     let mut at = bytes.iter().take_while(|byte| is_space(**byte)).count();
@@ -207,7 +208,7 @@ fn set(place: &mut i32, value: i32, field: Field) -> SqlResult<()> {
     Ok(())
 }
 
-/// Years of fewer than four digits are those nearest to 2020.
+/// Returns the year nearest to 2020 for one of fewer than four digits.
 fn near_2020(year: i32) -> i32 {
     match year {
         ..70 => year + 2000,
@@ -223,7 +224,7 @@ fn read(text: &str, template: &str) -> SqlResult<Found> {
     let mut found = Found::default();
     let mut reader = Reader { text, at: 0 };
     let mut is_exact = false;
-    // Spaces that were skipped, less those that the template has.
+    // Spaces that were skipped, minus those that the template has.
     let mut skipped = 0;
     for (place, node) in all.iter().enumerate() {
         pulse::tick(NODE)?;
@@ -277,7 +278,7 @@ fn read(text: &str, template: &str) -> SqlResult<Found> {
     Ok(found)
 }
 
-/// Whether a number ends where its digits do, given what comes next.
+/// Returns true if the following part shows that a number ends where its digits do.
 fn is_number_over(field: Field, next: Option<&Node>) -> bool {
     if field.ordinal.is_some() {
         return true;
@@ -422,15 +423,15 @@ impl Found {
     }
 }
 
-/// A moment as a text says it.
+/// A timestamp as it is given by a text.
 struct Moment {
     /// Days since 1970.
     days: i64,
     /// Microseconds of the day.
     time: i64,
-    /// Offset of the zone in seconds, if the text says one.
+    /// Offset of the zone in seconds, if the text gives one.
     zone: Option<i64>,
-    /// Digits of a second to round to, if the template asks for so many.
+    /// Number of digits of a second to round to, if the template gives one.
     second_digits: Option<u32>,
 }
 
@@ -462,7 +463,7 @@ fn resolve(text: &str, template: &str) -> SqlResult<Moment> {
         }
     }
     let (mut year, mut month, mut day) = (0_i64, 1_i64, 1_i64);
-    // Which of the three are known, for what must fit together.
+    // The known ones of the three, for parts that must be consistent.
     let (mut has_month, mut has_day) = (false, false);
     let mut has_year = false;
     let century = if found.is_bc != 0 { -wide(found.century) } else { wide(found.century) };
@@ -499,7 +500,7 @@ fn resolve(text: &str, template: &str) -> SqlResult<Moment> {
     if found.week != 0 {
         if found.convention == Some(Convention::Iso) {
             let monday = iso_year_start(year) + (wide(found.week) - 1) * 7;
-            // From Monday on, Sunday being the last.
+            // Counted from Monday, with Sunday as the last day.
             let more = match found.day_of_week {
                 0 => 0,
                 1 => 6,
@@ -577,7 +578,7 @@ fn resolve(text: &str, template: &str) -> SqlResult<Moment> {
     Ok(Moment { days, time, zone, second_digits: found.second_digits })
 }
 
-/// A moment, of the session's clocks if the text does not say of which.
+/// Returns a timestamp. Without a zone in the text, it is local time in the session's zone.
 pub(super) fn to_timestamp(text: &str, template: &str, forms: &Forms) -> SqlResult<i64> {
     let Moment { days, time, zone, second_digits } = resolve(text, template)?;
     let local = days.checked_mul(DAY).and_then(|start| start.checked_add(time)).ok_or_else(timestamp_out_of_range)?;
@@ -594,7 +595,7 @@ pub(super) fn to_timestamp(text: &str, template: &str, forms: &Forms) -> SqlResu
     Ok(second_digits.map_or(micros, |digits| round_timestamp(micros, digits)))
 }
 
-/// A day.
+/// Returns a date.
 pub(super) fn to_date(text: &str, template: &str) -> SqlResult<i32> {
     let days = resolve(text, template)?.days;
     match i32::try_from(days) {
