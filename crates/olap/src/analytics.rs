@@ -7,7 +7,7 @@
 use crate::database::{Database, Tables, operators, session_of};
 use crate::deadline::{Deadlines, Late};
 use crate::error::{Error, sql_error, sql_error_of};
-use crate::lower::{lower, refused};
+use crate::lower::{lower, plan_can_raise, refused};
 use crate::run::{BatchHook, Ends, RunContext, Running, watched};
 use crate::runtime::Runtime;
 use crate::{explain, values};
@@ -15,15 +15,19 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
+use locked::Locked;
 use query::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
 use query::explain::Node;
 use query::plan::Plan;
+use query::rows::{ResultPiece, Rows, bytes_of};
 use stage::Class;
 use statement::error::Cancellation;
+use statement::stream::Stream;
 use statement::{SqlError, SqlResult, SqlState};
+use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use types::{Datum, SqlType};
 
@@ -87,12 +91,21 @@ impl Inner {
         columns: &[SqlType],
         start: &Start,
         runtime: &Grant,
-    ) -> SqlResult<(Arc<dyn ExecutionPlan>, SessionState)> {
+    ) -> SqlResult<Operators> {
         let logical = lower(plan, columns, &start.parameters, &start.context, &Tables::OfEngine)?;
+        let can_fail = plan_can_raise(&logical);
         let session = session_of(&self.session, runtime.partitions);
         let operators = operators(logical, &session, &start.snapshot).await.map_err(planning)?;
-        Ok((operators, session))
+        Ok(Operators { operators, session, can_fail })
     }
+}
+
+/// Operators of one run.
+struct Operators {
+    operators: Arc<dyn ExecutionPlan>,
+    session: SessionState,
+    /// True if some row may make the run fail.
+    can_fail: bool,
 }
 
 /// What DataFusion does not plan is refused; constants may have errors of their own.
@@ -139,6 +152,7 @@ impl AnalyticsPlan for Ready {
             running: OnceLock::new(),
             place: OnceLock::new(),
             door: Arc::clone(&lane.door),
+            stream: start.stream.clone(),
         });
         if let Some(deadline) = start.deadline {
             let run = Arc::downgrade(&run);
@@ -170,8 +184,8 @@ impl AnalyticsPlan for Ready {
         let grant = Grant::of(&runtime);
         // Ready at once: our planner does no input or output.
         let operators = self.inner.operators(&self.plan, &self.columns, start, &grant);
-        let (operators, _) = futures::executor::block_on(operators)?;
-        Ok(explain::node(&*operators, false))
+        let operators = futures::executor::block_on(operators)?;
+        Ok(explain::node(&*operators.operators, false))
     }
 }
 
@@ -192,11 +206,13 @@ struct Run {
     /// Its number at the door.
     place: OnceLock<u64>,
     door: Arc<dyn Door>,
+    /// Queue of its rows. A run that waits there for its client ends when the queue is closed.
+    stream: Option<Arc<Stream<ResultPiece>>>,
 }
 
 impl Run {
     fn take_finish(&self) -> Option<Finish> {
-        self.finish.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.finish.locked_anyway().take()
     }
 
     /// The first end counts.
@@ -210,6 +226,9 @@ impl Run {
     fn stop(&self, error: SqlError) {
         self.is_over.store(true, SeqCst);
         self.end(Err(error));
+        if let Some(stream) = &self.stream {
+            stream.close();
+        }
         if let Some(running) = self.running.get() {
             running.cancel();
         }
@@ -279,7 +298,9 @@ async fn collect(work: &Work, grant: Grant, run: &Arc<RunContext>) -> SqlResult<
     let Work { inner, plan, columns, start, asked } = work;
     let begun = Instant::now();
     run.check().map_err(sql_error)?;
-    let (operators, session) = inner.operators(plan, columns, start, &grant).await?;
+    let Operators { operators, session, can_fail } = inner.operators(plan, columns, start, &grant).await?;
+    // A query that fails here may be run again by rows, unless some of its rows have been sent.
+    let sink = start.stream.as_ref().filter(|_| !can_fail);
     let planned = Instant::now();
     let config = session.config().clone().with_extension(Arc::clone(run));
     let context = TaskContext::from(&session).with_session_config(config).with_runtime(grant.environment);
@@ -289,7 +310,14 @@ async fn collect(work: &Work, grant: Grant, run: &Arc<RunContext>) -> SqlResult<
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(sql_error)?;
         let converted = Instant::now();
-        answer.add(values::rows(&[batch], columns)?)?;
+        let rows = values::rows(&[batch], columns)?;
+        match sink {
+            Some(sink) => {
+                answer.streamed += rows.len() as u64;
+                send(sink, rows).await?;
+            }
+            None => answer.add(rows)?,
+        }
         converting += converted.elapsed();
     }
     drop(stream);
@@ -311,4 +339,18 @@ async fn collect(work: &Work, grant: Grant, run: &Arc<RunContext>) -> SqlResult<
         });
     }
     Ok(answer)
+}
+
+/// Rows of one piece of a stream.
+const PIECE_ROWS: usize = 1024;
+
+/// Puts rows into a queue, as it has room. The run waits meanwhile, and no thread does.
+async fn send(sink: &Stream<ResultPiece>, mut rows: Rows) -> SqlResult<()> {
+    while !rows.is_empty() {
+        let rest = rows.split_off(rows.len().min(PIECE_ROWS));
+        let bytes = rows.iter().map(|row| bytes_of(row)).sum();
+        let mut piece = Some(ResultPiece::Rows(std::mem::replace(&mut rows, rest)));
+        poll_fn(|context| sink.poll_push(context, &mut piece, bytes)).await?;
+    }
+    Ok(())
 }

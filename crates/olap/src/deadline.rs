@@ -2,10 +2,11 @@
 //!
 //! **Invariant:** nobody is kept from ending by a deadline to come.
 
+use locked::{Locked, LockedResult};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread;
 use std::time::Instant;
 
@@ -83,14 +84,15 @@ impl Deadlines {
 
 impl Drop for Deadlines {
     fn drop(&mut self) {
-        self.0.state().is_over = true;
+        // The drop may be part of the unwinding of a panic under this lock.
+        self.0.state.locked_anyway().is_over = true;
         self.0.changed.notify_one();
     }
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     fn run(&self) {
@@ -99,9 +101,9 @@ impl Shared {
             let now = Instant::now();
             let next = state.waiting.peek().map(|waiting| waiting.order.0.0);
             state = match next {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self.changed.wait(state).or_end_process(),
                 Some(at) if now < at => {
-                    let (state, _) = self.changed.wait_timeout(state, at - now).unwrap_or_else(PoisonError::into_inner);
+                    let (state, _) = self.changed.wait_timeout(state, at - now).or_end_process();
                     state
                 }
                 Some(_) => {
@@ -127,7 +129,7 @@ mod tests {
 
     impl Late for Tells {
         fn is_late(&self) {
-            let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).send(self.1);
+            let _ = self.0.locked_anyway().send(self.1);
         }
     }
 

@@ -16,6 +16,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::execute_stream;
 use engine::{ScanPart, Snapshot, memory};
 use futures::{FutureExt, StreamExt};
+use locked::{Locked, LockedResult};
 use statement::SqlResult;
 use statement::holdings::{SessionHoldings, Use};
 use statement::pulse::{self, Watch};
@@ -26,7 +27,7 @@ use std::collections::hash_map::Entry;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use types::{Datum, SqlType};
 use types::{forms::Forms, text};
 
@@ -221,7 +222,7 @@ impl RunContext {
         partition: usize,
         split: impl FnOnce() -> engine::Result<Vec<ScanPart>>,
     ) -> engine::Result<Option<ScanPart>> {
-        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = self.parts.locked_anyway();
         let parts = match parts.entry(number) {
             Entry::Occupied(parts) => parts.into_mut(),
             Entry::Vacant(place) => place.insert(split()?.into_iter().map(Some).collect()),
@@ -302,7 +303,7 @@ pub(crate) fn start<E: Ends, F: Future<Output = E::Result> + Send + 'static>(
         parts: Mutex::default(),
         holdings: Holdings { session, bytes: Default::default() },
         _ending: Ending(Mutex::new(Some(Box::new(move || {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut found = found.locked_anyway();
             ends.finish(std::mem::replace(&mut *found, E::failed(Error::Stopped)));
         })))),
     });
@@ -312,7 +313,7 @@ pub(crate) fn start<E: Ends, F: Future<Output = E::Result> + Send + 'static>(
         let _run = run;
         let failed = |payload: Box<dyn Any + Send>| E::failed(Error::panicked(payload.as_ref()));
         let found = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(failed);
-        *result.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        *result.locked_anyway() = found;
     };
     (running, Box::pin(task))
 }
@@ -354,7 +355,7 @@ struct Ending(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        if let Some(end) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(end) = self.0.get_mut().anyway().take() {
             end();
         }
     }

@@ -15,10 +15,11 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use engine::{Snapshot, memory};
+use locked::{Locked, LockedResult};
 use statement::holdings::SessionHoldings;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
 /// What a scheduler wants to know of the worker threads. Called on the thread itself, in its base context.
 pub trait WorkerHooks: Send + Sync {
@@ -283,7 +284,7 @@ struct Ready {
 
 impl Ready {
     fn arrive(&self, workers: usize) {
-        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut started = self.started.locked_anyway();
         *started += 1;
         if *started == workers {
             self.all.notify_all();
@@ -291,8 +292,8 @@ impl Ready {
     }
 
     fn wait(&self, workers: usize) {
-        let started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        let started = self.started.locked_anyway();
         let all = self.all.wait_while(started, |started| *started < workers);
-        drop(all.unwrap_or_else(PoisonError::into_inner));
+        drop(all.anyway());
     }
 }

@@ -5,12 +5,13 @@
 
 use crate::explain::Node;
 use crate::plan::Plan;
-use crate::rows::{BYTES_MAX, bytes_of, too_much};
+use crate::rows::{BYTES_MAX, ResultPiece, bytes_of, too_much};
 use engine::Snapshot;
 use engine::memory::SMALL_BYTES;
 use stage::Class;
 use statement::error::{SqlError, SqlResult};
 use statement::holdings::SessionHoldings;
+use statement::stream::Stream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use types::SqlType;
@@ -71,6 +72,9 @@ pub struct Start {
     pub deadline: Option<Instant>,
     /// Whether the answer tells what each operator did: `EXPLAIN ANALYZE`.
     pub analyze: bool,
+    /// Queue for the rows. A run that cannot fail at a row puts them there as they come, and counts them in
+    /// [`Answer::streamed`].
+    pub stream: Option<Arc<Stream<ResultPiece>>>,
 }
 
 /// What a run found.
@@ -78,6 +82,8 @@ pub struct Start {
 pub struct Answer {
     /// Its rows, of exactly the plan's types.
     pub rows: Vec<Box<[Datum]>>,
+    /// Number of rows that have gone to [`Start::stream`] instead.
+    pub streamed: u64,
     /// What was done for them, if that was asked for.
     pub report: Option<Report>,
     bytes: usize,

@@ -1,8 +1,42 @@
-//! Memory of the rows that a statement keeps.
+//! Rows of a result, and the memory of rows that a statement keeps.
 
 use engine::memory::block_bytes;
 use statement::error::{SqlError, SqlState};
 use types::datum::Datum;
+
+/// Rows of a result.
+pub type Rows = Vec<Box<[Datum]>>;
+
+/// Piece of a result on the way to the client.
+#[derive(Debug)]
+pub enum ResultPiece {
+    /// Rows.
+    Rows(Rows),
+    /// Messages of `COPY … TO STDOUT`.
+    Copy(CopyPiece),
+}
+
+/// Messages of `COPY … TO STDOUT`, one behind the other.
+#[derive(Debug, Default)]
+pub struct CopyPiece {
+    /// Their data.
+    pub data: Vec<u8>,
+    /// Ends of the messages in the data.
+    ends: Vec<usize>,
+}
+
+impl CopyPiece {
+    /// Ends a message: all data that were added since the last end.
+    pub fn end_message(&mut self) {
+        self.ends.push(self.data.len());
+    }
+
+    /// Returns the messages: a row each, or what stands before the first or behind the last.
+    pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).filter_map(|(start, end)| self.data.get(start..*end))
+    }
+}
 
 /// Bytes that a statement may keep: its result, what it sorts, what it groups.
 pub const BYTES_MAX: usize = 1 << 30;

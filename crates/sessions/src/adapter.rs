@@ -1,12 +1,13 @@
-//! [`sql::session::Session`] as a [`Backend`], and the only place that calls the codecs of values.
+//! [`sql::session::Session`] as a [`Backend`].
 //!
 //! **Invariant:** nothing is decided here; each function is one call.
 
 use crate::backend::{Backend, Backends, CopyPart, Run, Unbound};
+use crate::codec::{self, column};
 use bytes::BytesMut;
 use engine::Wake;
 use settings::Connect;
-use sql::session::{Canceller, Database, Part, Portal, Renamed, Session, Statement, Step};
+use sql::session::{Canceller, Database, Destination, Part, Portal, Renamed, ResultSink, Session, Statement, Step};
 use stage::Class;
 use statement::outcome::CopyShape;
 use statement::outcome::TransactionStatus;
@@ -19,50 +20,6 @@ use wire::Parked;
 use wire::copy::CopyRows;
 use wire::reply::Column;
 use wire::reply::Format;
-
-/// Codecs of values in either format.
-mod codec {
-    use super::{Datum, Format, SqlResult, SqlType};
-    use bytes::BytesMut;
-    use types::binary::{self, Source};
-    use types::forms::Forms;
-    use types::text;
-
-    pub(super) fn parameter(
-        number: usize,
-        bytes: &[u8],
-        format: Format,
-        of: SqlType,
-        forms: &Forms,
-    ) -> SqlResult<Datum> {
-        match format {
-            Format::Text => text::input(binary::utf8(bytes)?, of, forms),
-            Format::Binary => binary::input(bytes, of, Source::Parameter(number)),
-        }
-    }
-
-    pub(super) fn output(
-        value: &Datum,
-        format: Format,
-        of: SqlType,
-        forms: &Forms,
-        out: &mut BytesMut,
-    ) -> SqlResult<()> {
-        match format {
-            Format::Text => {
-                let mut written = String::new();
-                text::output(value, of, forms, &mut written);
-                out.extend_from_slice(written.as_bytes());
-            }
-            Format::Binary => {
-                let mut written = Vec::new();
-                binary::output(value, of, &mut written);
-                out.extend_from_slice(&written);
-            }
-        }
-        Ok(())
-    }
-}
 
 impl Backends for Database {
     type Backend = Session;
@@ -106,23 +63,20 @@ impl Cancel for SqlCancel {
     }
 }
 
-fn column(of: &query::plan::ColumnInfo) -> Column<'_> {
-    Column {
-        name: &of.name,
-        table: of.table,
-        number: of.number,
-        oid: of.kind.oid(),
-        length: of.kind.len(),
-        typmod: of.kind.typmod,
-    }
-}
-
 impl Backend for Session {
     type Statement = Arc<Statement>;
     type Portal = Portal;
 
     fn split(&mut self, text: &str) -> SqlResult<Vec<Part>> {
         Session::split(self, text)
+    }
+
+    fn stream_to(&mut self, destination: Destination) {
+        Session::stream_to(self, destination);
+    }
+
+    fn sink(&self) -> Option<Arc<ResultSink>> {
+        Session::sink(self).cloned()
     }
 
     fn take_leavings(&mut self) -> Option<Box<dyn Send>> {

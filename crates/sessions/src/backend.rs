@@ -5,7 +5,7 @@
 
 use bytes::BytesMut;
 use settings::Connect;
-use sql::session::{Outcome, Part, Renamed};
+use sql::session::{Destination, Outcome, Part, Renamed, ResultSink};
 use stage::Class;
 use statement::outcome::CopyShape;
 use statement::outcome::{Tag, TransactionStatus};
@@ -194,6 +194,14 @@ pub trait Backend: Send + 'static {
     /// Limits the time after which a portal executed from now on is parked as [`Parked::is_elsewhere`], since its
     /// thread has other sessions to serve. `None` sets no limit.
     fn stay_for(&mut self, _limit: Option<Duration>) {}
+
+    /// Says where the rows of the portal that is executed next may go.
+    fn stream_to(&mut self, _destination: Destination) {}
+
+    /// Returns the sink of the portal that was executed last, if it has one.
+    fn sink(&self) -> Option<Arc<ResultSink>> {
+        None
+    }
 
     /// Runs a portal to its end.
     ///

@@ -7,7 +7,7 @@
 use crate::backend::Backend;
 use crate::lent::Lent;
 use crate::session::TEXT_MAX;
-use crate::session::{Held, Prepared, Session, State, Then, tag_rows};
+use crate::session::{Held, Prepared, Session, State, Streaming, Then, tag_rows};
 use server::door::{Hot, Marks};
 use sql::session::{Outcome, bytes_of_rows};
 use statement::SqlResult;
@@ -288,6 +288,8 @@ impl<B: Backend> Session<B> {
     async fn start(&mut self, name: &str, limit: Option<usize>) -> Result<(), Stop> {
         let held = self.portals.get_mut(name).ok_or_else(|| errors::no_portal(name))?;
         let (prepared, hot, mut portal) = (Arc::clone(&held.prepared), held.hot, held.portal.take());
+        // A portal that may be suspended keeps its rows.
+        let mut streaming = limit.is_none().then(|| Streaming::new(held.formats.clone(), false));
         let goes_on = !name.is_empty() && self.backend.advance(&mut portal, limit);
         let before = self.backend.status();
         let then = match limit {
@@ -296,7 +298,8 @@ impl<B: Backend> Session<B> {
             None => Then::Unknown,
         };
         let marks = Marks { hot, ..self.marks_of(&prepared) };
-        let outcome = self.run(&prepared.text, &prepared.totals, (marks, then), &mut portal).await;
+        let streams = streaming.as_mut();
+        let outcome = self.run(&prepared.text, &prepared.totals, (marks, then), &mut portal, streams).await;
         if outcome.as_ref().is_ok_and(|outcome| self.has_ended(before, outcome)) {
             self.portals.clear();
         } else if let Some(held) = self.portals.get_mut(name) {
@@ -310,6 +313,17 @@ impl<B: Backend> Session<B> {
                 self.go_on(name, (rows.into_iter(), tag), limit, None).await?;
                 if goes_on {
                     self.set(name, State::Ready);
+                }
+                Ok(())
+            }
+            Outcome::Streamed(tag) => {
+                if let Some(streaming) = &streaming {
+                    self.end_stream(streaming)?;
+                }
+                self.conn.replies.complete(&tag, tag.rows);
+                // A portal of COPY does not run again.
+                if tag.words != "COPY" {
+                    self.set(name, State::Exhausted(tag));
                 }
                 Ok(())
             }

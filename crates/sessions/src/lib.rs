@@ -5,7 +5,7 @@
 //!
 //! # Layers
 //!
-//! - sessions: `names`, `lent`, `backend`
+//! - sessions: `names`, `lent`, `codec`, `backend`
 //! - protocol: `session`, `simple`, `extended`, `copy`, `front`
 //! - of this server: `adapter`, `views`, `reload`
 
@@ -15,6 +15,7 @@ extern crate self as sessions;
 
 mod adapter;
 pub mod backend;
+mod codec;
 mod copy;
 mod extended;
 mod front;

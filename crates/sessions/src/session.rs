@@ -5,8 +5,10 @@
 
 mod alone;
 mod place;
+mod stream;
 
 pub(crate) use alone::Then;
+pub(crate) use stream::Streaming;
 
 use crate::backend::{Backend, Unbound};
 use crate::lent::Lent;
@@ -383,6 +385,7 @@ impl<B: Backend> Session<B> {
         totals: &Totals,
         (marks, then): (Marks, Then),
         portal: &mut Lent<B::Portal>,
+        streaming: Option<&mut Streaming>,
     ) -> Result<Outcome, Stop> {
         let class = self.backend.class_of(portal);
         self.spent.parse += self.conn.lap();
@@ -394,8 +397,8 @@ impl<B: Backend> Session<B> {
         let is_alone = then != Then::MoreRows && self.backend.is_alone(portal);
         self.has_run = true;
         let ran = match entered {
-            Ok(()) if is_alone => self.run_alone(totals, portal, then == Then::Commit).await,
-            Ok(()) => self.run_portal(totals, portal).await,
+            Ok(()) if is_alone => self.run_alone(totals, portal, streaming, then == Then::Commit).await,
+            Ok(()) => self.run_portal(totals, portal, streaming).await,
             Err(stop) => Err(stop),
         };
         let outcome = ran.map_err(|stop| self.cancelled_by_gate(stop));
@@ -407,7 +410,7 @@ impl<B: Backend> Session<B> {
         spent.run = self.conn.now.saturating_duration_since(begun).saturating_sub(elsewhere);
         let rows = match &outcome {
             Ok(Outcome::Rows(rows, _)) => Some(rows.len() as u64),
-            Ok(Outcome::Done(tag)) => Some(tag.rows.unwrap_or(0)),
+            Ok(Outcome::Done(tag) | Outcome::Streamed(tag)) => Some(tag.rows.unwrap_or(0)),
             Ok(Outcome::Empty) => Some(0),
             Err(_) => None,
         };

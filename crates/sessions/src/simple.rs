@@ -6,7 +6,7 @@
 use crate::backend::Backend;
 use crate::lent::Lent;
 use crate::session::TEXT_MAX;
-use crate::session::{Session, Then, tag_rows};
+use crate::session::{Session, Streaming, Then, tag_rows};
 use server::door::Marks;
 use server::stats::Totals;
 use sql::session::{Outcome, Part};
@@ -107,7 +107,8 @@ impl<B: Backend> Session<B> {
         // after a more important transaction has aborted it.
         let before = self.backend.status();
         let then = if place.is_only { Then::Commit } else { Then::Unknown };
-        let outcome = self.run(text, totals, (marks, then), &mut portal).await?;
+        let mut streaming = Streaming::new(formats.clone(), true);
+        let outcome = self.run(text, totals, (marks, then), &mut portal, Some(&mut streaming)).await?;
         if self.has_ended(before, &outcome) {
             self.portals.clear();
         }
@@ -117,6 +118,11 @@ impl<B: Backend> Session<B> {
                 self.conn.replies.columns(Some(columns.unwrap_or_default()), &formats);
                 let sent = self.send(statement, &formats, &mut rows.into_iter(), usize::MAX).await?;
                 let rows = tag_rows(&tag, sent, false);
+                (Some(tag), rows)
+            }
+            Outcome::Streamed(tag) => {
+                self.end_stream(&streaming)?;
+                let rows = tag.rows;
                 (Some(tag), rows)
             }
             Outcome::Done(tag) => {

@@ -62,6 +62,7 @@ impl Client {
                 Given { kinds: Some(kinds), rows, count: 0 }
             }
             Outcome::Done(tag) => Given { count: tag.rows.unwrap_or(0), ..Given::default() },
+            Outcome::Streamed(_) => panic!("nobody has asked for a stream"),
             Outcome::Empty => Given::default(),
         })
     }

@@ -1,33 +1,34 @@
-//! Rows and values that are many, so that to drop them takes a while.
+//! Large collections of rows and values, which take a while to drop.
 //!
-//! **Invariant:** a statement that must end does not drop them on its way: they are left over, and whoever has answered drops
-//! them ([`Leavings`]). Other statements drop what they no longer need at once, so that they hold no more than they must.
+//! **Invariant:** a statement that must end does not drop them on its way. They are left over, and the caller drops
+//! them after it has answered ([`Leavings`]). Other statements drop what they no longer need at once, so that they
+//! hold no more than they must.
 
 use crate::pulse;
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
-/// As many are dropped at once, whatever the statement.
+/// Number of values that are dropped at once, whatever the state of the statement.
 const FEW: usize = 1 << 12;
-/// Units of work to drop one.
+/// Units of work to drop one value.
 const DROPPED: usize = 16;
 
 thread_local! {
     static LEAVINGS: RefCell<Vec<Box<dyn Send>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A vector of many.
+/// A vector of many values.
 #[derive(Debug)]
 pub struct Bulk<T: Send + 'static>(Vec<T>);
 
-/// The rest of a [`Bulk`] whose first were taken.
+/// Rest of a [`Bulk`] whose first values were taken.
 pub struct Rest<T: Send + 'static>(std::vec::IntoIter<T>);
 
-/// A value of many parts, as a syntax tree.
+/// A value of many parts, such as a syntax tree.
 #[derive(Debug)]
 pub struct Later<T: Send + 'static>(Option<T>);
 
-/// Leavings of statements. To drop it may take a while.
+/// Values that statements have left over. Dropping them may take a while.
 #[derive(Default)]
 pub struct Leavings(Vec<Box<dyn Send>>);
 
@@ -38,23 +39,23 @@ impl std::fmt::Debug for Leavings {
 }
 
 impl Leavings {
-    /// Of the statements of this thread, those so far.
+    /// Takes the leavings of the statements that this thread has run so far.
     pub fn take() -> Leavings {
         Leavings(LEAVINGS.take())
     }
 
-    /// Adds what others have left over.
+    /// Adds the leavings of others.
     pub fn add(&mut self, mut others: Leavings) {
         self.0.append(&mut others.0);
     }
 
-    /// Tells whether there is nothing.
+    /// Returns true if nothing was left over.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Drops them, or leaves them over if the statement must end and they are many. That may become known on the way.
+/// Drops the values, or leaves them over if the statement must end and they are many. That may become known on the way.
 fn leave<T: Send + 'static>(mut all: Vec<T>) {
     while FEW < all.len() {
         let _ = pulse::walk(FEW * DROPPED);
@@ -73,12 +74,12 @@ impl<T: Send + 'static> Default for Bulk<T> {
 }
 
 impl<T: Send + 'static> Bulk<T> {
-    /// Of none yet.
+    /// Creates an empty vector.
     pub const fn new() -> Bulk<T> {
         Bulk(Vec::new())
     }
 
-    /// The vector itself, whose owner drops it.
+    /// Returns the vector itself, whose owner drops it.
     pub fn into_inner(mut self) -> Vec<T> {
         std::mem::take(&mut self.0)
     }
@@ -90,7 +91,7 @@ impl<T: Send + 'static> Later<T> {
         Later(Some(value))
     }
 
-    /// The value itself, whose owner drops it.
+    /// Returns the value itself, whose owner drops it.
     pub fn into_inner(mut self) -> Option<T> {
         self.0.take()
     }

@@ -1,24 +1,26 @@
-//! Memory that statements of sessions hold, by what for.
+//! Memory that statements of sessions hold, by use.
 //!
-//! **Invariant:** the session's thread alone adds and takes away while a statement runs by rows, the workers of a run while it is
-//! analytics. Bytes are those that the thread has taken of the allocator, so nothing is left out; what for is as the
-//! operators say that keep rows. Results stay until the session begins another statement, though they go as they are sent.
+//! **Invariant:** while a statement runs row by row, only the session's thread adds and subtracts; while it is
+//! analytics, the workers of a run do. Bytes are those that the thread has taken from the allocator, so nothing is left
+//! out. Their use is what the operators that keep rows report. Results stay until the session begins another statement,
+//! though they are freed as they are sent.
 
 use engine::memory::{self, STATEMENTS, Share};
+use locked::Locked;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
-/// What memory is held for.
+/// Use of held memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// Rows that were found, and those of queries that are used several times.
+    /// Result rows, and rows of queries that are used several times.
     Results,
     /// Rows to be sorted.
     Sorts,
-    /// Rows that window functions are evaluated over.
+    /// Rows over which window functions are evaluated.
     Windows,
-    /// Groups, kept sides of joins, sets.
+    /// Groups, build sides of joins, sets.
     HashTables,
     /// Savepoints of the open transaction, and its advisory locks.
     Transaction,
@@ -27,10 +29,10 @@ pub enum Use {
 }
 
 impl Use {
-    /// All of them, in the order of [`SessionHoldings::bytes`].
+    /// Every use, in the order of [`SessionHoldings::bytes`].
     pub const ALL: [Use; 6] = [Use::Results, Use::Sorts, Use::Windows, Use::HashTables, Use::Transaction, Use::Locks];
 
-    /// Its name in views.
+    /// Returns the name that views show.
     pub fn name(self) -> &'static str {
         match self {
             Use::Results => "results",
@@ -43,7 +45,7 @@ impl Use {
     }
 }
 
-/// What one session's statements hold.
+/// Memory that the statements of one session hold.
 #[derive(Debug, Default)]
 pub struct SessionHoldings {
     pid: u32,
@@ -52,39 +54,39 @@ pub struct SessionHoldings {
 
 static SESSIONS: Mutex<Vec<Weak<SessionHoldings>>> = Mutex::new(Vec::new());
 
-/// What the sessions of this process hold.
+/// Returns the holdings of the sessions of this process.
 pub fn of_sessions() -> Vec<Arc<SessionHoldings>> {
-    let sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    let sessions = SESSIONS.locked();
     sessions.iter().filter_map(Weak::upgrade).collect()
 }
 
 impl SessionHoldings {
-    /// Of a session that begins.
+    /// Creates the holdings of a session that begins.
     pub fn new(pid: u32) -> Arc<SessionHoldings> {
         let new = Arc::new(SessionHoldings { pid, bytes: Default::default() });
-        let mut sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = SESSIONS.locked();
         sessions.retain(|session| 0 < session.strong_count());
         sessions.push(Arc::downgrade(&new));
         new
     }
 
-    /// The number by which its session can be cancelled.
+    /// Returns the process ID by which the session can be cancelled.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Bytes for each use.
+    /// Returns the bytes of each use.
     pub fn bytes(&self) -> [u64; Use::ALL.len()] {
         self.bytes.each_ref().map(|bytes| bytes.load(Relaxed).max(0) as u64)
     }
 
-    /// Adds bytes, or takes them away.
+    /// Adds bytes, or subtracts them.
     pub fn add(&self, of: Use, change: i64) {
         self.bytes[of as usize].fetch_add(change, Relaxed);
         of.share().change(change);
     }
 
-    /// Calls `f`; what its thread takes or gives back meanwhile is for this.
+    /// Calls `f` and counts the memory that its thread takes or gives back meanwhile for this use.
     pub fn during<R>(&self, of: Use, f: impl FnOnce() -> R) -> R {
         let before = memory::thread_bytes();
         let made = f();
@@ -92,20 +94,20 @@ impl SessionHoldings {
         made
     }
 
-    /// Forgets the bytes held for this.
+    /// Forgets the bytes held for this use.
     pub fn forget(&self, of: Use) {
         let bytes = self.bytes[of as usize].swap(0, Relaxed);
         of.share().change(-bytes);
     }
 
-    /// The last statement's results are gone.
+    /// Forgets the results of the last statement, which are gone.
     pub fn forget_results(&self) {
         self.forget(Use::Results);
     }
 }
 
 impl Use {
-    /// Sum to which it belongs.
+    /// Returns the total to which this use belongs.
     fn share(self) -> &'static Share {
         match self {
             Use::Results | Use::Sorts | Use::Windows | Use::HashTables => &STATEMENTS,
@@ -120,22 +122,22 @@ impl Drop for SessionHoldings {
     }
 }
 
-/// A run's part of what its session holds.
+/// Part of the session's holdings that one run takes.
 #[derive(Debug)]
 pub struct RunHoldings {
-    /// What its thread had taken when it began.
+    /// Bytes that its thread had taken when the run began.
     begun: isize,
     told: Cell<Option<Told>>,
     bytes: [Cell<i64>; Use::ALL.len()],
     session: std::cell::OnceCell<Arc<SessionHoldings>>,
 }
 
-/// What was told last.
+/// State at the last report.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    /// What the thread had taken.
+    /// Bytes that the thread had taken.
     thread: isize,
-    /// What its transaction had put into tables.
+    /// Bytes that its transaction had put into tables.
     tables: u64,
     of: Use,
 }
@@ -148,8 +150,8 @@ impl Default for RunHoldings {
 }
 
 impl RunHoldings {
-    /// What the thread has taken since it told last is for this. `tables` is what its transaction has put into tables so far, which is
-    /// theirs.
+    /// Counts for this use the bytes that the thread has taken since its last report. `tables` are the bytes that its
+    /// transaction has put into tables so far, which count for the tables.
     pub fn tell(&self, session: &Arc<SessionHoldings>, of: Use, tables: u64) {
         let thread = memory::thread_bytes();
         let told = self.told.get().unwrap_or(Told { thread: self.begun, tables, of });
@@ -161,7 +163,7 @@ impl RunHoldings {
         self.session.get_or_init(|| Arc::clone(session));
     }
 
-    /// The same for what was told last, if anything was.
+    /// Does the same for the use of the last report, if there was one.
     pub fn go_on(&self, tables: u64) {
         if let (Some(told), Some(session)) = (self.told.get(), self.session.get()) {
             self.tell(session, told.of, tables);
@@ -184,7 +186,7 @@ impl Drop for RunHoldings {
 mod tests {
     use super::*;
 
-    /// What counts, in the tests of this crate as in the program.
+    /// Counting allocator, in the tests of this crate as in the program.
     #[global_allocator]
     static HEAP: preempt::Heap = preempt::Heap::HEAP;
 

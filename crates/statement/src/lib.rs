@@ -1,10 +1,10 @@
-//! What every running statement has to do with: errors, cancellation, deadlines, stack and memory.
+//! Common parts of every running statement: errors, cancellation, deadlines, stack and memory.
 //!
 //! # Layers
 //!
 //! - outcomes: `outcome`, `holdings`, `plants`
 //! - errors: `error`, `pulse`, `refuse`
-//! - limits: `planning`, `bulk`, `stack`
+//! - limits: `planning`, `bulk`, `stack`, `stream`
 
 pub mod bulk;
 pub mod error;
@@ -15,5 +15,6 @@ pub mod plants;
 pub mod pulse;
 mod refuse;
 pub mod stack;
+pub mod stream;
 
 pub use error::{About, SqlError, SqlResult, SqlState};

@@ -1,13 +1,13 @@
-//! Outcomes of statements, and states of sessions, as clients are told of them.
+//! Outcomes of statements and states of sessions, as clients receive them.
 
 /// State of a session's transaction, as `ReadyForQuery` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionStatus {
-    /// None is open.
+    /// No transaction is open.
     Idle,
-    /// One is open.
+    /// A transaction is open.
     Open,
-    /// One is open, and a statement of it has failed.
+    /// A transaction is open, and a statement of it has failed.
     Failed,
 }
 
@@ -16,24 +16,24 @@ pub enum TransactionStatus {
 pub struct Tag {
     /// `SELECT`, `INSERT 0`, `CREATE TABLE`.
     pub words: &'static str,
-    /// How many rows, for those that say so.
+    /// Number of rows, for commands that report it.
     pub rows: Option<u64>,
 }
 
-/// How the data of a COPY look.
+/// Layout of the data of a COPY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyShape {
-    /// The binary format; text and CSV else.
+    /// True for the binary format, false for text and CSV.
     pub is_binary: bool,
-    /// How many columns a row has.
+    /// Number of columns of a row.
     pub columns: usize,
 }
 
 /// Signal of one session to another: `pg_cancel_backend`, `pg_terminate_backend`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// Its statement ends.
+    /// Ends the statement of the other session.
     Cancel,
-    /// It ends itself.
+    /// Ends the other session.
     Terminate,
 }

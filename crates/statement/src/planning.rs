@@ -1,6 +1,6 @@
-//! Ends the preparation of a statement that was cancelled, or takes too long.
+//! Ends the preparation of a statement that was cancelled or takes too long.
 //!
-//! **Invariant:** a cancel counts for the preparation that is under way; one that comes before or after it is nobody's.
+//! **Invariant:** a cancel applies to the preparation that is under way. A cancel before or after it has no effect.
 
 use crate::error::Cancellation;
 use crate::error::{SqlError, SqlResult};
@@ -12,10 +12,10 @@ use std::time::Instant;
 const OFF: u8 = 0;
 const ON: u8 = 1;
 const CANCELLED: u8 = 2;
-/// Units of work of a level of a tree.
+/// Units of work of one level of a tree.
 const LEVEL: usize = 512;
 
-/// Preparation, or another thing that a session does and that others may cancel.
+/// Preparation, or other work of a session that others may cancel.
 #[derive(Debug, Default)]
 pub struct Planning(AtomicU8);
 
@@ -25,28 +25,30 @@ impl Planning {
         let _ = self.0.compare_exchange(ON, CANCELLED, SeqCst, SeqCst);
     }
 
-    /// What can be cancelled begins. Says whether it was not under way already.
+    /// Begins work that can be cancelled. Returns false if it was under way already.
     pub fn begin(&self) -> bool {
         self.0.compare_exchange(OFF, ON, SeqCst, SeqCst).is_ok()
     }
 
-    /// It is over.
+    /// Marks the work as over.
     pub fn end(&self) {
         self.0.store(OFF, SeqCst);
     }
 
+    /// Returns an error if the work was cancelled.
+    ///
     /// # Errors
-    /// `57014`: it was cancelled.
+    /// `57014`
     pub fn check(&self) -> SqlResult<()> {
         if self.0.load(SeqCst) == CANCELLED { Err(SqlError::cancelled(Cancellation::UserRequest)) } else { Ok(()) }
     }
 }
 
-/// The preparation that a thread is at.
+/// Preparation that a thread is working on.
 struct Current {
     planning: Arc<Planning>,
     deadline: Option<Instant>,
-    /// It is refused when memory is full, unless it is so small that nobody looks.
+    /// True if the preparation is refused when memory is full, unless it is so small that no look happens.
     needs_room: bool,
 }
 
@@ -63,7 +65,7 @@ impl Watch for Current {
     }
 }
 
-/// Ends the preparation.
+/// Ends the preparation when it is dropped.
 struct Scope<'p>(&'p Planning);
 
 impl Drop for Scope<'_> {
@@ -72,8 +74,8 @@ impl Drop for Scope<'_> {
     }
 }
 
-/// Calls `f`, which prepares a statement. [`check`] and all that has a pulse may end it. Within another preparation it is a part of
-/// that.
+/// Calls `f`, which prepares a statement. [`check`] and everything that has a pulse may end it. Within another
+/// preparation it is a part of that one.
 ///
 /// # Errors
 /// Those of `f`; `57014`.
@@ -85,7 +87,7 @@ pub fn during<R>(
     watched(planning, deadline, true, || pulse::preparing(f))
 }
 
-/// The same of what executes a statement, which goes on when memory is full: perhaps it frees some.
+/// Does the same for the execution of a statement, which goes on when memory is full: it may free some.
 pub fn executing<R>(planning: &Arc<Planning>, deadline: Option<Instant>, f: impl FnOnce() -> R) -> R {
     watched(planning, deadline, false, f)
 }
@@ -99,10 +101,10 @@ fn watched<R>(planning: &Arc<Planning>, deadline: Option<Instant>, needs_room: b
     pulse::during(Arc::new(Current { planning: Arc::clone(planning), deadline, needs_room }), f)
 }
 
-/// To be asked at each level of a tree, and in each loop that may be long.
+/// Counts one level of a tree or one step of a long loop. Every recursion and long loop calls this at each of them.
 ///
 /// # Errors
-/// `57014`; `53200` if the process holds as much as it may: a statement of a few operators is prepared nevertheless.
+/// `57014`; `53200` if the process holds as much as it may. A statement of a few operators is prepared nevertheless.
 pub fn check() -> SqlResult<()> {
     pulse::tick(LEVEL)
 }

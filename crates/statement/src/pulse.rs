@@ -1,15 +1,16 @@
-//! Pulse of long computations: whatever may take long asks here whether its statement is still wanted.
+//! Pulse of long computations: code that may take long asks here whether its statement is still wanted.
 //!
-//! Work is counted in units of about a nanosecond up to ten: a byte that is looked at, sixteen bytes that are copied, a call
-//! of a cheap function. When `UNITS` of them are done, the thread looks at the [`Watch`] of its statement, which knows of
-//! cancels, `statement_timeout`, and the end of the session. Then it also asks for room if it has taken much memory since it
-//! asked last, whatever for: so nothing that counts its work passes the limit by more than it takes in a millisecond.
+//! Work is counted in units of about one to ten nanoseconds: a byte that is looked at, sixteen bytes that are copied,
+//! a call of a cheap function. After `UNITS` of them the thread looks at the [`Watch`] of its statement, which knows
+//! of cancels, `statement_timeout`, and the end of the session. It then also asks for room if it has taken much
+//! memory since it last asked, whatever the memory is for. So code that counts its work exceeds the limit by no more
+//! than it takes in a millisecond.
 //!
-//! **Invariant:** between two looks lie at most `UNITS` units, and what one call of [`tick`] counts: about a millisecond.
-//! So a caller cuts what is long into slices (`slices`, [`SLICE`]) and counts each before it works on it.
+//! **Invariant:** between two looks lie at most `UNITS` units and what one call of [`tick`] counts: about a
+//! millisecond. So a caller cuts long input into slices (`slices`, [`SLICE`]) and counts each before it works on it.
 //!
-//! The counter and the watch belong to the thread. An urgent context, which runs on the stack of another, evaluates nothing of
-//! SQL and comes never here. Where a thread takes turns between statements, each turn is within its own [`during`].
+//! The counter and the watch belong to the thread. An urgent context, which runs on the stack of another, evaluates no
+//! SQL and never comes here. Where a thread takes turns between statements, each turn runs within its own [`during`].
 
 pub mod steps;
 
@@ -19,12 +20,12 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Knows whether a statement is still wanted.
+/// Source of the answer whether a statement is still wanted.
 pub trait Watch: Send + Sync {
-    /// Looks.
+    /// Looks whether the statement is still wanted.
     ///
     /// # Errors
-    /// Why the statement must end: `57014` and the like.
+    /// The reason for which the statement must end: `57014` and the like.
     fn look(&self) -> SqlResult<()>;
 }
 
@@ -32,23 +33,23 @@ pub trait Watch: Send + Sync {
 const UNITS: usize = 1 << 17;
 /// Bytes of a slice that is worked on byte by byte.
 pub const SLICE: usize = 1 << 16;
-/// Units of work of an item of a walk.
+/// Units of work for one item of a walk.
 pub const ITEM: usize = 8;
-/// Bytes that are copied within a unit.
+/// Bytes that are copied within one unit.
 const COPIED: usize = 16;
 
 thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(UNITS) };
     static WATCH: RefCell<Option<Arc<dyn Watch>>> = const { RefCell::new(None) };
-    /// What the thread had taken when it asked for room last.
+    /// Bytes that the thread had taken when it last asked for room.
     static ASKED: Cell<isize> = const { Cell::new(0) };
-    /// What runs may take of the reserve.
+    /// True while the thread may take memory from the reserve.
     static HAS_RESERVE: Cell<bool> = const { Cell::new(false) };
     /// Bytes promised to the thread.
     static PROMISED: Cell<usize> = const { Cell::new(0) };
-    /// A look has found that somebody ends the statement.
+    /// True if a look has found that the statement is being ended.
     static HAS_ENDED: Cell<bool> = const { Cell::new(false) };
-    /// Of a [`preparing`] the end that a look has found, if any.
+    /// Error of a [`preparing`] that a look has ended, if any.
     static PREPARING: RefCell<Option<Preparing>> = const { RefCell::new(None) };
 }
 
@@ -57,7 +58,7 @@ struct Preparing {
     ended: Option<SqlError>,
 }
 
-/// Puts back the watch that was there before.
+/// Restores the previous watch when it is dropped.
 struct Scope(Option<Arc<dyn Watch>>);
 
 impl Drop for Scope {
@@ -66,21 +67,22 @@ impl Drop for Scope {
     }
 }
 
-/// Calls `f`, whose work is watched by `watch`.
+/// Calls `f`, whose work `watch` watches.
 pub fn during<R>(watch: Arc<dyn Watch>, f: impl FnOnce() -> R) -> R {
     let _scope = Scope(WATCH.replace(Some(watch)));
     HAS_ENDED.set(false);
     f()
 }
 
-/// Tells whether a look has found that the statement must end that this thread is at, or was at last: it is cancelled, or out of time.
-/// One that there is no room for ends as well, but must not keep what it holds for a moment longer.
+/// Returns true if a look has found that the current or last statement of this thread must end because it is
+/// cancelled or out of time. A statement for which there is no room ends as well, but must not keep what it
+/// holds for a moment longer.
 pub fn has_ended() -> bool {
     HAS_ENDED.get()
 }
 
-/// Calls `f`, which makes a plan and does nothing else. When a look has found that it must end, each later one finds the same at once.
-/// So a walk that has no error of its own may stop in the middle (`walk`): what it has come to is never used.
+/// Calls `f`, which makes a plan and does nothing else. Once a look has found that it must end, every later look finds
+/// the same at once. So a walk that cannot return an error may stop in the middle (`walk`): its result is never used.
 ///
 /// # Errors
 /// Those of `f`, and of [`look`].
@@ -97,17 +99,18 @@ pub fn preparing<R>(f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
     let is_inner = PREPARING.with_borrow(Option::is_some);
     let _before = (!is_inner).then(|| Before(PREPARING.replace(Some(Preparing::default()))));
     let made = f();
-    // A walk that was stopped has led to any error.
+    // A stopped walk may have led to any error, so the recorded one takes its place.
     match PREPARING.with_borrow(|own| own.as_ref().and_then(|own| own.ended.clone())) {
         Some(ended) => Err(ended),
         None => made,
     }
 }
 
-/// Counts units of work of a walk through what is made while a statement is prepared. At other times walks are short, and nobody looks.
+/// Counts units of work of a walk through what is made while a statement is prepared. At other times walks are
+/// short, and no look happens.
 ///
 /// # Errors
-/// Those of [`Watch::look`]. The walk may leave them to whoever looks next.
+/// Those of [`Watch::look`]. The walk may ignore them, as the next look finds the same.
 #[inline]
 pub fn walk(units: usize) -> SqlResult<()> {
     match LEFT.get().checked_sub(units) {
@@ -120,19 +123,20 @@ pub fn walk(units: usize) -> SqlResult<()> {
     }
 }
 
-/// Items that a statement is prepared of, as tokens. When the statement must end they do, too: whoever looks next finds the same.
+/// Returns the items of a statement that is being prepared, such as tokens. They stop when the statement must end; the
+/// next look finds the same.
 pub fn walked<T>(items: &[T]) -> impl Iterator<Item = &T> {
     items.iter().take_while(|_| walk(ITEM).is_ok())
 }
 
-/// The next look is after a whole share of work, whatever was done before; and what was taken before counts for nobody.
+/// Starts a new share of work, whatever was done before. Memory taken before is charged to no statement.
 pub fn restart() {
     HAS_ENDED.set(false);
     LEFT.set(UNITS);
     ASKED.set(memory::thread_bytes());
 }
 
-/// Calls `f`, which gives memory back when it is done, and may take some of the reserve for that.
+/// Calls `f`, which gives memory back when it is done and may take some of the reserve for that.
 pub fn with_reserve<R>(f: impl FnOnce() -> R) -> R {
     struct Before(bool);
     impl Drop for Before {
@@ -144,10 +148,11 @@ pub fn with_reserve<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Calls `f`, which is going to take about so many bytes for a while. Of others that want to do the same at this moment, none gets them.
+/// Calls `f`, which is going to take about so many bytes for a while. Others that ask for room at the same
+/// moment do not get these bytes.
 ///
 /// # Errors
-/// Those of `f`, and `53200`: there is no room for them.
+/// Those of `f`, and `53200` if there is no room for the bytes.
 pub fn with_room<R>(bytes: usize, f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
     struct Before(usize);
     impl Drop for Before {
@@ -163,14 +168,14 @@ pub fn with_room<R>(bytes: usize, f: impl FnOnce() -> SqlResult<R>) -> SqlResult
     f()
 }
 
-/// Asks for room if this thread has taken much since it asked last.
+/// Asks for room if this thread has taken much memory since it last asked.
 ///
 /// # Errors
-/// `53200`: the process holds as much as it may.
+/// `53200` if the process holds as much as it may.
 pub fn room() -> SqlResult<()> {
     let (now, asked) = (memory::thread_bytes(), ASKED.get());
     if now < asked {
-        // It has given back.
+        // The thread has given memory back.
         ASKED.set(now);
     } else if asked.saturating_add(SMALL_BYTES as isize) < now {
         ASKED.set(now);
@@ -182,7 +187,7 @@ pub fn room() -> SqlResult<()> {
 /// Asks for room for `more` bytes.
 ///
 /// # Errors
-/// `53200`: there is none.
+/// `53200` if there is none.
 pub fn check_room(more: usize) -> SqlResult<()> {
     let has_room = match HAS_RESERVE.get() {
         true => memory::has_reserve(more),
@@ -215,7 +220,7 @@ pub fn copies(bytes: usize) -> SqlResult<()> {
     tick(1 + bytes / COPIED)
 }
 
-/// Copy of a text.
+/// Returns a copy of a text.
 ///
 /// # Errors
 /// Those of [`Watch::look`].
@@ -228,10 +233,10 @@ pub fn copied(text: &str) -> SqlResult<String> {
     Ok(copy)
 }
 
-/// Looks now.
+/// Looks now, whatever is left of the share of work.
 ///
 /// # Errors
-/// Those of [`Watch::look`], and `53200`: the process holds as much as it may.
+/// Those of [`Watch::look`], and `53200` if the process holds as much as it may.
 #[cold]
 pub fn look() -> SqlResult<()> {
     steps::look();
@@ -254,7 +259,7 @@ pub fn look() -> SqlResult<()> {
     looked
 }
 
-/// Slices of a text, none longer than [`SLICE`] and none cutting a character.
+/// Returns slices of a text, none longer than [`SLICE`] and none cutting a character.
 pub fn slices(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -267,19 +272,19 @@ pub fn slices(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Rows that are sorted without a look.
+/// Number of rows that are sorted without a look.
 const RUN: usize = 1 << 10;
 
-/// Sorts as [`slice::sort_by`]: what is equal stays in its order. Short runs are sorted, and merged two by two.
+/// Sorts like [`slice::sort_by`]: equal rows keep their order. Short runs are sorted, and merged two by two.
 ///
 /// # Errors
-/// Those of [`look`]; the order is undefined then, and nothing is lost.
+/// Those of [`look`]. The order is then undefined, and nothing is lost.
 pub fn sort_by<T>(all: &mut Vec<T>, mut by: impl FnMut(&T, &T) -> Ordering) -> SqlResult<()> {
     if all.len() <= RUN {
         all.sort_by(by);
         return tick(all.len());
     }
-    // The merged rows, and the two runs that they are made of.
+    // Memory for the merged rows, and for the two runs from which they are merged.
     let scratch = size_of_val(all.as_slice()).saturating_mul(2);
     if SMALL_BYTES < scratch {
         check_room(scratch)?;
@@ -294,7 +299,7 @@ pub fn sort_by<T>(all: &mut Vec<T>, mut by: impl FnMut(&T, &T) -> Ordering) -> S
         let mut rest = std::mem::take(all).into_iter();
         let mut is_stopped = Ok(());
         while 0 < rest.len() {
-            // The runs are taken out: what is left of one is as cheap to pass on as to keep.
+            // Both runs are taken out: the rest of a run is as cheap to move as to keep.
             let left: Vec<T> = rest.by_ref().take(width).collect();
             let right: Vec<T> = rest.by_ref().take(width).collect();
             let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
@@ -326,7 +331,7 @@ mod tests {
     use crate::error::SqlError;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    /// Ends the statement at the look after so many.
+    /// Ends the statement after so many looks.
     struct After(AtomicUsize);
 
     impl Watch for After {
@@ -363,7 +368,7 @@ mod tests {
                 while walk(1000).is_ok() {
                     walked += 1;
                 }
-                // What stops here says so to nobody.
+                // A walk that stops here reports it to no caller.
                 assert!(walk(1).is_err() && tick(1).is_err());
                 Ok(walked)
             });

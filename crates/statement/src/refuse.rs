@@ -1,4 +1,4 @@
-//! Refusal of what this server does not do.
+//! Refusal of unsupported features.
 
 /// Returns from the function with `0A000` if a condition holds: `refuse!(is_there => "the feature", …)`.
 #[macro_export]

@@ -1,40 +1,42 @@
-//! The stack that a statement may use.
+//! Stack that a statement may use.
 //!
-//! Recursion over trees and plans is as deep as what a client wrote, or as what views and queries of `WITH` unfold to.
+//! Recursion over trees and plans is as deep as the client's text, or as the views and queries
+//! of `WITH` that it unfolds.
 //!
-//! **Invariant:** no statement overflows the stack. The binder asks [`check`] on its way down and leaves half of the stack to
-//! those that go through what it made (rewrites, EXPLAIN, lowering, execution, clones, drops), which need less for each level
-//! than it does; the parser refuses trees that are deeper than [`TREE_MAX`] before it makes them. What does not fit the
-//! thread's stack is done again on a large one ([`bounded`]), and everything that was made there is run and dropped there,
-//! too. What does not fit that one is `54001`. Functions that bind a definition while a statement runs, as those of the catalog
-//! do, go to a large stack at once ([`on_large`]); what forgets to is refused before it overflows (`RESERVE_BYTES`).
+//! **Invariant:** no statement overflows the stack. The binder calls [`check`] on its way down and leaves half of the
+//! stack to the later passes over its result (rewrites, EXPLAIN, lowering, execution, clones, drops), which need less
+//! for each level than it does. The parser refuses trees that are deeper than [`TREE_MAX`] before it makes them. Work
+//! that does not fit the thread's stack is done again on a large one ([`bounded`]), and everything that was made there
+//! is run and dropped there, too. Work that does not fit the large stack fails with `54001`. Functions that bind a
+//! definition while a statement runs, such as those of the catalog, go to a large stack at once ([`on_large`]). A
+//! function that forgets to is refused before it overflows (`RESERVE_BYTES`).
 //!
-//! A large stack is mapped when it is needed and unmapped afterwards, so a page that was not touched costs nothing. Nothing
-//! here may run in an urgent context, whose stack these functions do not know; such a context neither parses nor plans.
+//! A large stack is mapped when it is needed and unmapped afterwards, so an untouched page costs nothing. Nothing here
+//! may run in an urgent context, whose stack these functions do not know. Such a context neither parses nor plans.
 
 use crate::error::{SqlError, SqlResult, SqlState};
 use std::cell::Cell;
 
-/// Size of a large stack. Only pages that were touched take memory.
+/// Size of a large stack in bytes. Only touched pages take memory.
 const LARGE_BYTES: usize = 512 << 20;
 /// Greatest depth of a statement's tree: operators in a row, and parentheses.
 pub const TREE_MAX: usize = 50_000;
-/// Greatest number of open parentheses; each costs the parser more than an operator.
+/// Greatest number of open parentheses. Each costs the parser more than an operator.
 pub const NESTING_MAX: usize = 10_000;
-/// Stack that the binder leaves to the last level of what it does, wherever it is called.
+/// Stack that the binder leaves to the last level of its work, wherever it is called.
 const RESERVE_BYTES: usize = 512 << 10;
-/// Stack that those who go through an expression take for a level of it, at most.
+/// Upper bound on the stack that the later passes take for one level of an expression.
 const LEVEL_BYTES: usize = 1 << 10;
-/// Stack that a level of queries that refer to one another takes when they are run, at most.
+/// Upper bound on the stack that one level of queries that refer to one another takes when they are run.
 const QUERY_BYTES: usize = 48 << 10;
 
 thread_local! {
-    /// The binder goes down until only so many bytes are left.
+    /// Number of bytes that must be left for the binder to go down another level.
     static FLOOR: Cell<usize> = const { Cell::new(RESERVE_BYTES) };
     static IS_LARGE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets both for a while.
+/// Sets both thread-local values, and restores them when it is dropped.
 struct Scope(usize, bool);
 
 impl Scope {
@@ -51,19 +53,19 @@ impl Drop for Scope {
     }
 }
 
-/// Tells whether this is a large stack.
+/// Returns true if the thread runs on a large stack.
 pub fn is_large() -> bool {
     IS_LARGE.get()
 }
 
-/// `54001`
+/// Returns `54001`.
 pub fn exceeded() -> SqlError {
     SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
         .hint("The statement nests, or strings together, too many expressions or queries.")
         .nowhere()
 }
 
-/// To be asked at each level of a recursion.
+/// Returns an error if the stack is exhausted. Every recursion calls this at each level.
 ///
 /// # Errors
 /// `54001`
@@ -75,8 +77,8 @@ pub fn check() -> SqlResult<()> {
     }
 }
 
-/// Calls `f` to bind what stands so many levels deep in what is made of it, though it stands side by side in the text: the
-/// values of a row that is compared by order are each inside the comparison of those before.
+/// Calls `f` to bind an expression that stands so many levels deep in the result, though it stands side by side in the
+/// text. The values of a row that is compared by order are an example: each is inside the comparison of those before.
 ///
 /// # Errors
 /// `54001`, and those of `f`.
@@ -87,7 +89,7 @@ pub fn deeper<R>(levels: usize, f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R
     f()
 }
 
-/// Tells whether there is room to run queries that refer to one another, so many in a row.
+/// Returns an error if there is no room to run so many queries in a row that refer to one another.
 ///
 /// # Errors
 /// `54001`
@@ -98,7 +100,7 @@ pub fn check_queries(depth: usize) -> SqlResult<()> {
     }
 }
 
-/// Calls `f` on a large stack: this one, if it is one.
+/// Calls `f` on a large stack: the current one, if that is large.
 pub fn on_large<R>(f: impl FnOnce() -> R) -> R {
     if is_large() {
         return f();
@@ -109,13 +111,13 @@ pub fn on_large<R>(f: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Calls `f` on a large stack if what it is about was made on one.
+/// Calls `f` on a large stack if its input was made on one.
 pub fn fitting<R>(is_deep: bool, f: impl FnOnce() -> R) -> R {
     if is_deep { on_large(f) } else { f() }
 }
 
-/// Calls `f`, and once more on a large stack if this one is too small for it: so it must have no effect when it fails. Says
-/// whether it was a large one.
+/// Calls `f`, and once more on a large stack if the current one is too small for it. So `f` must have no effect when it
+/// fails. Returns true with the result if the stack was a large one.
 ///
 /// # Errors
 /// Those of `f`.

@@ -110,7 +110,7 @@ fn has_one_row(plan: &LogicalPlan) -> bool {
 }
 
 /// Says whether a plan computes anything that can fail.
-pub(super) fn plan_can_raise(plan: &LogicalPlan) -> bool {
+pub(crate) fn plan_can_raise(plan: &LogicalPlan) -> bool {
     let mut raises = false;
     let looked = plan.apply_with_subqueries(|part| {
         part.apply_expressions(|expr| {

@@ -18,6 +18,8 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use guards::plan_can_raise;
+
 use crate::database::Tables;
 use crate::values::Repr;
 use datafusion::arrow::datatypes::Field;

@@ -5,7 +5,7 @@
 //! statement that a more important transaction has aborted until then can be run again, and no tag is followed by the
 //! error that the commit failed.
 
-use super::{Session, Stop};
+use super::{Session, Stop, Streaming};
 use crate::backend::Backend;
 use crate::lent::Lent;
 use engine::memory::SMALL_BYTES;
@@ -46,11 +46,12 @@ impl<B: Backend> Session<B> {
         &mut self,
         totals: &Totals,
         portal: &mut Lent<B::Portal>,
+        mut streaming: Option<&mut Streaming>,
         commits: bool,
     ) -> Result<Outcome, Stop> {
         let is_modifying = self.backend.is_modifying(portal);
         let outcome = loop {
-            let outcome = match self.run_to_end(totals, portal).await {
+            let outcome = match self.run_to_end(totals, portal, streaming.as_deref_mut()).await {
                 Ok(outcome) if !commits || (is_modifying && !fits(&outcome)) => Ok(outcome),
                 Ok(outcome) => {
                     self.conn.lap();
@@ -62,7 +63,7 @@ impl<B: Backend> Session<B> {
                 Err(stop) => Err(stop),
             };
             match outcome {
-                Err(Stop::Error(error)) if error.is_preempted() => {
+                Err(Stop::Error(error)) if error.is_preempted() && !has_begun(streaming.as_deref()) => {
                     self.backend.begin_again();
                     self.stats.run_again.fetch_add(1, Relaxed);
                     tokio::task::yield_now().await;
@@ -75,6 +76,11 @@ impl<B: Backend> Session<B> {
         }
         outcome
     }
+}
+
+/// Returns true if rows have been sent, so that the statement cannot run again.
+fn has_begun(streaming: Option<&Streaming>) -> bool {
+    streaming.is_some_and(Streaming::has_begun)
 }
 
 #[cfg(test)]

@@ -3,17 +3,21 @@
 //! **Invariant:** a portal or backend that is lent comes back before the session goes on. If it
 //! does not, the session ends.
 
-use super::{Session, Stop};
+use super::{Session, Stop, Streaming};
 use crate::backend::{Backend, Run};
 use crate::lent::Lent;
+use query::rows::ResultPiece;
 use server::network::{Below, Lift};
 use server::stats::Totals;
 use server::workers::Dispatch;
-use sql::session::Outcome;
+use sql::session::{Destination, Outcome};
 use stage::Class;
 use statement::outcome::TransactionStatus;
 use statement::{SqlResult, SqlState};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use wire::wait::Gone;
 
@@ -22,22 +26,48 @@ use wire::wait::Gone;
 /// run twice because it lacked a processor.
 const STAY: Duration = Duration::from_millis(4);
 
+/// Event of a statement that runs on another thread.
+enum Next<R> {
+    Done(Option<R>),
+    Piece(ResultPiece),
+}
+
 impl<B: Backend> Session<B> {
-    pub(super) async fn run_portal(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
-        let outcome = self.run_to_end(totals, portal).await?;
+    pub(super) async fn run_portal(
+        &mut self,
+        totals: &Totals,
+        portal: &mut Lent<B::Portal>,
+        streaming: Option<&mut Streaming>,
+    ) -> Result<Outcome, Stop> {
+        let outcome = self.run_to_end(totals, portal, streaming).await?;
         self.notices();
         Ok(outcome)
     }
 
-    pub(super) async fn run_to_end(&mut self, totals: &Totals, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
+    pub(super) async fn run_to_end(
+        &mut self,
+        totals: &Totals,
+        portal: &mut Lent<B::Portal>,
+        mut streaming: Option<&mut Streaming>,
+    ) -> Result<Outcome, Stop> {
         let mut is_elsewhere = false;
         loop {
-            match self.execute_portal(totals, portal, is_elsewhere).await? {
+            let run = self.execute_portal(totals, portal, streaming.as_deref_mut(), is_elsewhere).await?;
+            if let Some(streaming) = streaming.as_deref_mut() {
+                self.send_ready(streaming).await?;
+            }
+            match run {
                 Run::Done(outcome) => return Ok(outcome),
                 Run::CopyIn(shape) => return self.copy_in(portal, shape).await,
                 Run::CopyOut(shape) => return self.copy_out(portal, shape).await,
                 Run::Parked(parked) if parked.is_elsewhere() => is_elsewhere = true,
-                Run::Parked(parked) => self.wait(parked).await?,
+                Run::Parked(parked) => {
+                    let parked = match &streaming {
+                        Some(streaming) if parked.is_analysis() => streaming.waiting(parked),
+                        Some(_) | None => parked,
+                    };
+                    self.wait(parked).await?;
+                }
             }
         }
     }
@@ -117,6 +147,7 @@ impl<B: Backend> Session<B> {
         &mut self,
         totals: &Totals,
         portal: &mut Lent<B::Portal>,
+        mut streaming: Option<&mut Streaming>,
         is_elsewhere: bool,
     ) -> Result<Run, Stop> {
         let class = self.backend.class_of(portal);
@@ -128,8 +159,13 @@ impl<B: Backend> Session<B> {
         let is_here = self.dispatch == Dispatch::Spot && totals.is_short() && !is_below && !is_elsewhere;
         if is_here && self.backend.can_move(portal) {
             self.backend.stay_for(Some(STAY));
+            self.backend.stream_to(streaming.as_deref().map_or(Destination::Whole, Streaming::lazily));
             let run = self.backend.execute(portal);
             self.backend.stay_for(None);
+            if let Some(streaming) = streaming {
+                streaming.take_sink(self.backend.sink());
+            }
+            self.backend.stream_to(Destination::Whole);
             self.drop_leavings();
             return self.unless_ended(run);
         }
@@ -137,6 +173,10 @@ impl<B: Backend> Session<B> {
             return Err(Gone::Fault.into());
         };
         let (asked, timeout) = (Instant::now(), backend.time_left());
+        // Of the threads that are as many as needed one may wait for its client.
+        let may_block = self.dispatch == Dispatch::Spot;
+        backend
+            .stream_to(streaming.as_deref_mut().map_or(Destination::Whole, |streaming| streaming.sink_for(may_block)));
         let job = move || {
             let queued = asked.elapsed();
             let run = backend.execute(&mut own);
@@ -153,14 +193,44 @@ impl<B: Backend> Session<B> {
                 Dispatch::Spot => tokio::task::spawn_blocking(job).await.ok(),
             }
         };
-        let done = self.conn.beside(run, &*self.canceller, &|| lift.lift(), timeout).await;
+        let mut run = pin!(run);
+        let until = timeout.and_then(|timeout| asked.checked_add(timeout));
+        let mut failed = None;
+        // Pieces are sent as they come. If that fails, the statement ends soon, and its backend comes back.
+        let done = loop {
+            let pieces = streaming.as_deref().filter(|_| failed.is_none()).and_then(Streaming::stream);
+            let next = poll_fn(|context| match run.as_mut().poll(context) {
+                Poll::Ready(done) => Poll::Ready(Next::Done(done)),
+                Poll::Pending => pieces.map_or(Poll::Pending, |pieces| pieces.poll_next(context).map(Next::Piece)),
+            });
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let next = self.conn.beside(next, &*self.canceller, &|| lift.lift(), left).await;
+            match (next, streaming.as_deref_mut()) {
+                (Next::Done(done), _) => break done,
+                (Next::Piece(piece), Some(streaming)) => {
+                    if let Err(stop) = self.send_piece(streaming, piece).await {
+                        streaming.close();
+                        if matches!(stop, Stop::Gone(_)) {
+                            self.canceller.cancel();
+                        }
+                        failed = Some(stop);
+                    }
+                }
+                // Without a stream there are no pieces.
+                (Next::Piece(_), None) => {}
+            }
+        };
         self.seen.restore(state);
-        let (backend, own, run, queued) = done.ok_or(Gone::Fault)?;
+        let (mut backend, own, run, queued) = done.ok_or(Gone::Fault)?;
+        backend.stream_to(Destination::Whole);
         self.spent.wait += queued;
         self.backend.give_back(backend);
         portal.give_back(own);
         self.drop_leavings();
-        self.unless_ended(run)
+        match failed {
+            Some(stop) => Err(stop),
+            None => self.unless_ended(run),
+        }
     }
 
     /// Returns 57P01 in place of the result if the session is ending: a statement that was cancelled for that has

@@ -19,6 +19,7 @@ mod real;
 mod script;
 mod simple;
 mod startup;
+mod streams;
 mod support;
 mod tls;
 
@@ -47,6 +48,12 @@ fn main() -> ExitCode {
             testkit::test!(simple::blocks_and_failed_blocks),
             testkit::test!(simple::bad_messages_end_the_query_or_the_session),
             testkit::test!(simple::large_results_pass),
+            testkit::test!(streams::an_endless_result_begins_at_once_and_takes_no_memory),
+            testkit::test!(streams::clients_that_do_not_read_cost_little_and_end_at_once),
+            testkit::test!(streams::streamed_rows_are_whole_and_in_order),
+            testkit::test!(streams::copy_to_the_client_is_sent_while_it_is_made),
+            testkit::test!(streams::an_error_behind_sent_rows_is_the_last_word),
+            testkit::test!(streams::what_cannot_begin_again_is_not_streamed),
             testkit::test!(extended::statements_and_portals),
             testkit::test!(extended::row_limits),
             testkit::test!(extended::portals_end_with_their_transaction),

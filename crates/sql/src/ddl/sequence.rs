@@ -5,9 +5,10 @@
 use super::{Ddl, Defined};
 use catalog::{Identity, Relation, Sequence, SequenceValue, SharedSequence, TableInfo};
 use engine::{TableDef, TableLock};
+use locked::Locked;
 use query::bind::Binder;
 use statement::error::{SqlError, SqlResult, SqlState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use syntax::ast::{
     ObjectKind, ObjectName, Persistence, SequenceDefinition, SequenceOption, SequenceOptionKind, TypeName,
 };
@@ -139,7 +140,7 @@ impl Numbers {
     /// those of the new one.
     pub(super) fn of_sequence(sequence: &Sequence, kind: SqlType) -> Numbers {
         let Sequence { start, increment, min, max, cycle, cache, .. } = *sequence;
-        let value = *sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = *sequence.value.locked();
         let (least, greatest) = bounds(sequence.kind);
         let (new_least, new_greatest) = bounds(kind);
         Numbers {

@@ -13,6 +13,7 @@ use query::bind::{Copied, CopyFrom, CopyTo};
 use query::constraints::TableRules;
 use query::copy::out::Writer;
 use query::copy::{Field, Fields, Format, Next, Reader, bad};
+use query::rows::CopyPiece;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::holdings::Use;
 use statement::pulse;
@@ -74,54 +75,22 @@ struct Chunk<'c> {
     lines: Vec<u64>,
 }
 
-/// Data for the client. It gives them back piece by piece as they are sent.
+/// Data for the client, which are given back piece by piece as they are sent.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<CopyPiece>,
     pub(crate) rows: u64,
-}
-
-/// Some of the messages for the client, one behind the other.
-#[derive(Debug)]
-pub(crate) struct Piece {
-    data: Vec<u8>,
-    /// Where each message ends.
-    ends: Vec<usize>,
-}
-
-impl Piece {
-    /// Messages of the piece: a row each, or what stands before the first or behind the last.
-    pub(crate) fn messages(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).filter_map(|(start, end)| self.data.get(start..*end))
-    }
 }
 
 impl Sent {
     /// Takes the first piece out.
-    pub(crate) fn next(&mut self) -> Option<Piece> {
+    pub(crate) fn next(&mut self) -> Option<CopyPiece> {
         self.pieces.pop_front()
     }
 
-    /// Tells whether all has been taken.
+    /// Returns true if all has been taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
-    }
-
-    /// The data of the piece that is being filled.
-    fn data(&mut self) -> &mut Vec<u8> {
-        if self.pieces.back().is_none_or(|last| last.ends.last().is_some_and(|end| PIECE_BYTES <= *end)) {
-            self.pieces.push_back(Piece { data: Vec::new(), ends: Vec::new() });
-        }
-        let last = self.pieces.len() - 1;
-        &mut self.pieces[last].data
-    }
-
-    /// Ends a message: all that has been added since the last end.
-    fn ends_here(&mut self) {
-        if let Some(last) = self.pieces.back_mut() {
-            last.ends.push(last.data.len());
-        }
     }
 }
 
@@ -374,30 +343,39 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The rows of a COPY to the client.
+    /// Returns the data of a COPY to the client.
     pub(crate) fn copy_out(&self, to: &CopyTo) -> SqlResult<Sent> {
+        let (mut sent, mut total) = (Sent::default(), 0);
+        sent.rows = self.copy_pieces(to, &mut |piece| {
+            self.sends(&mut total, piece.data.len())?;
+            sent.pieces.push_back(piece);
+            Ok(())
+        })?;
+        Ok(sent)
+    }
+
+    /// Passes the data of a COPY to the client on, piece by piece. Returns how many rows there were.
+    pub(crate) fn copy_pieces(&self, to: &CopyTo, give: &mut dyn FnMut(CopyPiece) -> SqlResult<()>) -> SqlResult<u64> {
         let writer =
             Writer { options: &to.options, kinds: &to.kinds, force_quote: &to.force_quote, forms: &self.env.forms };
-        let (mut sent, mut buffer) = (Sent::default(), String::new());
-        writer.begin(&to.names, sent.data());
+        let (mut piece, mut buffer, mut rows) = (CopyPiece::default(), String::new(), 0);
+        writer.begin(&to.names, &mut piece.data);
         // The binary header comes with the first row, as there: clients expect a row in each message.
-        if !sent.data().is_empty() && to.options.format != Format::Binary {
-            sent.ends_here();
+        if !piece.data.is_empty() && to.options.format != Format::Binary {
+            piece.end_message();
         }
-        let mut total = 0;
         let mut each = |row: &[Datum]| {
             // A value's text, and the buffer that it is put into when it grows.
             let size = query::rows::bytes_of(row);
             if SMALL_BYTES < size {
                 SqlError::check_room(3 * size)?;
             }
-            let data = sent.data();
-            let before = data.len();
-            writer.row(row, &mut buffer, data)?;
-            let bytes = data.len() - before;
-            sent.ends_here();
-            sent.rows += 1;
-            self.sends(&mut total, bytes)?;
+            writer.row(row, &mut buffer, &mut piece.data)?;
+            piece.end_message();
+            rows += 1;
+            if PIECE_BYTES <= piece.data.len() {
+                give(std::mem::take(&mut piece))?;
+            }
             Ok(Flow::Continue(()))
         };
         match &to.rows {
@@ -410,13 +388,15 @@ impl Run<'_> {
                 }
             }
         }
-        let data = sent.data();
-        let before = data.len();
-        writer.end(data);
-        if before < data.len() {
-            sent.ends_here();
+        let before = piece.data.len();
+        writer.end(&mut piece.data);
+        if before < piece.data.len() {
+            piece.end_message();
         }
-        Ok(sent)
+        if !piece.data.is_empty() {
+            give(piece)?;
+        }
+        Ok(rows)
     }
 
     /// Counts data for the client. They are the statement's results.

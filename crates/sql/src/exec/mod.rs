@@ -29,7 +29,7 @@ pub(crate) use memo::Memo;
 pub(crate) use probe::Probe;
 use query::plan::{Expr, Hold, Plan, SetOperation};
 use query::planner::RowPlan;
-use query::rows::{BYTES_MAX, bytes_of, too_much};
+use query::rows::{BYTES_MAX, Rows as Batch, bytes_of, too_much};
 use statement::bulk::Bulk;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::holdings::{RunHoldings, Use};
@@ -100,6 +100,10 @@ pub(crate) fn moves(error: &SqlError) -> bool {
     error.state() == MOVES
 }
 
+/// Bytes of the first batch of a stream.
+const FIRST_BATCH_BYTES: usize = 1 << 10;
+/// Bytes of its later ones.
+const BATCH_BYTES: usize = 128 << 10;
 /// Rows between two looks whether the statement was cancelled.
 const ROWS_PER_LOOK: u64 = 1024;
 /// Units of work of a look at another row, or at a key.
@@ -254,6 +258,30 @@ impl Run<'_> {
         self.collect_for(Use::Results, plan, None)
     }
 
+    /// Passes the rows of a plan on in batches, each with its bytes: small ones first, so that the first row is there soon.
+    /// Returns how many rows there were.
+    ///
+    /// # Errors
+    /// Those of the rows, and of `push`.
+    pub(crate) fn stream(&self, plan: &RowPlan, push: &mut dyn FnMut(Batch, usize) -> SqlResult<()>) -> SqlResult<u64> {
+        let (mut batch, mut bytes, mut enough, mut count) = (Vec::new(), 0, FIRST_BATCH_BYTES, 0);
+        self.every(plan, None, &mut |row| {
+            bytes += bytes_of(row);
+            batch.push(row.into());
+            count += 1;
+            if enough <= bytes {
+                enough = (2 * enough).min(BATCH_BYTES);
+                push(std::mem::take(&mut batch), std::mem::take(&mut bytes))?;
+                SqlError::check_room(SMALL_BYTES)?;
+            }
+            Ok(())
+        })?;
+        if !batch.is_empty() {
+            push(batch, bytes)?;
+        }
+        Ok(count)
+    }
+
     fn collect_for(&self, of: Use, plan: &Plan, outer: Option<&Rows<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
         let mut all = Bulk::new();
         self.every(plan, outer, &mut |row| {
@@ -289,7 +317,7 @@ impl Run<'_> {
     }
 
     /// Looks whether the statement is still wanted, and wanted here.
-    fn look(&self) -> SqlResult<()> {
+    pub(crate) fn look(&self) -> SqlResult<()> {
         self.txn.check_active()?;
         statement::pulse::look()
     }

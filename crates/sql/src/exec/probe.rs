@@ -3,12 +3,13 @@
 //! **Invariant:** a run without a probe pays one comparison for each operator that it begins. Operators are known by their
 //! places in memory, so a probe belongs to one bound statement.
 
+use locked::Locked;
 use query::change::Modify;
 use query::explain::Actual;
 use query::plan::{Plan, Step};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Counters of a run's operators.
@@ -55,7 +56,7 @@ impl Probe {
 
     /// A session goes from thread to thread, so it is locked; one looks at a time.
     fn counts(&self) -> MutexGuard<'_, HashMap<usize, Actual>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.locked_anyway()
     }
 
     fn add(&self, key: usize, of: Actual) {

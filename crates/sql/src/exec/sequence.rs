@@ -5,12 +5,13 @@
 
 use super::{Rows, Run};
 use catalog::{Relation, Sequence, SequenceValue};
+use locked::Locked;
 use query::bind::not_a_sequence;
 use query::plan::{Expr, SequenceCall};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use types::datum::Datum;
 use types::ops::impossible;
 
@@ -57,7 +58,7 @@ impl Numbers {
         let mut got = self.0.borrow_mut();
         let (values, used) = got.set.entry(sequence.oid).or_default();
         if values.get(*used) != Some(&value) {
-            *sequence.value.lock().unwrap_or_else(PoisonError::into_inner) = value;
+            *sequence.value.locked() = value;
             if values.len() < GIVEN_MAX {
                 values.truncate(*used);
                 values.push(value);
@@ -160,7 +161,7 @@ impl Run<'_> {
 }
 
 fn next(sequence: &Arc<Sequence>) -> SqlResult<i64> {
-    let mut value = sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut value = sequence.value.locked();
     let next = if value.is_called { step(sequence, value.last)? } else { value.last };
     *value = SequenceValue { last: next, is_called: true };
     Ok(next)

@@ -3,10 +3,11 @@
 //! **Invariant:** it ends exactly once; the first end counts.
 
 use engine::Wake;
+use locked::Locked;
 use query::analytics::{AnalyticsPlan, AnalyticsRun, Answer, Start};
 use statement::error::{SqlError, SqlResult};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 
 /// A run as the session that waits for it sees it; whoever has it may cancel it before it is started.
@@ -20,7 +21,8 @@ pub struct Analysis {
 struct State {
     is_over: bool,
     result: Option<SqlResult<Answer>>,
-    wakes: Vec<Arc<dyn Wake>>,
+    /// Wake of the session, which is the only one that waits.
+    wake: Option<Arc<dyn Wake>>,
 }
 
 impl Analysis {
@@ -41,21 +43,23 @@ impl Analysis {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked_anyway()
     }
 
     /// The first end counts.
     fn end(&self, result: SqlResult<Answer>) {
-        let wakes = {
+        let wake = {
             let mut state = self.state();
             if state.is_over {
                 return;
             }
             state.is_over = true;
             state.result = Some(result);
-            std::mem::take(&mut state.wakes)
+            state.wake.take()
         };
-        wakes.into_iter().for_each(|wake| wake.wake());
+        if let Some(wake) = wake {
+            wake.wake();
+        }
     }
 
     /// Ends it with `57014`, at once for its session; what still computes stops at its next look.
@@ -78,7 +82,7 @@ impl Analysis {
             drop(state);
             wake.wake();
         } else {
-            state.wakes.push(wake);
+            state.wake = Some(wake);
         }
     }
 

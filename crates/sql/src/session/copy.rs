@@ -8,7 +8,7 @@ use super::{Action, Outcome, Parked, Session, Step};
 use crate::exec::Event;
 use crate::exec::copy::{CopyState, Sent};
 use engine::memory::SMALL_BYTES;
-use query::bind::{CopyFrom, CopyTo};
+use query::bind::{Copied, CopyFrom, CopyTo};
 use query::copy::Format;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::holdings::{SessionHoldings, Use};
@@ -129,12 +129,18 @@ impl Session {
     }
 
     fn copy_out(&mut self, given: Given<'_>, to: &CopyTo) -> SqlResult<Step> {
+        let is_binary = to.options.format == Format::Binary;
+        let shape = CopyShape { is_binary, columns: to.kinds.len() };
+        if let Copied::Query(plan) = &to.rows
+            && let Some(sink) = self.sink_of(given, plan)
+        {
+            return self.stream_copy(given, to, shape, &sink);
+        }
         let ran = self.run(given.values, Needs::of(given.bound), |run| run.copy_out(to))?;
         self.step_of(ran, given, |session, sent| {
             session.copy_flag.0.store(ON, SeqCst);
             session.copying = Some(Copying::Out(sent));
-            let is_binary = to.options.format == Format::Binary;
-            Ok(Step::CopyOut(CopyShape { is_binary, columns: to.kinds.len() }))
+            Ok(Step::CopyOut(shape))
         })
     }
 

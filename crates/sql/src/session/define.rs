@@ -11,6 +11,7 @@ use crate::ddl::{Ddl, Made, asks_again, verb};
 use crate::system::SeenNames;
 use catalog::{Catalog, ORDER, Relation, Seen, Sequence, State, TableInfo};
 use engine::{Replaced, Table, TableLock};
+use locked::RwLocked;
 use query::bind::Binder;
 use query::plan::ColumnInfo;
 use query::plan::TableUse;
@@ -19,8 +20,8 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Tag;
 use statement::pulse;
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError};
 use syntax::ast;
 use types::SqlType;
 
@@ -289,7 +290,7 @@ impl Session {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         let bound = Arc::new(bound);
-        *statement.bound.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&bound);
+        *statement.bound.write_locked_anyway() = Arc::clone(&bound);
         Ok(bound)
     }
 

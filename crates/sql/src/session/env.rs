@@ -5,11 +5,12 @@
 use super::names::Names;
 use super::naps::Naps;
 use catalog::{DATABASE, Seen, SessionContext};
+use locked::Locked;
 use settings::{Settings, VERSION};
 use statement::error::SqlResult;
 use statement::holdings::SessionHoldings;
 use statement::outcome::Signal;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use types::forms::Forms;
 use types::ops::context::clock_us;
 use types::ops::{CallContext, FunctionTable};
@@ -79,7 +80,7 @@ impl Env {
     }
 
     fn chance(&self) -> MutexGuard<'_, Chance> {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner)
+        self.random.locked_anyway()
     }
 
     /// A statement begins.
@@ -112,7 +113,7 @@ impl Env {
 
     /// What was asked for since the last call.
     pub(crate) fn take_asked(&self) -> Vec<Asked> {
-        std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.asked.locked_anyway())
     }
 }
 
@@ -147,13 +148,13 @@ impl CallContext for Env {
 
     fn ask(&self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<String> {
         let shown = self.settings.would_show(name, value)?;
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.locked_anyway();
         asked.push((name.to_lowercase(), value.map(str::to_owned), is_local));
         Ok(shown)
     }
 
     fn setting(&self, name: &str) -> SqlResult<String> {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self.asked.locked_anyway();
         match asked.iter().rev().find(|(asked, ..)| asked.eq_ignore_ascii_case(name)) {
             Some((name, value, _)) => self.settings.would_show(name, value.as_deref()),
             None => self.settings.show(name).map(str::to_owned),

@@ -1,6 +1,6 @@
 //! A session: what one client has open.
 //!
-//! **Invariant:** nothing here blocks. A statement that must wait has had no effect; it is given again when its ticket is
+//! **Invariant:** nothing here blocks, but a query whose [`ResultSink`] allows that. A statement that must wait has had no effect; it is given again when its ticket is
 //! ready. A statement outside a transaction block is part of an implicit transaction, which [`Session::sync`] ends.
 
 mod action;
@@ -26,12 +26,13 @@ mod queries;
 mod run;
 mod server;
 pub(crate) mod set;
+mod stream;
 mod transaction;
 mod unbound;
 mod wire;
 
 use crate::exec::{Advised, Numbers};
-use action::Action;
+use action::{Action, PlannedQuery};
 pub use alone::QueryAlone;
 use catalog::{Catalog, Seen, TableInfo};
 pub use copy::CopyPart;
@@ -39,6 +40,7 @@ pub(crate) use define::with_kept;
 use define::{Pinned, Work};
 use engine::{Engine, SessionOptions};
 pub use env::Env;
+use locked::RwLocked;
 use names::Names;
 pub use names::{Renamed, bytes_of_rows};
 pub use naps::Nap;
@@ -61,8 +63,9 @@ use statement::planning::Planning;
 use statement::pulse::Watch;
 use statement::stack;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Instant;
+pub use stream::{Destination, ResultHead, ResultSink};
 use syntax::ast;
 use syntax::tree::Tree;
 use types::SqlType;
@@ -191,6 +194,11 @@ impl Statement {
         self.runs.load(Ordering::Relaxed)
     }
 
+    /// Returns true if it is a statement whose result may be sent while it is made.
+    fn streams(&self) -> bool {
+        matches!(*self.bound().action, Action::Query(_) | Action::CopyTo(_))
+    }
+
     /// Whether it is a query, and nothing else.
     fn is_query(&self) -> bool {
         matches!(*self.bound().action, Action::Query(_))
@@ -209,7 +217,7 @@ impl Statement {
     }
 
     fn bound(&self) -> Arc<Bound> {
-        Arc::clone(&self.bound.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.bound.read_locked_anyway())
     }
 }
 
@@ -227,6 +235,8 @@ pub enum Outcome {
     Empty,
     /// Rows, and the tag to be completed by how many were sent (`SELECT`), or whole (`INSERT 0 3`).
     Rows(Vec<Box<[Datum]>>, Tag),
+    /// Rows or data that have gone to a [`ResultSink`], and the whole tag.
+    Streamed(Tag),
     /// No rows.
     Done(Tag),
 }
@@ -288,6 +298,8 @@ pub struct Session {
     bed: Arc<naps::Bed>,
     /// The query that is computed elsewhere.
     analysis: queries::Own,
+    /// Destination of the rows of the portal that is executed next.
+    destination: Destination,
     /// The EXPLAIN ANALYZE that is under way.
     explaining: Option<explain::Explaining>,
     /// The COPY that is under way, and how it is cancelled between its pieces.
@@ -402,6 +414,7 @@ impl Database {
             stay: naps::Stay::default(),
             bed: Arc::default(),
             analysis: queries::Own::default(),
+            destination: Destination::Whole,
             explaining: None,
             copying: None,
             copy_flag: Arc::default(),
@@ -453,6 +466,9 @@ impl Session {
     fn execute_here(&mut self, portal: &mut Portal) -> SqlResult<Step> {
         self.take_reloaded();
         let statement = Arc::clone(&portal.statement);
+        if !statement.streams() {
+            self.destination = Destination::Whole;
+        }
         if self.has_failed && !statement.bound().action.ends_or_goes_back() {
             return Err(engine::Error::InFailedTransaction.into());
         }

@@ -5,10 +5,11 @@
 
 use super::{Portal, Session, Statement};
 use crate::session::action::Action;
+use locked::Locked;
 use query::rows::bytes_of;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use types::datum::Datum;
 use types::ops::context::clock_us;
 
@@ -58,7 +59,7 @@ pub(crate) struct Cursor {
 impl Names {
     /// To look at, for a moment.
     pub(crate) fn get(&self) -> MutexGuard<'_, ByName> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked_anyway()
     }
 }
 

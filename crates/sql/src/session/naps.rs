@@ -8,9 +8,10 @@
 
 use super::{Parked, Session};
 use engine::Wake;
+use locked::{Locked, LockedResult};
 use statement::error::Cancellation;
 use statement::error::{SqlError, SqlResult, SqlState};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Reason why a run is taken back.
@@ -53,7 +54,7 @@ const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 impl Naps {
     fn get(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked_anyway()
     }
 
     /// A run begins.
@@ -128,7 +129,7 @@ impl std::fmt::Debug for Bed {
 
 impl Bed {
     fn get(&self) -> MutexGuard<'_, Sleeper> {
-        self.sleeper.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sleeper.locked_anyway()
     }
 
     /// The statement under way is about to sleep.
@@ -188,7 +189,7 @@ impl Nap {
             && let Some(left) = self.until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
         {
             let woken = self.bed.ended.wait_timeout(sleeper, left);
-            sleeper = woken.unwrap_or_else(PoisonError::into_inner).0;
+            sleeper = woken.anyway().0;
         }
     }
 }

@@ -2,22 +2,24 @@
 //!
 //! **Invariant:** a query that changes nothing may be run twice, so one that grows too large on the row path is begun anew as
 //! analytics, and one that analytics cannot do, or in which it meets an error, is done by rows: there the first error is
-//! that of the first row. Nothing has been sent before a path is through. Whatever the path, a statement sees what its
+//! that of the first row. Nothing is sent before a path is settled; see [`super::stream`]. Whatever the path, a statement sees what its
 //! transaction sees: an open one lends its snapshot to analytics.
 
-use super::action::{Action, PlannedQuery};
+use super::action::Action;
 use super::analysis::Analysis;
 use super::run::{Given, Needs, Ran};
-use super::{Bound, Outcome, Parked, Portal, Session, Statement, Step};
+use super::stream::streamed;
+use super::{Bound, Outcome, Parked, PlannedQuery, Portal, Session, Statement, Step};
 use crate::exec::Spent;
 use engine::{Isolation, RowLock, Snapshot, Table};
+use locked::Locked;
 use query::analytics::{AnalyticsPlan, Query, Start};
 use query::plan::{self, Access, Child, Expr, Plan, SequenceCall, Source};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Tag;
 use statement::pulse;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 use types::SqlType;
 use types::datum::Datum;
@@ -50,6 +52,8 @@ struct Reads {
     found: Vec<Arc<Table>>,
     /// It locks rows, takes numbers of sequences, or has other effects.
     locks: bool,
+    /// It calls what differs from call to call, or sleeps.
+    is_volatile: bool,
     /// What of that a read-only transaction may not do.
     writes: Option<&'static str>,
     /// Queries that were looked at: each once, however often it is named.
@@ -82,6 +86,12 @@ impl Known {
         self.reads(plan).locks
     }
 
+    /// Returns true if the query only reads, and has the same rows whenever it runs over a snapshot.
+    pub(super) fn is_pure(&self, plan: &Plan) -> bool {
+        let reads = self.reads(plan);
+        !reads.locks && !reads.is_volatile
+    }
+
     /// What of the query a read-only transaction may not do, in PostgreSQL's words.
     pub(super) fn writes(&self, plan: &Plan) -> Option<&'static str> {
         self.reads(plan).writes
@@ -100,11 +110,11 @@ pub(super) struct Current(Arc<Mutex<Option<Arc<Analysis>>>>);
 
 impl Current {
     fn set(&self, analysis: Option<Arc<Analysis>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = analysis;
+        *self.0.locked_anyway() = analysis;
     }
 
     pub(super) fn get(&self) -> Option<Arc<Analysis>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.locked_anyway().clone()
     }
 
     pub(super) fn cancel(&self) {
@@ -135,9 +145,12 @@ impl Session {
                     // By rows it begins anew.
                     self.running = None;
                     match result {
-                        Err(error) if self.may_fall_back(&error) => self.by_rows(given, query),
+                        Err(error) if self.may_fall_back(&error) && !self.has_streamed() => self.by_rows(given, query),
                         result => {
                             let answer = result?;
+                            if 0 < answer.streamed {
+                                return Ok(Step::Done(streamed(answer.streamed)));
+                            }
                             if let Some(explaining) = &mut self.explaining {
                                 explaining.report = answer.report;
                             }
@@ -152,6 +165,15 @@ impl Session {
             Path::Small => self.by_few_rows(given, query),
             Path::Large => self.analyse_or_by_rows(given, query, self.deadline),
             Path::Analytics => self.analyse(given, query, self.deadline),
+        }
+    }
+
+    /// Cancels the analytics of a statement whose answer could not be sent to its end.
+    pub(super) fn forget_analysis(&mut self) {
+        if let Some(analysis) = self.analysis.0.get() {
+            analysis.cancel();
+            self.analysis.0.set(None);
+            (self.running, self.is_parked) = (None, false);
         }
     }
 
@@ -251,12 +273,6 @@ impl Session {
         }
     }
 
-    /// By rows, to its end.
-    pub(super) fn by_rows(&mut self, given: Given<'_>, query: &PlannedQuery) -> SqlResult<Step> {
-        let ran = self.run(given.values, Needs::of(given.bound), |run| run.collect(&query.rows))?;
-        self.step_of(ran, given, |_, all| Ok(Step::Done(rows(all))))
-    }
-
     /// As analytics; what those refuse, by rows.
     fn analyse_or_by_rows(
         &mut self,
@@ -333,6 +349,7 @@ impl Session {
             class: self.class(),
             deadline,
             analyze: self.explaining.is_some(),
+            stream: None,
         }))
     }
 
@@ -360,13 +377,17 @@ impl Session {
     fn start_analysis(
         &mut self,
         analysis: &Arc<Analysis>,
-        Given { statement, values, .. }: Given<'_>,
+        given: Given<'_>,
         query: &PlannedQuery,
         deadline: Option<Instant>,
     ) -> SqlResult<bool> {
+        let Given { statement, values, .. } = given;
         let ready = self.analytics_plan(statement, query)?;
         match self.start_now(statement, query, values, deadline)? {
-            Some(start) => analysis.start(&*ready, start).map(|()| true),
+            Some(start) => {
+                let start = Start { stream: self.stream_of(given), ..start };
+                analysis.start(&*ready, start).map(|()| true)
+            }
             None => Ok(false),
         }
     }
@@ -450,7 +471,10 @@ impl Reads {
 
     fn add_expr(&mut self, expr: &Expr) {
         match expr {
-            Expr::Call { function: Some(function), .. } if function.has_effects() => self.locks = true,
+            Expr::Call { function: Some(function), .. } => {
+                self.locks |= function.has_effects();
+                self.is_volatile |= function.volatile;
+            }
             // Its transaction may not be another's, either.
             Expr::Advisory { call: _, arguments: _ } => self.locks = true,
             // May not be run twice.

@@ -3,11 +3,12 @@
 //! **Invariant:** a session changes to reloaded settings between transactions only, and what it has set by itself stays.
 
 use super::{Block, Database, Session};
+use locked::RwLocked;
 use settings::Defaults;
 use settings::priority::Rules;
 use statement::error::SqlResult;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// Server settings as of one reload.
 #[derive(Debug, Default)]
@@ -28,7 +29,7 @@ pub(super) struct LiveSettings {
 
 impl LiveSettings {
     pub(super) fn current(&self) -> Arc<ServerSettings> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.current.read_locked())
     }
 }
 
@@ -71,7 +72,7 @@ impl Reload {
     /// those that a session, its role or its database has set.
     pub fn apply(self) {
         let Reload { server, defaults, rules } = self;
-        let mut current = server.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = server.current.write_locked();
         let generation = current.generation + 1;
         *current = Arc::new(ServerSettings { defaults, rules, generation });
         server.generation.store(generation, Release);

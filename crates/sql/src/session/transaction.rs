@@ -177,6 +177,7 @@ impl Session {
     pub fn fail(&mut self) {
         self.end_copy();
         self.end_timer();
+        self.forget_analysis();
         if self.block != Block::None {
             self.has_failed = true;
             self.engine.fail();

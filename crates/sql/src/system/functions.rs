@@ -5,6 +5,7 @@
 use super::{definitions, pg_type, reg, text};
 use crate::session::Env;
 use catalog::{Relation, Seen};
+use locked::Locked;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::any::Any;
 use std::sync::LazyLock;
@@ -183,7 +184,7 @@ fn last_value(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let of = number(&args[0])?;
     match seen(env)?.state.relation_numbered(of) {
         Some(Relation::Sequence(sequence)) => {
-            let value = *sequence.value.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let value = *sequence.value.locked();
             Ok(if value.is_called { Datum::Int8(value.last) } else { Datum::Null })
         }
         Some(other) => {

@@ -8,8 +8,9 @@ use super::{Rows, Source, deparse, int, oid, text, yes};
 use catalog::SystemTable;
 use catalog::system::{OF_SEQUENCE, SCHEMAS};
 use catalog::{ColumnDef, OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
+use locked::Locked;
 use statement::error::{SqlResult, SqlState};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use types::datum::Datum;
 use types::{Kind, SqlType};
 
@@ -280,7 +281,7 @@ fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 
 /// Adds the row of a sequence that is read like a table. Nothing is logged, so no value is taken ahead.
 pub(super) fn row_of_sequence(sequence: &Sequence, rows: &mut Rows<'_>) {
-    let value = *sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
+    let value = *sequence.value.locked();
     rows.add([("last_value", int(value.last)), ("log_cnt", int(0)), ("is_called", yes(value.is_called))]);
 }
 

@@ -6,8 +6,8 @@ use super::relations::system;
 use super::{Rows, Source, array, definitions, int, oid, or_null, reg, text, yes};
 use catalog::system::OF_SEQUENCE;
 use catalog::{OWNER, Relation};
+use locked::Locked;
 use statement::error::SqlResult;
-use std::sync::PoisonError;
 use types::datum::Datum;
 
 pub(super) fn filled(name: &str) -> Option<super::Fill> {
@@ -88,7 +88,7 @@ fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 
 fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for sequence in source.state().sequences() {
-        let value = *sequence.value.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = *sequence.value.locked();
         rows.add([
             ("schemaname", schema(source, sequence.schema)),
             ("sequencename", text(&sequence.name)),

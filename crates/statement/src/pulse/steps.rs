@@ -1,4 +1,4 @@
-//! Measures steps of a statement, from one look to the next.
+//! Measurement of the steps of a statement, from one look to the next.
 
 use preempt::os::thread_cpu_ns;
 use std::cell::Cell;
@@ -15,8 +15,8 @@ thread_local! {
     static MEASURED: Cell<Option<Measured>> = const { Cell::new(None) };
 }
 
-/// Calls `f`, and returns the longest processor time in which it did not look whether its statement is still wanted: whoever ends that
-/// waits for so long at most.
+/// Calls `f`, and returns the longest processor time in which it did not look whether its statement is still wanted. A
+/// cancel waits for so long at most.
 pub fn longest<R>(f: impl FnOnce() -> R) -> (R, Duration) {
     MEASURED.set(Some(Measured { last_ns: thread_cpu_ns(), longest_ns: 0 }));
     let made = f();
@@ -25,7 +25,7 @@ pub fn longest<R>(f: impl FnOnce() -> R) -> (R, Duration) {
     (made, Duration::from_nanos(longest_ns))
 }
 
-/// A look.
+/// Records a look.
 pub(super) fn look() {
     if let Some(Measured { last_ns, longest_ns }) = MEASURED.get() {
         let now_ns = thread_cpu_ns();

@@ -5,9 +5,10 @@
 use super::resolve::can_coerce;
 use super::{Eval, Function, arrays, common_kind, text_functions};
 use crate::Kind;
+use locked::Locked;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
 /// A pseudo-type or a type.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,7 +120,7 @@ pub(super) fn resolve(name: &str, given: &[Kind]) -> SqlResult<Option<&'static F
     let Some(lines) = TABLE.get(name) else { return Ok(None) };
     for (at, line) in lines.iter().enumerate() {
         let Some((arguments, result)) = fitted(line, given) else { continue };
-        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = MADE.locked();
         let function = made.entry((line.name, at, arguments)).or_insert_with_key(|(_, _, arguments)| {
             Box::leak(Box::new(Function {
                 name: line.name,

@@ -1,0 +1,188 @@
+//! Goal: rows are sent while others are made, in order and whole; a client that does not read costs little. Method: results far
+//! larger than the memory that the process may take for them, by both paths and protocols.
+
+use crate::real::Real;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use tokio_postgres::error::SqlState;
+use wirekit::raw::{PATIENCE, Raw, bind, execute, parse, query, sync};
+
+/// Resident memory of this process in MiB.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() >> 10
+}
+
+/// Reads a message, and returns its kind and length.
+fn message(raw: &mut Raw<TcpStream>) -> (u8, usize) {
+    let head = raw.exactly(5);
+    let length = u32::from_be_bytes(head[1..].try_into().unwrap()) as usize - 4;
+    raw.exactly(length);
+    (head[0], length)
+}
+
+/// Rows without an end of about a kilobyte each.
+const ENDLESS: &str = "select g, repeat('x', 1000) from generate_series(1, 1000000000000) g";
+
+pub fn an_endless_result_begins_at_once_and_takes_no_memory() {
+    let real = Real::new();
+    for is_simple in [true, false] {
+        let mut client = real.raw_client();
+        let before = resident();
+        match is_simple {
+            true => client.send(&query(ENDLESS)),
+            false => {
+                client.send(&[parse("", ENDLESS, &[]), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat())
+            }
+        }
+        let (mut bytes, mut rows) = (0, 0);
+        while bytes < 300 << 20 {
+            let (kind, length) = message(&mut client);
+            assert!(matches!(kind, b'T' | b'D' | b'1' | b'2'), "{}", char::from(kind));
+            rows += usize::from(kind == b'D');
+            bytes += length;
+        }
+        assert!(200_000 < rows, "{rows}");
+        let grown = resident().saturating_sub(before);
+        assert!(grown < 60, "300 MiB were sent, and the process has grown by {grown} MiB");
+        drop(client);
+        real.runtime.block_on(real.until("the query ends with its client", |engine| engine.transactions().is_empty()));
+    }
+}
+
+/// Ten clients that ask for a gigabyte each and read nothing.
+pub fn clients_that_do_not_read_cost_little_and_end_at_once() {
+    let real = Real::new();
+    let text = "select g, repeat('x', 1000) from generate_series(1, 1000000) g";
+    let before = resident();
+    let clients: Vec<_> = (0..10)
+        .map(|_| {
+            let mut client = real.raw_client();
+            client.send(&query(text));
+            client
+        })
+        .collect();
+    let stalled = |engine: &engine::Engine| engine.transactions().len() == 10;
+    real.runtime.block_on(real.until("all have begun", stalled));
+    std::thread::sleep(Duration::from_secs(1));
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 100, "{grown} MiB");
+    // A cancel ends a statement though its client reads nothing.
+    real.runtime.block_on(async {
+        let admin = real.client().await;
+        let ended = admin
+            .query("select pg_cancel_backend(pid) from pg_stat_activity where query like '%1000000) g'", &[])
+            .await
+            .unwrap();
+        assert_eq!(ended.len(), 10);
+        real.until("all are cancelled", |engine| engine.transactions().is_empty()).await;
+    });
+    drop(clients);
+}
+
+pub fn streamed_rows_are_whole_and_in_order() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let client = real.client().await;
+        client
+            .batch_execute("create table t (id int primary key, s text); insert into t select g, 's' || g from generate_series(1, 200000) g")
+            .await
+            .unwrap();
+        for path in ["row", "auto"] {
+            client.batch_execute(&format!("set overtake.path = {path}")).await.unwrap();
+            for text in ["select id, s from t order by id", "select id, s from t where id > 0 order by id"] {
+                let rows = client.query(text, &[]).await.unwrap();
+                assert_eq!(rows.len(), 200_000, "{path}");
+                for (at, row) in rows.iter().enumerate() {
+                    let (id, s): (i32, &str) = (row.get(0), row.get(1));
+                    assert_eq!((id, s), (at as i32 + 1, &*format!("s{}", at + 1)), "{path}");
+                }
+                let rows = client.simple_query(text).await.unwrap();
+                // The description of the columns, the rows and the tag.
+                assert_eq!(rows.len(), 200_002, "{path}");
+            }
+            assert_eq!(client.query("select id from t where id < 0", &[]).await.unwrap().len(), 0);
+            // An open transaction streams what it has written itself.
+            client.batch_execute("begin; update t set s = 'new' where id % 2 = 0").await.unwrap();
+            let rows = client.query("select s from t where id > 0 and s = 'new' order by id", &[]).await.unwrap();
+            assert_eq!(rows.len(), 100_000, "{path}");
+            client.batch_execute("rollback").await.unwrap();
+        }
+    });
+}
+
+pub fn copy_to_the_client_is_sent_while_it_is_made() {
+    let real = Real::new();
+    let mut client = real.raw_client();
+    let before = resident();
+    client.send(&query(&format!("copy ({ENDLESS}) to stdout")));
+    let mut bytes = 0;
+    while bytes < 300 << 20 {
+        let (kind, length) = message(&mut client);
+        assert!(matches!(kind, b'H' | b'd'), "{}", char::from(kind));
+        bytes += length;
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 60, "300 MiB were sent, and the process has grown by {grown} MiB");
+    drop(client);
+    real.runtime.block_on(real.until("the query ends with its client", |engine| engine.transactions().is_empty()));
+    let mut client = real.raw_client();
+    let text = "copy (select g from generate_series(1, 300000) g) to stdout";
+    client.send(&query(text));
+    let (mut rows, mut others) = (0, Vec::new());
+    loop {
+        match message(&mut client).0 {
+            b'd' => rows += 1,
+            b'Z' => break,
+            other => others.push(char::from(other)),
+        }
+    }
+    // The head, the end and the tag.
+    assert_eq!((rows, others), (300_000, vec!['H', 'c', 'C']));
+    let nothing = "copy (select g from generate_series(1, 300000) g where g < 0) to stdout";
+    assert_eq!(client.ask(&query(nothing)), "H(0,1) c C(COPY 0) Z(I)");
+    let failing = client.ask(&query("copy (select 1 / (2000 - g) from generate_series(1, 3000) g) to stdout"));
+    assert!(failing.contains("22012") && failing.ends_with("Z(I)"), "{failing}");
+    assert!(client.ask(&query("select 1")).contains("C(SELECT 1)"));
+}
+
+/// An error behind rows that were sent ends the statement, and nothing else.
+pub fn an_error_behind_sent_rows_is_the_last_word() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let client = real.client().await;
+        let text = "select 1 / (500000 - g) from generate_series(1, 1000000) g";
+        let error = client.query(text, &[]).await.unwrap_err();
+        assert_eq!(error.code(), Some(&SqlState::DIVISION_BY_ZERO));
+        assert_eq!(client.query_one("select 1", &[]).await.unwrap().get::<_, i32>(0), 1);
+    });
+    // The rows before the error have come.
+    let mut client = real.raw_client();
+    client.send(&query("select 1 / (500000 - g) from generate_series(1, 1000000) g"));
+    let (mut rows, begun) = (0, Instant::now());
+    loop {
+        assert!(begun.elapsed() < PATIENCE);
+        match message(&mut client).0 {
+            b'D' => rows += 1,
+            b'Z' => break,
+            _ => {}
+        }
+    }
+    assert!((1..500_000).contains(&rows), "{rows}");
+}
+
+/// What sleeps or changes something is not run twice, and what was sent is not sent again.
+pub fn what_cannot_begin_again_is_not_streamed() {
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let client = real.client().await;
+        client.batch_execute("create sequence s").await.unwrap();
+        let rows = client.query("select nextval('s') from generate_series(1, 50000)", &[]).await.unwrap();
+        assert_eq!(rows.last().unwrap().get::<_, i64>(0), 50_000);
+        let text = "select g from generate_series(1, 60000) g where g % 20000 <> 0 or pg_sleep(0.01) is not null";
+        let rows = client.query(text, &[]).await.unwrap();
+        assert!(rows.iter().enumerate().all(|(at, row)| row.get::<_, i32>(0) == at as i32 + 1));
+        assert_eq!(rows.len(), 60_000);
+    });
+}

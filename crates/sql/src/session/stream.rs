@@ -1,0 +1,180 @@
+//! Results that are sent while they are made.
+//!
+//! **Invariant:** nothing is put into a sink before the path of a query is settled and it cannot begin again: the query only
+//! reads, and calls nothing that differs from call to call. From the first row on, an error is final.
+
+use super::queries::rows;
+use super::run::{Given, Needs};
+use super::{Outcome, PlannedQuery, Session, Step};
+use locked::Locked;
+use query::bind::CopyTo;
+use query::plan::ColumnInfo;
+use query::plan::Plan;
+use query::rows::ResultPiece;
+use statement::error::SqlResult;
+use statement::outcome::{CopyShape, Tag};
+use statement::stream::Stream;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use types::forms::Forms;
+
+/// Bytes of rows that a sink holds: enough to keep a fast client busy, little enough for many that are slow.
+const CAPACITY: usize = 1 << 20;
+
+/// Receiver of the result of one statement.
+pub struct ResultSink {
+    stream: Arc<Stream<ResultPiece>>,
+    head: Mutex<Option<Arc<ResultHead>>>,
+}
+
+/// Destination of the rows of the statement that is executed next.
+#[derive(Debug, Default)]
+pub enum Destination {
+    /// Rows are returned at its end.
+    #[default]
+    Whole,
+    /// Rows may go to a sink, which is made when it is needed: [`Session::sink`].
+    Later,
+    /// Rows may go to this sink.
+    Sink {
+        /// Sink.
+        sink: Arc<ResultSink>,
+        /// True if the thread that executes the statement may wait for the receiver.
+        may_block: bool,
+    },
+}
+
+/// Head of a streamed result.
+#[derive(Debug)]
+pub enum ResultHead {
+    /// Rows.
+    Rows {
+        /// Columns.
+        columns: Arc<[ColumnInfo]>,
+        /// Forms of values as text.
+        forms: Forms,
+    },
+    /// Data of `COPY … TO STDOUT`.
+    Copy(CopyShape),
+}
+
+impl fmt::Debug for ResultSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResultSink")
+    }
+}
+
+impl Default for ResultSink {
+    fn default() -> ResultSink {
+        ResultSink::new()
+    }
+}
+
+impl ResultSink {
+    /// Creates an empty sink.
+    pub fn new() -> ResultSink {
+        ResultSink { stream: Arc::new(Stream::new(CAPACITY)), head: Mutex::default() }
+    }
+
+    /// Returns the queue of pieces.
+    pub fn stream(&self) -> &Arc<Stream<ResultPiece>> {
+        &self.stream
+    }
+
+    /// Returns the head of the result, which is known when its first piece is there.
+    pub fn head(&self) -> Option<Arc<ResultHead>> {
+        self.head.locked_anyway().clone()
+    }
+
+    fn set_head(&self, head: ResultHead) {
+        *self.head.locked_anyway() = Some(Arc::new(head));
+    }
+}
+
+impl Session {
+    /// Says where the rows of the portal that is executed next go. If they have gone to a sink, its outcome is
+    /// [`Outcome::Streamed`].
+    pub fn stream_to(&mut self, destination: Destination) {
+        self.destination = destination;
+    }
+
+    /// Returns the sink of the portal that was executed last, if it has one.
+    pub fn sink(&self) -> Option<&Arc<ResultSink>> {
+        match &self.destination {
+            Destination::Whole | Destination::Later => None,
+            Destination::Sink { sink, may_block: _ } => Some(sink),
+        }
+    }
+
+    /// Returns the queue for rows of the query that begins now as analytics.
+    pub(super) fn stream_of(&mut self, given: Given<'_>) -> Option<Arc<Stream<ResultPiece>>> {
+        if matches!(self.destination, Destination::Later) {
+            self.destination = Destination::Sink { sink: Arc::default(), may_block: false };
+        }
+        let sink = self.sink()?;
+        self.begin_stream(sink, given);
+        Some(Arc::clone(&sink.stream))
+    }
+
+    fn begin_stream(&self, sink: &ResultSink, given: Given<'_>) {
+        let columns = given.bound.columns.clone().unwrap_or_default();
+        sink.set_head(ResultHead::Rows { columns, forms: self.forms().clone() });
+    }
+
+    /// Returns true if rows of the query under way have gone to its sink, so that it cannot begin again.
+    pub(super) fn has_streamed(&self) -> bool {
+        self.sink().is_some_and(|sink| sink.stream.has_begun())
+    }
+
+    /// Runs a query by rows, to its end.
+    pub(super) fn by_rows(&mut self, given: Given<'_>, query: &PlannedQuery) -> SqlResult<Step> {
+        match self.sink_of(given, &query.rows) {
+            Some(sink) => self.stream_rows(given, query, &sink),
+            None => {
+                let ran = self.run(given.values, Needs::of(given.bound), |run| run.collect(&query.rows))?;
+                self.step_of(ran, given, |_, all| Ok(Step::Done(rows(all))))
+            }
+        }
+    }
+
+    /// Returns the sink of a plan that the row executor runs, if its result can go there while it is made.
+    pub(super) fn sink_of(&self, given: Given<'_>, plan: &Plan) -> Option<Arc<ResultSink>> {
+        match &self.destination {
+            Destination::Sink { sink, may_block: true } => given.bound.known.is_pure(plan).then(|| Arc::clone(sink)),
+            Destination::Whole | Destination::Later | Destination::Sink { .. } => None,
+        }
+    }
+
+    /// Runs a COPY to the client, to its end.
+    pub(super) fn stream_copy(
+        &mut self,
+        given: Given<'_>,
+        to: &CopyTo,
+        shape: CopyShape,
+        sink: &ResultSink,
+    ) -> SqlResult<Step> {
+        sink.set_head(ResultHead::Copy(shape));
+        let ran = self.run(given.values, Needs::of(given.bound), |run| {
+            run.copy_pieces(to, &mut |piece| {
+                let bytes = piece.data.len();
+                sink.stream.push(ResultPiece::Copy(piece), bytes, || run.look())
+            })
+        })?;
+        self.step_of(ran, given, |_, rows| Ok(Step::Done(Outcome::Streamed(Tag { words: "COPY", rows: Some(rows) }))))
+    }
+
+    fn stream_rows(&mut self, given: Given<'_>, query: &PlannedQuery, sink: &ResultSink) -> SqlResult<Step> {
+        self.begin_stream(sink, given);
+        let ran = self.run(given.values, Needs::of(given.bound), |run| {
+            // Its columns are those of its rows from now on.
+            given.statement.settle();
+            run.stream(&query.rows, &mut |rows, bytes| sink.stream.push(ResultPiece::Rows(rows), bytes, || run.look()))
+        })?;
+        self.step_of(ran, given, |_, count| Ok(Step::Done(streamed(count))))
+    }
+}
+
+/// Outcome of a query whose rows have gone to a sink.
+pub(super) fn streamed(count: u64) -> Outcome {
+    Outcome::Streamed(Tag { words: "SELECT", rows: Some(count) })
+}
