@@ -108,6 +108,15 @@ impl Data {
         Ok(LowQuery::Sql { name: format!("ch{number}"), prepared })
     }
 
+    /// Returns this query, ready to run.
+    ///
+    /// # Errors
+    /// If the query does not prepare.
+    pub fn query(&self, name: &str, sql: &str) -> anyhow::Result<LowQuery> {
+        let prepared = self.database.prepare(sql).with_context(|| name.to_owned())?;
+        Ok(LowQuery::Sql { name: name.to_owned(), prepared })
+    }
+
     /// Returns the scan with dense safepoints.
     pub fn dense_scan(&self) -> LowQuery {
         let lineitem = self.engine.table(tpch::TpchTable::LineItem.name());

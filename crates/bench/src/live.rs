@@ -40,7 +40,8 @@ pub struct Arguments {
     /// TPC-C's warehouses.
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     warehouses: u32,
-    /// Workers of each instance, pinned to a processor each [default: one for each processor].
+    /// Workers of each instance, pinned to a processor each [default: one for each processor but one, which the browser
+    /// gets].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: Option<u32>,
     /// `yield`: batch boundaries between two points at which the query yields.
@@ -64,7 +65,8 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let address = listener.local_addr().context("the server's address")?;
     let first = arguments.psql_port.unwrap_or(if arguments.port == 0 { 0 } else { arguments.port.saturating_add(1) });
     let addresses = Addresses::take(first)?;
-    let workers = arguments.workers.map_or_else(|| preempt::os::cpus().len(), |workers| workers as usize);
+    let cpus = preempt::os::cpus().len();
+    let workers = arguments.workers.map_or_else(|| door::workers_by_default(cpus), |workers| workers as usize);
     let mut said = format!("Overtake's demonstration: http://{address}/   (Ctrl-C ends it)\n");
     for psql in addresses.psql() {
         said += &format!("  {}   (under {})\n", psql.command, psql.policy.name());
@@ -87,6 +89,8 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         })?
     };
     let page: Arc<dyn demo::Demo> = spectacle.clone();
+    // This thread is the page's server from here on, and the threads that it starts stay there with it.
+    door::keep_off_workers(workers);
     let served = demo::serve(listener, page, shutdown);
     stop.request_now();
     // Both threads check for the stop.

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -20,21 +21,36 @@ use crate::records::{Cursor, InstanceInfo, Update};
 use crate::{Demo, Error, assets};
 use web::{OpenPages, Refusal, Shutdown};
 
-/// Between two updates of one page.
+/// Milliseconds between two updates of one page.
 const UPDATE_MS: u64 = 100;
-/// A command is a few words.
+/// Maximum size of a command, in bytes: a command is a few words.
 const COMMAND_BYTES_MAX: usize = 4_096;
 
-/// What every handler can reach.
+/// State that every handler can reach.
 #[derive(Clone)]
 pub struct Shared {
     demo: Arc<dyn Demo>,
     shutdown: Shutdown,
-    pages: OpenPages,
+    audience: Audience,
 }
 
-/// All routes.
-pub fn router(demo: Arc<dyn Demo>, shutdown: Shutdown) -> Router {
+/// Counts of the viewers and of their commands; clones share them.
+#[derive(Clone, Default)]
+pub struct Audience {
+    /// Open pages.
+    pub pages: OpenPages,
+    commands: Arc<AtomicU64>,
+}
+
+impl Audience {
+    /// Returns the number of commands so far.
+    pub fn commands(&self) -> u64 {
+        self.commands.load(Ordering::Relaxed)
+    }
+}
+
+/// Returns the router with every route.
+pub fn router(demo: Arc<dyn Demo>, shutdown: Shutdown, audience: Audience) -> Router {
     let mut router = Router::new()
         .route("/plotly.js", get(assets::charts))
         .route("/api/facts", get(|State(shared): State<Shared>| async move { Json(shared.demo.facts()) }))
@@ -53,7 +69,7 @@ pub fn router(demo: Arc<dyn Demo>, shutdown: Shutdown) -> Router {
         router = router.route(path, get(move || async move { web::file(kind, text) }));
     }
     let router = router.layer(DefaultBodyLimit::max(COMMAND_BYTES_MAX));
-    web::guarded(router.with_state(Shared { demo, shutdown, pages: OpenPages::default() }))
+    web::guarded(router.with_state(Shared { demo, shutdown, audience }))
 }
 
 #[derive(Deserialize)]
@@ -66,7 +82,7 @@ async fn select(
     State(shared): State<Shared>,
     Command(body): Command<Select>,
 ) -> Result<Json<serde_json::Value>, Refusal> {
-    command(move || shared.demo.select(body.policy)).await?;
+    command(shared, move |demo| demo.select(body.policy)).await?;
     Ok(Json(json!({ "selected": body.policy })))
 }
 
@@ -87,11 +103,11 @@ async fn start_query(
             .hint(format!("Choose one of: {}.", names.join(", "))));
     }
     let name = body.name.clone();
-    command(move || shared.demo.start_query(&name)).await?;
+    command(shared, move |demo| demo.start_query(&name)).await?;
     Ok(Json(json!({ "started": body.name })))
 }
 
-/// A command without arguments: `{}`.
+/// Arguments of a command without any: `{}`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
@@ -100,7 +116,7 @@ async fn stop_query(
     State(shared): State<Shared>,
     Command(Nothing {}): Command<Nothing>,
 ) -> Result<Json<serde_json::Value>, Refusal> {
-    command(move || shared.demo.stop_query()).await?;
+    command(shared, |demo| demo.stop_query()).await?;
     Ok(Json(json!({ "stopped": true })))
 }
 
@@ -108,7 +124,7 @@ async fn new_order(
     State(shared): State<Shared>,
     Command(Nothing {}): Command<Nothing>,
 ) -> Result<Json<serde_json::Value>, Refusal> {
-    let ticket = command(move || shared.demo.issue()).await?;
+    let ticket = command(shared, |demo| demo.issue()).await?;
     Ok(Json(json!({ "ticket": ticket })))
 }
 
@@ -124,7 +140,7 @@ async fn rate(State(shared): State<Shared>, Command(body): Command<Rate>) -> Res
         return Err(Refusal::invalid(format!("{} New-Orders a second are out of bounds", body.per_second))
             .hint(format!("The rate may be from 0 to {max} a second.")));
     }
-    command(move || shared.demo.set_rate(body.per_second)).await?;
+    command(shared, move |demo| demo.set_rate(body.per_second)).await?;
     Ok(Json(json!({ "per_second": body.per_second })))
 }
 
@@ -132,23 +148,31 @@ async fn clear(
     State(shared): State<Shared>,
     Command(Nothing {}): Command<Nothing>,
 ) -> Result<Json<serde_json::Value>, Refusal> {
-    command(move || {
-        shared.demo.clear();
+    command(shared, |demo| {
+        demo.clear();
         Ok(())
     })
     .await?;
     Ok(Json(json!({ "cleared": true })))
 }
 
-/// Runs a command that may take as long as a query's cancellation off the thread that serves all pages.
-async fn command<R: Send + 'static>(run: impl FnOnce() -> Result<R, Error> + Send + 'static) -> Result<R, Refusal> {
+/// Runs a command off the thread that serves all pages: it may take as long as a query's cancellation.
+async fn command<R: Send + 'static>(
+    shared: Shared,
+    run: impl FnOnce(&dyn Demo) -> Result<R, Error> + Send + 'static,
+) -> Result<R, Refusal> {
+    let run = move || {
+        // Counted before it runs: what it starts is not taken for a load that nobody wants.
+        shared.audience.commands.fetch_add(1, Ordering::Relaxed);
+        run(&*shared.demo)
+    };
     match tokio::task::spawn_blocking(run).await {
         Ok(result) => result.map_err(Refusal::from),
         Err(_) => Err(Refusal::from(Error::Internal("the command ended unexpectedly".to_owned()))),
     }
 }
 
-/// One message of the stream.
+/// Message of the stream.
 #[derive(Serialize)]
 struct Message {
     loading: Progress,
@@ -156,10 +180,10 @@ struct Message {
     update: Update,
 }
 
-/// Ten updates a second. The next one is made when the connection has taken the last: a slow page gets fewer, larger
-/// ones (bounded by what the implementation keeps), and costs nothing in between.
+/// Streams ten updates a second. The next one is made when the connection has taken the last: a slow page gets fewer,
+/// larger ones (bounded by the records that the implementation keeps), and costs nothing in between.
 async fn events(State(shared): State<Shared>) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
-    let page = shared.pages.open()?;
+    let page = shared.audience.pages.open()?;
     let mut ticks = interval(Duration::from_millis(UPDATE_MS));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let state = Some((shared, ticks, Cursor::default(), page));
@@ -177,7 +201,7 @@ async fn events(State(shared): State<Shared>) -> Result<Sse<impl Stream<Item = R
     })))
 }
 
-/// The JSON body of a command; what is wrong with it becomes a [`Refusal`].
+/// JSON body of a command; errors in it become a [`Refusal`].
 struct Command<T>(T);
 
 impl<S: Send + Sync, T> FromRequest<S> for Command<T>

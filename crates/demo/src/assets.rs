@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use web::kind::{CSS, HTML, SCRIPT};
 
-/// Path, type and text of each file of ours.
+/// Path, type and text of each file of the page.
 pub const FILES: [(&str, &str, &str); 9] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/style.css", CSS, include_str!("page/style.css")),
@@ -20,15 +20,15 @@ pub const FILES: [(&str, &str, &str); 9] = [
     ("/format.js", SCRIPT, include_str!("page/format.js")),
 ];
 
-/// Changes with the chart library's version, so that a browser may keep the 4.6 MB.
+/// Tag of the chart library, which changes with its version, so that a browser may keep the 4.6 MB.
 const CHART_TAG: &str = concat!("\"plotly-3.0.1-", env!("CARGO_PKG_VERSION"), "\"");
 
-/// Opens each script in [`plotly::Plot::offline_js_sources`].
+/// Opening tag of each script in [`plotly::Plot::offline_js_sources`].
 const SCRIPT_OPEN: &str = "<script type=\"text/javascript\">";
 
 static CHART_LIBRARY: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(chart_library()));
 
-/// plotly.js, as the `plotly` crate carries it.
+/// Serves plotly.js, as the `plotly` crate carries it.
 pub async fn charts(headers: HeaderMap) -> Response {
     let tags = [(header::ETAG, CHART_TAG), (header::CACHE_CONTROL, "max-age=3600")];
     if headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag == CHART_TAG) {
@@ -37,7 +37,7 @@ pub async fn charts(headers: HeaderMap) -> Response {
     (tags, [(header::CONTENT_TYPE, SCRIPT)], CHART_LIBRARY.clone()).into_response()
 }
 
-/// The first of the two scripts in the crate's HTML (the second draws formulas, of which we have none).
+/// Returns the first of the two scripts in the crate's HTML (the second draws formulas, of which the page has none).
 fn chart_library() -> String {
     let html = plotly::Plot::offline_js_sources();
     let script = html.split(SCRIPT_OPEN).nth(1).expect("the crate's HTML opens with a script; a unit test reads it");
@@ -49,7 +49,7 @@ fn chart_library() -> String {
 mod tests {
     use super::chart_library;
 
-    /// Goal: an update of the crate cannot silently give us another script. Method: look for the banner and the end.
+    /// Goal: an update of the crate cannot silently give another script. Method: look for the banner and the end.
     #[test]
     fn the_chart_library_is_whole_and_alone() {
         let script = chart_library();

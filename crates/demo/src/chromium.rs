@@ -1,24 +1,27 @@
-//! What must hold of the page wherever it is served: by a test's fake or by `overtake demo`.
+//! Checks that must hold for the page wherever it is served: by a test's fake or by `overtake demo`.
 
 use std::path::PathBuf;
 
 pub use web::chromium::{Browser, Error, Page, is_installed};
 
-/// Phones that are still in use.
+/// Screen of phones that are still in use, in pixels.
 const SMALL_PX: (u32, u32) = (360, 740);
-/// A lectern's screen.
+/// Screen of a lectern, in pixels.
 const LARGE_PX: (u32, u32) = (1440, 900);
 
-/// How to look.
+/// Screen on which the point of the demonstration is to be visible without scrolling, in pixels.
+const FIRST_PX: (u32, u32) = (1400, 900);
+
+/// Options of the checks.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where pictures go; none are made without it.
+    /// Folder for pictures; none are made without it.
     pub pictures: Option<PathBuf>,
-    /// For loading and for results, in milliseconds.
+    /// Patience for loading and for results, in milliseconds.
     pub patience_ms: u64,
 }
 
-/// Makes all checks against the page at `url`, which may be loading still. `passed` hears the name of each.
+/// Makes all checks against the page at `url`, which may be loading still. `passed` receives the name of each.
 ///
 /// # Errors
 /// [`Error::Missing`] without a browser; [`Error::Page`] with the first check that fails.
@@ -29,7 +32,7 @@ pub fn check(url: &str, options: &Options, passed: &mut dyn FnMut(&str)) -> Resu
     visit.page.resize(LARGE_PX.0, LARGE_PX.1)?;
     visit.page.prefer("prefers-color-scheme", "light")?;
     visit.page.open(url)?;
-    let checks: [(&str, Check<'_>); 13] = [
+    let checks: [(&str, Check<'_>); 15] = [
         ("opens at once and tells what it loads", Visit::opens),
         ("explains itself before anything runs", Visit::explains),
         ("an instance is chosen by pointer and by key", Visit::chooses),
@@ -38,6 +41,8 @@ pub fn check(url: &str, options: &Options, passed: &mut dyn FnMut(&str)) -> Resu
         ("one New-Order gets a row in the table and the magnifier", Visit::issues_one),
         ("a rate starts and stops", Visit::keeps_a_rate),
         ("each policy has a row of its own", Visit::compares),
+        ("buttons, latest latencies and bars fit the first screen", Visit::fits_the_first_screen),
+        ("verdict, bars and figures agree", Visit::agrees_with_its_figures),
         ("keys work, and not while a number is typed", Visit::hears_keys),
         ("the tour begins with wait and can be stopped", Visit::tours),
         ("light and dark", Visit::changes_theme),
@@ -142,7 +147,7 @@ impl Visit<'_> {
                  query.dispatchEvent(new Event('change')); return true; }})()"
             )
         };
-        // What runs is asked of the server.
+        // The server is asked for the running queries.
         let runs = "(async () => (await (await fetch('/api/instances')).json()).some(({ query }) => query === document.getElementById('query').value))()";
         for group in ["last-of-type", "first-of-type"] {
             self.holds("it can be chosen", &choose(group))?;
@@ -187,7 +192,7 @@ impl Visit<'_> {
             "/may be from 0 to/.test(document.getElementById('notice').textContent)",
         )?;
         self.page.value("(() => { document.getElementById('rate').value = '50'; return 0; })()")?;
-        // A status of 400 is what the browser itself writes to the console.
+        // The browser itself writes a status of 400 to the console.
         self.page.forget_errors();
         Ok(())
     }
@@ -217,6 +222,75 @@ impl Visit<'_> {
         }
         self.until("three colours in the chart", "new Set([...document.querySelectorAll('#latency-chart .point')].map((point) => point.style.fill)).size === 3")?;
         self.picture("compared", true)
+    }
+
+    fn fits_the_first_screen(&mut self) -> Result<(), Error> {
+        self.page.resize(FIRST_PX.0, FIRST_PX.1)?;
+        self.page.value("(() => { document.activeElement.blur(); window.scrollTo(0, 0); return 0; })()")?;
+        // An element that is hidden, or empty, has no box, or no text.
+        let inside = "(element) => { const box = element.getBoundingClientRect(); \
+            return box.width > 0 && box.height > 0 && box.top >= 0 && box.bottom <= innerHeight && box.left >= 0 && box.right <= innerWidth; }";
+        for (what, selector, count) in [
+            ("the buttons", "#query-toggle, #new-order, #rate-toggle, #tour, #query, #rate", 6),
+            ("the policies", "[data-lane] .name", 3),
+            ("the latest latencies", "[data-lane] [data-latest]", 3),
+            ("the bars", "[data-lane] [data-bar]", 3),
+            ("their figures", "[data-lane] [data-p99]", 3),
+            ("the figures on CPU", "[data-lane] [data-beside]", 3),
+            ("the verdict", "#verdict", 1),
+        ] {
+            let all = format!("[...document.querySelectorAll('{selector}')]");
+            let shown = format!("{all}.length === {count} && {all}.every({inside})");
+            self.holds(&format!("{what} are there without scrolling"), &shown)?;
+        }
+        self.holds(
+            "each policy has a latest latency",
+            "[...document.querySelectorAll('[data-latest]')].every((latest) => /\\d (µs|ms|s)$/.test(latest.textContent))",
+        )?;
+        let sends = "document.getElementById('rate-toggle').getAttribute('aria-pressed')";
+        self.page.press("r")?;
+        self.until("New-Orders are sent", &format!("{sends} === 'true'"))?;
+        self.picture("first-screen", false)?;
+        self.page.press("r")?;
+        self.until("none is sent", &format!("{sends} === 'false'"))?;
+        self.page.resize(LARGE_PX.0, LARGE_PX.1)
+    }
+
+    fn agrees_with_its_figures(&mut self) -> Result<(), Error> {
+        // All is read at once: an update may come between two reads.
+        let read = "const us = (text) => { const [, value, unit] = /([\\d.,]+) (µs|ms|s)/.exec(text); \
+               return Number(value.replaceAll(',', '')) * { 'µs': 1, ms: 1e3, s: 1e6 }[unit]; }; \
+             const of = (policy, part) => document.querySelector(`[data-lane=${policy}] [data-${part}]`); \
+             const p99 = (policy) => us(of(policy, 'p99').textContent); \
+             const width = (policy) => of(policy, 'bar').getBoundingClientRect().width;";
+        self.holds(
+            "the verdict is the quotient of the figures beside it",
+            &format!(
+                "(() => {{ {read} const found = / ([\\d.,]+) times (sooner|later) /.exec(document.getElementById('verdict').textContent); \
+                   const [wait, preempt] = [p99('wait'), p99('preempt')]; \
+                   const times = preempt <= wait ? wait / preempt : preempt / wait; \
+                   if (!found) return times < 1.05; \
+                   const told = Number(found[1].replaceAll(',', '')); \
+                   return found[2] === (preempt <= wait ? 'sooner' : 'later') && Math.abs(told - times) <= (times < 9.95 ? 0.051 : 0.51); }})()"
+            ),
+        )?;
+        self.holds(
+            "the bars have one linear scale",
+            &format!(
+                "(() => {{ {read} const all = ['wait', 'yield', 'preempt']; \
+                   const longest = all.reduce((one, other) => p99(one) < p99(other) ? other : one); \
+                   return width(longest) > 200 && all.every((policy) => \
+                     Math.abs(width(policy) - Math.max(3, width(longest) * p99(policy) / p99(longest))) < 2); }})()"
+            ),
+        )?;
+        self.holds(
+            "lanes and table show the same, raw and on CPU",
+            "['wait', 'yield', 'preempt'].every((policy) => { \
+               const cell = (what) => document.querySelector(`tr[data-policy=${policy}] [data-what=${what}]`).textContent; \
+               const part = (name) => document.querySelector(`[data-lane=${policy}] [data-${name}]`).textContent; \
+               return part('p99') === cell('p99') && (cell('p99-on-cpu') === '–' ? part('beside').startsWith('none on CPU') : \
+                 part('beside').startsWith(`on CPU ${cell('p99-on-cpu')} (${cell('share-on-cpu')} of ${cell('count')})`)); })",
+        )
     }
 
     fn hears_keys(&mut self) -> Result<(), Error> {

@@ -1,8 +1,9 @@
-//! What stays the same while the page is open: the machine, the database, the queries to choose from, Figure 1.
+//! The facts that stay the same while the page is open: the machine, the database, the queries to choose from, Figure
+//! 1.
 
 use serde::{Deserialize, Serialize};
 
-/// Who decides when an urgent transaction starts. The page has one instance of each.
+/// Policy that decides when an urgent transaction starts. The page has one instance of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
@@ -15,15 +16,15 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// All three, in the order of the page.
+    /// Every policy, in the order of the page.
     pub const ALL: [Policy; 3] = [Policy::Wait, Policy::Yield, Policy::Preempt];
 
-    /// Place in [`Policy::ALL`].
+    /// Returns the place in [`Policy::ALL`].
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The word that the page and the interface use.
+    /// Returns the word that the page and the interface use.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Wait => "wait",
@@ -36,179 +37,180 @@ impl Policy {
 /// The machine's own facts and those of the database on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
-    /// Of the program, as `--version` prints it.
+    /// Version of the program, as `--version` prints it.
     pub version: String,
     /// Processor model, as the kernel names it.
     pub cpu_model: String,
-    /// Processors that this process may use.
+    /// Number of processors that this process may use.
     pub cpus: usize,
     /// Kernel name and release.
     pub kernel: String,
-    /// Memory of the machine.
+    /// Memory of the machine, in bytes.
     pub memory_bytes: u64,
-    /// Workers of one instance.
+    /// Number of workers of one instance.
     pub workers: usize,
-    /// The ways to reach a busy worker, best last, and which of them is used here.
+    /// Ways to reach a busy worker, best last, and those that are used here.
     pub delivery: Delivery,
-    /// Whether this process may use the kernel's real-time class.
+    /// Permission of this process to use the kernel's real-time class.
     pub realtime: Allowed,
-    /// Whether the machine has cores for all instances at once; otherwise only the chosen one runs.
+    /// True if the machine has cores for all instances at once; otherwise only the chosen one runs.
     pub side_by_side: bool,
-    /// How the yield instance gives way, for people: "every 1,000 batches".
+    /// Description of the yield instance's yield points, for people: "every 1,000 batches".
     pub yields: String,
-    /// Most New-Orders a second that may be asked for.
+    /// Maximum rate of New-Orders, per second, that may be asked for.
     pub rate_per_s_max: f64,
-    /// How each instance is reached by PostgreSQL's protocol, in the order of the page.
+    /// Access to each instance by PostgreSQL's protocol, in the order of the page.
     pub psql: Vec<Psql>,
-    /// Absent until the database is loaded.
+    /// Facts of the database; absent until it is loaded.
     pub database: Option<Database>,
 }
 
-/// How an instance is reached by psql.
+/// Access to an instance by psql.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Psql {
-    /// Which instance.
+    /// Policy of the instance.
     pub policy: Policy,
-    /// What to type.
+    /// Command to type.
     pub command: String,
 }
 
-/// Whether the machine allows a thing, and what says so.
+/// Permission of the machine for a feature, with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Allowed {
-    /// The answer.
+    /// True if the feature is allowed.
     pub allowed: bool,
-    /// One sentence: how it is known, or what would have to change.
+    /// Sentence that says how this is known, or what would have to change.
     pub why: String,
 }
 
-/// How an interrupt reaches a worker under `preempt`.
+/// Delivery of an interrupt to a worker under `preempt`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// What is used here: "poll and signal".
+    /// Name of the rungs used here: "poll and signal".
     pub in_use: String,
-    /// One or two sentences: why this and not another.
+    /// Reason for this choice, in one or two sentences.
     pub why: String,
-    /// Every rung of the ladder, those that the machine lacks included.
+    /// Rungs of the ladder, those that the machine lacks included.
     pub rungs: Vec<Rung>,
 }
 
-/// One way to reach a busy worker.
+/// Way to reach a busy worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rung {
-    /// "poll", "signal", "thread", "user interrupt".
+    /// Name of the rung: "poll", "signal", "thread", "user interrupt".
     pub name: String,
-    /// Whether the machine has it.
+    /// True if the machine has the rung.
     pub available: bool,
-    /// Whether the preempt instance uses it.
+    /// True if the preempt instance uses the rung.
     pub in_use: bool,
-    /// What it is, and why it is or is not used.
+    /// Description of the rung, and the reason why it is or is not used.
     pub why: String,
-    /// Send to first instruction, median, measured on this machine at start; absent when it was not.
+    /// Median time from send to first instruction, in µs, measured on this machine at start; absent if it was not
+    /// measured.
     pub delay_us_p50: Option<f64>,
 }
 
-/// What was loaded.
+/// Database that was loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Database {
-    /// TPC-H's scale factor.
+    /// Scale factor of TPC-H.
     pub scale_factor: f64,
-    /// TPC-C's warehouses.
+    /// Number of TPC-C's warehouses.
     pub warehouses: usize,
-    /// Rows in all tables together.
+    /// Number of rows in all tables together.
     pub rows_count: u64,
-    /// Memory that the tables take.
+    /// Memory that the tables take, in bytes.
     pub bytes: u64,
 }
 
-/// How far loading is.
+/// Progress of loading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Progress {
-    /// At it.
+    /// The database is being loaded.
     Loading {
-        /// The steps in order, those to come included.
+        /// Steps in order, those to come included.
         steps: Vec<Step>,
-        /// Since the start.
+        /// Milliseconds since the start.
         elapsed_ms: u64,
     },
-    /// The database is there.
+    /// The database is loaded.
     Ready {
-        /// How long it took.
+        /// Milliseconds that loading took.
         elapsed_ms: u64,
     },
-    /// It will not be there.
+    /// Loading failed: there will be no database.
     Failed {
-        /// What went wrong and what to do.
+        /// Error, and advice.
         reason: String,
     },
 }
 
-/// One step of loading.
+/// Step of loading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// "TPC-H tables".
+    /// Name of the step: "TPC-H tables".
     pub name: String,
-    /// Done so far.
+    /// Amount done so far.
     pub done: u64,
-    /// All there is; 0 when not known yet.
+    /// Total amount; 0 if it is not known yet.
     pub total: u64,
-    /// What is counted: "rows".
+    /// Unit of the amount: "rows".
     pub unit: String,
 }
 
-/// A long query to choose.
+/// Long query to choose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueryInfo {
-    /// The name in the interface: "q2".
+    /// Name in the interface: "q2".
     pub name: String,
-    /// The set that it belongs to, for people: "TPC-H, which nobody writes".
+    /// Set that the query belongs to, for people: "TPC-H, which nobody writes".
     pub set: String,
-    /// For people: "Q2, minimum cost supplier".
+    /// Title for people: "Q2, minimum cost supplier".
     pub title: String,
-    /// The text, shown on demand.
+    /// Text of the query, shown on demand.
     pub sql: String,
 }
 
 /// The paper's Figure 1, as the scheduler's simulator plays it on virtual time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure1 {
-    /// When the transaction arrives.
+    /// Moment at which the transaction arrives.
     pub arrival: f64,
-    /// One row a policy.
+    /// Rows of the figure, one per policy.
     pub rows: Vec<Figure1Row>,
 }
 
-/// One policy in Figure 1.
+/// Row of one policy in Figure 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure1Row {
-    /// Which.
+    /// Policy of the row.
     pub policy: Policy,
-    /// What runs when, in order, in units of time.
+    /// Segments of the row, in order, in units of time.
     pub segments: Vec<Segment>,
     /// Units from the transaction's arrival to its end.
     pub latency: f64,
 }
 
-/// One stretch of a row of Figure 1.
+/// Stretch of a row of Figure 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
-    /// Whose.
+    /// Context that runs.
     pub context: Context,
     /// First unit of time.
     pub start: f64,
-    /// One past the last.
+    /// Unit of time after the last.
     pub end: f64,
 }
 
-/// What a worker runs.
+/// Work of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Context {
-    /// Nothing.
+    /// No work.
     Idle,
-    /// A part of the long query.
+    /// Part of the long query.
     Query,
-    /// An urgent transaction.
+    /// Urgent transaction.
     Urgent,
 }

@@ -1,8 +1,8 @@
-//! A bounded store of what happened, for implementations of [`crate::Demo`].
+//! A bounded store of events, for implementations of [`crate::Demo`].
 //!
 //! **Invariant:** memory is bounded by three constants, whatever the rate; a record has a sequence number that is never
-//! given twice, so a reader that is too slow learns how many it missed and never sees one twice. Filled by the thread
-//! that drains the workers' event rings, never by a worker: it takes an ordinary lock.
+//! given twice, so a reader that is too slow learns how many it missed and never sees one twice. The store is filled by
+//! the thread that drains the workers' event rings, never by a worker: it takes an ordinary lock.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -11,17 +11,18 @@ use stage::Histogram;
 
 use crate::facts::Policy;
 use crate::records::{Cursor, Quantiles, QueryRun, Span, Summary, Transaction, Update, WorkerNow};
+use crate::verdict::verdict;
 
-/// Transactions kept for a page that opens or reconnects.
+/// Number of transactions kept for a page that opens or reconnects.
 const TRANSACTIONS_MAX: usize = 6_000;
-/// Query runs kept: a good part of a minute of short ones, so that the policies can be compared.
+/// Number of query runs kept: a good part of a minute of short ones, so that the policies can be compared.
 const RUNS_MAX: usize = 3_000;
-/// Spans kept.
+/// Number of spans kept.
 const SPANS_MAX: usize = 12_000;
-/// Records of one kind in one update.
+/// Maximum number of records of one kind in one update.
 const UPDATE_MAX: usize = 3_000;
 
-/// What happened since the last clear, and the summary of each policy.
+/// Events since the last clear, and the summary of each policy.
 pub struct History {
     inner: Mutex<Inner>,
 }
@@ -35,7 +36,7 @@ struct Inner {
     totals: [Totals; 3],
 }
 
-/// The newest `limit` records, numbered.
+/// Ring of the newest `limit` records, numbered.
 struct Ring<T> {
     records: VecDeque<T>,
     /// Sequence number of the oldest record that is kept.
@@ -45,9 +46,11 @@ struct Ring<T> {
 
 struct Totals {
     latency: Histogram,
+    on_cpu: Histogram,
+    latest_us: Option<f64>,
     start: Histogram,
     aborts_count: u64,
-    /// Of `run_query` only: the times of two queries are not one distribution.
+    /// Times of `run_query` only: the times of two queries are not one distribution.
     run: Histogram,
     run_query: String,
 }
@@ -59,7 +62,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Empty.
+    /// Creates an empty history.
     pub fn new() -> History {
         History {
             inner: Mutex::new(Inner {
@@ -73,17 +76,22 @@ impl History {
         }
     }
 
-    /// A New-Order has ended. Its span on the timeline is recorded with it.
+    /// Records a New-Order that has ended, and its span on the timeline.
     pub fn transaction(&self, transaction: Transaction) {
         let mut inner = self.lock();
         let totals = &mut inner.totals[transaction.policy.index()];
-        totals.latency.record_ns(transaction.ended_ns.saturating_sub(transaction.arrived_ns));
+        let latency_ns = transaction.ended_ns.saturating_sub(transaction.arrived_ns);
+        totals.latency.record_ns(latency_ns);
+        if transaction.is_on_cpu {
+            totals.on_cpu.record_ns(latency_ns);
+        }
+        totals.latest_us = Some(latency_ns as f64 / 1e3);
         totals.start.record_ns(transaction.started_ns.saturating_sub(transaction.arrived_ns));
         totals.aborts_count += u64::from(transaction.aborts_count);
         inner.transactions.push(transaction);
     }
 
-    /// A run of the long query has ended. Only those that finished count in the summary.
+    /// Records a run of the long query that has ended. Only runs that finished count in the summary.
     pub fn run(&self, run: QueryRun) {
         let mut inner = self.lock();
         let totals = &mut inner.totals[run.policy.index()];
@@ -97,12 +105,12 @@ impl History {
         inner.runs.push(run);
     }
 
-    /// A worker's query span has closed. (Urgent spans come from [`History::transaction`].)
+    /// Records a worker's query span that has closed. (Urgent spans come from [`History::transaction`].)
     pub fn span(&self, span: Span) {
         self.lock().spans.push(span);
     }
 
-    /// Records were lost before they came here: a worker's ring overflowed.
+    /// Counts records that were lost before they came here: a worker's ring overflowed.
     pub fn lost(&self, count: u64) {
         self.lock().lost_count += count;
     }
@@ -118,13 +126,14 @@ impl History {
         inner.totals = [Totals::new(), Totals::new(), Totals::new()];
     }
 
-    /// What is new since `cursor`; the caller adds the clock and the workers' present state.
+    /// Returns the records since `cursor`; the caller adds the clock and the workers' present state.
     pub fn poll(&self, cursor: Cursor, now_ns: u64, workers: Vec<WorkerNow>) -> Update {
         let inner = self.lock();
         let cursor = if cursor.clears == inner.clears { cursor } else { Cursor::default() };
         let (transactions, transaction, missed_transactions) = inner.transactions.since(cursor.transaction);
         let (runs, run, missed_runs) = inner.runs.since(cursor.run);
         let (spans, span, missed_spans) = inner.spans.since(cursor.span);
+        let summaries = Policy::ALL.map(|policy| inner.totals[policy.index()].summary(policy));
         Update {
             next: Cursor { clears: inner.clears, transaction, run, span },
             now_ns,
@@ -134,7 +143,8 @@ impl History {
             missed_count: missed_transactions + missed_runs + missed_spans,
             lost_count: inner.lost_count,
             workers,
-            summaries: Policy::ALL.iter().map(|&policy| inner.totals[policy.index()].summary(policy)).collect(),
+            verdict: verdict(&summaries),
+            summaries: summaries.into(),
         }
     }
 
@@ -161,8 +171,8 @@ impl<T: Clone> Ring<T> {
         self.records.clear();
     }
 
-    /// Records from number `from` on, the number to go on with, and how many were gone already. A reader that begins
-    /// (`from` 0) has missed nothing: it asked for what is kept.
+    /// Returns the records from number `from` on, the number to go on with, and the number of records that were gone
+    /// already. A reader that begins (`from` 0) has missed nothing: it asked for the records that are kept.
     fn since(&self, from: u64) -> (Vec<T>, u64, u64) {
         let missed = if from == 0 { 0 } else { self.first.saturating_sub(from) };
         let start = from.clamp(self.first, self.first + self.records.len() as u64);
@@ -177,6 +187,8 @@ impl Totals {
     fn new() -> Totals {
         Totals {
             latency: Histogram::new(),
+            on_cpu: Histogram::new(),
+            latest_us: None,
             start: Histogram::new(),
             aborts_count: 0,
             run: Histogram::new(),
@@ -189,6 +201,9 @@ impl Totals {
             policy,
             count: self.latency.count(),
             latency_us: quantiles(&self.latency, 1.0),
+            on_cpu_us: quantiles(&self.on_cpu, 1.0),
+            on_cpu_count: self.on_cpu.count(),
+            latest_us: self.latest_us,
             start_us: quantiles(&self.start, 1.0),
             aborts_count: self.aborts_count,
             runs_count: self.run.count(),
@@ -197,7 +212,7 @@ impl Totals {
     }
 }
 
-/// In a unit of so many microseconds.
+/// Returns quantiles in a unit of this many microseconds.
 fn quantiles(histogram: &Histogram, unit_us: f64) -> Option<Quantiles> {
     if histogram.count() == 0 {
         return None;

@@ -1,26 +1,26 @@
-//! What happens while the page is open. All times are nanoseconds of one clock with an origin of the implementation's
-//! choice, small enough for a JavaScript number (below 2^53).
+//! The events while the page is open. Times are nanoseconds of one clock with an origin of the implementation's choice,
+//! small enough for a JavaScript number (below 2^53).
 
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Context, Policy};
 
-/// One of the three instances, as it is now.
+/// State of one of the three instances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InstanceInfo {
-    /// Its policy, also its name.
+    /// Policy of the instance, also its name.
     pub policy: Policy,
-    /// Whether it is the chosen one.
+    /// True if the instance is the chosen one.
     pub selected: bool,
-    /// The query that it repeats now.
+    /// Query that the instance repeats now.
     pub query: Option<String>,
-    /// New-Orders a second that it is given now.
+    /// New-Orders per second that the instance is given now.
     pub rate_per_s: f64,
-    /// New-Orders that have arrived and not ended.
+    /// Number of New-Orders that have arrived and not ended.
     pub waiting_count: u64,
 }
 
-/// How an urgent transaction came to run.
+/// Way in which an urgent transaction came to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
@@ -38,121 +38,131 @@ pub enum Start {
     Idle,
 }
 
-/// How an urgent transaction ended.
+/// End of an urgent transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Committed.
+    /// The transaction committed.
     Committed,
-    /// Rolled back on purpose: TPC-C asks for one New-Order in a hundred.
+    /// The transaction rolled back on purpose: TPC-C asks for one New-Order in a hundred.
     RolledBack,
-    /// Gave up.
+    /// The transaction was given up.
     Failed,
 }
 
-/// One urgent New-Order that has ended.
+/// Urgent New-Order that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Transaction {
-    /// What [`crate::Demo::issue`] returned; 0 for one that came from the rate.
+    /// Ticket that [`crate::Demo::issue`] returned; 0 for a transaction that came from the rate.
     pub ticket: u64,
-    /// Under which policy.
+    /// Policy under which the transaction ran.
     pub policy: Policy,
-    /// On which worker, by index.
+    /// Index of the worker.
     pub worker: usize,
-    /// When it was due: latency counts from here.
+    /// Moment at which the transaction was due: latency counts from here.
     pub arrived_ns: u64,
-    /// Its first instruction.
+    /// Moment of the first instruction.
     pub started_ns: u64,
-    /// Its end, retries included.
+    /// Moment of the end, retries included.
     pub ended_ns: u64,
-    /// How it came to run.
+    /// Way in which the transaction came to run.
     pub start: Start,
-    /// Times it was aborted and ran again.
+    /// Number of times the transaction was aborted and ran again.
     pub aborts_count: u32,
-    /// How it ended.
+    /// True if the worker hardly waited for a processor between arrival and end (at most 0.1 ms): others on the machine
+    /// did not add to the latency.
+    pub is_on_cpu: bool,
+    /// End of the transaction.
     pub outcome: Outcome,
 }
 
-/// One run of the long query.
+/// Run of the long query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueryRun {
-    /// Under which policy.
+    /// Policy under which the query ran.
     pub policy: Policy,
-    /// The query's name.
+    /// Name of the query.
     pub query: String,
-    /// Its start.
+    /// Start of the run.
     pub started_ns: u64,
-    /// Its end.
+    /// End of the run.
     pub ended_ns: u64,
-    /// Urgent transactions that ran meanwhile.
+    /// Number of urgent transactions that ran meanwhile.
     pub overtaken_count: u64,
-    /// Whether it ran to its end, rather than being cancelled.
+    /// True if the run went to completion, false if it was cancelled.
     pub finished: bool,
 }
 
-/// A stretch of time in which one context of a worker existed. A query's span covers the time in which an urgent
+/// Stretch of time in which one context of a worker existed. A query's span covers the time in which an urgent
 /// transaction ran above it: the page draws the urgent one on top.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Span {
-    /// Under which policy.
+    /// Policy under which the context ran.
     pub policy: Policy,
-    /// Which worker, by index.
+    /// Index of the worker.
     pub worker: usize,
-    /// What ran.
+    /// Context that ran.
     pub context: Context,
-    /// From when.
+    /// Start of the span.
     pub start_ns: u64,
-    /// Until when.
+    /// End of the span.
     pub end_ns: u64,
 }
 
-/// What a worker of the chosen instance does now: its spans are still open.
+/// Present work of a worker of the chosen instance: its spans are still open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerNow {
-    /// Index.
+    /// Index of the worker.
     pub worker: usize,
     /// Name and place: "worker 0 on cpu 1".
     pub name: String,
-    /// What it runs at this moment.
+    /// Context that runs at this moment.
     pub context: Context,
-    /// Since when a query is on it, an urgent transaction above it or not; absent when none is.
+    /// Moment since which a query is on the worker, with or without an urgent transaction above it; absent if there is
+    /// none.
     pub query_since_ns: Option<u64>,
 }
 
-/// Everything of one policy since the last clear.
+/// Summary of one policy since the last clear.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Which.
+    /// Policy of the summary.
     pub policy: Policy,
-    /// New-Orders ended.
+    /// Number of New-Orders ended.
     pub count: u64,
-    /// Arrival to end; absent while nothing has ended.
+    /// Times from arrival to end; absent while nothing has ended.
     pub latency_us: Option<Quantiles>,
-    /// Arrival to first instruction.
+    /// The same of the New-Orders that were on CPU ([`Transaction::is_on_cpu`]).
+    pub on_cpu_us: Option<Quantiles>,
+    /// Number of New-Orders that were on CPU.
+    pub on_cpu_count: u64,
+    /// Time from arrival to end of the latest New-Order.
+    pub latest_us: Option<f64>,
+    /// Times from arrival to first instruction.
     pub start_us: Option<Quantiles>,
-    /// Times a New-Order was aborted and ran again.
+    /// Number of times a New-Order was aborted and ran again.
     pub aborts_count: u64,
-    /// Runs of the long query that finished.
+    /// Number of runs of the long query that finished.
     pub runs_count: u64,
     /// Time per run of the long query, the one run last.
     pub run_ms: Option<Quantiles>,
 }
 
-/// Of one distribution.
+/// Quantiles of one distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
     /// Median.
     pub p50: f64,
-    /// 99 of a hundred are at or below.
+    /// Value that 99 of a hundred do not exceed.
     pub p99: f64,
-    /// The largest.
+    /// Largest value.
     pub max: f64,
 }
 
-/// How far one reader has read. `Cursor::default()` reads what is kept, from the oldest.
+/// Position of a reader. `Cursor::default()` reads the records that are kept, from the oldest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
-    /// Counts the clears; a cursor of an earlier one starts anew.
+    /// Number of clears; a cursor of an earlier one starts anew.
     pub clears: u64,
     /// Next transaction to read.
     pub transaction: u64,
@@ -162,25 +172,27 @@ pub struct Cursor {
     pub span: u64,
 }
 
-/// What is new since a cursor.
+/// Records since a cursor, and the present state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Update {
-    /// Where to read on.
+    /// Cursor to read on from.
     pub next: Cursor,
-    /// The clock now.
+    /// Present time of the clock.
     pub now_ns: u64,
-    /// Ended since.
+    /// Transactions that have ended since.
     pub transactions: Vec<Transaction>,
-    /// Ended since.
+    /// Runs that have ended since.
     pub runs: Vec<QueryRun>,
-    /// Closed since.
+    /// Spans that have closed since.
     pub spans: Vec<Span>,
-    /// Records that this reader was too slow for.
+    /// Number of records that this reader was too slow for.
     pub missed_count: u64,
-    /// Records that no ring had room for, since the last clear.
+    /// Number of records that no ring had room for, since the last clear.
     pub lost_count: u64,
-    /// Of the chosen instance.
+    /// Workers of the chosen instance.
     pub workers: Vec<WorkerNow>,
-    /// One a policy, in the order of [`Policy::ALL`].
+    /// Summaries, one per policy, in the order of [`Policy::ALL`].
     pub summaries: Vec<Summary>,
+    /// Comparison of the summaries in one sentence; empty while there is nothing to compare.
+    pub verdict: String,
 }

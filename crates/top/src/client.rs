@@ -1,7 +1,7 @@
-//! Asks the views.
+//! Client that queries the views.
 //!
-//! Before an upstream the administration database answers, which needs no place at the gate; our own engine has the views in its
-//! database, and asking them is a transaction like any other, which is made important.
+//! In front of an upstream the administration database answers, which needs no slot at the gate. Our own engine has the
+//! views in its database, and querying them is a transaction like any other, which runs at high priority.
 
 use crate::error::{Error, reason};
 use crate::look::{Class, Expected, Look, Moment, Move, Mpl};
@@ -14,33 +14,33 @@ use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{NoTls, SimpleQueryRow};
 
-/// The administration database.
+/// Name of the administration database.
 const ADMIN: &str = "overtake";
-/// So much of the past is asked for first, in seconds.
+/// History that the first look asks for, in seconds.
 const PAST: u32 = 300;
-/// What other limits would do takes the server a while, and changes slowly.
+/// Interval between forecasts of the effect of other limits, which take the server a while, and change slowly.
 const FORECAST: Duration = Duration::from_secs(10);
-/// Moves that are asked for.
+/// Most moves of the limit that a look keeps.
 const MOVES_MAX: usize = 64;
-/// An answer that takes longer is a lost connection.
+/// Time limit of an answer; after it, the connection counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How its views are asked.
+/// Language of the queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dialect {
-    /// `SHOW`, one at a time.
+    /// `SHOW`, one at a time, for the administration database.
     Admin,
-    /// `SELECT`, all together.
+    /// `SELECT`, all together, for our own engine.
     Views,
 }
 
-/// A connection; it has to be in a tokio runtime.
+/// Connection to a server; it must live in a tokio runtime.
 #[derive(Debug)]
 pub struct Client {
     client: tokio_postgres::Client,
     driver: JoinHandle<()>,
     dialect: Dialect,
-    /// The look before: when, and what it saw of the classes.
+    /// Time of the last look, and the classes that it saw.
     before: Option<(Instant, Vec<Class>)>,
     forecast_at: Option<Instant>,
 }
@@ -69,15 +69,15 @@ async fn connect(
 }
 
 impl Client {
-    /// Connects.
+    /// Connects to the server.
     ///
     /// # Errors
-    /// Nobody is there, we are not let in, or there is no Overtake.
+    /// The server cannot be reached, refuses the login, or is no Overtake.
     pub async fn connect(target: &Target) -> Result<Client, Error> {
         let told = |error: &tokio_postgres::Error| Error::Connect { target: target.to_string(), reason: reason(error) };
         let (found, dialect) = match connect(target, ADMIN).await {
             Ok(found) => (found, Dialect::Admin),
-            // No upstream is behind it, or it is no Overtake.
+            // The server has no upstream behind it, or it is no Overtake.
             Err(error) if error.code() == Some(&SqlState::UNDEFINED_DATABASE) => {
                 let database = if target.database() == ADMIN { "postgres" } else { target.database() };
                 let found = connect(target, database).await.map_err(|error| told(&error))?;
@@ -97,13 +97,13 @@ impl Client {
             .await
             .map_err(|error| Error::Foreign { target: target.to_string(), reason: reason(&error) })?;
         if dialect == Dialect::Views {
-            // Whoever may not waits with the others.
+            // A role that may not set the priority waits like the others.
             drop(client.client.simple_query("SET overtake.priority = high").await);
         }
         Ok(client)
     }
 
-    /// Looks once.
+    /// Reads all views once.
     ///
     /// # Errors
     /// [`Error::Lost`].
@@ -114,14 +114,14 @@ impl Client {
         }
     }
 
-    /// The server before whose gate somebody looks, of several: the primary, or the first while there is none.
+    /// Returns the server whose gate is shown, of several upstreams: the primary, or the first while there is none.
     async fn server(&self) -> Result<Option<String>, Error> {
         if self.dialect == Dialect::Views {
             return Ok(None);
         }
         let servers = match self.client.simple_query("SHOW UPSTREAM").await {
             Ok(messages) => split(messages).pop().unwrap_or_default(),
-            // An older one has but one.
+            // An older version has only one upstream.
             Err(error) if error.as_db_error().is_some() => return Ok(None),
             Err(error) => return Err(Error::Lost(reason(&error))),
         };
@@ -131,6 +131,7 @@ impl Client {
 
     async fn ask(&mut self) -> Result<Look, Error> {
         let now = Instant::now();
+        // Looks overlap by two seconds, so that no point of the history is missed; `Watch` skips those that it has.
         let past = match &self.before {
             Some((at, _)) => u32::try_from(now.duration_since(*at).as_secs()).unwrap_or(PAST).min(PAST) + 2,
             None => PAST,
@@ -174,6 +175,7 @@ impl Client {
         let history: Vec<Moment> = next().iter().map(Moment::of).collect();
         let forecast: Option<Vec<Expected>> = wants_forecast.then(|| next().iter().map(Expected::of).collect());
         let verdict = next().first().map(|row| row.text("verdict"));
+        // An empty forecast is asked for again at the next look: the server has seen too little so far.
         if forecast.as_ref().is_some_and(|forecast| !forecast.is_empty()) {
             self.forecast_at = Some(now);
         }

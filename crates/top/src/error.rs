@@ -5,34 +5,34 @@ use thiserror::Error;
 /// Reason for which `overtake top` ends.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// Where to connect makes no sense: for whoever has typed it.
+    /// The target is malformed. The message is for the person who typed it.
     #[error("{0}")]
     Target(String),
-    /// Nobody is there, or does not let us in.
+    /// The server cannot be reached, or refuses the login.
     #[error("cannot connect to {target}: {reason}")]
     Connect {
-        /// Where.
+        /// Target of the connection.
         target: String,
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
-    /// Somebody is there, who has no gate to show.
+    /// The server answers, but has no gate to show.
     #[error("{target} is no Overtake: {reason}")]
     Foreign {
-        /// Where.
+        /// Target of the connection.
         target: String,
-        /// What it said.
+        /// Error that the server reported.
         reason: String,
     },
     /// The connection was lost, or a view could not be read.
     #[error("{0}")]
     Lost(String),
-    /// The terminal, or standard output.
+    /// The terminal or standard output failed.
     #[error("cannot show it: {0}")]
     Output(#[from] std::io::Error),
 }
 
-/// What PostgreSQL's errors say, or the driver's with its cause.
+/// Returns the message of PostgreSQL's error, or the driver's with its cause.
 pub(crate) fn reason(error: &tokio_postgres::Error) -> String {
     if let Some(told) = error.as_db_error() {
         return told.message().to_owned();

@@ -1,10 +1,11 @@
-//! `overtake top`: what the gate does, live, in a terminal; as text or JSON where there is none.
+//! `overtake top`: live display of the gate in a terminal; as text or JSON where there is none.
 //!
-//! It is a client like others: the views of the schema `overtake` tell it everything, or the administration database before an
-//! upstream. To be read in this order: [`Target`] (where to connect), [`Client`] (how the views are asked), [`Look`] (what they
-//! say), [`Screen`] (how it is drawn), [`plain`] (how it is written), [`run`].
+//! It is a client like others: its only source is the views of the schema `overtake`, or the administration database in
+//! front of an upstream. Read the modules in this order: [`Target`] (the server to connect to), [`Client`] (queries of
+//! the views), [`Look`] (their contents), [`Screen`] (drawing), [`plain`] (text and JSON), [`run`].
 //!
-//! **Invariant:** drawing knows neither connection nor clock: what is shown follows from the looks, so that it can be tested.
+//! **Invariant:** drawing knows neither connection nor clock: the picture follows from the looks alone, so that it can
+//! be tested.
 
 mod client;
 mod error;
@@ -27,24 +28,24 @@ pub use watch::Watch;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// What to show, and how.
+/// Options of [`run`].
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whom to ask.
+    /// Server to connect to.
     pub target: Target,
-    /// Between two looks.
+    /// Interval between two looks.
     pub interval: Duration,
-    /// So many looks, then it ends; none: for ever.
+    /// Number of looks after which the program ends; `None`: no limit.
     pub count: Option<u64>,
-    /// One JSON object for each look.
+    /// True to write one JSON object for each look.
     pub json: bool,
 }
 
-/// Shows it, until it is told to end: on a terminal with keys; as text if standard output is none, or a count or JSON is asked for.
-/// `wait` waits for so long, and says whether the program is to end.
+/// Shows the gate until the program is told to end: on a terminal with keys; as text if standard output is no terminal,
+/// or a count or JSON is asked for. `wait` waits for this long, and returns true if the program is to end.
 ///
 /// # Errors
-/// The first connection cannot be made, or what is there is no gate of ours; standard output cannot be written to.
+/// The first connection cannot be made, or the server has no gate of ours; standard output cannot be written to.
 pub fn run(options: &Options, wait: &dyn Fn(Duration) -> bool) -> Result<(), Error> {
     let is_text = options.json || options.count.is_some() || !std::io::stdout().is_terminal();
     if is_text { plain::run(options, &mut std::io::stdout().lock(), wait) } else { live::run(options, wait) }

@@ -1,6 +1,7 @@
-//! The terminal.
+//! The live display in the terminal.
 //!
-//! **Invariant:** the terminal is as it was when this ends, however it ends; a server that does not answer never holds up a key.
+//! **Invariant:** the terminal is restored when the program ends, however it ends; a server that does not answer never
+//! delays a key.
 
 use crate::Options;
 use crate::client::Client;
@@ -18,9 +19,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How soon a change of the terminal's size, or the end that was asked for, is noticed.
+/// Longest delay before a change of the terminal's size, or a request to end, is noticed.
 const NOTICE: Duration = Duration::from_millis(250);
-/// Between two attempts to connect.
+/// Pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_secs(1);
 
 enum Event {
@@ -31,7 +32,7 @@ enum Event {
 
 pub(crate) fn run(options: &Options, wait: &dyn Fn(Duration) -> bool) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // What is wrong from the beginning is told as text.
+    // Errors of the first connection are reported as text, before the terminal changes its mode.
     let client = runtime.block_on(Client::connect(&options.target))?;
     let (sender, events) = channel();
     {
@@ -53,7 +54,7 @@ pub(crate) fn run(options: &Options, wait: &dyn Fn(Duration) -> bool) -> Result<
     shown
 }
 
-/// Looks once in a while, until nobody listens.
+/// Reads the views once per interval, until the receiver is gone.
 async fn look(client: Client, options: &Options, to: &Sender<Event>) {
     let mut client = Some(client);
     loop {
@@ -93,7 +94,7 @@ where
 {
     let began = Instant::now();
     let mut watch = Watch::new(options.target.to_string());
-    // What is looked at meanwhile is not lost: it is there when the screen goes on.
+    // State at the time of the pause. Looks that arrive meanwhile are not lost: they are shown when the screen goes on.
     let mut paused: Option<(Watch, f64)> = None;
     let mut screen = Screen::default();
     loop {
@@ -142,7 +143,7 @@ mod tests {
         }
     }
 
-    /// What stands on the screen when nothing more happens.
+    /// Returns the text on the screen after these events.
     fn screen(events: impl IntoIterator<Item = Event>) -> String {
         let (sender, receiver) = channel();
         events.into_iter().for_each(|event| sender.send(event).expect("somebody listens"));

@@ -1,9 +1,9 @@
-//! What one look has seen: the views, by the names of their columns.
+//! Contents of the views at one look, by the names of their columns.
 
 use crate::rows::Says;
 use serde::Serialize;
 
-/// `overtake.mpl`.
+/// The row of `overtake.mpl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "docs/views.md describes the view's columns")]
 pub struct Mpl {
@@ -47,9 +47,9 @@ pub struct Class {
     pub inside_p99_ms: f64,
     pub idle_p50_ms: f64,
     pub idle_p99_ms: f64,
-    /// Arrivals in a second since the look before; none at the first.
+    /// Arrivals per second since the previous look; `None` at the first.
     pub arrivals_per_second: Option<f64>,
-    /// The same of those that have done what they were for.
+    /// Completions per second since the previous look; `None` at the first.
     pub done_per_second: Option<f64>,
 }
 
@@ -90,20 +90,20 @@ pub struct Expected {
     pub is_enough: bool,
 }
 
-/// All of it.
+/// Contents of all views at one look.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Look {
-    /// The gate; none if it is off.
+    /// State of the gate; `None` if it is off.
     pub mpl: Option<Mpl>,
-    /// Each class.
+    /// Priority classes of the gate.
     pub classes: Vec<Class>,
-    /// Why the limit has moved, the latest first.
+    /// Moves of the limit with their reasons, the latest first.
     pub moves: Vec<Move>,
-    /// What was done since the look before, the oldest first.
+    /// Points of the history since the previous look, the oldest first.
     pub history: Vec<Moment>,
-    /// What other limits would do; none if that was not asked for.
+    /// Forecast for other limits; `None` if this look did not ask for it.
     pub forecast: Option<Vec<Expected>>,
-    /// What a limit would do, in one sentence: `overtake.mpl_verdict`. It comes with the forecast.
+    /// Forecast in one sentence: `overtake.mpl_verdict`. It is read together with the forecast.
     pub verdict: Option<String>,
 }
 

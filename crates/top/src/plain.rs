@@ -1,4 +1,4 @@
-//! How it is written where there is no terminal: for scripts, logs and tests.
+//! Output where there is no terminal: for scripts, logs and tests.
 
 use crate::Options;
 use crate::client::Client;
@@ -8,14 +8,15 @@ use crate::screen::{ms, rate};
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
-/// Where the gate is off.
+/// Message shown when the gate is off.
 pub const NO_GATE: &str = "There is no gate: overtake.mpl is off. Start the server with -c overtake.mpl=auto, with a number, or with \
 observe, which changes nothing and watches.";
 
-/// Writes one look after the other. What was lost is told on standard error and tried again, unless it is the only one.
+/// Writes one look after the other. A lost connection is reported on standard error and tried again, unless a single
+/// look was asked for.
 ///
 /// # Errors
-/// As [`crate::run`]; a reader who has gone is none.
+/// The errors of [`crate::run`]; a closed pipe is none.
 pub fn run(options: &Options, out: &mut dyn Write, wait: &dyn Fn(Duration) -> bool) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut client = Some(runtime.block_on(Client::connect(&options.target))?);
@@ -50,7 +51,7 @@ pub fn run(options: &Options, out: &mut dyn Write, wait: &dyn Fn(Duration) -> bo
 /// Writes one look: an object on a line of its own, or a few lines and an empty one.
 ///
 /// # Errors
-/// What the writer says.
+/// The error of the writer.
 pub fn write(look: &Look, json: bool, out: &mut dyn Write) -> std::io::Result<()> {
     if json {
         serde_json::to_writer(&mut *out, look)?;
@@ -83,6 +84,7 @@ pub fn write(look: &Look, json: bool, out: &mut dyn Write) -> std::io::Result<()
     };
     line(out, &names.map(str::to_owned))?;
     for class in &look.classes {
+        // Rates need two looks: the first has none.
         let maybe = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), rate);
         let cells = [
             class.class.clone(),

@@ -1,9 +1,9 @@
-//! Rows as text, and what is in them.
+//! Rows as text, and typed access to their columns.
 
 use std::str::FromStr;
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
-/// The rows of each statement of an answer.
+/// Splits an answer into the rows of each statement.
 pub(crate) fn split(messages: Vec<SimpleQueryMessage>) -> Vec<Vec<SimpleQueryRow>> {
     let mut answers = vec![Vec::new()];
     for message in messages {
@@ -17,7 +17,7 @@ pub(crate) fn split(messages: Vec<SimpleQueryMessage>) -> Vec<Vec<SimpleQueryRow
     answers
 }
 
-/// What a row says in a column; none if that is NULL, or an older server does not have it.
+/// Access to a row's columns. A column has no value if it is NULL, or an older server does not have it.
 pub(crate) trait Says {
     fn say(&self, column: &str) -> Option<&str>;
 

@@ -1,7 +1,9 @@
-//! How it is drawn.
+//! Drawing of the screen.
 //!
-//! **Invariant:** what does not fit is left out, the least important first; nothing depends on colour alone.
+//! **Invariant:** parts and columns that do not fit are left out whole, the least important first; nothing depends on
+//! colour alone.
 
+mod columns;
 mod format;
 mod limits;
 mod parts;
@@ -16,17 +18,17 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 
-/// A look that is older is shown as such.
+/// Age from which on a look is marked as stale, in seconds.
 const STALE_S: f64 = 3.0;
-/// From this width on all columns fit.
+/// Width from which on the limits and their moves stand side by side.
 const WIDE: u16 = 112;
-/// From this height on the verdict does.
+/// Height from which on the verdict fits.
 const TALL: u16 = 28;
 
-/// What classes are ordered by.
+/// Order of the classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Order {
-    /// As the gate has them.
+    /// Order of the gate.
     #[default]
     Class,
     Waiting,
@@ -59,7 +61,7 @@ impl Order {
     }
 }
 
-/// What the keys have chosen.
+/// State of the display that the keys control.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Screen {
     order: usize,
@@ -68,7 +70,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// A key; whether the program is to end.
+    /// Handles a key; returns true if the program is to end.
     pub fn key(&mut self, key: char) -> bool {
         match key {
             'q' => return true,
@@ -84,12 +86,12 @@ impl Screen {
         false
     }
 
-    /// Whether looks are to be left aside.
+    /// Returns true while new looks are not shown.
     pub fn is_paused(&self) -> bool {
         self.is_paused
     }
 
-    /// Draws what was seen, at this moment of the clock by which it was.
+    /// Draws the state at this moment of the clock that stamped its looks.
     pub fn render(&self, watch: &Watch, now: f64, frame: &mut Frame<'_>) {
         let [head, rest] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(frame.area());
         frame.render_widget(Paragraph::new(self.title(watch, now)), head);
@@ -133,13 +135,13 @@ impl Screen {
             Constraint::Min(0),
         ])
         .areas(area);
-        frame.render_widget(Paragraph::new(parts::summary(watch, mpl)), summary);
+        frame.render_widget(Paragraph::new(parts::summary(watch, mpl, area.width)), summary);
         frame.render_widget(Paragraph::new(verdict).wrap(Wrap { trim: true }), words);
         parts::past(watch, frame, lines);
         let order = Order::ALL[self.order];
         let mut sorted = look.classes.clone();
         sorted.sort_by(|a, b| order.by(b).total_cmp(&order.by(a)));
-        parts::classes(&sorted, order.name(), WIDE <= area.width, frame, table);
+        parts::classes(&sorted, order.name(), frame, table);
         let [limits, moves] = if WIDE <= rest.width {
             Layout::horizontal([Constraint::Length(62), Constraint::Min(0)]).areas(rest)
         } else {

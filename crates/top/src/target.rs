@@ -1,7 +1,7 @@
 //! Server to connect to: psql's options and the environment variables of libpq.
 //!
-//! Without either it is what `overtake serve` prints at its start: `postgres` on this machine, port 5432. (psql would take the
-//! name of the system's user, which a fresh Overtake does not know.)
+//! Without either, the defaults are those that `overtake serve` prints at its start: `postgres` on this machine, port
+//! 5432. (psql would take the name of the system's user, which a fresh Overtake does not know.)
 
 use crate::error::Error;
 use std::fmt;
@@ -12,21 +12,20 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_rustls::rustls::ClientConfig;
 
-/// A connection is given up after this time.
+/// Time limit of an attempt to connect.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Address, user and password of the server to connect to.
 #[derive(Clone, Debug)]
 pub struct Target {
     config: Config,
-    /// How the connection is encrypted, if the server can do that.
+    /// TLS configuration, used if the server supports encryption.
     pub(crate) tls: Option<Arc<ClientConfig>>,
 }
 
 impl Target {
-    /// From a URL (`postgresql://user@host:port/database`) or a connection string (`host=… port=…`), and for what that does not say
-    /// from variables (`PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD`, `PGDATABASE`,
-    /// `PGSSLMODE`).
+    /// Reads a URL (`postgresql://user@host:port/database`) or a connection string (`host=… port=…`). Parts that are
+    /// missing there come from variables (`PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD`, `PGDATABASE`, `PGSSLMODE`).
     ///
     /// # Errors
     /// [`Error::Target`].
@@ -34,7 +33,7 @@ impl Target {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let mut config = match url {
             Some(url) => Config::from_str(url).map_err(|error| {
-                // Not the text: there may be a password in it.
+                // The error's text alone, without the URL: a password may be in it.
                 Error::Target(format!("the URL is no postgresql://user@host:port/database: {}", cause(&error)))
             })?,
             None => Config::new(),
@@ -76,14 +75,14 @@ impl Target {
         Ok(Target { config, tls: None })
     }
 
-    /// The connection is encrypted by this, if the server can do that and `sslmode` is not `disable`; with `require` there is none that is
-    /// not.
+    /// Encrypts the connection with this configuration, if the server supports that and `sslmode` is not `disable`;
+    /// with `require`, an unencrypted connection is refused.
     #[must_use]
     pub fn encrypted_by(self, tls: Arc<ClientConfig>) -> Target {
         Target { tls: Some(tls), ..self }
     }
 
-    /// The same, of another database.
+    /// Returns the connection settings for another database.
     pub(crate) fn of(&self, database: &str) -> Config {
         let mut config = self.config.clone();
         config.dbname(database);
@@ -99,7 +98,7 @@ fn cause(error: &tokio_postgres::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Without the password.
+/// Shows the target without the password.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = match self.config.get_hosts().first() {

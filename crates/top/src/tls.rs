@@ -1,6 +1,7 @@
 //! Encryption of the connection, by rustls, in the form that tokio-postgres asks for.
 //!
-//! **Invariant:** proofs of passwords are not bound to the channel: a server that is anybody may be anybody with a channel, too.
+//! **Invariant:** password authentication uses no channel binding: a server whose identity is not verified could be
+//! anybody with channel binding, too.
 
 use std::io;
 use std::pin::Pin;
@@ -12,11 +13,11 @@ use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsConnector, client};
 
-/// Encrypts connections as this configuration says.
+/// Connector that encrypts connections with this configuration.
 #[derive(Clone)]
 pub(crate) struct Encryption(pub(crate) Arc<ClientConfig>);
 
-/// Encrypts one, to a server of this name.
+/// Connector that encrypts one connection, to a server of this name.
 pub(crate) struct ToServer(Arc<ClientConfig>, ServerName<'static>);
 
 pub(crate) struct Encrypted<S>(client::TlsStream<S>);

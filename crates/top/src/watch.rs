@@ -1,47 +1,47 @@
 //! State over all refreshes: present values, the past minutes, and the model beside the observations.
 //!
-//! **Invariant:** its memory is bounded; points of the past follow one another, though looks overlap.
+//! **Invariant:** memory is bounded; points of the past follow one another, though looks overlap.
 
 use crate::look::{Expected, Look, Moment};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Points of the past that are kept.
+/// Most points of the past that are kept.
 const PAST_MAX: usize = 3_600;
 
 /// State over all refreshes.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
-    /// Whose gate it is.
+    /// Server whose gate is shown.
     pub target: String,
-    /// The last look; none yet, or it was before the connection was lost.
+    /// Last look; `None` before the first.
     pub look: Option<Look>,
-    /// When that was, by the caller's clock, in seconds.
+    /// Time of the last look, by the caller's clock, in seconds.
     pub looked_at: f64,
-    /// Why there is no connection.
+    /// Reason of the lost connection; `None` while connected.
     pub trouble: Option<String>,
-    /// What other limits would do, as of late.
+    /// Last forecast of the effect of other limits.
     pub forecast: Vec<Expected>,
-    /// The same in a sentence.
+    /// Last forecast in one sentence.
     pub verdict: Option<String>,
     past: VecDeque<(f64, Moment)>,
 }
 
-/// What is known of one limit.
+/// Model and observation of one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limit {
-    /// Transactions in a second and milliseconds of a mean response: by the model.
+    /// Transactions per second and mean response time in milliseconds, by the model.
     pub model: Option<(f64, f64)>,
-    /// The same, as last observed.
+    /// Transactions per second and mean response time in milliseconds, as last observed.
     pub seen: Option<(f64, f64)>,
 }
 
 impl Watch {
-    /// Of this gate.
+    /// Creates the state for the gate of this server.
     pub fn new(target: impl Into<String>) -> Watch {
         Watch { target: target.into(), ..Watch::default() }
     }
 
-    /// A look at this moment of the caller's clock, in seconds.
+    /// Takes in a look at this moment of the caller's clock, in seconds.
     pub fn see(&mut self, at: f64, look: Look) {
         for moment in &look.history {
             let then = at - moment.seconds_ago;
@@ -61,12 +61,13 @@ impl Watch {
         (self.look, self.looked_at, self.trouble) = (Some(look), at, None);
     }
 
-    /// The connection was lost.
+    /// Records the loss of the connection.
     pub fn lose(&mut self, reason: impl Into<String>) {
         self.trouble = Some(reason.into());
     }
 
-    /// The past minutes in so many steps of equal length, the oldest first, as the mean of each; nothing where nothing is known.
+    /// Returns the last `seconds` in this many steps of equal length, the oldest first: the mean of each, or `None` for
+    /// a step without points.
     pub fn past(&self, seconds: f64, steps: usize, value: impl Fn(&Moment) -> Option<f64>) -> Vec<Option<f64>> {
         let mut sums = vec![(0.0, 0.0); steps];
         let Some(end) = self.past.back().map(|(at, _)| *at) else { return vec![None; steps] };
@@ -80,19 +81,19 @@ impl Watch {
         sums.into_iter().map(|(sum, seconds)| (0.0 < seconds).then(|| sum / seconds)).collect()
     }
 
-    /// The last point of the past.
+    /// Returns the last point of the past.
     pub fn latest(&self) -> Option<&Moment> {
         self.past.back().map(|(_, moment)| moment)
     }
 
-    /// The model beside what was observed.
+    /// Returns the model beside the observations, by limit.
     pub fn limits(&self) -> BTreeMap<u32, Limit> {
         let mut limits: BTreeMap<u32, Limit> = BTreeMap::new();
         for expected in &self.forecast {
             limits.entry(expected.mpl).or_default().model = Some((expected.throughput, expected.response_ms));
         }
         let Some(look) = &self.look else { return limits };
-        // The latest last.
+        // In order of time: later moves overwrite earlier ones.
         for moved in look.moves.iter().rev() {
             limits.entry(moved.mpl).or_default().seen = Some((moved.throughput, moved.response_ms));
         }

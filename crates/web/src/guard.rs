@@ -1,8 +1,9 @@
-//! Who may talk to the server.
+//! Checks of the requests that reach the server.
 //!
-//! **Invariant:** only a page that this server itself has served can give it commands. A foreign page in the same browser
-//! is kept out by three things: a name that was re-bound to our address (DNS rebinding) is not an address or `localhost`,
-//! a cross-site request carries a foreign `Origin`, and a form cannot send JSON (which every command must be). There is no CORS.
+//! **Invariant:** only a page that this server itself has served can give it commands. A foreign page in the same
+//! browser is kept out by three checks: a name that was re-bound to our address (DNS rebinding) is not an address or
+//! `localhost`, a cross-site request carries a foreign `Origin`, and a form cannot send JSON (which every command must
+//! be). There is no CORS.
 
 use std::net::IpAddr;
 
@@ -15,12 +16,13 @@ use crate::Refusal;
 use axum::Router;
 use axum::http::Uri;
 
-/// Same origin only; styles may be set from script (the chart library does), scripts come from files only.
+/// Content security policy: same origin only; styles may be set from script (the chart library does), scripts come from
+/// files only.
 const CONTENT_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
      object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
 
-/// These routes, for pages of this program only, and with the headers that every answer carries. What is not there is refused in
-/// words.
+/// Guards these routes: only pages of this program are answered, and every response carries the security headers.
+/// Unknown paths and wrong methods are refused with a message.
 pub fn guarded(routes: Router) -> Router {
     routes
         .fallback(|uri: Uri| async move { Refusal::nothing_at(&uri) })
@@ -59,7 +61,7 @@ fn admit(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a `Host` header is an IP address or `localhost`, with or without a port.
+/// Returns true if a `Host` header is an IP address or `localhost`, with or without a port.
 fn names_an_address(host: &str) -> bool {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

@@ -1,8 +1,8 @@
-//! What pages of this program share: their server and its end ([`serve`]), who may talk to it ([`guarded`]), what a refusal looks
-//! like ([`Refusal`]), how many may look at once ([`OpenPages`]).
+//! Common parts of this program's pages: the server and its shutdown ([`serve`]), the checks of requests ([`guarded`]),
+//! the form of errors ([`Refusal`]), and the limit of open pages ([`OpenPages`]).
 //!
-//! **Invariant:** only pages that this program itself has served can talk to it, and each of its answers says what a browser may do
-//! with it; nothing is fetched from elsewhere.
+//! **Invariant:** only pages that this program itself has served can talk to it, and each response tells the browser
+//! its restrictions; nothing is fetched from elsewhere.
 //!
 //! `chromium` (a feature, for tests) drives a headless browser over a page.
 
@@ -22,17 +22,17 @@ pub use serve::{Shutdown, serve, shutdown_on_ctrl_c};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-/// The types of a page's files.
+/// Content types of a page's files.
 pub mod kind {
-    /// Of a page.
+    /// Content type of a page.
     pub const HTML: &str = "text/html; charset=utf-8";
-    /// Of styles.
+    /// Content type of a style sheet.
     pub const CSS: &str = "text/css; charset=utf-8";
-    /// Of scripts.
+    /// Content type of a script.
     pub const SCRIPT: &str = "text/javascript; charset=utf-8";
 }
 
-/// A file that is compiled in.
+/// Returns the response with a file that is compiled in.
 pub fn file(kind: &'static str, text: &'static str) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

@@ -1,4 +1,4 @@
-//! How many pages are open.
+//! Limit on the number of open pages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,22 +7,22 @@ use axum::http::StatusCode;
 
 use crate::Refusal;
 
-/// Pages open at once.
+/// Most pages open at once.
 const PAGES_MAX: usize = 16;
 
-/// Counts them; clones are one count.
+/// Counter of open pages; clones share one count.
 #[derive(Clone, Debug, Default)]
 pub struct OpenPages(Arc<AtomicUsize>);
 
-/// One of them, for as long as it lives.
+/// An open page, counted until it is dropped.
 #[derive(Debug)]
 pub struct OpenPage(Arc<AtomicUsize>);
 
 impl OpenPages {
-    /// One more.
+    /// Counts one more page.
     ///
     /// # Errors
-    /// There are too many.
+    /// `503` if too many are open.
     pub fn open(&self) -> Result<OpenPage, Refusal> {
         // Relaxed: a bare count, nothing is published by it.
         let page = OpenPage(self.0.clone());
@@ -35,6 +35,11 @@ impl OpenPages {
             .hint("Close one of them."));
         }
         Ok(page)
+    }
+
+    /// Returns the number of open pages.
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
     }
 }
 

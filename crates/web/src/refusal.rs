@@ -1,11 +1,11 @@
-//! Answers other than success, as JSON: `{"error": {"code", "message", "hint"}}`.
+//! Error responses, as JSON: `{"error": {"code", "message", "hint"}}`.
 
 use axum::extract::Json;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// Answer other than success.
+/// An error response.
 #[derive(Debug)]
 pub struct Refusal {
     status: StatusCode,
@@ -15,32 +15,32 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// With a status, a word for programs, and a sentence for people.
+    /// Creates an error with a status, a code for programs, and a sentence for people.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Refusal {
         Refusal { status, code, message: message.into(), hint: None }
     }
 
-    /// A request that makes no sense.
+    /// Error of a request that is invalid.
     pub fn invalid(message: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, "invalid", message)
     }
 
-    /// A request that no page of ours sends.
+    /// Error of a request that none of our pages sends.
     pub fn foreign(message: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::FORBIDDEN, "foreign", message)
     }
 
-    /// There is nothing there.
+    /// Error of a request for an unknown path.
     pub fn nothing_at(uri: &Uri) -> Refusal {
         Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {}", uri.path()))
     }
 
-    /// Not by this method.
+    /// Error of a request by a method that the path does not take.
     pub fn wrong_method() -> Refusal {
         Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method", "this path does not take that method")
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint at the remedy.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
         self.hint = Some(hint.into());

@@ -1,4 +1,4 @@
-//! The server's threads and its end.
+//! The server's threads and its shutdown.
 
 use std::io;
 use std::net::TcpListener;
@@ -12,14 +12,14 @@ use tokio::sync::watch;
 
 use axum::Router;
 
-/// Given to open connections after the end was asked for.
+/// Time for open connections to finish after a shutdown was requested.
 const GRACE_MS: u64 = 1_000;
-/// Commands at work at once, each on a thread of its own.
+/// Most commands at work at once, each on a thread of its own.
 const COMMANDS_MAX: usize = 8;
-/// The exit code of a program that a second Ctrl-C ends: 128 and SIGINT's number.
+/// Exit code of a program that a second Ctrl-C ends: 128 and SIGINT's number.
 const INTERRUPTED: i32 = 130;
 
-/// Asks the server to end; clones are one flag.
+/// Request to shut the server down; clones share one flag.
 #[derive(Clone, Debug)]
 pub struct Shutdown {
     flag: Arc<watch::Sender<bool>>,
@@ -32,28 +32,29 @@ impl Default for Shutdown {
 }
 
 impl Shutdown {
-    /// Not asked for yet.
+    /// Creates a flag that is not set yet.
     pub fn new() -> Shutdown {
         Shutdown { flag: Arc::new(watch::Sender::new(false)) }
     }
 
-    /// Asks; again does no harm. Callable from any thread.
+    /// Requests the shutdown; repeated calls do no harm. Callable from any thread.
     pub fn trigger(&self) {
         self.flag.send_replace(true);
     }
 
-    /// Returns when asked.
+    /// Waits until the shutdown is requested.
     pub async fn wait(&self) {
         let mut asked = self.flag.subscribe();
         asked.wait_for(|asked| *asked).await.expect("self keeps the sender alive");
     }
 }
 
-/// Serves a page on `listener` until `shutdown`: pages are told, open connections get a second, then it returns. The
-/// calling thread is the server; it must not be a worker. (Bind to a loopback address: the page has no password.)
+/// Serves a page on `listener` until `shutdown`: then pages are told, open connections get a second, and the function
+/// returns. The calling thread is the server; it must not be a worker. (Bind to a loopback address: the page has no
+/// password.)
 ///
 /// # Errors
-/// What the listener or the thread's runtime says.
+/// The error of the listener or of the thread's runtime.
 pub fn serve(listener: TcpListener, routes: Router, shutdown: Shutdown) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = runtime()?;
@@ -70,15 +71,16 @@ pub fn serve(listener: TcpListener, routes: Router, shutdown: Shutdown) -> io::R
             () = out_of_grace => Ok(()),
         }
     });
-    // A command that hangs must not keep the program: its thread is left behind.
+    // A command that hangs must not keep the program alive: its thread is left behind.
     runtime.shutdown_background();
     served
 }
 
-/// Makes Ctrl-C and SIGTERM trigger `shutdown`; a second one ends the process at once. Needs a thread that is not a worker.
+/// Makes Ctrl-C and SIGTERM trigger `shutdown`; a second one ends the process at once. Needs a thread that is not a
+/// worker.
 ///
 /// # Errors
-/// When the handlers or the thread cannot be made.
+/// An error if the handlers or the thread cannot be created.
 pub fn shutdown_on_ctrl_c(shutdown: &Shutdown) -> io::Result<()> {
     let runtime = runtime()?;
     let (mut interrupts, mut terminations) = {

@@ -3,8 +3,9 @@
 use crate::data::{Data, rows_digest};
 use crate::mixed::RunEnd;
 use crate::preempt::phase::Observe;
+use locked::Locked;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use workloads::ch::QUERIES_COUNT;
 
 /// Run of a query that has ended.
@@ -49,7 +50,7 @@ impl Watch {
     }
 
     fn runs(&self) -> MutexGuard<'_, Vec<Run>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.runs.locked()
     }
 
     /// Takes out the runs so far.

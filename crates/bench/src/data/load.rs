@@ -6,8 +6,9 @@ use super::urgent::Transactions;
 use anyhow::Context;
 use engine::Engine;
 use host::stop::{Stop, Stopped};
+use locked::Locked;
 use olap::Database;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use workloads::tpcc::{self, Scale};
 use workloads::{ch, tpch};
@@ -53,15 +54,15 @@ pub struct Steps(Mutex<Vec<Step>>);
 impl Steps {
     /// Returns the steps in their present state, those to come included.
     pub fn read(&self) -> Vec<Step> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.locked().clone()
     }
 
     fn set(&self, at: usize, rows_count: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)[at].rows_count = rows_count;
+        self.0.locked()[at].rows_count = rows_count;
     }
 
     fn plan(&self, steps: Vec<Step>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = steps;
+        *self.0.locked() = steps;
     }
 }
 

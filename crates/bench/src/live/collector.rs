@@ -2,14 +2,15 @@
 
 use super::door::EndedRun;
 use crate::data::{Data, Ending, TICKET};
-use crate::mixed::Schedule;
+use crate::mixed::{Schedule, is_on_cpu};
 use demo::History;
 use demo::facts::{Context, Policy};
 use demo::records::{Outcome, QueryRun, Span, Start, Transaction};
+use locked::Locked;
 use sched::{Completed, Ended, Event, Scheduler};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Instance as the collector sees it.
 pub struct Source {
@@ -56,7 +57,7 @@ impl Source {
             self.ended.fetch_add(lost - self.events_lost, Relaxed);
             self.events_lost = lost;
         }
-        let runs = std::mem::take(&mut *self.ended_runs.lock().unwrap_or_else(PoisonError::into_inner));
+        let runs = std::mem::take(&mut *self.ended_runs.locked());
         for run in runs {
             self.run(run, history);
         }
@@ -115,6 +116,7 @@ fn transaction(policy: Policy, completed: &Completed, data: &Data, schedule: Opt
             sched::Start::Idle | sched::Start::Dedicated => Start::Idle,
         },
         aborts_count: completed.attempts.saturating_sub(1 + completed.parks),
+        is_on_cpu: is_on_cpu(completed),
         outcome,
     })
 }

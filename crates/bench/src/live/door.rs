@@ -1,13 +1,21 @@
 //! An instance of the demonstration: its inputs, and the work under way.
 
 use crate::data::{Data, TICKET};
-use crate::mixed::{Arrivals, Instance, LowLoop, LowQuery, RunEnd, Schedule, worker_cpus};
+use crate::mixed::{Arrivals, Instance, LowLoop, LowQuery, RunEnd, Schedule};
 use demo::facts::Policy;
+use host::stop::Stop;
+use locked::Locked;
 use olap::Workers;
 use preempt::os;
 use sched::{Placement, Settings};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Number of runs whose time is measured.
+const TIMED_RUNS: usize = 2;
+/// Interval at which a timed run is checked for its end.
+const CHECK: Duration = Duration::from_millis(1);
 
 /// Run of the query that has ended, on its way to the history.
 #[derive(Clone)]
@@ -28,6 +36,8 @@ pub struct EndedRun {
 pub struct Door {
     /// Policy of the instance.
     pub policy: Policy,
+    /// Processors of the workers, one each, used in turn. A thread that is kept off them does not see them any more.
+    pub cpus: Vec<usize>,
     instance: Instance,
     low: Option<(String, LowLoop)>,
     arrivals: Option<Arrivals>,
@@ -43,6 +53,32 @@ pub struct Door {
     rate: f64,
 }
 
+/// Returns the number of workers where none is given: one for each processor but one, which is left to the browser and
+/// to the page's server. They would take turns with the queries on a worker's processor, so that the picture stood still
+/// and the latencies were theirs.
+pub fn workers_by_default(cpus: usize) -> usize {
+    cpus.saturating_sub(1).max(1)
+}
+
+/// Returns the processors of this many workers: the last ones, because the first one has the most interrupts to serve.
+fn worker_cpus(cpus: &[usize], workers: usize) -> &[usize] {
+    &cpus[cpus.len().saturating_sub(workers)..]
+}
+
+/// Returns a processor that no worker is pinned to, if there is one.
+fn free_cpu(cpus: &[usize], workers: usize) -> Option<usize> {
+    (workers < cpus.len()).then(|| cpus[0])
+}
+
+/// Keeps this thread, and those that it starts, off the workers' processors, if there is another one.
+pub fn keep_off_workers(workers: usize) {
+    if let Some(cpu) = free_cpu(&os::cpus(), workers)
+        && let Err(error) = os::pin_to_cpu(cpu)
+    {
+        tracing::warn!(%error, "a thread cannot be kept off the workers' processors");
+    }
+}
+
 /// Returns the scheduler's policy for a policy of the page.
 pub fn sched_policy(policy: Policy) -> sched::Policy {
     match policy {
@@ -55,18 +91,21 @@ pub fn sched_policy(policy: Policy) -> sched::Policy {
 impl Door {
     /// Starts the instance; it sleeps until there is work.
     pub fn open(data: &Arc<Data>, policy: Policy, workers: usize, yield_interval: u32) -> anyhow::Result<Door> {
+        let cpus = worker_cpus(&os::cpus(), workers).to_vec();
         let settings = Settings {
             name: policy.name().to_owned(),
             policy: sched_policy(policy),
             workers,
-            cpus: worker_cpus(),
+            cpus: cpus.clone(),
             yield_interval,
             placement: Placement::RoundRobin,
             attempts_max: crate::data::ATTEMPTS_MAX,
+            track_run_delay: true,
             ..Settings::default()
         };
         Ok(Door {
             policy,
+            cpus,
             instance: Instance::start(data, settings)?,
             low: None,
             arrivals: None,
@@ -129,7 +168,7 @@ impl Door {
             if let Some(worker) = worker {
                 since[worker].store(end.ended_ns, Relaxed);
             }
-            runs.lock().unwrap_or_else(PoisonError::into_inner).push(EndedRun {
+            runs.locked().push(EndedRun {
                 query: end.query.name().to_owned(),
                 started_ns: end.started_ns,
                 ended_ns: end.ended_ns,
@@ -139,6 +178,32 @@ impl Door {
         });
         let low = self.instance.run_queries(vec![query], workers, 1, on_end)?;
         self.low = Some((name, low));
+        Ok(())
+    }
+
+    /// Runs `query` alone on one worker and returns the processor time of a run. The first run is not counted, because it
+    /// finds the caches cold; nor is the time in which others had the processor.
+    ///
+    /// # Errors
+    /// A failed query, or a stop.
+    pub fn time(&mut self, query: LowQuery, stop: &Stop) -> anyhow::Result<Duration> {
+        self.start_query(query, 1)?;
+        self.wait_for_runs(1, stop)?;
+        let before_ns = os::process_cpu_ns();
+        self.wait_for_runs(1 + TIMED_RUNS, stop)?;
+        let used_ns = os::process_cpu_ns().saturating_sub(before_ns);
+        self.stop_query()?;
+        self.ended_runs.locked().clear();
+        Ok(Duration::from_nanos(used_ns / TIMED_RUNS as u64))
+    }
+
+    fn wait_for_runs(&self, count: usize, stop: &Stop) -> anyhow::Result<()> {
+        while self.ended_runs.locked().len() < count {
+            if let Some((_, low)) = &self.low {
+                low.check()?;
+            }
+            stop.wait(CHECK)?;
+        }
         Ok(())
     }
 
@@ -177,5 +242,22 @@ impl Door {
         self.scheduler().submit(make(TICKET | ticket))?;
         self.issued += 1;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{free_cpu, worker_cpus, workers_by_default};
+
+    /// Goal: the browser and the page's server keep a processor, where there are two. Method: machines of several sizes.
+    #[test]
+    fn a_processor_is_left_to_the_browser() {
+        assert_eq!([1, 2, 3, 8].map(workers_by_default), [1, 1, 2, 7]);
+        let cpus = [0, 1, 4, 5];
+        assert_eq!((worker_cpus(&cpus, 3), free_cpu(&cpus, 3)), (&[1, 4, 5][..], Some(0)));
+        // Whoever asks for as many workers as there are processors, or for more, has none to spare.
+        assert_eq!((worker_cpus(&cpus, 4), free_cpu(&cpus, 4)), (&cpus[..], None));
+        assert_eq!((worker_cpus(&cpus, 9), free_cpu(&cpus, 9)), (&cpus[..], None));
+        assert_eq!(free_cpu(&[3], 1), None);
     }
 }

@@ -4,7 +4,7 @@
 //! and the collector takes it for the schedules alone. Nothing here runs on a worker.
 
 use super::collector::Source;
-use super::door::Door;
+use super::door::{Door, keep_off_workers};
 use super::facts;
 use super::wire::{Addresses, Wire};
 use crate::data::{Data, DataConfig, Steps};
@@ -13,9 +13,10 @@ use demo::facts::{Context, Facts, Figure1, Policy, Progress, QueryInfo, Step};
 use demo::records::{Cursor, InstanceInfo, Update, WorkerNow};
 use demo::{Error, History};
 use host::stop::Stop;
+use locked::Locked;
 use preempt::{Mode, os};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Interval at which events are collected.
@@ -84,7 +85,7 @@ impl Spectacle {
         }
         if loaded.is_err() {
             // A client that waits there for the database waits in vain.
-            drop(self.addresses.lock().unwrap_or_else(PoisonError::into_inner).take());
+            drop(self.addresses.locked_anyway().take());
         }
         let _ = self.loaded.set(loaded.map_err(|error| format!("{error:#}")));
         if let Some(Ok(loaded)) = self.loaded.get() {
@@ -94,11 +95,11 @@ impl Spectacle {
 
     fn try_load(&self) -> anyhow::Result<Loaded> {
         let data = Data::load(&self.config, &self.stop, &self.steps)?;
-        let queries = facts::queries(&data)?;
         let rungs = facts::measure(&self.stop)?;
         let open = |policy| Door::open(&data, policy, self.workers, self.yield_interval);
-        let doors = Policy::ALL.into_iter().map(open).collect::<anyhow::Result<Vec<Door>>>()?;
-        let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut doors = Policy::ALL.into_iter().map(open).collect::<anyhow::Result<Vec<Door>>>()?;
+        let queries = facts::queries(&data, |query| doors[Policy::Wait.index()].time(query, &self.stop))?;
+        let addresses = self.addresses.locked_anyway().take();
         let wire = addresses.map(|addresses| Wire::start(addresses, &data, &doors)).transpose()?;
         let make = data.new_orders(self.config.seed);
         let doors = Doors { doors, selected: Policy::Preempt, make, next_ticket: 1, seed: 1, is_closed: false };
@@ -113,6 +114,7 @@ impl Spectacle {
     }
 
     fn collect(&self, loaded: &Loaded) {
+        keep_off_workers(self.workers);
         let mut sources: Vec<Source> = {
             let doors = loaded.doors();
             let source = |door: &Door| {
@@ -138,7 +140,7 @@ impl Spectacle {
     pub fn close(&self) {
         if let Some(Ok(loaded)) = self.loaded.get() {
             // The queries of the servers' sessions run on the instances.
-            drop(loaded.wire.lock().unwrap_or_else(PoisonError::into_inner).take());
+            drop(loaded.wire.locked_anyway().take());
             let mut doors = loaded.doors();
             doors.is_closed = true;
             for door in &mut doors.doors {
@@ -171,7 +173,7 @@ impl Spectacle {
 
 impl Loaded {
     fn doors(&self) -> MutexGuard<'_, Doors> {
-        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+        self.doors.locked()
     }
 
     fn query(&self, name: &str) -> Option<LowQuery> {
@@ -312,7 +314,6 @@ impl demo::Demo for Spectacle {
 }
 
 fn workers_now(door: &Door) -> Vec<WorkerNow> {
-    let cpus = os::cpus();
     (0..door.scheduler().workers())
         .map(|worker| {
             let since_ns = door.query_since_ns[worker].load(Relaxed);
@@ -323,7 +324,7 @@ fn workers_now(door: &Door) -> Vec<WorkerNow> {
             };
             WorkerNow {
                 worker,
-                name: format!("worker {worker} on cpu {}", cpus[worker % cpus.len()]),
+                name: format!("worker {worker} on cpu {}", door.cpus[worker % door.cpus.len()]),
                 context,
                 query_since_ns: (0 < since_ns && context != Context::Idle).then_some(since_ns),
             }

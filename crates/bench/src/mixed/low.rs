@@ -6,11 +6,12 @@
 
 use super::dense;
 use engine::{Engine, Snapshot, Table};
+use locked::{Locked, LockedResult};
 use olap::{Answer, BatchHook, Prepared, RunConfig, Running, Runtime};
 use preempt::os;
 use sched::{Finish, LowWork, Scheduler};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 
 /// Query that a loop repeats.
 #[derive(Clone)]
@@ -144,7 +145,7 @@ impl LowLoop {
             running.cancel();
         }
         let state = inner.ended.wait_while(inner.state(), |state| 0 < state.jobs);
-        let state = state.unwrap_or_else(PoisonError::into_inner);
+        let state = state.or_end_process();
         match &state.error {
             None => Ok(()),
             Some(error) => anyhow::bail!("a query failed: {error}"),
@@ -175,7 +176,7 @@ impl Drop for LowLoop {
 
 impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     fn submit(self: &Arc<Self>) -> Result<(), sched::Rejected> {

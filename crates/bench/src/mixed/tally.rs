@@ -6,6 +6,11 @@ use stage::Histogram;
 /// Maximum time that the worker waited for a processor between submit and end for a request to count as "on CPU".
 pub const ON_CPU_WAIT_NS_MAX: u64 = 100_000;
 
+/// Returns true if the worker waited at most [`ON_CPU_WAIT_NS_MAX`] for a processor; false where that was not tracked.
+pub fn is_on_cpu(completed: &Completed) -> bool {
+    completed.run_delay_ns.is_some_and(|waited_ns| waited_ns <= ON_CPU_WAIT_NS_MAX)
+}
+
 /// One duration of every request: of all requests, and of those whose worker was on a processor.
 #[derive(Clone, Default)]
 pub struct Times {
@@ -46,7 +51,7 @@ pub struct Tally {
 impl Tally {
     /// Adds a request that was due at `scheduled_ns`.
     pub fn add(&mut self, completed: &Completed, scheduled_ns: u64) {
-        let is_on_cpu = completed.run_delay_ns.is_some_and(|waited_ns| waited_ns <= ON_CPU_WAIT_NS_MAX);
+        let is_on_cpu = is_on_cpu(completed);
         if let (Some(submit_ns), Some(end_ns)) = (completed.stamps.submit_ns, completed.stamps.end_ns) {
             self.start.record(completed.first_run_ns.saturating_sub(submit_ns), is_on_cpu);
             self.run.record(end_ns.saturating_sub(completed.first_run_ns), is_on_cpu);

@@ -8,9 +8,10 @@ use crate::progress;
 use gate::sim::{Load, Setup, Simulation};
 use gate::{Observation, Settings};
 use host::stop::{Stop, Stopped};
+use locked::{Locked, LockedResult};
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Number of clients, each with one transaction at a time: as many as the paper has, and equivalent to no limit.
@@ -92,14 +93,14 @@ impl<'a> Lab<'a> {
                         Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| items.get(at).map(|item| (at, item)))
                     {
                         let result = work(item);
-                        results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+                        results.locked().push((at, result));
                         bar.inc(1);
                     }
                 });
             }
         });
         bar.finish_and_clear();
-        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut results = results.into_inner().or_end_process();
         results.sort_by_key(|(at, _)| *at);
         results.into_iter().map(|(_, result)| result).collect()
     }
@@ -132,7 +133,7 @@ impl<'a> Lab<'a> {
 
     /// Returns the transactions per second under a fixed limit.
     pub(super) fn throughput(&self, setup: &Setup, mpl: u32) -> Result<f64, Stopped> {
-        let known = || self.throughputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.throughputs.locked();
         let key = (setup.name.clone(), mpl);
         if let Some(throughput) = known().get(&key) {
             return Ok(*throughput);

@@ -5,11 +5,12 @@ use crate::data::{Data, Outcomes};
 use crate::mixed::{Arrivals, Instance, LowLoop, LowQuery, MakeRequest, Offered, RunEnd, Schedule, Tally, worker_cpus};
 use anyhow::{Context, bail, ensure};
 use host::stop::Stop;
+use locked::Locked;
 use preempt::os;
 use sched::{CapSettings, Counters, Event, Scheduler, Settings};
 use stage::Histogram;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Time that loads run before the measured window begins.
@@ -129,7 +130,7 @@ impl Phase {
             let (low, observe) = (Arc::clone(&low), self.observe.clone());
             let on_end = Arc::new(move |end: &RunEnd<'_>| match &observe {
                 Some(observe) => observe.run_ended(end),
-                None => low.lock().unwrap_or_else(PoisonError::into_inner).add(end),
+                None => low.locked().add(end),
             });
             Some(instance.run_queries(self.queries.clone(), self.workers, 1, on_end)?)
         };
@@ -145,7 +146,7 @@ impl Phase {
         collector.collect_until(&scheduler, os::now_ns() + WARM_UP.as_nanos() as u64, stop)?;
         let from_ns = os::now_ns();
         let to_ns = from_ns + self.duration.as_nanos() as u64;
-        low.lock().unwrap_or_else(PoisonError::into_inner).window_ns = Some((from_ns, to_ns));
+        low.locked().window_ns = Some((from_ns, to_ns));
         collector.window_ns = Some((from_ns, to_ns));
         let mut versions_dead_max = [0; 2];
         for (half, until_ns) in [(0, from_ns + (to_ns - from_ns) / 2), (1, to_ns)] {
@@ -171,8 +172,7 @@ impl Phase {
         ensure!(counters.panicked == 0, "{} New-Orders panicked", counters.panicked);
         ensure!(counters.events_lost == 0, "{} events were lost, so times are missing", counters.events_lost);
         drop(instance);
-        let LowTally { runs, time, answers, .. } =
-            std::mem::take(&mut *low.lock().unwrap_or_else(PoisonError::into_inner));
+        let LowTally { runs, time, answers, .. } = std::mem::take(&mut *low.locked());
         Ok(PhaseResult {
             seconds: (to_ns - from_ns) as f64 / 1e9,
             loaded_ns,

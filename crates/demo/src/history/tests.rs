@@ -12,6 +12,7 @@ fn transaction(ticket: u64, policy: Policy, latency_ns: u64) -> Transaction {
         ended_ns: 1_000 + latency_ns,
         start: Start::Signalled,
         aborts_count: 1,
+        is_on_cpu: !ticket.is_multiple_of(2),
         outcome: Outcome::Committed,
     }
 }
@@ -62,6 +63,39 @@ fn a_clear_starts_every_reader_anew() {
     history.transaction(transaction(3, Policy::Preempt, 10));
     assert_eq!(tickets(&history, &mut cursor), (vec![3], 0));
     assert_eq!(history.poll(cursor, 0, Vec::new()).summaries[Policy::Preempt.index()].count, 1);
+}
+
+/// Goal: percentiles on CPU stand beside the raw ones, of their New-Orders alone, and the latest latency is the last one
+/// that ended. Method: short ones on CPU, long ones that waited for a processor.
+#[test]
+fn figures_on_cpu_stand_beside_the_raw_ones() {
+    let history = History::new();
+    for _ in 0..50 {
+        history.transaction(transaction(1, Policy::Preempt, 40_000));
+        history.transaction(transaction(2, Policy::Preempt, 4_000_000));
+    }
+    let summaries = history.poll(Cursor::default(), 0, Vec::new()).summaries;
+    let summary = &summaries[Policy::Preempt.index()];
+    let (raw, on_cpu) = (summary.latency_us.expect("recorded"), summary.on_cpu_us.expect("recorded"));
+    assert_eq!((summary.count, summary.on_cpu_count, summary.latest_us), (100, 50, Some(4_000.0)));
+    assert!((raw.p99 - 4_000.0).abs() < 10.0 && (on_cpu.p99 - 40.0).abs() < 0.1, "{raw:?} {on_cpu:?}");
+    let none = &summaries[Policy::Wait.index()];
+    assert_eq!((none.on_cpu_us, none.on_cpu_count, none.latest_us), (None, 0, None));
+}
+
+/// Goal: the verdict belongs to the summaries of its update. Method: three updates, the figures change in between.
+#[test]
+fn the_verdict_is_that_of_the_same_update() {
+    let history = History::new();
+    let verdict = || history.poll(Cursor::default(), 0, Vec::new()).verdict;
+    history.transaction(transaction(1, Policy::Wait, 800_000));
+    assert_eq!(verdict(), "");
+    history.transaction(transaction(1, Policy::Preempt, 100_000));
+    assert!(verdict().contains(" 8.0 times sooner under preempt "), "{}", verdict());
+    history.transaction(transaction(1, Policy::Preempt, 400_000));
+    assert!(verdict().contains(" 2.0 times sooner under preempt "), "{}", verdict());
+    history.clear();
+    assert_eq!(verdict(), "");
 }
 
 /// Goal: summaries are per policy, in the page's units, and cancelled runs do not count. Method: known numbers.

@@ -10,7 +10,10 @@ export function showFacts(facts) {
     `${machine}. An interrupt reaches a busy worker by ${facts.delivery.in_use}.` +
     (facts.side_by_side
       ? " There are cores for all three instances, so the others keep running when you choose one."
-      : " Only the chosen instance’s query and workers run, so that the three never compete for these cores.");
+      : " Only the chosen instance’s query and workers run, so that the three never compete for these cores.") +
+    (facts.workers < facts.cpus
+      ? " The cores without a worker are left to your browser and to this page’s server."
+      : " Every core has a worker, so your browser and this page’s server take turns with the query.");
   at("yields").textContent = facts.yields ? ` (${facts.yields})` : "";
   at("rate").max = facts.rate_per_s_max;
   at("version").textContent = facts.version;

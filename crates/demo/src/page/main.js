@@ -82,7 +82,7 @@ async function toggleTour() {
   }
   if (tour === mine) {
     await endTour();
-    say("All three have run. Compare them below.");
+    say(`All three have run. ${state.verdict}`);
   }
 }
 
@@ -130,7 +130,7 @@ function showControls() {
   const summary = state.summaries.find(({ policy }) => policy === instance?.policy);
   at("query-note").textContent = query
     ? summary?.run_ms ? `Running on all workers: ${duration(summary.run_ms.p50 * 1e3)} a run, median of ${count(summary.runs_count)}.` : "Running on all workers; the first run has not ended yet."
-    : "The cores are free: an order would start at once under every policy.";
+    : "The workers are free: an order starts at once under every policy.";
   const rate = instance?.rate_per_s ?? 0;
   at("rate-toggle").setAttribute("aria-pressed", rate > 0);
   at("rate-verb").textContent = rate > 0 ? "Stop" : "Send";

@@ -1,6 +1,6 @@
 // The table and the two charts. The table is redrawn with every update; the charts once a second at most and only when
 // something new has come, because plotly costs tens of milliseconds of a core that the query wants too.
-import { POLICIES, SHAPES, SYMBOLS, colour, count, duration, element, figures, tick } from "./format.js";
+import { POLICIES, SHAPES, SYMBOLS, colour, count, duration, element, niceStep, tick } from "./format.js";
 import { chosen, state } from "./state.js";
 
 const REDRAW_MS = 1000;
@@ -27,32 +27,81 @@ export function showTable() {
     name.scope = "row";
     name.innerHTML = `<svg class="shape" viewBox="0 0 16 16" aria-hidden="true">${SHAPES[summary.policy]}</svg>`;
     name.append(summary.policy);
-    const latency = summary.latency_us;
-    const cell = (what, text) => {
-      const made = element("td", text, latency ? "" : "none");
+    const [raw, own] = [summary.latency_us, summary.on_cpu_us];
+    const cell = (what, label, text) => {
+      const made = element("td", text, text === NONE ? "none" : "");
       made.dataset.what = what;
-      made.dataset.label = what === "count" ? "New-Orders" : what;
+      made.dataset.label = label;
       return made;
     };
+    const time = (quantiles, at) => (quantiles ? duration(quantiles[at]) : NONE);
     row.append(
       name,
-      cell("count", count(summary.count)),
-      cell("p50", latency ? duration(latency.p50) : "–"),
-      cell("p99", latency ? duration(latency.p99) : "–"),
-      cell("max", latency ? duration(latency.max) : "–"),
-      cell("aborts", count(summary.aborts_count)),
-      range(summary.policy, latency),
+      cell("count", "New-Orders", count(summary.count)),
+      cell("p50", "p50", time(raw, "p50")),
+      cell("p99", "p99", time(raw, "p99")),
+      cell("max", "max", time(raw, "max")),
+      cell("p50-on-cpu", "p50 on CPU", time(own, "p50")),
+      cell("p99-on-cpu", "p99 on CPU", time(own, "p99")),
+      cell("max-on-cpu", "max on CPU", time(own, "max")),
+      cell("share-on-cpu", "on CPU", share(summary)),
+      cell("aborts", "aborts", count(summary.aborts_count)),
+      range(summary.policy, raw),
     );
     return row;
   });
   document.querySelector("#summary tbody").replaceChildren(...rows);
-  for (const summary of state.summaries) {
-    const headline = document.querySelector(`[data-headline="${summary.policy}"]`);
-    if (summary.latency_us) headline.replaceChildren(element("b", duration(summary.latency_us.p99)), " p99");
-    else headline.textContent = "no New-Order yet";
-  }
-  showVerdicts();
+  showLanes();
+  const of = Object.fromEntries(state.summaries.map((summary) => [summary.policy, summary]));
+  at("runs-verdict").textContent = POLICIES.filter((policy) => of[policy]?.run_ms)
+    .map((policy) => `${policy} ${duration(of[policy].run_ms.p50 * 1e3)}`).join(", ").replace(/^./, (all) => `Median: ${all}`);
   at("lost").textContent = state.lost > 0 ? `${count(state.lost)} events were lost because a worker’s ring was full: the timeline has gaps, the database has none.` : "";
+}
+
+const NONE = "–";
+
+function share(summary) {
+  return summary.count > 0 ? `${Math.floor((100 * summary.on_cpu_count) / summary.count)} %` : NONE;
+}
+
+/** The latest latency and the bar of each policy, and the sentence that follows from the same update's figures. */
+function showLanes() {
+  const known = state.summaries.map((summary) => summary.latency_us?.p99 ?? 0);
+  const end = scaleEnd(Math.max(...known));
+  for (const summary of state.summaries) {
+    const lane = document.querySelector(`[data-lane="${summary.policy}"]`);
+    const part = (name) => lane.querySelector(`[data-${name}]`);
+    const [raw, own] = [summary.latency_us, summary.on_cpu_us];
+    const instance = state.instances.find(({ policy }) => policy === summary.policy);
+    part("latest").textContent = summary.latest_us === null ? NONE : duration(summary.latest_us);
+    part("queue").textContent = instance?.waiting_count > 0 ? `${count(instance.waiting_count)} waiting now` : "";
+    part("bar").style.width = raw ? `${(100 * raw.p99) / end}%` : "0";
+    part("p99").textContent = raw ? duration(raw.p99) : "";
+    part("beside").textContent = !raw ? "no New-Order yet"
+      : `${own ? `on CPU ${duration(own.p99)}` : "none on CPU"} (${share(summary)} of ${count(summary.count)})`;
+  }
+  showScale(end);
+  at("verdict").textContent = state.verdict;
+}
+
+/** The end of the bars' scale: a round number of microseconds, a third beyond the longest bar, for its figure. */
+function scaleEnd(longest) {
+  const step = niceStep(Math.max(longest, 1) * 1.34, 5);
+  return Math.ceil((Math.max(longest, 1) * 1.34) / step) * step;
+}
+
+let scaled = 0;
+function showScale(end) {
+  if (end === scaled) return;
+  scaled = end;
+  const step = niceStep(end, 5);
+  const ticks = [];
+  for (let us = 0; us < end - step / 2; us += step) {
+    const mark = element("span", us === 0 ? "0" : tick(us));
+    mark.style.left = `${(100 * us) / end}%`;
+    ticks.push(mark);
+  }
+  at("scale").replaceChildren(...ticks);
 }
 
 /** p50 to max on one logarithmic line, with a mark at p99. */
@@ -71,25 +120,6 @@ function range(policy, latency) {
   }
   cell.innerHTML = `<svg role="img" aria-label="${latency ? `p99 at ${duration(latency.p99)}` : "nothing yet"}">${parts.join("")}</svg>`;
   return cell;
-}
-
-function showVerdicts() {
-  const of = Object.fromEntries(state.summaries.map((summary) => [summary.policy, summary]));
-  const [wait, preempt] = [of.wait?.latency_us, of.preempt?.latency_us];
-  const times = wait && preempt ? wait.p99 / preempt.p99 : 0;
-  const verdict = times >= 2 ? `At p99, preempt is ${figures(times)} times faster than wait.` : "";
-  if (at("verdict").textContent !== verdict && settled(of.wait?.count, of.preempt?.count)) at("verdict").textContent = verdict;
-  if (!wait || !preempt) at("verdict").textContent = "";
-  at("runs-verdict").textContent = POLICIES.filter((policy) => of[policy]?.run_ms)
-    .map((policy) => `${policy} ${duration(of[policy].run_ms.p50 * 1e3)}`).join(", ").replace(/^./, (all) => `Median: ${all}`);
-}
-
-let said = 0;
-/** A sentence that is read aloud may change every five seconds, not ten times a second. */
-function settled(...counts) {
-  if (counts.some((value) => !value) || performance.now() - said < 5000 && at("verdict").textContent) return false;
-  said = performance.now();
-  return true;
 }
 
 export function showCharts(force = false) {

@@ -17,6 +17,7 @@ export const state = {
   spans: [],
   workers: [],
   summaries: [],
+  verdict: "",
   /** Whether the machine has cores for all instances at once. */
   sideBySide: false,
   lost: 0,
@@ -72,6 +73,7 @@ export function connect(on) {
     state.now = update.now_ns;
     state.workers = update.workers;
     state.summaries = update.summaries;
+    state.verdict = update.verdict;
     state.lost = update.lost_count;
     state.missed += update.missed_count;
     keep(state.transactions, update.transactions, TRANSACTIONS_MAX);

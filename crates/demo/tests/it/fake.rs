@@ -1,5 +1,5 @@
 //! A stand-in for scheduler and engine: a query of about 45 ms that repeats on two workers, and New-Orders that start
-//! where each policy lets them. Time is the wall clock; what has happened is worked out when the page asks.
+//! where each policy lets them. Time is the wall clock; events are worked out when the page asks.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ const RUN_NS: u64 = 45_000_000;
 const YIELD_NS: u64 = 6_000_000;
 const ORDER_NS: u64 = 24_000;
 pub const RATE_MAX: f64 = 5_000.0;
-/// Sending more than this by hand without reading is refused, as by a full queue.
+/// Maximum number of New-Orders issued by hand before the page reads; more are refused, as by a full queue.
 pub const QUEUE_MAX: usize = 64;
 
 pub struct Fake {
@@ -32,7 +32,7 @@ struct Inner {
     query: Option<String>,
     rate: f64,
     tickets: u64,
-    /// Ticket and arrival.
+    /// Tickets and arrivals.
     queued: Vec<(u64, u64)>,
     next_arrival_ns: f64,
     run: (u64, u64),
@@ -69,7 +69,7 @@ impl Fake {
         if self.loading.load(Ordering::Relaxed) { Err(Error::Loading) } else { Ok(()) }
     }
 
-    /// Plays what has happened up to now.
+    /// Plays the events up to now.
     fn advance(&self, inner: &mut Inner) -> u64 {
         let now = self.now_ns();
         loop {
@@ -90,7 +90,7 @@ impl Fake {
         }
     }
 
-    /// Runs what may run up to `until`, the end of the run or now.
+    /// Runs the transactions that may run up to `until`, the end of the run or now.
     fn serve(&self, inner: &mut Inner, until: u64) {
         let at_end = inner.query.is_some() && until == inner.run.1;
         let mut free = [0u64; WORKERS];
@@ -127,6 +127,7 @@ impl Fake {
                 ended_ns,
                 start: due.1,
                 aborts_count,
+                is_on_cpu: inner.dice() < 0.9,
                 outcome,
             });
         }
@@ -155,7 +156,7 @@ impl Inner {
         self.run = (start, start + RUN_NS + (self.dice() * 3e6) as u64);
     }
 
-    /// From 0 to 1, the same in every run of the test.
+    /// Returns a number from 0 to 1, the same in every run of the test.
     fn dice(&mut self) -> f64 {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 40) as f64 / (1u64 << 24) as f64

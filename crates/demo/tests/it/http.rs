@@ -3,19 +3,24 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use demo::Shutdown;
 use serde_json::{Value, json};
 
 use crate::fake::{Fake, QUEUE_MAX, RATE_MAX};
 
-/// A server on a free port, ended and joined when dropped.
+/// Server on a free port, ended and joined when dropped.
 pub struct Server {
     pub address: SocketAddr,
     pub fake: Arc<Fake>,
     pub shutdown: Shutdown,
+    /// Seconds on the clock by which viewers are missed.
+    clock_s: Arc<AtomicU64>,
+    /// How often the clock was looked at: once for each count of the viewers.
+    looks: Arc<AtomicU64>,
     thread: Option<JoinHandle<std::io::Result<()>>>,
 }
 
@@ -27,11 +32,17 @@ impl Server {
     pub fn on(listener: TcpListener) -> Server {
         let address = listener.local_addr().unwrap();
         let (fake, shutdown) = (Arc::new(Fake::new()), Shutdown::new());
+        let (clock_s, looks) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let thread = {
             let (fake, shutdown) = (fake.clone(), shutdown.clone());
-            thread::spawn(move || demo::serve(listener, fake, shutdown))
+            let (clock_s, looks) = (clock_s.clone(), looks.clone());
+            let clock = move || {
+                looks.fetch_add(1, Ordering::SeqCst);
+                Duration::from_secs(clock_s.load(Ordering::SeqCst))
+            };
+            thread::spawn(move || demo::serve_by(listener, fake, shutdown, Arc::new(clock)))
         };
-        Server { address, fake, shutdown, thread: Some(thread) }
+        Server { address, fake, shutdown, clock_s, looks, thread: Some(thread) }
     }
 
     pub fn end(&mut self) {
@@ -52,7 +63,7 @@ impl Server {
         BufReader::new(stream)
     }
 
-    /// Status, headers and body of one request with exactly these headers.
+    /// Returns status, headers and body of one request with exactly these headers.
     fn raw(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, String) {
         let mut answer = String::new();
         self.open(method, path, headers, body).read_to_string(&mut answer).unwrap();
@@ -76,7 +87,8 @@ impl Drop for Server {
     }
 }
 
-/// Goal: the page needs nothing from elsewhere. Method: fetch every file, follow every reference of ours in them.
+/// Goal: the page needs nothing from elsewhere. Method: fetch every file, follow every reference to the page's own
+/// files in them.
 pub fn every_file_is_served() {
     let server = Server::start();
     let (status, head, html) = server.get("/");
@@ -181,7 +193,7 @@ pub fn bad_requests_are_refused_in_words() {
     assert_eq!(serde_json::from_str::<Value>(&server.get("/api/loading").2).unwrap()["state"], "loading");
 }
 
-/// Goal: no page but ours gives commands. Method: the three ways in which a foreign one would.
+/// Goal: only the demonstration's page gives commands. Method: the three ways in which a foreign page would.
 pub fn foreign_pages_are_refused() {
     let server = Server::start();
     let json_type = "Content-Type: application/json\r\n";
@@ -197,7 +209,7 @@ pub fn foreign_pages_are_refused() {
     ] {
         let path = if method == "GET" { "/api/facts" } else { "/api/clear" };
         let (got, head, _) = server.raw(method, path, &headers, if method == "GET" { "" } else { "{}" });
-        // A missing Host is refused by us or by the HTTP library before us; both are right.
+        // A missing Host is refused by the server or by the HTTP library before it; both are right.
         assert!(got == status || (status == 400 && got == 403), "{method} {headers:?}: {got}");
         assert!(!head.contains("access-control-allow"), "{head}");
     }
@@ -284,4 +296,61 @@ pub fn pages_are_limited() {
             false
         }
     }));
+}
+
+/// Goal: without a viewer for 10 s, query and arrivals stop; they start again when one comes, and only then. Method: the
+/// clock is the test's, and tells how often it was looked at; clients without a page, then with one.
+pub fn the_load_stops_without_viewers() {
+    let server = Server::start();
+    let load = || {
+        let instances = serde_json::from_str::<Value>(&server.get("/api/instances").2).unwrap();
+        (instances[2]["query"].clone(), instances[2]["rate_per_s"].clone())
+    };
+    let pass = |seconds| {
+        server.clock_s.fetch_add(seconds, Ordering::SeqCst);
+        // The first look may have begun before.
+        let looks = server.looks.load(Ordering::SeqCst);
+        while server.looks.load(Ordering::SeqCst) < looks + 3 {
+            thread::yield_now();
+        }
+    };
+    let open = || {
+        let mut page = server.open("GET", "/api/events", "Host: localhost\r\n", "");
+        assert!(next_event(&mut page, |_, _| true));
+        pass(0);
+        page
+    };
+    // The server notices a closed page at its next update.
+    let leave = |page| {
+        drop(page);
+        assert!((0..1_000).any(|_| {
+            pass(11);
+            load().0 == Value::Null
+        }));
+    };
+    let (runs, none) = ((json!("q9"), json!(20.0)), (Value::Null, json!(0.0)));
+
+    assert_eq!(server.post("/api/query/start", r#"{"name":"q9"}"#).0, 200);
+    assert_eq!(server.post("/api/rate", r#"{"per_second":20}"#).0, 200);
+    pass(0);
+    assert_eq!(load(), runs, "a client without a page has just started it");
+    pass(9);
+    assert_eq!(load(), runs, "a reload takes no 10 s");
+    pass(1);
+    assert_eq!(load(), none, "nobody has looked for 10 s");
+
+    let page = open();
+    assert_eq!(load(), runs, "somebody looks");
+    pass(3_600);
+    assert_eq!(load(), runs, "somebody looks, for an hour");
+    leave(page);
+    assert_eq!(load(), none);
+
+    let page = open();
+    assert_eq!(load(), runs, "somebody looks again");
+    leave(page);
+    assert_eq!(server.post("/api/query/stop", "{}").0, 200);
+    pass(0);
+    let _page = open();
+    assert_eq!(load(), none, "what was stopped by hand stays so");
 }

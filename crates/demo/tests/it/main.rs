@@ -28,6 +28,7 @@ fn main() -> ExitCode {
             test!(http::the_stream_tells_and_ends),
             test!(http::a_slow_page_holds_up_nobody),
             test!(http::pages_are_limited),
+            test!(http::the_load_stops_without_viewers),
             test!(ctrl_c::one_ends_it_cleanly),
             case!(ctrl_c::one),
             test!(ctrl_c::a_second_ends_it_at_once),

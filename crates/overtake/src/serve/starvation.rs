@@ -7,6 +7,7 @@
 //! The kernel counts both for each thread, time on a processor and time ready without one (`schedstat`). It adds a wait to the
 //! count when the wait ends, so a thread that waits throughout is known by its state.
 
+use locked::{Locked, LockedResult};
 use preempt::os::{self, RunDelay};
 use sched::Scheduler;
 use stage::Class;
@@ -16,7 +17,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -108,13 +109,13 @@ impl Counters {
 impl Watched {
     fn add_current(&self) {
         match Counters::of_current() {
-            Ok(counter) => lock(&self.threads).live.push(counter),
+            Ok(counter) => self.threads.locked().live.push(counter),
             Err(error) => tracing::debug!(%error, "this kernel does not say how long threads wait for a processor"),
         }
     }
 
     fn sums(&self) -> Sums {
-        let mut threads = lock(&self.threads);
+        let mut threads = self.threads.locked();
         let Threads { live, ended } = &mut *threads;
         let mut sums = *ended;
         live.retain_mut(|counters| {
@@ -144,10 +145,6 @@ impl Look {
         }
         is_told
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Watch {
@@ -185,10 +182,10 @@ impl Watch {
         let mut looks: Vec<Look> = schedulers.iter().map(|_| Look::default()).collect();
         let mut by_rows = Look::default();
         let mut looked = Instant::now();
-        let mut stopped = lock(&self.stopped);
+        let mut stopped = self.stopped.locked_anyway();
         loop {
             let waited = self.changed.wait_timeout_while(stopped, PERIOD, |stopped| !*stopped);
-            stopped = waited.unwrap_or_else(PoisonError::into_inner).0;
+            stopped = waited.anyway().0;
             if *stopped {
                 return;
             }
@@ -223,7 +220,7 @@ fn starves(before: Sums, now: Sums, passed: Duration) -> bool {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        *lock(&self.watch.stopped) = true;
+        *self.watch.stopped.locked_anyway() = true;
         self.watch.changed.notify_all();
         if let Some(thread) = self.thread.take() {
             // A panic of the thread has been reported.

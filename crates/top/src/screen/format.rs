@@ -1,6 +1,6 @@
 //! Numbers for people.
 
-/// Milliseconds, in the unit that suits them.
+/// Formats milliseconds, in a unit that suits them.
 pub(crate) fn ms(ms: f64) -> String {
     let three = |value: f64| {
         let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
@@ -17,7 +17,7 @@ pub(crate) fn ms(ms: f64) -> String {
     }
 }
 
-/// So many in a second.
+/// Formats a rate per second.
 pub(crate) fn rate(rate: f64) -> String {
     if rate < 99.95 {
         return format!("{rate:.1}");
@@ -33,7 +33,7 @@ pub(crate) fn rate(rate: f64) -> String {
     text
 }
 
-/// How long ago, in short.
+/// Formats an age in seconds, in short.
 pub(crate) fn ago(seconds: f64) -> String {
     if seconds < 99.5 {
         format!("{seconds:.0} s")

@@ -1,16 +1,20 @@
-//! The model beside what was observed.
+//! Table of limits: the model beside the observations.
 
+use super::columns::{Column, table};
 use super::format::{ms, rate};
 use super::parts::heading;
 use crate::look::Mpl;
 use crate::watch::{Limit, Watch};
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Rect};
-use ratatui::style::Stylize;
-use ratatui::text::{Line, Text};
-use ratatui::widgets::{Cell, Paragraph, Row, Table};
+use ratatui::layout::Rect;
+use ratatui::style::{Style, Stylize};
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
 
-/// Around the limit in force, as far as there is room.
+/// Length of the longest bar.
+const BAR: f64 = 10.0;
+
+/// Draws the limits around the one in force, as many as there is room for.
 pub(super) fn render(watch: &Watch, mpl: &Mpl, frame: &mut Frame<'_>, area: Rect) {
     let block = heading("limits: the model beside what was seen");
     let limits: Vec<(u32, Limit)> = watch.limits().into_iter().collect();
@@ -24,26 +28,25 @@ pub(super) fn render(watch: &Watch, mpl: &Mpl, frame: &mut Frame<'_>, area: Rect
     let first = at.saturating_sub(room / 2).min(limits.len().saturating_sub(room));
     let most =
         limits.iter().filter_map(|(_, limit)| limit.model.or(limit.seen)).map(|(rate, _)| rate).fold(0.0, f64::max);
-    let row = |(limit, known): &(u32, Limit)| {
-        let right = |text: String| Cell::from(Text::from(text).right_aligned());
-        let number = |known: Option<(f64, f64)>, of: fn((f64, f64)) -> String| known.map_or_else(String::new, of);
+    let limits = &limits[first.min(limits.len())..];
+    let number = |known: Option<(f64, f64)>, of: fn((f64, f64)) -> String| known.map_or_else(String::new, of);
+    let bar = |known: &Limit| {
         let throughput = known.model.or(known.seen).map_or(0.0, |(rate, _)| rate);
-        let bar = "\u{2588}".repeat((throughput / most.max(1e-9) * 10.0).round() as usize);
-        let is_present = mpl.mpl == Some(*limit);
-        let row = Row::new([
-            Cell::from(if is_present { ">" } else { " " }),
-            right(limit.to_string()),
-            right(number(known.model, |(throughput, _)| rate(throughput))),
-            right(number(known.seen, |(throughput, _)| rate(throughput))),
-            right(number(known.model, |(_, response)| ms(response))),
-            right(number(known.seen, |(_, response)| ms(response))),
-            Cell::from(bar).green(),
-        ]);
-        if is_present { row.bold() } else { row }
+        "\u{2588}".repeat((throughput / most.max(1e-9) * BAR).round() as usize)
     };
-    let right = |text: &'static str| Cell::from(Text::from(text).right_aligned());
-    let head = ["MPL", "model tx/s", "seen", "response", "seen"].map(right);
-    let head = Row::new(std::iter::once(Cell::from("")).chain(head)).dim();
-    let widths = [1, 4, 10, 9, 9, 9, 10].map(Constraint::Length);
-    frame.render_widget(Table::new(limits[first..].iter().map(row), widths).header(head).block(block), area);
+    let is_present = |limit: u32| mpl.mpl == Some(limit);
+    let column = |name, rank, value: &dyn Fn(&Limit) -> String| {
+        Column::new(name, rank, limits.iter().map(|(_, known)| value(known)))
+    };
+    let columns = vec![
+        Column::new("", 1, limits.iter().map(|(limit, _)| if is_present(*limit) { ">" } else { " " }.to_owned())),
+        Column::new("MPL", 0, limits.iter().map(|(limit, _)| limit.to_string())),
+        column("model tx/s", 2, &|known| number(known.model, |(throughput, _)| rate(throughput))),
+        column("seen tx/s", 3, &|known| number(known.seen, |(throughput, _)| rate(throughput))),
+        column("model resp.", 4, &|known| number(known.model, |(_, response)| ms(response))),
+        column("seen resp.", 5, &|known| number(known.seen, |(_, response)| ms(response))),
+        column("", 6, &bar).left().styled(Style::new().green()),
+    ];
+    let present: Vec<bool> = limits.iter().map(|(limit, _)| is_present(*limit)).collect();
+    frame.render_widget(table(columns, &present, area.width).block(block), area);
 }

@@ -1,5 +1,6 @@
-//! The gate in two lines, the past minutes, the classes, the moves.
+//! Parts of the screen: the gate in two lines, the past minutes, the classes, the moves.
 
+use super::columns::{Column, joined, table};
 use super::format::{ago, ms, rate};
 use crate::look::{Class, Moment, Move, Mpl};
 use crate::watch::Watch;
@@ -7,10 +8,12 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Sparkline, Table};
+use ratatui::widgets::{Block, Borders, Paragraph, Sparkline};
 
-/// What the lines of the past show.
+/// Length of the history that the sparklines show, in seconds.
 const PAST_S: f64 = 300.0;
+/// Width of a line's maximum: "  max 9,999,999".
+const MOST: u16 = 15;
 
 pub(super) fn heading(text: impl Into<String>) -> Block<'static> {
     Block::new()
@@ -19,7 +22,7 @@ pub(super) fn heading(text: impl Into<String>) -> Block<'static> {
         .title(Span::from(format!(" {} ", text.into())).bold())
 }
 
-/// Lines that a text takes when it is broken between its words.
+/// Returns the number of lines that a text takes when it is wrapped between words.
 pub(super) fn lines_of(text: &str, width: u16) -> u16 {
     let (mut lines, mut at) = (0, usize::MAX);
     for length in text.split_whitespace().map(|word| word.chars().count()) {
@@ -29,29 +32,29 @@ pub(super) fn lines_of(text: &str, width: u16) -> u16 {
     lines
 }
 
-/// The limit, and what is there.
-pub(super) fn summary(watch: &Watch, mpl: &Mpl) -> Text<'static> {
+/// Returns the two lines about the limit and the present load, of as many parts as fit.
+pub(super) fn summary(watch: &Watch, mpl: &Mpl, width: u16) -> Text<'static> {
     let limit = mpl.mpl.map_or_else(|| "none (observing)".to_owned(), |limit| limit.to_string());
     let phase = mpl.phase.as_ref().map_or_else(|| mpl.mode.clone(), |phase| format!("{}, {phase}", mpl.mode));
     let waiting: u64 = watch.look.iter().flat_map(|look| &look.classes).map(|class| class.waiting).sum();
     let latest = watch.latest();
     let now = latest.map_or(mpl.throughput, |moment| moment.throughput);
     let response = latest.and_then(|moment| moment.response_ms).unwrap_or(mpl.response_ms);
-    let first = Line::from(vec![
-        Span::from("MPL "),
-        Span::from(limit).bold(),
-        Span::from(format!(" ({phase})   active {}   waiting {waiting}   ", mpl.slots)),
-        Span::from(rate(now)).bold(),
-        Span::from(format!(" tx/s   response {}", ms(response))),
-    ]);
-    let mut second = format!(
-        "at this limit: {} tx/s, {}, {:.1} active, somebody waits {:.0} %, C\u{b2} {:.1}",
-        rate(mpl.throughput),
+    let first = vec![
+        (0, format!("MPL {limit} ({phase})")),
+        (4, format!("active {}", mpl.slots)),
+        (1, format!("waiting {waiting}")),
+        (2, format!("{} tx/s", rate(now))),
+        (3, format!("response {}", ms(response))),
+    ];
+    let mut second = vec![
+        format!("at this limit: {} tx/s", rate(mpl.throughput)),
         ms(mpl.response_ms),
-        mpl.active,
-        mpl.saturated * 100.0,
-        mpl.c2
-    );
+        format!("{:.1} active", mpl.active),
+        format!("somebody waits {:.0} %", mpl.saturated * 100.0),
+        format!("C\u{b2} {:.1}", mpl.c2),
+    ];
+    // Counters of rare events are shown only once they have happened: the line is short.
     for (name, count) in [
         ("extra now", mpl.extra_slots.into()),
         ("extra", mpl.extra_total),
@@ -62,16 +65,17 @@ pub(super) fn summary(watch: &Watch, mpl: &Mpl) -> Text<'static> {
         ("cancelled", mpl.cancelled_total),
     ] {
         if 0 < count {
-            second += &format!(", {name} {count}");
+            second.push(format!("{name} {count}"));
         }
     }
     if let Some(resource) = &mpl.dominating {
-        second += &format!(", most time goes into {resource}");
+        second.push(format!("most time goes into {resource}"));
     }
-    Text::from(vec![first, Line::from(second).dim()])
+    let second = second.into_iter().enumerate().collect();
+    Text::from(vec![Line::from(joined(first, "   ", width)).bold(), Line::from(joined(second, ", ", width)).dim()])
 }
 
-/// The limit, throughput and the queue over the past minutes.
+/// Draws the limit, throughput and the queue over the past minutes.
 pub(super) fn past(watch: &Watch, frame: &mut Frame<'_>, area: Rect) {
     if area.height == 0 {
         return;
@@ -88,61 +92,43 @@ pub(super) fn past(watch: &Watch, frame: &mut Frame<'_>, area: Rect) {
     ];
     for ((name, color, value), row) in lines.into_iter().zip(rows.iter()) {
         let [label, line, most] =
-            Layout::horizontal([Constraint::Length(8), Constraint::Min(0), Constraint::Length(12)]).areas(*row);
+            Layout::horizontal([Constraint::Length(8), Constraint::Min(0), Constraint::Length(MOST)]).areas(*row);
         let points = watch.past(PAST_S, line.width.into(), value);
         let top = points.iter().flatten().copied().fold(0.0, f64::max);
         frame.render_widget(Paragraph::new(name), label);
         frame.render_widget(Paragraph::new(format!("  max {}", rate(top))).dim(), most);
-        // What is not nothing is seen.
+        // Values above zero stay visible, however small.
         let height = |value: f64| if 0.0 < value { ((value / top.max(1e-9)) * 1_000.0).max(63.0) as u64 } else { 0 };
         let data: Vec<u64> = points.iter().map(|point| point.map_or(0, height)).collect();
         frame.render_widget(Sparkline::default().data(data).max(1_000).style(Style::new().fg(color)), line);
     }
 }
 
-/// A line for each class.
-pub(super) fn classes(classes: &[Class], order: &str, is_wide: bool, frame: &mut Frame<'_>, area: Rect) {
+/// Draws a table with a line for each class.
+pub(super) fn classes(classes: &[Class], order: &str, frame: &mut Frame<'_>, area: Rect) {
     let maybe = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), rate);
-    type Column = (&'static str, u16, bool, fn(&Class) -> String);
-    let columns: [Column; 14] = [
-        ("class", 8, true, |class| class.class.clone()),
-        ("slots", 5, true, |class| class.slots.to_string()),
-        ("waiting", 7, true, |class| class.waiting.to_string()),
-        ("lent", 4, false, |class| class.lent.to_string()),
-        ("arr/s", 7, true, |_| String::new()),
-        ("done/s", 7, false, |_| String::new()),
-        ("failed", 6, false, |class| class.failed.to_string()),
-        ("wait p50", 8, true, |class| ms(class.wait_p50_ms)),
-        ("p99", 7, true, |class| ms(class.wait_p99_ms)),
-        ("inside", 7, true, |class| ms(class.inside_p50_ms)),
-        ("p99", 7, true, |class| ms(class.inside_p99_ms)),
-        ("idle", 7, true, |class| ms(class.idle_p50_ms)),
-        ("p99", 7, false, |class| ms(class.idle_p99_ms)),
-        ("C\u{b2}", 5, true, |class| format!("{:.1}", class.c2)),
+    let column = |name, rank, value: &dyn Fn(&Class) -> String| Column::new(name, rank, classes.iter().map(value));
+    let columns = vec![
+        column("class", 0, &|class| class.class.clone()).left(),
+        column("slots", 2, &|class| class.slots.to_string()),
+        column("waiting", 1, &|class| class.waiting.to_string()),
+        column("lent", 12, &|class| class.lent.to_string()),
+        column("arr/s", 5, &|class| maybe(class.arrivals_per_second)),
+        column("done/s", 10, &|class| maybe(class.done_per_second)),
+        column("failed", 11, &|class| class.failed.to_string()),
+        column("wait p50", 7, &|class| ms(class.wait_p50_ms)),
+        column("wait p99", 3, &|class| ms(class.wait_p99_ms)),
+        column("inside p50", 6, &|class| ms(class.inside_p50_ms)),
+        column("inside p99", 4, &|class| ms(class.inside_p99_ms)),
+        column("idle p50", 8, &|class| ms(class.idle_p50_ms)),
+        column("idle p99", 13, &|class| ms(class.idle_p99_ms)),
+        column("C\u{b2}", 9, &|class| format!("{:.1}", class.c2)),
     ];
-    let shown = columns.iter().filter(|(_, _, is_needed, _)| is_wide || *is_needed);
-    let widths: Vec<Constraint> = shown.clone().map(|(_, width, ..)| Constraint::Length(*width)).collect();
-    let aligned = |at: usize, text: String| {
-        let text = Text::from(text);
-        Cell::from(if at == 0 { text } else { text.right_aligned() })
-    };
-    let head = Row::new(shown.clone().enumerate().map(|(at, (name, ..))| aligned(at, (*name).to_owned()))).dim();
-    let rows = classes.iter().map(|class| {
-        let cell = |(at, (name, _, _, value)): (usize, &Column)| {
-            let text = match *name {
-                "arr/s" => maybe(class.arrivals_per_second),
-                "done/s" => maybe(class.done_per_second),
-                _ => value(class),
-            };
-            aligned(at, text)
-        };
-        Row::new(shown.clone().enumerate().map(cell))
-    });
     let title = heading(format!("classes, by {order}"));
-    frame.render_widget(Table::new(rows, widths).header(head).block(title), area);
+    frame.render_widget(table(columns, &vec![false; classes.len()], area.width).block(title), area);
 }
 
-/// Why the limit has moved, the latest first.
+/// Draws the moves of the limit with their reasons, the latest first.
 pub(super) fn moves(moves: &[Move], frame: &mut Frame<'_>, area: Rect) {
     let line = |moved: &Move| {
         let step = match moved.next_mpl == moved.mpl {

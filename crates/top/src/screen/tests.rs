@@ -3,7 +3,7 @@ use crate::look::{Expected, Moment, Move};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-/// A gate that has found its limit.
+/// Returns the state of a gate that has found its limit.
 fn watch() -> Watch {
     let class = |name: &str, waiting, wait_p99_ms| Class {
         class: name.to_owned(),
@@ -61,7 +61,7 @@ fn watch() -> Watch {
     watch
 }
 
-/// What stands on a screen of this size.
+/// Returns the lines of a screen of this size.
 fn drawn(screen: &Screen, watch: &Watch, now: f64, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test's backend does not fail");
     terminal.draw(|frame| screen.render(watch, now, frame)).expect("a test's backend does not fail");
@@ -86,7 +86,7 @@ fn everything_is_there_on_a_usual_terminal() {
         lines[2]
     );
     assert!(lines[3].starts_with("MPL 8 is in force; MPL 6 would be"), "{}", lines[3]);
-    // Of the means of some seconds each.
+    // The maximum is of means over some seconds each.
     assert!(row(&lines, "tx/s ").ends_with("max 8,122"), "{}", row(&lines, "tx/s "));
     let normal: Vec<&str> = row(&lines, "normal").split_whitespace().collect();
     assert_eq!(normal[..9], ["normal", "2", "40", "0", "1,234", "-", "0", "200", "\u{b5}s"]);
@@ -112,10 +112,73 @@ fn a_small_terminal_shows_what_matters() {
     }
     assert!(row(&lines, "low").ends_with("1.2"), "C\u{b2} is the last column: {}", row(&lines, "low"));
     assert!(lines.iter().any(|line| line.contains("12 \u{2192} 8")), "{lines:#?}");
-    // However small, nothing breaks.
+    // At any size, however small, nothing breaks.
     for (width, height) in [(20, 5), (1, 1), (300, 3)] {
         drawn(&Screen::default(), &watch(), 200.0, width, height);
     }
+}
+
+/// Goal: a narrow terminal drops whole columns, the least important first, and never cuts a number. Method: long numbers,
+/// at every width from 40 to 200.
+#[test]
+fn a_narrow_terminal_drops_whole_columns() {
+    let mut watch = watch();
+    let look = watch.look.as_mut().expect("it has looked");
+    let normal = &mut look.classes[1];
+    normal.waiting = 12_345_678;
+    normal.failed = 1_234_567;
+    normal.arrivals_per_second = Some(1_234_567.0);
+    normal.inside_p99_ms = 123_456_789.0;
+    look.mpl.as_mut().expect("there is a gate").throughput = 7_654_321.0;
+    // Names from the most important to the least, and the texts of class `normal`.
+    let columns = [
+        ("class", "normal"),
+        ("waiting", "12345678"),
+        ("slots", "2"),
+        ("wait p99", "80.0 ms"),
+        ("inside p99", "123457 s"),
+        ("arr/s", "1,234,567"),
+        ("inside p50", "910 \u{b5}s"),
+        ("wait p50", "200 \u{b5}s"),
+        ("idle p50", "0"),
+        ("C\u{b2}", "1.2"),
+        ("done/s", "-"),
+        ("failed", "1234567"),
+        ("lent", "0"),
+        ("idle p99", "0"),
+    ];
+    let mut before = 0;
+    for width in 40..=200 {
+        let lines = drawn(&Screen::default(), &watch, 200.0, width, 40);
+        let chars = |line: &str| line.chars().collect::<Vec<char>>();
+        let (head, line) = (row(&lines, "class "), chars(row(&lines, "normal")));
+        let shown = columns.iter().filter(|(name, _)| head.contains(name)).count();
+        assert!(columns[..shown].iter().all(|(name, _)| head.contains(name)), "{width}: not by importance: {head}");
+        assert!(before <= shown, "{width}: a wider terminal shows fewer columns: {head}");
+        before = shown;
+        for (name, text) in &columns[1..shown] {
+            let end = chars(head.split_once(name).expect("it is shown").0).len() + chars(name).len();
+            let cell: String = line[..end.min(line.len())].iter().collect();
+            assert!(cell.ends_with(&format!(" {text}")), "{width}: {name} is not {text}: {line:?}");
+        }
+        // What was left out had no room.
+        if let Some((name, text)) = columns.get(shown) {
+            let next = chars(name).len().max(chars(text).len()) + 1;
+            assert!(usize::from(width) < chars(head).len() + next, "{width}: {name} has room: {head}");
+        }
+
+        // The other parts cut nothing either.
+        let whole = ["7,654,321 tx/s", "12.5 ms", "0.0 active", "somebody waits 0 %", "C\u{b2} 0.0", "lent 3"];
+        let second = lines[2].strip_prefix("at this limit: ").expect("it is there").split(", ");
+        assert!(second.clone().zip(whole).all(|(part, whole)| part == whole), "{width}: {}", lines[2]);
+        let first = lines[1].strip_prefix("MPL 8 (auto, holding)").expect("it is there").trim_start().split("   ");
+        let whole = ["active 7", "waiting 12345680", "8,123 tx/s", "response 12.3 ms"];
+        assert!(first.filter(|part| !part.is_empty()).all(|part| whole.contains(&part)), "{width}: {}", lines[1]);
+        let limit: Vec<&str> = row(&lines, "> ").split_whitespace().collect();
+        let whole = [">", "8", "7,200", "7,654,321", "11.0", "ms", "12.5", "ms"];
+        assert!(limit.iter().zip(whole).all(|(part, whole)| *part == whole), "{width}: {limit:?}");
+    }
+    assert_eq!(before, columns.len(), "a wide terminal shows every column");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is seen of a gate before our own engine, and by the administration database before an upstream.
+//! Contents of the views of our own engine's gate, and of an upstream's by the administration database.
 
 use engine::{Engine, EngineConfig};
 use proxy::{Upstream, UpstreamOptions};
@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
 use top::{Client, Error, Look, Options, Target, plain};
 
-/// A server; it ends with this object.
+/// A server; it ends when the value is dropped.
 struct Served {
     runtime: Runtime,
     address: SocketAddr,
@@ -31,7 +31,7 @@ fn config(listen: &str, door: Door) -> Config {
     Config { listen: vec![listen.parse().unwrap()], door, ..Config::default() }
 }
 
-/// Our own engine.
+/// Starts our own engine.
 fn engine(listen: &str, mode: Mode) -> Served {
     engine_with(listen, mode, |_| {})
 }
@@ -50,7 +50,7 @@ fn engine_with(listen: &str, mode: Mode, change: impl FnOnce(&mut Config)) -> Se
     Served { runtime, address }
 }
 
-/// Before a server that nobody is.
+/// Starts a proxy whose upstream does not exist.
 fn front() -> Served {
     let runtime = runtime();
     let door = door(Mode::Fixed);
@@ -72,7 +72,7 @@ impl Served {
         Options { target: self.target(), interval: Duration::from_millis(20), count, json }
     }
 
-    /// Looks until it sees that.
+    /// Looks until the condition holds.
     fn look_until(&self, client: &mut Client, what: &str, is_so: impl Fn(&Look) -> bool) -> Look {
         let begun = Instant::now();
         loop {
@@ -101,7 +101,7 @@ pub fn the_gate_is_seen() {
     });
     let first = served.look_until(&mut client, "it is seen", |_| true);
     let mpl = first.mpl.unwrap();
-    // The one that asks is inside.
+    // The querying transaction itself is inside.
     assert_eq!((&*mpl.mode, mpl.mpl, mpl.phase, mpl.slots), ("fixed", Some(4), None, 1));
     let names: Vec<&str> = first.classes.iter().map(|class| &*class.class).collect();
     assert_eq!(names, ["high", "normal", "low"]);
@@ -117,7 +117,8 @@ pub fn the_gate_is_seen() {
     assert!(past.iter().all(|moment| moment.mpl == Some(4) && 0.0 < moment.seconds), "{past:?}");
 }
 
-/// Goal: what scripts get. Method: our own engine as text and JSON, an upstream's gate by the administration database.
+/// Goal: output for scripts. Method: our own engine as text and JSON, an upstream's gate by the administration
+/// database.
 pub fn text_and_json_are_written() {
     for served in [engine("127.0.0.1:0", Mode::Fixed), front()] {
         let mut out = Vec::new();
@@ -142,7 +143,8 @@ pub fn text_and_json_are_written() {
     assert!(String::from_utf8(out).unwrap().starts_with("There is no gate: overtake.mpl is off."));
 }
 
-/// Goal: it goes on when the server is back. Method: the server ends between two looks, and another one takes its address.
+/// Goal: the program goes on when the server is back. Method: the server ends between two looks, and another one takes
+/// its address.
 pub fn a_lost_connection_is_found_again() {
     let served = engine("127.0.0.1:0", Mode::Fixed);
     let address = served.address.to_string();
@@ -162,7 +164,7 @@ pub fn a_lost_connection_is_found_again() {
     .unwrap();
     assert_eq!(String::from_utf8(out).unwrap().lines().count(), 3, "one before, two after");
     assert!(turns.borrow().0 < 50);
-    // The only look there is to be is not tried again.
+    // A single look is not tried again.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let target = Target::new(Some(&format!("postgresql://postgres@{nobody}/postgres")), |_| None).unwrap();
     let options = Options { target, ..options };
@@ -187,7 +189,7 @@ pub fn who_is_no_gate_is_told() {
     assert!(matches!(&error, Error::Connect { reason, .. } if reason.contains("nobody")), "{error}");
 }
 
-/// A server that lets nobody in without encryption, and one that has none.
+/// Goal: encryption is used where it is supported. Method: a server that requires encryption, and one that has none.
 pub fn a_connection_is_encrypted_if_it_can_be() {
     let [certificate, key] =
         [&include_bytes!("../../../wire/tests/tls/cert.pem")[..], include_bytes!("../../../wire/tests/tls/key.pem")];

@@ -1,4 +1,4 @@
-//! Integration tests of `top`: a real gate before our own engine, asked over a socket.
+//! Integration tests of `top`: a real gate in front of our own engine, queried over a socket.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod looks;

@@ -1,9 +1,9 @@
 //! A headless Chromium for tests: start it, open the page, press keys, read what it shows.
 //!
-//! **Invariant:** everything waits in the browser, with a limit, never here: a condition is a promise that the page itself
-//! resolves. Console errors and uncaught exceptions are collected from the first load on; [`Page::errors`] gives them.
-//! Speaks the DevTools protocol over one WebSocket, with the few commands that the checks need: the crates that wrap all of
-//! it generate tens of thousands of lines.
+//! **Invariant:** all waiting happens in the browser, with a limit, never here: a condition is a promise that the page
+//! itself resolves. Console errors and uncaught exceptions are collected from the first load on; [`Page::errors`]
+//! returns them. This module speaks the DevTools protocol over one WebSocket, with the few commands that the checks
+//! need: the crates that wrap the whole protocol generate tens of thousands of lines.
 
 mod protocol;
 
@@ -19,16 +19,16 @@ use tempfile::TempDir;
 
 use protocol::Connection;
 
-/// Why a check could not be made or did not pass.
+/// Reason for which a check could not run or did not pass.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no Chromium to drive: skip loudly, or fail where a skip is not allowed.
+    /// No Chromium is installed: skip loudly, or fail where a skip is not allowed.
     #[error("no Chromium found (looked for $OVERTAKE_CHROMIUM, chromium, chromium-browser, google-chrome)")]
     Missing,
-    /// The browser could not be started or talked to.
+    /// The browser could not be started, or the connection to it failed.
     #[error("the browser: {0}")]
     Browser(String),
-    /// The page is not as it should be.
+    /// The page does not meet the check.
     #[error("{0}")]
     Page(String),
 }
@@ -39,7 +39,7 @@ impl Error {
     }
 }
 
-/// One browser process with an empty profile; ends with this object.
+/// A browser process with an empty profile; it ends when the value is dropped.
 pub struct Browser {
     child: Child,
     _profile: TempDir,
@@ -50,7 +50,7 @@ impl Browser {
     /// Starts the installed Chromium.
     ///
     /// # Errors
-    /// [`Error::Missing`] when there is none.
+    /// [`Error::Missing`] when none is installed.
     pub fn start() -> Result<Browser, Error> {
         let program = find().ok_or(Error::Missing)?;
         let profile = tempfile::Builder::new().prefix("overtake-chromium-").tempdir().map_err(Error::browser)?;
@@ -77,7 +77,7 @@ impl Browser {
             .map_while(Result::ok)
             .find_map(|line| line.strip_prefix("DevTools listening on ").map(str::to_owned))
             .ok_or_else(|| Error::Browser("it ended before it listened".to_owned()))?;
-        // A full pipe would stop the browser.
+        // Drained to the end: a full pipe would stop the browser.
         thread::spawn(move || lines.for_each(drop));
         browser.connection = Some(Connection::open(&address)?);
         Ok(browser)
@@ -107,7 +107,7 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         if let Some(connection) = &mut self.connection {
-            // Asked kindly, so that its own child processes end too; then made sure of.
+            // Asked first, so that the browser's own child processes end too; then killed, in case it does not.
             let _ = connection.call(None, "Browser.close", json!({}));
         }
         let _ = self.child.kill();
@@ -115,7 +115,7 @@ impl Drop for Browser {
     }
 }
 
-/// Whether there is a Chromium to drive.
+/// Returns true if a Chromium is installed.
 pub fn is_installed() -> bool {
     find().is_some()
 }
@@ -131,7 +131,7 @@ fn find() -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-/// One tab.
+/// A browser tab.
 pub struct Page<'a> {
     connection: &'a mut Connection,
     session: String,
@@ -145,7 +145,7 @@ impl Page<'_> {
     /// Loads an address.
     ///
     /// # Errors
-    /// [`Error::Page`] when it cannot be reached.
+    /// [`Error::Page`] when the address cannot be reached.
     pub fn open(&mut self, url: &str) -> Result<(), Error> {
         let answer = self.call("Page.navigate", json!({ "url": url }))?;
         match answer["errorText"].as_str() {
@@ -154,10 +154,10 @@ impl Page<'_> {
         }
     }
 
-    /// The value of an expression; a promise is awaited.
+    /// Returns the value of an expression; a promise is awaited.
     ///
     /// # Errors
-    /// [`Error::Page`] when it throws.
+    /// [`Error::Page`] when the expression throws.
     pub fn value(&mut self, expression: &str) -> Result<Value, Error> {
         let params =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true });
@@ -170,10 +170,10 @@ impl Page<'_> {
         Ok(answer["result"]["value"].take())
     }
 
-    /// Returns when an expression has become true.
+    /// Waits until an expression has become true.
     ///
     /// # Errors
-    /// [`Error::Page`] with what it was last and all console errors, after `limit_ms`.
+    /// [`Error::Page`] after `limit_ms`, with the expression's last value and all console errors.
     pub fn until(&mut self, what: &str, expression: &str, limit_ms: u64) -> Result<(), Error> {
         let script = format!(
             "new Promise((done) => {{ const end = Date.now() + {limit_ms}; let last; const look = async () => {{ \
@@ -206,10 +206,10 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Clicks the middle of what a selector finds.
+    /// Clicks the middle of the element that a selector finds.
     ///
     /// # Errors
-    /// [`Error::Page`] when there is nothing, or something else lies on top of it.
+    /// [`Error::Page`] when there is no such element, or something else lies on top of it.
     pub fn click(&mut self, selector: &str) -> Result<(), Error> {
         let place = self.value(&format!(
             "(() => {{ const found = document.querySelector({selector:?}); if (!found) return 'nothing'; \
@@ -238,7 +238,7 @@ impl Page<'_> {
         self.call("Emulation.setDeviceMetricsOverride", params).map(drop)
     }
 
-    /// Sets what the reader prefers: `prefers-color-scheme`, `prefers-reduced-motion`.
+    /// Sets a preference of the reader: `prefers-color-scheme`, `prefers-reduced-motion`.
     ///
     /// # Errors
     /// [`Error::Browser`].
@@ -257,12 +257,12 @@ impl Page<'_> {
         fs::write(file, png).map_err(Error::browser)
     }
 
-    /// Console errors and uncaught exceptions so far.
+    /// Returns the console errors and uncaught exceptions so far.
     pub fn errors(&self) -> &[String] {
         self.connection.errors()
     }
 
-    /// Forgets the errors: those of a server that a check has ended on purpose.
+    /// Forgets the errors, for checks that end a server on purpose.
     pub fn forget_errors(&mut self) {
         self.connection.forget_errors();
     }

@@ -9,10 +9,10 @@ use tungstenite::{Message, WebSocket, client};
 
 use super::Error;
 
-/// No call takes longer: conditions in the page have shorter limits of their own.
+/// Time limit of a call. Conditions in the page have shorter limits of their own.
 const ANSWER_S_MAX: u64 = 120;
 
-/// The browser's own connection.
+/// Connection to the browser.
 pub struct Connection {
     socket: WebSocket<TcpStream>,
     last_id: u64,
@@ -30,7 +30,7 @@ impl Connection {
         Ok(Connection { socket, last_id: 0, errors: Vec::new() })
     }
 
-    /// Sends a command and returns its result; notes the errors that pages report meanwhile.
+    /// Sends a command and returns its result; records the errors that pages report meanwhile.
     pub fn call(&mut self, session: Option<&str>, method: &str, params: Value) -> Result<Value, Error> {
         self.last_id += 1;
         let mut command = json!({ "id": self.last_id, "method": method, "params": params });
@@ -51,8 +51,8 @@ impl Connection {
         }
     }
 
-    /// The next message. A read with a limit is one of the calls that the kernel does not restart after a signal, and the
-    /// tests of this workspace run under a storm of signals.
+    /// Reads the next message. A read with a timeout is one of the calls that the kernel does not restart after a
+    /// signal, and the tests of this workspace run under a storm of signals.
     fn read(&mut self) -> Result<Message, Error> {
         let began = Instant::now();
         loop {

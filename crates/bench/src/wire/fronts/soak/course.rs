@@ -8,9 +8,10 @@ use super::super::super::servers::Target;
 use super::super::real::place::console;
 use super::Background;
 use anyhow::{Context, anyhow};
+use locked::Locked;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -71,7 +72,7 @@ impl Course {
                 }
                 last = at;
                 let sample = look(&control, at, gated)?;
-                there.samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
+                there.samples.locked().push(sample);
             }
             Ok(())
         };
@@ -89,7 +90,7 @@ impl Course {
 
     /// Returns the present limit, and whether it is held.
     pub(super) fn last(&self) -> (f64, bool) {
-        let samples = self.shared.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let samples = self.shared.samples.locked();
         samples.last().map_or((0.0, false), |last| (last.mpl, last.holds))
     }
 
@@ -99,7 +100,7 @@ impl Course {
     /// If the gate did not answer.
     pub(super) fn stop(self) -> anyhow::Result<Seen> {
         self.thread.stop().context("the gate's console")?;
-        Ok(Seen(std::mem::take(&mut *self.shared.samples.lock().unwrap_or_else(PoisonError::into_inner))))
+        Ok(Seen(std::mem::take(&mut *self.shared.samples.locked())))
     }
 }
 
