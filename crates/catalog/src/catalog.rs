@@ -1,34 +1,35 @@
-//! The catalog: what is committed, and how it changes.
+//! The catalog: its committed state, and the changes to it.
 
 use crate::{Publication, Sequence, State, TableInfo};
 use engine::{Advisory, Replaced};
+use locked::RwLocked;
 use statement::error::{SqlError, SqlResult};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
-/// The one database.
+/// Name of the only database.
 pub const DATABASE: &str = "postgres";
-/// The schema of what names no other.
+/// Schema of objects whose definition names no other schema.
 pub const PUBLIC: &str = "public";
-/// The role that owns what nobody else does.
+/// Role that owns the objects that no other role owns.
 pub const OWNER: &str = "postgres";
-/// Numbers below are PostgreSQL's own.
+/// First OID of objects that users define; lower ones are PostgreSQL's own.
 pub const FIRST_OID: u32 = 16_384;
 
-/// Whoever changes the catalog holds this lock until the end of the transaction.
+/// Lock that a transaction that changes the catalog holds until its end.
 pub const ORDER: Advisory = Advisory::Program(0);
 
-/// What all sessions know, and how it changes.
+/// Catalog that all sessions share, with its current state and the counters of its changes.
 pub struct Catalog {
     pub(crate) current: RwLock<Arc<State>>,
-    /// Its number.
+    /// Version of the current state.
     pub(crate) current_version: AtomicU64,
     next_oid: AtomicU32,
     next_version: AtomicU64,
 }
 
 impl Default for Catalog {
-    /// A catalog without tables.
+    /// Creates a catalog without tables.
     fn default() -> Catalog {
         let fresh = State::fresh();
         Catalog {
@@ -41,29 +42,33 @@ impl Default for Catalog {
 }
 
 impl Catalog {
-    /// What is committed now.
+    /// Returns the committed state.
     pub fn current(&self) -> Arc<State> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.current.read_locked())
     }
 
-    /// The number of what is committed now.
+    /// Returns the version of the committed state.
     pub fn current_version(&self) -> u64 {
         self.current_version.load(Ordering::Acquire)
     }
 
-    /// A number for a new object. One that is not used in the end is lost, as in PostgreSQL.
+    /// Returns an OID for a new object. An OID that is not used in the end is lost, as in PostgreSQL.
+    ///
+    /// # Errors
+    /// `0A000` if no OIDs are left.
     pub fn oid(&self) -> SqlResult<u32> {
         let taken = self.next_oid.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |oid| oid.checked_add(1));
         taken.map_err(|_| SqlError::unsupported("more than four thousand million objects"))
     }
 
-    /// A number for a new state: two states that differ have different ones.
+    /// Returns a version for a new state: two states that differ have different versions.
     pub fn version(&self) -> u64 {
         self.next_version.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A state that becomes everybody's with a commit, the one that it was made of, and the descriptions that are out of date
-    /// then; with the sequences that are defined anew, and those that are dropped. The caller has held the lock [`ORDER`] since it took that one.
+    /// Creates the publication of a state that becomes visible to all sessions with a commit: from the state that it
+    /// derives from, the table descriptions that are then out of date, the sequences that are redefined and those that
+    /// are dropped. The caller has held the lock [`ORDER`] since it took the base state.
     pub fn publication(
         &self,
         base: &State,

@@ -4,12 +4,12 @@ use super::Seen;
 use std::sync::{Arc, LazyLock};
 use types::ops::{CallContext, FunctionTable, NoSession};
 
-/// Context of calls that also knows the catalog.
+/// Context of function calls that also knows the catalog.
 pub trait SessionContext: CallContext {
-    /// Catalog of the statement. `None` outside of statements.
+    /// Returns the catalog of the statement. `None` outside of statements.
     fn seen(&self) -> Option<&Arc<Seen>>;
 
-    /// Functions that statements may call.
+    /// Returns the functions that statements may call.
     fn functions(&self) -> &'static FunctionTable;
 }
 

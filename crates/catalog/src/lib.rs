@@ -1,12 +1,14 @@
-//! Schemas, tables, views, sequences: what names stand for.
+//! Schemas, tables, views, sequences: the objects that names stand for.
 //!
-//! A [`State`] is the whole catalog at one moment, and never changes. A statement is bound against one; a transaction that
-//! defines something works on its own copy, which becomes everybody's when it commits (`Catalog::publish`).
+//! A [`State`] is the whole catalog at one moment, and never changes. A statement is bound against one state. A
+//! transaction that defines something works on its own copy, which becomes visible to all sessions when it commits
+//! ([`Publication`]).
 //!
-//! **Invariant:** who changes the catalog holds the lock of `Catalog::order` until the transaction's end, so there is one such transaction at a
-//! time, and none is lost. (PostgreSQL lets transactions define different things side by side; here the second waits.
-//! Nobody who only reads or writes rows waits for it.) A table's description that is out of date is *retired* before the
-//! locks of those who changed it are released: whoever has waited to write to the table finds that out under the lock.
+//! **Invariant:** a transaction that changes the catalog holds the lock [`ORDER`] until its end, so there is
+//! one such transaction at a time, and no change is lost. (PostgreSQL lets transactions define different things side by
+//! side; here the second waits. Transactions that only read or write rows do not wait for it.) A table's description
+//! that is out of date is *retired* before the locks of the transaction that changed it are released: a session that
+//! has waited to write to the table finds that out under the lock.
 //!
 //! # Layers
 //!

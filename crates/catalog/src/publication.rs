@@ -1,32 +1,34 @@
 //! Publication of a new catalog, together with the rows of its transaction.
 //!
-//! **Invariant:** nobody sees a definition whose transaction has not committed, and nobody who sees the rows of that
-//! transaction goes on with the definition before. The number of the new state is announced before the decision, and the state
-//! is there after it. So a statement that finds the number of its own state unchanged after it has taken its snapshot sees no
-//! commit of a newer definition. One that finds another number asks for the state, and waits for the decision by that: it is
-//! made under the latch of the state. Nobody's definitions are lost: a state that was made of another than the newest one does
-//! not replace it.
+//! **Invariant:** no session sees a definition whose transaction has not committed, and no session that sees the rows
+//! of that transaction goes on with the definition before. The version of the new state is announced before the
+//! decision, and the state is there after it. So a statement that finds the version of its own state unchanged after it
+//! has taken its snapshot sees no commit of a newer definition. A statement that finds another version asks for the
+//! state, and thereby waits for the decision, which is made under the latch of the state. No definitions are lost: a
+//! state that derives from another than the newest one does not replace it.
 
 use super::{Catalog, Sequence, State, TableInfo};
 use engine::{AtDecision, Replaced};
+use locked::RwLocked;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, RwLockWriteGuard};
+use std::sync::{Arc, RwLockWriteGuard};
 
 /// New state of the catalog that becomes visible with the rows of its transaction.
 pub struct Publication<'c> {
     pub(super) catalog: &'c Catalog,
     pub(super) state: Arc<State>,
-    /// The number of the state that it was made of.
+    /// Version of the state that the new one derives from.
     pub(super) base: u64,
-    /// Tables of the engine that nobody goes on with then, and those in their places.
+    /// Tables of the engine that are no longer used after the decision, each with its replacement.
     pub(super) replaced: Vec<Replaced>,
-    /// Tables that are out of date then. Whoever has waited for one of these finds that out under its lock.
+    /// Tables whose description is out of date after the decision. A session that has waited for one of them finds that
+    /// out under its lock.
     pub(super) retired: Vec<Arc<TableInfo>>,
-    /// Sequences that are defined anew. Whoever has waited for one of these finds that out, too.
+    /// Sequences that are redefined. A session that has waited for one of them finds that out, too.
     pub(super) sequences: Vec<Arc<Sequence>>,
     /// Sequences that are dropped.
     pub(super) dropped: Vec<Arc<Sequence>>,
-    /// The state of before, between announcement and decision.
+    /// Write guard of the state before, held between announcement and decision.
     pub(super) current: Option<RwLockWriteGuard<'c, Arc<State>>>,
 }
 
@@ -38,7 +40,7 @@ impl AtDecision for Publication<'_> {
     }
 
     fn before(&mut self) -> bool {
-        let current = self.catalog.current.write().unwrap_or_else(PoisonError::into_inner);
+        let current = self.catalog.current.write_locked();
         let is_newest = current.version() == self.base;
         if is_newest {
             self.catalog.current_version.store(self.state.version(), Ordering::SeqCst);
@@ -54,7 +56,7 @@ impl AtDecision for Publication<'_> {
             self.sequences.iter().for_each(Sequence::publish);
             self.dropped.iter().for_each(|sequence| sequence.retire());
             let before = std::mem::replace(&mut *current, Arc::clone(&self.state));
-            // Whoever asks for the state need not wait until the one before is freed.
+            // Released first: sessions that ask for the state need not wait until the one before is freed.
             drop(current);
             drop(before);
         } else {

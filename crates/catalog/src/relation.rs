@@ -1,14 +1,15 @@
-//! What a name can stand for.
+//! Relations: the objects that share the names of tables.
 //!
-//! **Invariant:** a description never changes; a change makes another. A table's columns and indexes stand in the engine's
-//! table in the same order, stored as [`crate::storage`] says.
+//! **Invariant:** a description never changes; a change makes another. A table's columns and indexes stand in the
+//! engine's table in the same order, stored as [`crate::storage`] says.
 
 use engine::Table;
+use locked::RwLocked;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, RwLock, Weak};
 use types::SqlType;
 
-/// Whatever shares the names of tables.
+/// An object in the name space of tables.
 #[derive(Clone, Debug)]
 pub enum Relation {
     /// A table.
@@ -17,17 +18,17 @@ pub enum Relation {
     View(Arc<ViewInfo>),
     /// A sequence.
     Sequence(Arc<Sequence>),
-    /// An index of the table with this number, at this position there.
+    /// An index, given as a position among the indexes of its table.
     Index {
-        /// The table.
+        /// Table of the index.
         table: Arc<TableInfo>,
-        /// Which of its indexes.
+        /// Position among the table's indexes.
         position: usize,
     },
 }
 
 impl Relation {
-    /// Its number.
+    /// Returns the OID of the relation.
     pub fn oid(&self) -> u32 {
         match self {
             Relation::Table(table) => table.oid,
@@ -37,7 +38,7 @@ impl Relation {
         }
     }
 
-    /// Its name, without the schema.
+    /// Returns the name of the relation, without the schema.
     pub fn name(&self) -> &str {
         match self {
             Relation::Table(table) => &table.name,
@@ -47,7 +48,7 @@ impl Relation {
         }
     }
 
-    /// The number of its schema.
+    /// Returns the OID of its schema.
     pub fn schema(&self) -> u32 {
         match self {
             Relation::Table(table) | Relation::Index { table, .. } => table.schema,
@@ -56,7 +57,7 @@ impl Relation {
         }
     }
 
-    /// What messages call it.
+    /// Returns the word that messages use for this kind of relation.
     pub fn word(&self) -> &'static str {
         match self {
             Relation::Table(_) => "table",
@@ -67,36 +68,36 @@ impl Relation {
     }
 }
 
-/// A table.
+/// Description of a table.
 pub struct TableInfo {
-    /// Its number, which stays when it changes.
+    /// OID of the table, which stays when the table changes.
     pub oid: u32,
-    /// The number of its schema.
+    /// OID of the schema.
     pub schema: u32,
-    /// Its name.
+    /// Name of the table.
     pub name: String,
-    /// The role that made it.
+    /// Role that created the table.
     pub owner: String,
-    /// Its columns, as the engine's table has them.
+    /// Columns, in the order of the engine's table.
     pub columns: Vec<ColumnDef>,
-    /// Its indexes, as the engine's table has them.
+    /// Indexes, in the order of the engine's table.
     pub indexes: Vec<IndexInfo>,
-    /// Keys, checks and references, in the order of their making.
+    /// Keys, checks and references, in the order of their creation.
     pub constraints: Vec<Constraint>,
-    /// The next column's number; numbers of dropped columns are not given again.
+    /// Attribute number of the next column; numbers of dropped columns are not given again.
     pub next_column: i16,
-    /// Where its rows are.
+    /// Table of the engine that holds the rows.
     pub table: Arc<Table>,
-    /// Whether the program that the engine belongs to made it, and not a statement. Whoever made it goes on using that very
-    /// table, so its definition stays.
+    /// True if the program that embeds the engine created the table, and not a statement. That program goes on using
+    /// that very table, so its definition stays.
     pub is_adopted: bool,
-    /// Rows that VACUUM or ANALYZE counted last.
+    /// Row count of the last VACUUM or ANALYZE.
     pub counted: Arc<Counted>,
-    /// See [`TableInfo::is_retired`].
+    /// True once the description is out of date: see [`TableInfo::is_retired`].
     pub retired: AtomicBool,
 }
 
-/// Number of a table's rows as of the last time that somebody counted them, no part of any transaction.
+/// Number of a table's rows when they were last counted; no part of any transaction.
 #[derive(Debug)]
 pub struct Counted(AtomicI64);
 
@@ -107,7 +108,7 @@ impl Default for Counted {
 }
 
 impl Counted {
-    /// Returns the number; -1 before the first time.
+    /// Returns the number; -1 before the first count.
     pub fn rows(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -119,28 +120,28 @@ impl Counted {
 }
 
 impl TableInfo {
-    /// The position of a column.
+    /// Returns the position of a column, by its name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
 
-    /// The position of the column with this number.
+    /// Returns the position of a column, by its attribute number.
     pub fn column_numbered(&self, number: i16) -> Option<usize> {
         self.columns.iter().position(|column| column.number == number)
     }
 
-    /// The primary key's index.
+    /// Returns the primary key's index.
     pub fn primary_key(&self) -> Option<&IndexInfo> {
         self.indexes.iter().find(|index| index.is_primary)
     }
 
-    /// Whether there is a newer description, or none any more. Only somebody who holds a lock of the table that its change
-    /// would have to wait for may rely on "no".
+    /// Returns true if there is a newer description, or the table was dropped. Only a session that holds a lock of the
+    /// table that conflicts with such a change may rely on `false`.
     pub fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Acquire)
     }
 
-    /// All the same but for what is given by the caller afterwards.
+    /// Copies the description, not retired, for the caller to change.
     pub fn copy(&self) -> TableInfo {
         TableInfo {
             oid: self.oid,
@@ -158,7 +159,7 @@ impl TableInfo {
         }
     }
 
-    /// Its references to other tables.
+    /// Returns the foreign keys of the table.
     pub fn foreign_keys(&self) -> impl Iterator<Item = (&Constraint, &ForeignKey)> {
         self.constraints.iter().filter_map(|constraint| match &constraint.what {
             ConstraintKind::ForeignKey(key) => Some((constraint, key)),
@@ -166,7 +167,7 @@ impl TableInfo {
         })
     }
 
-    /// Its conditions.
+    /// Returns the check constraints of the table.
     pub fn checks(&self) -> impl Iterator<Item = (&Constraint, &Check)> {
         self.constraints.iter().filter_map(|constraint| match &constraint.what {
             ConstraintKind::Check(check) => Some((constraint, &**check)),
@@ -181,66 +182,69 @@ impl std::fmt::Debug for TableInfo {
     }
 }
 
-/// A column of a table.
+/// Description of a column of a table.
 #[derive(Clone, Debug)]
 pub struct ColumnDef {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// Its number, from 1, which stays when others are dropped.
+    /// Attribute number, from 1, which stays when other columns are dropped.
     pub number: i16,
-    /// Its type.
+    /// Type of the column.
     pub kind: SqlType,
-    /// Whether it must have a value.
+    /// True if the column is `NOT NULL`.
     pub not_null: bool,
-    /// What it has if nothing is said.
+    /// Default value, if the column has one.
     pub default: Option<DefaultExpr>,
-    /// Whether it numbers its rows.
+    /// Identity of the column, if it is generated as one.
     pub identity: Option<Identity>,
-    /// OID of the collation that its definition names. Every collation compares as `C` does; a dump says which it was.
+    /// OID of the collation that the column's definition names. Every collation compares as `C` does; a dump says which
+    /// it was.
     pub collation: Option<u32>,
 }
 
 /// Expression of a definition, parsed and bound whenever it is used.
 #[derive(Clone, Debug)]
 pub struct DefaultExpr {
-    /// Text of the expression. OIDs stand in the place of relations' names, so that it means the same whatever the search path.
+    /// Text of the expression. OIDs stand in the place of relations' names, so that it means the same under any search
+    /// path.
     pub text: String,
-    /// OIDs of the relations that it names.
+    /// OIDs of the relations that the expression names.
     pub uses: Vec<u32>,
 }
 
 /// `GENERATED ... AS IDENTITY`. The column's default is the sequence's next value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Whether values of its own are refused.
+    /// True for `GENERATED ALWAYS`: explicit values are refused.
     pub always: bool,
-    /// The number of its sequence.
+    /// OID of the sequence.
     pub sequence: u32,
 }
 
-/// An index.
+/// Description of an index.
 #[derive(Clone, Debug)]
 pub struct IndexInfo {
-    /// Its number.
+    /// OID of the index.
     pub oid: u32,
-    /// Its name.
+    /// Name of the index.
     pub name: String,
-    /// Its access method.
+    /// Access method of the index.
     pub method: IndexMethod,
-    /// Positions of its key columns.
+    /// Positions of the key columns in the table.
     pub columns: Vec<usize>,
-    /// Positions of the columns that it has beside its key (`INCLUDE`). They are in its definition only: rows are read anyway.
+    /// Positions of the columns beside the key (`INCLUDE`). They are in the definition only: rows are read anyway.
     pub include: Vec<usize>,
-    /// The orders of its columns as its definition says them; empty if all ascend with nulls last, in the order that is their
-    /// type's own. The index itself ascends, and is read in both directions.
+    /// Orders of the columns as the definition says them; empty if all ascend with nulls last, in the order of their
+    /// type's default operator class. The index itself ascends, and is read in both directions.
     pub order: Vec<IndexOrder>,
-    /// Whether two rows may not have the same key.
+    /// True if no two rows may have the same key.
     pub is_unique: bool,
-    /// Whether it is the primary key's.
+    /// True for the index of the primary key.
     pub is_primary: bool,
 }
 
-/// Access method of an index, as its definition says it. Each is a B-tree, which does all that a hash index does.
+/// Access method of an index, as its definition says it. Each method is a B-tree, which does all that a hash index
+/// does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IndexMethod {
     /// `btree`
@@ -251,7 +255,7 @@ pub enum IndexMethod {
 }
 
 impl IndexMethod {
-    /// Its name in SQL.
+    /// Returns the name of the method in SQL.
     pub fn name(self) -> &'static str {
         match self {
             IndexMethod::BTree => "btree",
@@ -263,16 +267,16 @@ impl IndexMethod {
 /// Order of a column of an index, as its definition says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexOrder {
-    /// `DESC`
+    /// True for `DESC`.
     pub descends: bool,
-    /// `NULLS FIRST`, said or meant.
+    /// True for `NULLS FIRST`, explicit or implied.
     pub nulls_first: bool,
-    /// Number of the operator class, if it is not the type's own. It orders values as that one does.
+    /// OID of the operator class, if it is not the type's default. Values are ordered as by the default one.
     pub class: Option<u32>,
 }
 
 impl IndexInfo {
-    /// Returns the positions of its columns, those of the key first.
+    /// Returns the positions of the columns, those of the key first.
     pub fn all_columns(&self) -> impl Iterator<Item = &usize> {
         self.columns.iter().chain(&self.include)
     }
@@ -286,176 +290,180 @@ impl IndexInfo {
 /// A constraint of a table.
 #[derive(Clone, Debug)]
 pub struct Constraint {
-    /// Its number.
+    /// OID of the constraint.
     pub oid: u32,
-    /// Its name.
+    /// Name of the constraint.
     pub name: String,
-    /// What it says.
+    /// Kind of the constraint, with its parts.
     pub what: ConstraintKind,
-    /// False as long as rows that were there before it may break it (`NOT VALID`); those that are written do not.
+    /// False as long as rows that existed before the constraint may violate it (`NOT VALID`); new rows may not.
     pub is_valid: bool,
 }
 
 impl Constraint {
-    /// Creates one that holds for all rows.
+    /// Creates a constraint that holds for all rows.
     pub fn new(oid: u32, name: String, what: ConstraintKind) -> Constraint {
         Constraint { oid, name, what, is_valid: true }
     }
 }
 
-/// See [`Constraint`].
+/// Kind of a [`Constraint`], with its parts.
 #[derive(Clone, Debug)]
 pub enum ConstraintKind {
-    /// The index at this position of the table is its primary key.
+    /// Primary key, which an index of the table enforces.
     PrimaryKey {
-        /// Which index.
+        /// Position among the table's indexes.
         index: usize,
     },
-    /// The index at this position allows no two equal keys.
+    /// Unique constraint, which an index of the table enforces.
     Unique {
-        /// Which index.
+        /// Position among the table's indexes.
         index: usize,
     },
-    /// Each row satisfies it, or it is null.
+    /// Condition that is true or null for each row.
     Check(Box<Check>),
-    /// Each row without nulls in these columns has its row in another table.
+    /// Reference to another table: each row without nulls in the columns has its parent row there.
     ForeignKey(ForeignKey),
 }
 
-/// `CHECK (...)`
+/// A check constraint: `CHECK (...)`.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// Text of the condition. OIDs stand in the place of relations' names. Names are the table's columns, without the table's.
+    /// Text of the condition. OIDs stand in the place of relations' names. Columns of the table are named without the
+    /// table's name.
     pub text: String,
-    /// OIDs of the relations that it names.
+    /// OIDs of the relations that the condition names.
     pub uses: Vec<u32>,
 }
 
-/// `FOREIGN KEY ... REFERENCES`
+/// A foreign key: `FOREIGN KEY ... REFERENCES`.
 #[derive(Clone, Debug)]
 pub struct ForeignKey {
     /// Positions of the referencing columns.
     pub columns: Vec<usize>,
-    /// The number of the table that is referred to.
+    /// OID of the referenced table.
     pub parent: u32,
-    /// Numbers of its columns there, of which it has a unique index.
+    /// Attribute numbers of the referenced columns, on which the referenced table has a unique index.
     pub parent_columns: Vec<i16>,
-    /// What becomes of the row when its parent goes.
+    /// Action when the referenced row is deleted.
     pub on_delete: ForeignAction,
-    /// What becomes of it when its parent's key changes.
+    /// Action when the referenced key is updated.
     pub on_update: ForeignAction,
-    /// `MATCH FULL`: all columns are null or none is.
+    /// True for `MATCH FULL`: all columns are null, or none is.
     pub match_full: bool,
 }
 
-/// What a reference does when what it refers to goes.
+/// Referential action: the effect on a referencing row when the referenced row is deleted or its key is updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignAction {
-    /// Refuses, at the end of the statement.
+    /// Refuses the change, at the end of the statement.
     NoAction,
-    /// Refuses, at once.
+    /// Refuses the change at once.
     Restrict,
-    /// Goes or changes with it.
+    /// Deletes or updates the referencing row too.
     Cascade,
-    /// Becomes null.
+    /// Sets the referencing columns to null.
     SetNull,
-    /// Becomes the default.
+    /// Sets the referencing columns to their defaults.
     SetDefault,
 }
 
-/// A view.
+/// Description of a view.
 #[derive(Debug, Clone)]
 pub struct ViewInfo {
-    /// Its number.
+    /// OID of the view.
     pub oid: u32,
-    /// The number of its schema.
+    /// OID of the schema.
     pub schema: u32,
-    /// Its name.
+    /// Name of the view.
     pub name: String,
-    /// The role that made it.
+    /// Role that created the view.
     pub owner: String,
-    /// Its columns: names and types.
+    /// Columns: names and types.
     pub columns: Vec<(String, SqlType)>,
-    /// Text of its query.
+    /// Text of the view's query.
     pub text: String,
-    /// Where names were looked up when it was made. Those of relations say their schemas.
+    /// Search path at the time of the definition. Names of relations in the text include their schemas.
     pub path: Vec<String>,
-    /// Numbers of the relations that it uses.
+    /// OIDs of the relations that the view uses.
     pub uses: Vec<u32>,
 }
 
-/// A sequence. Its definition; its value is shared by all its definitions and is no part of any transaction.
+/// Definition of a sequence. Its value is shared by all its definitions and is no part of any transaction.
 #[derive(Debug, Clone)]
 pub struct Sequence {
-    /// Its number.
+    /// OID of the sequence.
     pub oid: u32,
-    /// The number of its schema.
+    /// OID of the schema.
     pub schema: u32,
-    /// Its name.
+    /// Name of the sequence.
     pub name: String,
-    /// The role that made it.
+    /// Role that created the sequence.
     pub owner: String,
-    /// smallint, integer or bigint.
+    /// Type of the values: smallint, integer or bigint.
     pub kind: SqlType,
-    /// Where it starts.
+    /// Start value.
     pub start: i64,
-    /// What is added each time.
+    /// Increment of each step.
     pub increment: i64,
-    /// The least value.
+    /// Least value.
     pub min: i64,
-    /// The greatest value.
+    /// Greatest value.
     pub max: i64,
-    /// Whether it begins again at its end.
+    /// True if the sequence wraps around at its end.
     pub cycle: bool,
-    /// How many values a session may take at once. None is taken ahead: that changes which numbers are left out, and these
-    /// are nobody's to count on. A dump says what it was.
+    /// Number of values that a session may preallocate. None is preallocated: that only changes which numbers are left
+    /// out, and nothing may count on these. A dump says what it was.
     pub cache: i64,
-    /// Table and column number that it goes with.
+    /// OID of the table and attribute number of the column that own the sequence.
     pub owned_by: Option<(u32, i16)>,
-    /// Where it is.
+    /// Current value.
     pub value: Arc<Mutex<SequenceValue>>,
-    /// What all its definitions share.
+    /// State that all definitions of the sequence share.
     pub shared: Arc<SharedSequence>,
-    /// Counts its definitions.
+    /// Version of this definition: the number of definitions before it.
     pub version: u64,
 }
 
 impl Sequence {
-    /// Its next definition, as yet the same.
+    /// Returns the next definition, which does not differ yet.
     pub fn next_version(&self) -> Sequence {
         Sequence { version: self.version + 1, ..self.clone() }
     }
 
-    /// The definition that counts for a transaction that has locked it: the committed one, unless this is the transaction's
-    /// own. Nothing: it was dropped, though whoever has an older catalog still finds it there.
+    /// Returns the definition that counts for a transaction that has locked the sequence: the committed one, unless
+    /// this one is the transaction's own. `None` if it was dropped; a session with an older catalog still finds it
+    /// there.
     pub fn newest(self: &Arc<Sequence>) -> Option<Arc<Sequence>> {
-        let current = self.shared.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.shared.current.read_locked_anyway();
         let Some(current) = &*current else { return Some(Arc::clone(self)) };
         let current = current.upgrade()?;
         Some(if self.version < current.version { current } else { Arc::clone(self) })
     }
 
-    /// This definition is committed.
+    /// Makes this definition the committed one.
     pub fn publish(self: &Arc<Sequence>) {
-        *self.shared.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::downgrade(self));
+        *self.shared.current.write_locked_anyway() = Some(Arc::downgrade(self));
     }
 
-    /// It is committed that there is none any more.
+    /// Marks the sequence as dropped by a committed transaction.
     pub fn retire(&self) {
-        *self.shared.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Weak::new());
+        *self.shared.current.write_locked_anyway() = Some(Weak::new());
     }
 }
 
-/// See [`Sequence`].
+/// State that all definitions of a [`Sequence`] share.
 pub struct SharedSequence {
-    /// A table of the engine without columns, which is locked in its place: who takes values locks it as who writes rows.
+    /// A table of the engine without columns, which is locked in the sequence's place: taking values locks it as
+    /// writing rows locks a table.
     pub lock: Arc<Table>,
-    /// The committed definition, which the catalog keeps; nothing before the first is. Once it is dropped, one that is gone.
+    /// Committed definition, which the catalog keeps alive; `None` before the first commit. Once the sequence is
+    /// dropped, a dangling reference.
     current: RwLock<Option<Weak<Sequence>>>,
 }
 
 impl SharedSequence {
-    /// Creates what a new sequence shares with its later definitions.
+    /// Creates the shared state of a new sequence.
     pub fn new(lock: Arc<Table>) -> Arc<SharedSequence> {
         Arc::new(SharedSequence { lock, current: RwLock::new(None) })
     }
@@ -467,11 +475,11 @@ impl std::fmt::Debug for SharedSequence {
     }
 }
 
-/// Where a sequence is.
+/// Current value of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SequenceValue {
-    /// The last value, or the first if none was taken.
+    /// Last value, or the first if none was taken.
     pub last: i64,
-    /// Whether the last value was taken.
+    /// True if the last value was taken.
     pub is_called: bool,
 }

@@ -1,22 +1,22 @@
-//! The catalog as one statement sees it, and whom its tables ask.
+//! The catalog snapshot of one statement: schema state, search path, roles and the provider of virtual tables.
 //!
-//! **Invariant:** it is the catalog, the search path and the server by which the statement was bound, or is about to be.
+//! **Invariant:** a statement is bound against this state, this path and this server.
 
 use super::{Provider, State};
 use settings::roles::Roles;
 use std::fmt;
 use std::sync::Arc;
 
-/// Catalog as one statement sees it, with the providers of its tables.
+/// Catalog as one statement sees it, with the provider of its virtual tables.
 #[derive(Clone)]
 pub struct Seen {
-    /// What names stand for.
+    /// State of the catalog, for names of schemas and relations.
     pub state: Arc<State>,
-    /// Schemas where names without one are looked up.
+    /// Search path: schemas where unqualified names are looked up.
     pub path: Arc<[String]>,
-    /// Who owns things, and logs in.
+    /// Roles, which own objects and log in.
     pub roles: Arc<Roles>,
-    /// Who knows of the sessions.
+    /// Source of the rows of virtual tables, such as those of sessions.
     pub provider: Option<Arc<dyn Provider>>,
 }
 

@@ -1,6 +1,6 @@
 //! The whole catalog at one moment.
 //!
-//! **Invariant:** in one schema no two relations have the same name, and indexes count among them.
+//! **Invariant:** in one schema no two relations have the same name; indexes count as relations.
 
 use super::{OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use syntax::names::name_parts;
 
-/// PostgreSQL's number of the schema `public`.
+/// PostgreSQL's OID of the schema `public`.
 const PUBLIC_OID: u32 = 2200;
 
 /// A schema.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// Its number.
+    /// OID of the schema.
     pub oid: u32,
-    /// Its name.
+    /// Name of the schema.
     pub name: String,
-    /// The role that made it.
+    /// Role that created the schema.
     pub owner: String,
 }
 
@@ -27,16 +27,16 @@ pub struct Schema {
 pub struct State {
     version: u64,
     schemas: BTreeMap<String, Schema>,
-    /// By schema and name.
+    /// Relations by schema and name.
     relations: BTreeMap<(u32, String), Relation>,
     names: BTreeMap<u32, (u32, String)>,
-    /// By object and column, 0 for the object itself.
-    /// Shared with the states before: texts may be long, and each session may have another state.
+    /// Comments by object and column, 0 for the object itself. Shared with the states before: texts may be long, and
+    /// each session may have another state.
     comments: BTreeMap<(u32, i16), Arc<str>>,
 }
 
 impl State {
-    /// As a new database has it.
+    /// Creates the state of a new database.
     pub(super) fn fresh() -> State {
         let public = Schema { oid: PUBLIC_OID, name: PUBLIC.to_owned(), owner: OWNER.to_owned() };
         State {
@@ -48,43 +48,43 @@ impl State {
         }
     }
 
-    /// States that differ have different numbers.
+    /// Returns the version. States that differ have different versions.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The same under a new number, to be changed.
+    /// Copies the state under a new version, to be changed.
     pub fn next(&self, version: u64) -> State {
         State { version, ..self.clone() }
     }
 
-    /// All schemas, by name.
+    /// Returns all schemas, by name.
     pub fn schemas(&self) -> impl Iterator<Item = &Schema> {
         self.schemas.values()
     }
 
-    /// A schema by its name.
+    /// Returns a schema by its name.
     pub fn schema(&self, name: &str) -> Option<&Schema> {
         self.schemas.get(name)
     }
 
-    /// A schema by its number.
+    /// Returns a schema by its OID.
     pub fn schema_numbered(&self, oid: u32) -> Option<&Schema> {
         self.schemas.values().find(|schema| schema.oid == oid)
     }
 
-    /// An error, with the table that it is about.
+    /// Adds the schema and name of a table to an error about it.
     pub fn about(&self, error: SqlError, table: &TableInfo) -> SqlError {
         let schema = self.schema_numbered(table.schema).map_or("", |schema| &*schema.name);
         error.about_table(schema, &table.name)
     }
 
-    /// All relations, by schema and name.
+    /// Returns all relations, by schema and name.
     pub fn relations(&self) -> impl Iterator<Item = &Relation> {
         self.relations.values()
     }
 
-    /// All tables.
+    /// Returns all tables.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<TableInfo>> {
         self.relations.values().filter_map(|relation| match relation {
             Relation::Table(table) => Some(table),
@@ -92,7 +92,7 @@ impl State {
         })
     }
 
-    /// All views.
+    /// Returns all views.
     pub fn views(&self) -> impl Iterator<Item = &Arc<ViewInfo>> {
         self.relations.values().filter_map(|relation| match relation {
             Relation::View(view) => Some(view),
@@ -100,7 +100,7 @@ impl State {
         })
     }
 
-    /// All sequences.
+    /// Returns all sequences.
     pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
         self.relations.values().filter_map(|relation| match relation {
             Relation::Sequence(sequence) => Some(sequence),
@@ -108,23 +108,23 @@ impl State {
         })
     }
 
-    /// A relation of a schema.
+    /// Returns a relation of a schema, by names.
     pub fn relation_in(&self, schema: &str, name: &str) -> Option<&Relation> {
         let schema = self.schemas.get(schema)?;
         self.relations.get(&(schema.oid, name.to_owned()))
     }
 
-    /// The first relation of this name in the schemas of the path.
+    /// Returns the first relation of this name in the schemas of the path.
     pub fn relation(&self, path: &[String], name: &str) -> Option<&Relation> {
         path.iter().find_map(|schema| self.relation_in(schema, name))
     }
 
-    /// A relation by its number.
+    /// Returns a relation by its OID.
     pub fn relation_numbered(&self, oid: u32) -> Option<&Relation> {
         self.relations.get(self.names.get(&oid)?)
     }
 
-    /// A table by its number.
+    /// Returns a table by its OID.
     pub fn table_numbered(&self, oid: u32) -> Option<&Arc<TableInfo>> {
         match self.relation_numbered(oid)? {
             Relation::Table(table) => Some(table),
@@ -132,12 +132,12 @@ impl State {
         }
     }
 
-    /// Tables with references to this one, itself perhaps among them.
+    /// Returns the tables with foreign keys to this one, which may include itself.
     pub fn referencing(&self, parent: u32) -> impl Iterator<Item = &Arc<TableInfo>> {
         self.tables().filter(move |table| table.foreign_keys().any(|(_, key)| key.parent == parent))
     }
 
-    /// What was said of an object, or of a column of it by its number.
+    /// Returns the comment on an object, or on one of its columns by attribute number.
     pub fn comment(&self, oid: u32, column: i16) -> Option<&str> {
         self.comments.get(&(oid, column)).map(|text| &**text)
     }
@@ -155,17 +155,17 @@ impl State {
         Ok(())
     }
 
-    /// Puts a schema in the place of the one of its name.
+    /// Puts a schema in the place of the one with the same name.
     pub fn put_schema(&mut self, schema: Schema) {
         self.schemas.insert(schema.name.clone(), schema);
     }
 
-    /// Removes a schema, which has nothing in it any more.
+    /// Removes a schema, which must be empty.
     pub fn remove_schema(&mut self, name: &str) {
         self.schemas.remove(name);
     }
 
-    /// Adds a relation, a table with its indexes.
+    /// Adds a relation; a table with its indexes.
     ///
     /// # Errors
     /// `42P07`
@@ -190,7 +190,7 @@ impl State {
         Ok(())
     }
 
-    /// Removes a relation, a table with its indexes. Comments on it stay until [`State::forget`].
+    /// Removes a relation; a table with its indexes. Comments on it stay until [`State::forget`].
     pub fn remove(&mut self, oid: u32) -> Option<Relation> {
         let relation = self.relations.remove(&self.names.remove(&oid)?)?;
         if let Relation::Table(table) = &relation {
@@ -203,7 +203,7 @@ impl State {
         Some(relation)
     }
 
-    /// Puts a description in the place of the one with the same number.
+    /// Puts a description in the place of the one with the same OID.
     ///
     /// # Errors
     /// `42P07` when a new name is taken.
@@ -212,12 +212,12 @@ impl State {
         self.add(relation)
     }
 
-    /// Forgets what was said of an object.
+    /// Removes all comments on an object and its columns.
     pub fn forget(&mut self, oid: u32) {
         self.comments.retain(|(of, _), _| *of != oid);
     }
 
-    /// Says something of an object, or nothing any more.
+    /// Sets the comment on an object or a column; `None` removes it.
     pub fn set_comment(&mut self, oid: u32, column: i16, text: Option<&str>) {
         match text {
             Some(text) => self.comments.insert((oid, column), text.into()),
@@ -227,7 +227,7 @@ impl State {
 }
 
 impl State {
-    /// The relation that a text names, as it would be written in a statement: `name`, `schema."Name"`.
+    /// Returns the relation that a text names, written as in a statement: `name`, `schema."Name"`.
     ///
     /// # Errors
     /// `42P01`, `42602`

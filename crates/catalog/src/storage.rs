@@ -1,4 +1,4 @@
-//! How values of SQL types stand in the engine's tables.
+//! Storage of values of SQL types in the engine's tables.
 //!
 //! | SQL | engine |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | uuid | bytes |
 //! | any other numeric, interval, arrays | keyed bytes: see [`keyed`] |
 //!
-//! **Invariant:** [`datum`] gives back what `store` was given; stored values compare as PostgreSQL's operators do, so an
-//! index of the engine is an index of SQL.
+//! **Invariant:** [`datum`] gives back the value that `store` was given; stored values compare as PostgreSQL's
+//! operators do, so an index of the engine is an index of SQL.
 
 pub mod keyed;
 pub mod search;
@@ -26,13 +26,14 @@ use types::{Kind, SqlType};
 
 const DIGITS_MAX: i32 = 38;
 
-/// Precision and scale of a numeric that stands as an integer of at most 128 bits; none of another type.
+/// Returns the precision and scale of a numeric that is stored as an integer of at most 128 bits; `None` for another
+/// type.
 pub fn decimal(kind: SqlType) -> Option<(u8, i8)> {
     let (precision, scale) = kind.precision_and_scale()?;
     (precision <= DIGITS_MAX && (0..=precision).contains(&scale)).then_some((precision as u8, scale as i8))
 }
 
-/// The engine's type.
+/// Returns the engine's type for a column of this SQL type.
 ///
 /// # Errors
 /// `0A000` for types that have no columns yet.
@@ -59,10 +60,11 @@ pub fn column_type(kind: SqlType) -> SqlResult<Type> {
     })
 }
 
-/// The SQL type of a column that stands so: the plain one of those that do. [`column_type`] gives the same type back.
+/// Returns the SQL type of a column of this engine type: where several types are stored alike, the plain one.
+/// [`column_type`] gives the same engine type back.
 ///
 /// # Errors
-/// `0A000` for keyed bytes, which do not say of what.
+/// `0A000` for keyed bytes, which do not say which type they hold.
 pub fn sql_type(kind: Type) -> SqlResult<SqlType> {
     Ok(match kind {
         Type::Bool => Kind::Bool.into(),
@@ -79,7 +81,7 @@ pub fn sql_type(kind: Type) -> SqlResult<SqlType> {
     })
 }
 
-/// A stored value; what is not borrowed from the datum is kept in `buffer`.
+/// Converts a value to its stored form; parts that are not borrowed from the datum are kept in `buffer`.
 pub fn store<'a>(datum: &'a Datum, kind: SqlType, buffer: &'a mut Vec<u8>) -> SqlResult<Value<'a>> {
     Ok(match datum {
         Datum::Null => Value::Null,
@@ -90,7 +92,7 @@ pub fn store<'a>(datum: &'a Datum, kind: SqlType, buffer: &'a mut Vec<u8>) -> Sq
         Datum::Oid(value) => Value::Int64(i64::from(*value)),
         Datum::Float4(value) => Value::Float64(f64::from(*value)),
         Datum::Float8(value) => Value::Float64(*value),
-        // Its blanks are no part of how it compares, and come back from its length.
+        // Blanks at the end do not count in comparisons, and come back from the type's length.
         Datum::Text(text) if kind.kind == Kind::Bpchar => Value::Text(text.trim_end_matches(' ')),
         Datum::Text(text) => Value::Text(text),
         Datum::Bytes(bytes) => Value::Bytes(bytes),
@@ -110,7 +112,7 @@ pub fn store<'a>(datum: &'a Datum, kind: SqlType, buffer: &'a mut Vec<u8>) -> Sq
     })
 }
 
-/// A value as SQL has it.
+/// Converts a stored value back to a datum.
 pub fn datum(value: Value<'_>, kind: SqlType) -> Datum {
     match (value, kind.kind) {
         (Value::Null, _) => Datum::Null,

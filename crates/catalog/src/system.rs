@@ -1,8 +1,8 @@
-//! Tables of `pg_catalog`, `information_schema` and `overtake`: names, numbers and columns.
+//! Tables of `pg_catalog`, `information_schema` and `overtake`: names, OIDs and columns.
 //!
-//! Those of PostgreSQL 15 come from `tables.tsv`: schema, table, number, kind, and columns as `name:type`, with `!` behind
-//! those that are never null. Those of `overtake` come from the server
-//! ([`super::Provider`]). Module `system` above makes the rows when a table is read.
+//! Tables of PostgreSQL 15 come from `tables.tsv`: schema, table, OID, kind, and columns as `name:type`, with `!`
+//! behind those that are never null. Tables of `overtake` come from the server ([`super::Provider`]). Module `system`
+//! above makes the rows when a table is read.
 
 use super::{Seen, Sequence};
 use std::sync::{Arc, LazyLock};
@@ -10,16 +10,16 @@ use types::PG_CATALOG;
 use types::table::ProvidedTable;
 use types::{Element, Kind};
 
-/// `information_schema`
+/// Name of the schema `information_schema`.
 pub const INFORMATION_SCHEMA: &str = "information_schema";
-/// The schema of what only this server has.
+/// Schema of the tables that only this server has.
 pub const OWN_SCHEMA: &str = "overtake";
 
-/// Numbers of schemas that are always there.
+/// OIDs of the schemas that always exist.
 pub const SCHEMAS: [(u32, &str); 4] =
     [(11, PG_CATALOG), (99, "pg_toast"), (13_207, INFORMATION_SCHEMA), (13_208, OWN_SCHEMA)];
 
-/// A table whose rows are made when it is read.
+/// A virtual table, whose rows are made when it is read.
 #[derive(Debug)]
 pub struct SystemTable {
     /// Name of the schema.
@@ -28,13 +28,13 @@ pub struct SystemTable {
     pub name: String,
     /// OID of the table.
     pub oid: u32,
-    /// True for what PostgreSQL has as a view.
+    /// True if the table is a view in PostgreSQL.
     pub is_view: bool,
     /// Columns, in their order.
     pub columns: Vec<SystemColumn>,
 }
 
-/// A column of such a table.
+/// A column of a virtual table.
 #[derive(Debug)]
 pub struct SystemColumn {
     /// Name of the column.
@@ -65,7 +65,7 @@ fn table_of(line: &str) -> Option<SystemTable> {
     })
 }
 
-/// The type of a column; some of PostgreSQL's inner types are here what they are read as.
+/// Returns the type of a column. Some of PostgreSQL's internal types are replaced by the type they are read as.
 fn column_kind(name: &str) -> Kind {
     match name {
         "char" => Kind::InternalChar,
@@ -77,12 +77,12 @@ fn column_kind(name: &str) -> Kind {
     }
 }
 
-/// All tables that are always there.
+/// Returns all tables that always exist.
 pub fn tables() -> &'static [Arc<SystemTable>] {
     &TABLES
 }
 
-/// The tables of the schema `overtake`: those that the server adds, and the locks.
+/// Returns the tables of the schema `overtake`: those that the server adds, and the locks.
 pub fn provided(seen: Option<&Seen>) -> impl Iterator<Item = Arc<SystemTable>> {
     const FIRST: u32 = 14_000;
     let provider = seen.and_then(|seen| seen.provider.as_ref());
@@ -99,7 +99,7 @@ pub fn provided(seen: Option<&Seen>) -> impl Iterator<Item = Arc<SystemTable>> {
     })
 }
 
-/// A system table of a schema.
+/// Returns a system table by schema and name.
 pub fn find(schema: &str, name: &str, seen: Option<&Seen>) -> Option<Arc<SystemTable>> {
     if schema == OWN_SCHEMA {
         return provided(seen).find(|table| table.name == name);
@@ -107,24 +107,24 @@ pub fn find(schema: &str, name: &str, seen: Option<&Seen>) -> Option<Arc<SystemT
     TABLES.iter().find(|table| table.schema == schema && table.name == name).cloned()
 }
 
-/// Functions of no arguments that return rows of several columns, as tables with brackets behind their names.
+/// Functions without arguments that return rows of several columns, as tables with brackets behind their names.
 static FUNCTIONS: LazyLock<Vec<Arc<SystemTable>>> = LazyLock::new(|| {
     let keywords =
         "pg_catalog\tpg_get_keywords()\t0\tr\tword:text,catcode:char,barelabel:bool,catdesc:text,baredesc:text";
     [keywords].into_iter().filter_map(table_of).map(Arc::new).collect()
 });
 
-/// Such a function, as the table of its rows.
+/// Returns such a function, as the table of its rows.
 pub fn function_in_from(name: &str) -> Option<Arc<SystemTable>> {
     FUNCTIONS.iter().find(|table| table.name.strip_suffix("()") == Some(name)).cloned()
 }
 
-/// A system table by its number.
+/// Returns a system table by its OID.
 pub fn numbered(oid: u32, seen: Option<&Seen>) -> Option<Arc<SystemTable>> {
     TABLES.iter().find(|table| table.oid == oid).cloned().or_else(|| provided(seen).find(|table| table.oid == oid))
 }
 
-/// A sequence as a table of its one row.
+/// Returns a sequence as a table of its one row.
 pub fn sequence_table(sequence: &Sequence) -> SystemTable {
     let column = |(name, kind): (&str, Kind)| SystemColumn { name: name.to_owned(), kind, not_null: true };
     SystemTable {

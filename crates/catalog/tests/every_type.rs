@@ -3,7 +3,7 @@
 use types::forms::Forms;
 use types::{Datum, Kind, binary, text};
 
-/// Texts of values in ascending order; of types without values none.
+/// Returns texts of values in ascending order; none for types without values.
 fn samples(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Bool => &["f", "t"],
@@ -36,7 +36,7 @@ fn hash_of(value: &Datum, kind: Kind) -> u64 {
     state.finish()
 }
 
-/// What a value of a type is put through: text, binary, order, hash, a table's column.
+/// Takes the values of a type through text, binary, order, hash and a table's column.
 fn walk(kind: Kind, values: &[Datum]) {
     for (at, value) in values.iter().enumerate() {
         let name = kind.name();

@@ -10,10 +10,11 @@
 
 use anyhow::Context;
 use host::memory;
+use locked::Locked;
 use preempt::memory::{Purge, held_bytes, kept_blocks_reused, kept_bytes, purge};
 use preempt::os;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -196,13 +197,13 @@ impl Heaps {
     /// Adds this thread, which is in its runtime. Others are of no account: they end when they have nothing to do.
     pub fn add_this(&self) {
         if let Ok(runtime) = Handle::try_current() {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(runtime);
+            self.0.locked().push(runtime);
         }
     }
 
     /// Asks each thread to give what is free in its heap back to the allocator, when it has done what it is at.
     fn collect(&self) {
-        for runtime in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        for runtime in &*self.0.locked() {
             drop(runtime.spawn(async { preempt::memory::collect() }));
         }
     }

@@ -6,7 +6,7 @@ const SECONDS_MAX: f64 = 86_400.0;
 /// Parses a time in seconds.
 ///
 /// # Errors
-/// A sentence that says what is allowed.
+/// A sentence that says which values are allowed.
 pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (SECONDS_MIN..=SECONDS_MAX).contains(&seconds) => Ok(seconds),

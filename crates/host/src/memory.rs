@@ -1,4 +1,4 @@
-//! How much memory this process may still take, asked before a run that would need more.
+//! Memory that this process may still take, asked before a run that would need more.
 
 use crate::refusal::Refusal;
 use crate::stop::{Stop, Stopped};
@@ -6,36 +6,38 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Bytes that this process can take now: what the machine has to spare, or the container's limit if that is nearer.
-/// None if the kernel does not say.
+/// Returns the bytes that this process can take now: what the machine has to spare, or the container's limit if that is
+/// nearer. `None` if the kernel does not say.
 pub fn available_bytes() -> Option<u64> {
     let machine = meminfo_bytes("MemAvailable:");
     let container = container_left_bytes(Path::new("/sys/fs/cgroup"));
     machine.into_iter().chain(container).min()
 }
 
-/// Bytes that this process may have at most: the machine's memory, or the limit of its control group if that is less.
+/// Returns the bytes that this process may have at most: the machine's memory, or the limit of its control group if
+/// that is less.
 pub fn limit_bytes() -> usize {
-    /// Of a machine that does not say.
+    /// Assumed memory of a machine that does not report its own.
     const UNKNOWN: u64 = 4 << 30;
     let machine = total_bytes().unwrap_or(UNKNOWN);
     let group = container(Path::new("/sys/fs/cgroup"), |directory, limit, _| number(&directory.join(limit)));
     usize::try_from(group.map_or(machine, |group| machine.min(group))).unwrap_or(usize::MAX)
 }
 
-/// Bytes that this machine has.
+/// Returns the bytes of memory of this machine.
 pub fn total_bytes() -> Option<u64> {
     meminfo_bytes("MemTotal:")
 }
 
-/// Bytes of memory that this process has touched and keeps, as the kernel counts them.
+/// Returns the bytes of memory that this process has touched and keeps, as the kernel counts them.
 pub fn own_bytes() -> Option<u64> {
     field_bytes(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-/// The same without what belongs to files, such as the program's own text. None if the kernel does not say.
+/// Returns the bytes of [`own_bytes`] without those that belong to files, such as the program's own text. `None` if the
+/// kernel does not say.
 pub fn anonymous_bytes() -> Option<usize> {
-    /// Of an x86-64.
+    /// Page size of x86-64.
     const PAGE_BYTES: usize = 4096;
     let pages = fs::read_to_string("/proc/self/statm").ok()?;
     let mut pages = pages.split_ascii_whitespace().skip(1).map(|pages| pages.parse::<usize>().ok());
@@ -43,7 +45,7 @@ pub fn anonymous_bytes() -> Option<usize> {
     Some(resident.saturating_sub(of_files) * PAGE_BYTES)
 }
 
-/// Refuses a run that needs more memory than there is.
+/// Refuses a run that needs more memory than is available.
 ///
 /// # Errors
 /// A [`Refusal`] that says how much is missing and `advice`.
@@ -62,12 +64,12 @@ fn check(needed_bytes: u64, available_bytes: Option<u64>, advice: &str) -> Resul
     }
 }
 
-/// Touches so much memory and gives it back to the allocator, which keeps it (see `preempt::prepare_heap`): what is
-/// measured afterwards does not pay for the first use of a page. On a virtual machine that is not the kernel's clearing
-/// alone, the hypervisor has to find the page (measured here: 0.5 GB/s at the first use, 10 GB/s later).
+/// Touches this much memory and gives it back to the allocator, which keeps it (see `preempt::prepare_heap`): later
+/// measurements do not pay for the first use of a page. On a virtual machine that cost is not the kernel's clearing
+/// alone: the hypervisor has to find the page (measured here: 0.5 GB/s at the first use, 10 GB/s later).
 ///
 /// # Errors
-/// A stop.
+/// [`Stopped`] if a stop was asked for.
 pub fn warm(bytes: u64, stop: &Stop) -> Result<(), Stopped> {
     const BLOCK_BYTES: usize = 1 << 20;
     let mut blocks: Vec<Vec<u8>> = Vec::new();
@@ -81,7 +83,7 @@ pub fn warm(bytes: u64, stop: &Stop) -> Result<(), Stopped> {
     Ok(())
 }
 
-/// A size for people: `1.5 GiB`, `640 MiB`.
+/// Formats a size for people: `1.5 GiB`, `640 MiB`.
 pub fn in_words(bytes: u64) -> String {
     const MIB: f64 = 1_048_576.0;
     let mib = bytes as f64 / MIB;
@@ -98,15 +100,15 @@ fn field_bytes(meminfo: &str, field: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// What a limit on this process's control group leaves.
+/// Returns the bytes that the limit of this process's control group leaves.
 fn container_left_bytes(mount: &Path) -> Option<u64> {
     container(mount, |directory, limit, usage| {
         Some(number(&directory.join(limit))?.saturating_sub(number(&directory.join(usage))?))
     })
 }
 
-/// The least that `find` says of this process's control group, version 2 or 1, and of all its ancestors, given the directory and
-/// the names of the files of the limit and of the usage.
+/// Returns the least value that `find` returns for this process's control group, version 2 or 1, and all its ancestors.
+/// The arguments of `find` are the directory and the names of the files of the limit and of the usage.
 fn container(mount: &Path, find: impl Fn(&Path, &str, &str) -> Option<u64>) -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let paths = groups.lines().filter_map(|line| {
@@ -130,7 +132,7 @@ fn container(mount: &Path, find: impl Fn(&Path, &str, &str) -> Option<u64>) -> O
     least
 }
 
-/// The number in a file; None for `max` and for a file that is not there.
+/// Returns the number in a file; `None` for `max` and for a missing file.
 fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::process::ExitCode;
 
-/// The arguments or this machine do not allow the run; exit code 2. What fails later is a failed run, exit code 1.
+/// Refusal of a run that the arguments or this machine do not allow; exit code 2. A run that fails later has exit code
+/// 1.
 #[derive(Debug)]
 pub struct Refusal(String);
 
 impl Refusal {
-    /// A refusal with a message that says what would help.
+    /// Creates a refusal with a message that says what would help.
     pub fn new(message: impl Into<String>) -> Refusal {
         Refusal(message.into())
     }
@@ -22,7 +23,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// The process's exit code for an error that reached `main`.
+/// Returns the process's exit code for an error that reached `main`.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     if error.is::<Refusal>() {
         ExitCode::from(2)

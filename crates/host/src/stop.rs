@@ -1,16 +1,17 @@
 //! Ctrl-C (and SIGTERM): the first asks a run to end cleanly, the second ends the process at once.
 
 use anyhow::Context;
+use locked::{Locked, LockedResult};
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a shell reports for a process that SIGINT ended.
+/// Exit code that a shell reports for a process that SIGINT ended.
 pub const EXIT_CODE: u8 = 130;
 
-/// Tells whether the process has been asked to stop. Clones see the same request.
+/// Request to stop the process, shared by all clones.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<Shared>);
 
@@ -24,12 +25,12 @@ impl Stop {
     /// Takes over Ctrl-C and SIGTERM for the whole process. Call it once.
     ///
     /// # Errors
-    /// When the handler cannot be installed.
+    /// An error if the handler cannot be installed.
     pub fn install() -> anyhow::Result<Stop> {
         let stop = Stop::default();
         let handler = stop.clone();
         let runtime = Builder::new_current_thread().enable_all().build().context("the signals' runtime")?;
-        // Not SIGHUP: to a server it says that settings are to be read again.
+        // Not SIGHUP: that signal asks a server to reload its settings.
         let (mut interrupts, mut terminations) = {
             let _inside = runtime.enter();
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
@@ -56,7 +57,7 @@ impl Stop {
         self.request();
     }
 
-    /// Asks for a stop; true if somebody had asked before.
+    /// Requests a stop; returns true if one was requested before.
     fn request(&self) -> bool {
         let before = std::mem::replace(&mut *self.requested(), true);
         self.0.changed.notify_all();
@@ -69,20 +70,16 @@ impl Stop {
     /// [`Stopped`] if a stop was asked for, so that `?` ends the run.
     pub fn wait(&self, limit: Duration) -> Result<(), Stopped> {
         let requested = self.requested();
-        let (requested, _) = self
-            .0
-            .changed
-            .wait_timeout_while(requested, limit, |requested| !*requested)
-            .unwrap_or_else(PoisonError::into_inner);
+        let (requested, _) = self.0.changed.wait_timeout_while(requested, limit, |requested| !*requested).anyway();
         if *requested { Err(Stopped) } else { Ok(()) }
     }
 
     fn requested(&self) -> std::sync::MutexGuard<'_, bool> {
-        self.0.requested.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.requested.locked_anyway()
     }
 }
 
-/// The run was stopped before it finished.
+/// Error of a run that was stopped before it finished.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Stopped;
 

@@ -27,6 +27,7 @@ use clients::client::Client;
 use clients::database::Database;
 use clients::opened::Whom;
 use clients::priority::{Priority, Setting};
+use locked::Locked;
 use server::door::Door;
 use server::front::Front;
 use server::rules::Method;
@@ -48,7 +49,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use wire::frame;
 use wire::scram::Keys;
 
@@ -104,7 +105,7 @@ impl Upstream {
 
     /// Returns the number of server connections, and how many of them are idle.
     pub fn connections(&self) -> (usize, usize) {
-        let pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let pools = self.0.pools.locked();
         pools.values().fold((0, 0), |(all, idle), pool| (all + pool.count(), idle + pool.idle_count()))
     }
 
@@ -117,7 +118,7 @@ impl Upstream {
 
     fn pool(&self, user: &str, database: &str) -> Arc<Pool> {
         let shared = &self.0;
-        let mut pools = shared.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pools = shared.pools.locked();
         let key = (user.to_owned(), database.to_owned());
         if let Some(pool) = pools.get(&key) {
             return Arc::clone(pool);
@@ -153,7 +154,7 @@ impl Upstream {
 
     /// Drops a pool without a connection: names of users and databases come from clients.
     fn forget(&self, pool: &Arc<Pool>) {
-        let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pools = self.0.pools.locked();
         let key = (pool.user.to_string(), pool.name.to_string());
         // One reference is in the table, one is the caller's. Any other holder is a client, or becomes one.
         let is_nobodys = Arc::strong_count(pool) == 2 && pool.count() == 0;
@@ -166,7 +167,7 @@ impl Upstream {
 impl Shared {
     /// Returns the pools, ordered by database and user.
     pub(crate) fn all_pools(&self) -> Vec<Arc<Pool>> {
-        let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let pools = self.pools.locked();
         let mut all: Vec<Arc<Pool>> = pools.values().cloned().collect();
         drop(pools);
         all.sort_by(|one, other| (&one.name, &one.user).cmp(&(&other.name, &other.user)));

@@ -13,10 +13,11 @@ use crate::settings::Settings;
 use crate::shared::Shared;
 use core::cell::RefCell;
 use core::sync::atomic::Ordering::SeqCst;
+use locked::Locked;
 use preempt::os::{self, RunDelay};
 use preempt::{Mode, Registration, Worker};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
 /// Reason of a refusal of work.
@@ -94,7 +95,7 @@ impl Scheduler {
 
     fn spawn(&self, name: String, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let thread = thread::Builder::new().name(name).spawn(body)?;
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        self.threads.locked_anyway().push(thread);
         Ok(())
     }
 
@@ -247,7 +248,7 @@ impl Scheduler {
                 thread.unpark();
             }
         }
-        let threads = core::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = core::mem::take(&mut *self.threads.locked_anyway());
         for thread in threads {
             thread.join().expect("the scheduler's own threads catch the panics of requests");
         }

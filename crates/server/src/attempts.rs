@@ -6,10 +6,11 @@
 //! **Invariant:** a client that logs in with the right password never waits, no matter how many fail beside it; the
 //! memory used is bounded.
 
+use locked::Locked;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Number of wrong passwords of one address that are answered at once.
@@ -78,7 +79,7 @@ impl Lines {
 
 impl Attempts {
     fn lock(&self) -> MutexGuard<'_, HashMap<Option<IpAddr>, Attempt>> {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+        self.addresses.locked()
     }
 
     fn with<R>(&self, from: Option<IpAddr>, now: Instant, act: impl FnOnce(&mut Attempt) -> R) -> R {
@@ -109,7 +110,7 @@ impl Attempts {
         if delay.is_zero() {
             return delay;
         }
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.locked();
         if ROLES_MAX <= answers.len() {
             answers.retain(|_, due| now < *due);
         }

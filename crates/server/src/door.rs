@@ -42,6 +42,7 @@ use away::{refusal, timed_out};
 use gate::control::Controller;
 use gate::{Arrival, ClassId, Entrance, Event, Gate, SettingsError, Ticket, Time};
 use keeper::SOONER;
+use locked::{Locked, RwLocked};
 use marks::Asked;
 use resources::Resources;
 use runaway::Runaways;
@@ -50,7 +51,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 use tokio::sync::Notify;
@@ -182,7 +183,7 @@ impl Door {
     /// Creates one of the same kind without any transactions, for another server.
     #[must_use]
     pub fn another(&self) -> Door {
-        let options = |shared: &Arc<Shared>| shared.options.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let options = |shared: &Arc<Shared>| shared.options.locked_anyway().clone();
         // Options that made one gate make another.
         self.0.as_ref().map_or(Door(None), |shared| Door::made(&options(shared)).unwrap_or_default())
     }
@@ -219,7 +220,7 @@ impl Door {
         if !shared.asks.load(Relaxed) {
             return Marks { fingerprint: None, hot: marks::tagged(text) };
         }
-        shared.asked.read().unwrap_or_else(PoisonError::into_inner).marks(text)
+        shared.asked.read_locked_anyway().marks(text)
     }
 
     /// Number of times that the settings were read. Marks that were made under an earlier number may be outdated.
@@ -274,7 +275,13 @@ impl Door {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
+    }
+
+    /// True after a panic of the gate. Whoever uses the gate next ends the process; the ends of slots, rooms and places
+    /// leave that to others, as they may be part of the unwinding of that very panic.
+    fn is_half_changed(&self) -> bool {
+        self.state.is_poisoned()
     }
 
     fn time(&self, now: Instant) -> Time {

@@ -7,11 +7,12 @@
 //! known to be short is lent to a thread beside it, or to one [`Below`]; one that turns out to be long is taken back
 //! and lent as well.
 
+use locked::Locked;
 use preempt::os;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -150,7 +151,7 @@ struct LiftPlace<'l>(&'l Lift);
 
 impl Lift {
     fn thread(&self) -> MutexGuard<'_, Option<i32>> {
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+        self.thread.locked_anyway()
     }
 
     fn enter(&self, begun: &Begun) -> LiftPlace<'_> {
@@ -171,11 +172,7 @@ impl Lift {
     /// the job goes on unchanged.
     pub fn lift(&self) {
         self.is_wanted.store(true, Ordering::SeqCst);
-        let thread = match self.thread.try_lock() {
-            Ok(thread) => thread,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
+        let Some(thread) = self.thread.try_locked_anyway() else { return };
         // The thread is still at the job, because it withdraws its number under the lock.
         if let Some(Err(error)) = thread.map(os::set_thread_ordinary) {
             tracing::debug!(%error, "a statement that must end stays below other threads");

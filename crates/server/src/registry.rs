@@ -3,10 +3,11 @@
 //! **Invariant:** a session is registered exactly as long as its [`Place`] lives. Only an authenticated client has one,
 //! and only a holder of a session's secret can cancel it.
 
+use locked::Locked;
 use statement::SqlError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use wire::Cancel;
 use wire::errors;
 use wire::scram;
@@ -53,7 +54,7 @@ impl Registry {
     }
 
     fn places(&self) -> std::sync::MutexGuard<'_, HashMap<i32, Entry>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.locked()
     }
 
     /// Registers a session of a user, who may have `most` of them. Without random bytes for a secret, there is no
@@ -112,6 +113,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.registry.places().remove(&self.pid);
+        // The drop may be part of the unwinding of a panic under this lock.
+        self.registry.places.locked_anyway().remove(&self.pid);
     }
 }

@@ -3,6 +3,7 @@
 //! **Invariant:** a statement costs a few relaxed additions, and a view never holds up a running statement. Memory is
 //! bounded: past a number of different statements, the rest count as one.
 
+use locked::Locked;
 use stage::Class;
 use stage::observe::{ActivityRow, Observe, StageRow, StatementRow, Times};
 use statement::outcome::Signal;
@@ -10,7 +11,7 @@ use statement::outcome::TransactionStatus;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use syntax::normalised;
 use wire::End;
@@ -207,10 +208,6 @@ fn now_us() -> i64 {
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Seen {
     /// Entry of a session that begins now.
     pub fn new(pid: i32, user: &str, database: &str, client: Option<String>) -> Seen {
@@ -261,7 +258,7 @@ impl Seen {
 
     /// Sets `application_name`.
     pub fn set_application(&self, name: &str) {
-        name.clone_into(&mut lock(&self.texts).application);
+        name.clone_into(&mut self.texts.locked_anyway().application);
         let mut hasher = DefaultHasher::new();
         (&self.client, &self.user, &self.database, name).hash(&mut hasher);
         self.owner.store(hasher.finish() | 1, Relaxed);
@@ -293,7 +290,7 @@ impl Seen {
 
     /// Records that the next statement of the transaction begins.
     pub fn show_next(&self, text: &Arc<str>, now: Instant) {
-        lock(&self.texts).query.clone_from(text);
+        self.texts.locked_anyway().query.clone_from(text);
         let since = now.saturating_duration_since(self.session_start).as_micros();
         self.query_start_us.store(self.session_start_us + i64::try_from(since).unwrap_or(0), Relaxed);
         self.state.store(ACTIVE, Relaxed);
@@ -385,7 +382,7 @@ impl Stats {
     /// Adds a session.
     pub fn enter(&self, seen: Seen) -> Arc<Seen> {
         let seen = Arc::new(seen);
-        lock(&self.sessions).insert(seen.pid, Arc::clone(&seen));
+        self.sessions.locked().insert(seen.pid, Arc::clone(&seen));
         self.connections.fetch_add(1, Relaxed);
         seen
     }
@@ -402,17 +399,17 @@ impl Stats {
 
     /// Removes a session.
     pub fn leave(&self, seen: &Seen) {
-        lock(&self.sessions).remove(&seen.pid);
+        self.sessions.locked().remove(&seen.pid);
     }
 
     /// Returns the role of the session of this number.
     pub fn role_of(&self, pid: i32) -> Option<String> {
-        lock(&self.sessions).get(&pid).map(|seen| seen.user.clone())
+        self.sessions.locked().get(&pid).map(|seen| seen.user.clone())
     }
 
     /// Cancels what a session is doing, or ends it. Returns true if there was one.
     pub fn signal(&self, pid: i32, signal: Signal) -> bool {
-        let end = lock(&self.sessions).get(&pid).map(|seen| Arc::clone(&seen.end));
+        let end = self.sessions.locked().get(&pid).map(|seen| Arc::clone(&seen.end));
         if let Some(end) = &end {
             end.signal(signal);
         }
@@ -422,7 +419,7 @@ impl Stats {
     /// Returns the counters of a statement.
     pub fn statement(&self, text: &str) -> Arc<Totals> {
         let mut text = normalised(text);
-        let mut statements = lock(&self.statements);
+        let mut statements = self.statements.locked();
         if let Some(totals) = statements.get(&*text) {
             return Arc::clone(totals);
         }
@@ -474,15 +471,15 @@ impl Stats {
 
     /// Number of open sessions.
     pub fn sessions(&self) -> usize {
-        lock(&self.sessions).len()
+        self.sessions.locked().len()
     }
 }
 
 impl Observe for Stats {
     fn activity(&self) -> Vec<ActivityRow> {
-        let sessions: Vec<Arc<Seen>> = lock(&self.sessions).values().cloned().collect();
+        let sessions: Vec<Arc<Seen>> = self.sessions.locked().values().cloned().collect();
         let row = |seen: Arc<Seen>| {
-            let texts = lock(&seen.texts);
+            let texts = seen.texts.locked_anyway();
             ActivityRow {
                 pid: seen.pid,
                 user: seen.user.clone(),
@@ -513,7 +510,7 @@ impl Observe for Stats {
 
     fn statements(&self) -> Vec<StatementRow> {
         let statements: Vec<(Arc<str>, Arc<Totals>)> =
-            lock(&self.statements).iter().map(|(text, totals)| (text.clone(), totals.clone())).collect();
+            self.statements.locked().iter().map(|(text, totals)| (text.clone(), totals.clone())).collect();
         let us = |of: &AtomicU64| of.load(Relaxed) as f64 / 1e3;
         let row = |(text, totals): (Arc<str>, Arc<Totals>)| StatementRow {
             query: text.to_string(),

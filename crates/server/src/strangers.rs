@@ -4,8 +4,9 @@
 //! gives way to a new one, once it has had some time to log in. So connections that send nothing keep nobody out, an
 //! administrator for instance.
 
+use locked::Locked;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -44,7 +45,7 @@ impl Strangers {
     }
 
     fn all(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.locked()
     }
 
     /// Adds a connection. Returns `None` if there are too many, and all are recent.
@@ -72,7 +73,8 @@ impl Stranger {
 
 impl Drop for Stranger {
     fn drop(&mut self) {
-        let mut all = self.of.all();
+        // The drop may be part of the unwinding of a panic under this lock.
+        let mut all = self.of.all.locked_anyway();
         if let Ok(at) = all.entries.binary_search_by_key(&self.number, |entry| entry.number) {
             all.entries.remove(at);
         }

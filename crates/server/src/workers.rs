@@ -4,11 +4,12 @@
 //! **Invariant:** no thread waits for a statement; the session that handed it over is notified when it is done.
 //! Statements that nobody waits for any more still run to their end.
 
+use locked::{Locked, LockedResult};
 use stage::Class;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use tokio::sync::oneshot;
 
@@ -100,7 +101,7 @@ impl Workers {
     pub async fn run<R: Send + 'static>(&self, class: Class, job: impl FnOnce() -> R + Send + 'static) -> Option<R> {
         let (done, result) = oneshot::channel();
         {
-            let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut queue = self.0.queue.locked();
             queue.arrivals += 1;
             let order = Reverse((class, queue.arrivals));
             let job = Box::new(move || drop(done.send(job())));
@@ -113,24 +114,25 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
+        // The drop may be part of the unwinding of a panic under this lock.
+        self.0.queue.locked_anyway().is_over = true;
         self.0.more.notify_all();
     }
 }
 
 impl Shared {
     fn work(&self) {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue.locked();
         loop {
             if let Some(next) = queue.waiting.pop() {
                 drop(queue);
                 // The session of a job that panics notices it by the end of its channel.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(next.job));
-                queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+                queue = self.queue.locked();
             } else if queue.is_over {
                 return;
             } else {
-                queue = self.more.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = self.more.wait(queue).or_end_process();
             }
         }
     }

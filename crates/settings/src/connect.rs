@@ -1,14 +1,14 @@
 //! Parameters of a connection.
 
-/// Parameters of a connection, as the start-up packet has them.
+/// Parameters of a connection, as in the startup packet.
 #[derive(Clone, Debug, Default)]
 pub struct Connect {
-    /// The role.
+    /// Name of the role.
     pub user: String,
-    /// The database.
+    /// Name of the database.
     pub database: String,
-    /// Settings of the start-up packet, `application_name` among them, and those of its `options`.
+    /// Settings of the startup packet, including `application_name` and those of its `options`.
     pub settings: Vec<(String, String)>,
-    /// The number by which the client knows this session.
+    /// Process ID by which the client knows this session.
     pub backend_pid: u32,
 }

@@ -1,7 +1,7 @@
-//! What sessions begin with: the server's own values, from its file, its environment and its command line.
+//! Initial values of sessions: the server's own values, from its file, its environment and its command line.
 //!
-//! **Invariant:** every value is one that its setting takes; a later source replaces an earlier one's value, whatever the
-//! order in which they are read.
+//! **Invariant:** every value is one that its setting takes; a later source replaces an earlier one's value, whatever
+//! the order in which they are read.
 
 use super::defs::{Context, DEFS, find, nearest, nearest_short};
 use super::value::{Value, accepted, bytes, duration};
@@ -9,16 +9,16 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Who has said what a setting is. Later ones count more.
+/// Source of a setting's value. A later source takes precedence over an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// Nobody.
+    /// The built-in default.
     Default,
     /// The configuration file.
     File,
     /// An environment variable.
     Environment,
-    /// A flag.
+    /// A flag of the command line.
     CommandLine,
     /// `ALTER DATABASE`.
     Database,
@@ -33,7 +33,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Tells whether a reload may replace a value from this source.
+    /// Returns true if a reload may replace a value from this source.
     pub fn is_of_server(self) -> bool {
         match self {
             Source::Default | Source::File | Source::Environment | Source::CommandLine => true,
@@ -41,7 +41,7 @@ impl Source {
         }
     }
 
-    /// As `pg_settings` writes it.
+    /// Returns the name of the source in `pg_settings`.
     pub fn name(self) -> &'static str {
         match self {
             Source::Default => "default",
@@ -56,23 +56,23 @@ impl Source {
     }
 }
 
-/// Setting with its value on this server.
+/// A setting with its value on this server.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'d> {
     /// Name, in lower case.
     pub name: &'static str,
-    /// Value, as it is shown.
+    /// Value, in the form in which it is shown.
     pub value: &'d str,
     /// Default value.
     pub default: &'static str,
-    /// True if the server's start takes it, and no session can set it.
+    /// True if the value is taken at the server's start, and no session can set it.
     pub is_of_server: bool,
 }
 
-/// The server's values of all settings.
+/// Values of all settings on this server.
 #[derive(Clone, Debug)]
 pub struct Defaults {
-    /// Values by the setting's place in the table, and where each comes from.
+    /// Values and their sources, by the setting's position in the table.
     pub values: Vec<(Value, Source)>,
 }
 
@@ -83,10 +83,11 @@ impl Default for Defaults {
 }
 
 impl Defaults {
-    /// Gives a setting a value, unless a later source has.
+    /// Sets a value, unless a later source has set one.
     ///
     /// # Errors
-    /// `42704` for a name that does not exist, with the nearest one; what the setting does not take.
+    /// `42704` for a name that does not exist, with the nearest one; `55P02` for a setting that cannot be changed; the
+    /// errors of [`accepted`] for the value.
     pub fn set(&mut self, name: &str, value: &str, source: Source) -> SqlResult<()> {
         let at = find(name).ok_or_else(|| unknown(name))?;
         let def = &DEFS[at];
@@ -101,27 +102,27 @@ impl Defaults {
         Ok(())
     }
 
-    /// Whether there is such a setting.
+    /// Returns true if the setting exists.
     pub fn has(&self, name: &str) -> bool {
         find(name).is_some()
     }
 
-    /// The setting whose name, without `overtake.`, is most like this one, if any is much like it.
+    /// Returns the setting whose name, without `overtake.`, is most like this one, if any is much like it.
     pub fn nearest_short(&self, name: &str) -> Option<&'static str> {
         nearest_short(name)
     }
 
-    /// A setting's value as it is shown; empty for one that does not exist.
+    /// Returns a setting's value as it is shown; empty for a setting that does not exist.
     pub fn get(&self, name: &str) -> &str {
         find(name).and_then(|at| self.values.get(at)).map_or("", |(value, _)| value)
     }
 
-    /// Settings that are the server's.
+    /// Returns the settings that no session can set.
     pub fn of_server(&self) -> impl Iterator<Item = Setting<'_>> {
         self.all().filter(|setting| setting.is_of_server)
     }
 
-    /// All settings but those that nobody can change.
+    /// Returns all settings except those that cannot be changed.
     pub fn all(&self) -> impl Iterator<Item = Setting<'_>> {
         let changeable = DEFS.iter().zip(&self.values).filter(|(def, _)| def.context != Context::Internal);
         changeable.map(|(def, (value, _))| Setting {
@@ -132,38 +133,38 @@ impl Defaults {
         })
     }
 
-    /// Who has said it.
+    /// Returns the source of a setting's value.
     pub fn source(&self, name: &str) -> Source {
         find(name).and_then(|at| self.values.get(at)).map_or(Source::Default, |(_, source)| *source)
     }
 
-    /// A setting that is a time.
+    /// Returns the value of a setting that is a time.
     pub fn duration(&self, name: &str) -> Duration {
         duration(self.get(name)).unwrap_or_default()
     }
 
-    /// A setting that is a size, in bytes.
+    /// Returns the value of a setting that is a size, in bytes.
     pub fn bytes(&self, name: &str) -> usize {
         bytes(self.get(name)).unwrap_or_default()
     }
 
-    /// A setting that is a number.
+    /// Returns the value of a setting that is an integer.
     pub fn number(&self, name: &str) -> i32 {
         self.get(name).parse().unwrap_or_default()
     }
 
-    /// A setting that is a number, with a fraction perhaps.
+    /// Returns the value of a setting that is a real number.
     pub fn real(&self, name: &str) -> f64 {
         self.get(name).parse().unwrap_or_default()
     }
 
-    /// A setting that is a switch.
+    /// Returns the value of a setting that is Boolean.
     pub fn is_on(&self, name: &str) -> bool {
         self.get(name) == "on"
     }
 }
 
-/// There is no such setting.
+/// Creates the error for a setting that does not exist.
 pub fn unknown(name: &str) -> SqlError {
     let error = SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""));
     match nearest(name) {

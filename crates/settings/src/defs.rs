@@ -1,80 +1,82 @@
 //! The table of settings: those of a session, those of the server, and PostgreSQL's that have no effect here.
 //!
-//! **Invariant:** in the order of their names; a default is a value that the setting takes, as it is shown.
+//! **Invariant:** the table is in the order of the names; a default is a value that the setting takes, in the form in
+//! which it is shown.
 
 /// Name of the setting with the schemas where names are looked up.
 pub const SEARCH_PATH: &str = "search_path";
 
-/// One setting.
+/// Definition of a setting.
 #[derive(Debug)]
 pub struct Def {
-    /// Its name, in small letters.
+    /// Name, in lower case.
     pub name: &'static str,
-    /// As PostgreSQL writes it, for the client.
+    /// Name as PostgreSQL writes it, for the client.
     pub title: &'static str,
-    /// What it is unless somebody says otherwise.
+    /// Built-in default.
     pub default: &'static str,
-    /// What values there are.
+    /// Values that the setting takes.
     pub takes: Takes,
-    /// Who may change it, and when.
+    /// Context in which the setting may be changed.
     pub context: Context,
-    /// Whether the client is told of changes.
+    /// True if changes are reported to the client.
     pub reported: bool,
-    /// What it is for.
+    /// Description of the setting.
     pub about: &'static str,
 }
 
 impl Def {
-    /// Tells whether `SHOW ALL` and `pg_settings` have it: PostgreSQL leaves out those of the session's user.
+    /// Returns true if `SHOW ALL` and `pg_settings` list the setting: PostgreSQL leaves out those of the session's
+    /// user.
     pub fn is_listed(&self) -> bool {
         !matches!(self.name, "is_superuser" | "role" | "session_authorization")
     }
 }
 
-/// What values a setting takes.
+/// Values that a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Takes {
-    /// Anything.
+    /// Any text.
     Text,
-    /// Names, quoted where they must be, between commas.
+    /// Names, quoted where they must be, separated by commas.
     Names,
-    /// `on` or `off`.
+    /// A Boolean: `on` or `off`.
     Switch,
     /// Milliseconds, or a number with a unit.
     Milliseconds,
-    /// The same, or -1.
+    /// Milliseconds, a number with a unit, or -1.
     MillisecondsOrNever,
-    /// At least so many kilobytes, or a number with a unit.
+    /// At least this many kilobytes, or a number with a unit.
     Kilobytes(u64),
-    /// A whole number from here to there.
+    /// An integer between these bounds, both included.
     Integer(i32, i32),
-    /// A number.
+    /// A real number.
     Real,
-    /// One of these.
+    /// One of these words.
     OneOf(&'static [&'static str]),
-    /// Words for style and order of dates.
+    /// Words for the style and order of dates.
     DateStyle,
     /// A time zone.
     TimeZone,
-    /// Nothing else than what it is.
+    /// No other value than the default.
     Fixed,
 }
 
-/// Who may change a setting, and when.
+/// Context in which a setting may be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
-    /// Nobody.
+    /// Never.
     Internal,
-    /// Who starts the server.
+    /// At the server's start.
     Postmaster,
-    /// A superuser; and for others, a superuser by `ALTER ROLE`.
+    /// By a superuser; for other roles, a superuser sets it by `ALTER ROLE`.
     Superuser,
-    /// Every session for itself.
+    /// By every session for itself.
     User,
 }
 
 impl Context {
-    /// As `pg_settings` writes it.
+    /// Returns the name of the context in `pg_settings`.
     pub fn name(self) -> &'static str {
         match self {
             Context::Internal => "internal",
@@ -86,7 +88,7 @@ impl Context {
 }
 
 impl Takes {
-    /// As `pg_settings` writes it.
+    /// Returns the name of the type in `pg_settings`.
     pub fn vartype(self) -> &'static str {
         match self {
             Takes::Text | Takes::Names | Takes::DateStyle | Takes::TimeZone | Takes::Fixed => "string",
@@ -97,7 +99,7 @@ impl Takes {
         }
     }
 
-    /// Its unit.
+    /// Returns the unit of the values, if they have one.
     pub fn unit(self) -> Option<&'static str> {
         match self {
             Takes::Milliseconds | Takes::MillisecondsOrNever => Some("ms"),
@@ -135,17 +137,18 @@ const fn told(
     Def { title, reported: true, ..def(name, default, takes, about) }
 }
 
-/// Of the server: given when it starts.
+/// Defines a setting of the server, which is given when it starts.
 const fn server(name: &'static str, default: &'static str, takes: Takes, about: &'static str) -> Def {
     Def { context: Context::Postmaster, ..def(name, default, takes, about) }
 }
 
-/// Accepted in silence because it could not change an answer: it says how PostgreSQL plans, vacuums or writes.
+/// Defines a setting that is accepted in silence because it could not change an answer: it controls how PostgreSQL
+/// plans, vacuums or writes.
 const fn inert(name: &'static str, default: &'static str, takes: Takes) -> Def {
     def(name, default, takes, "Accepted for clients that set it; has no effect here.")
 }
 
-/// In the order of their names.
+/// All settings, in the order of their names.
 pub static DEFS: &[Def] = &[
     told(
         "application_name",
@@ -642,18 +645,18 @@ pub static DEFS: &[Def] = &[
     inert("xmloption", "content", Takes::OneOf(&["content"])),
 ];
 
-/// Where a setting stands in [`DEFS`], by its name in any letters.
+/// Returns the position of a setting in [`DEFS`], by its name in any case.
 pub fn find(name: &str) -> Option<usize> {
     let at = |name: &str| DEFS.binary_search_by(|def| def.name.cmp(name)).ok();
     at(name).or_else(|| at(&name.to_lowercase()))
 }
 
-/// The setting whose name is most like this one, if any is much like it.
+/// Returns the setting whose name is most like this one, if any is much like it.
 pub fn nearest(name: &str) -> Option<&'static str> {
     nearest_by(name, |own| own)
 }
 
-/// The same where names stand without `overtake.`.
+/// Does the same as [`nearest`] where names stand without `overtake.`.
 pub fn nearest_short(name: &str) -> Option<&'static str> {
     nearest_by(name, |own| own.strip_prefix("overtake.").unwrap_or(own))
 }
@@ -665,7 +668,7 @@ fn nearest_by(name: &str, shown: impl Fn(&'static str) -> &'static str) -> Optio
     (distance(&nearest) <= 2 + name.len() / 5).then_some(nearest.name)
 }
 
-/// How many letters must be put in, left out or changed, or neighbours exchanged.
+/// Returns the number of letters to insert, delete or replace, or neighbours to exchange.
 fn edits(from: &str, to: &str) -> usize {
     let [from, to] = [from, to].map(|text| text.chars().collect::<Vec<char>>());
     let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];

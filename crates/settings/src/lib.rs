@@ -1,4 +1,4 @@
-//! Settings, roles and priority rules: what an administrator and a session say of how statements run.
+//! Settings, roles and priority rules, by which administrators and sessions control how statements run.
 //!
 //! # Layers
 //!

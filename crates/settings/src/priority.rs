@@ -1,10 +1,11 @@
-//! Classes by rule and by hint.
+//! Priority classes by rule and by hint.
 //!
-//! A rule names a class and what it is for: `low user=report; high application=till%; low statement="%from lineitem%"; high
-//! tag.action=pay%`. The first that fits decides. A hint is a comment before a statement: `/*+ priority=high */`.
+//! A rule names a class and its conditions: `low user=report; high application=till%; low statement="%from lineitem%";
+//! high tag.action=pay%`. The first rule that fits decides. A hint is a comment before a statement: `/*+ priority=high
+//! */`.
 //!
-//! **Invariant:** rules are the administrator's and may give any class; a hint gives no more than the role's highest. What a session
-//! is does not change the rules about statements that fit it but by its application's name.
+//! **Invariant:** rules are the administrator's and may give any class; a hint gives no more than the role's highest.
+//! Of a session's properties, only its application's name may change which rules about statements fit it.
 
 use crate::class_named;
 use stage::Class;
@@ -14,11 +15,12 @@ use syntax::fingerprint;
 use syntax::tags::Tags;
 use types::ops::like;
 
-/// All rules, in their order.
+/// Priority rules, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules(Vec<Rule>);
 
-/// One rule; what it does not say fits all. Patterns are those of `LIKE`, statements' without regard to case.
+/// A priority rule; a condition that it does not have fits all. Patterns are those of `LIKE`; those of statements
+/// ignore case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     class: Class,
@@ -26,9 +28,9 @@ struct Rule {
     database: Option<String>,
     application: Option<String>,
     statement: Option<String>,
-    /// What a statement's tags are to be, by their names.
+    /// Names of a statement's tags, with the patterns of their values.
     tags: Vec<(String, String)>,
-    /// Of the statement that it names.
+    /// Fingerprint of the statement that the rule names.
     fingerprint: Option<u64>,
 }
 
@@ -45,7 +47,7 @@ fn class(name: &str) -> Option<Class> {
     ["low", "normal", "high"].contains(&name).then(|| class_named(name))
 }
 
-/// Cuts at a character that stands outside of quotes.
+/// Splits a text at the characters that stand outside of quotes.
 pub fn cut(text: &str, at: impl Fn(char) -> bool) -> Vec<&str> {
     let (mut quoted, mut parts, mut begin) = (false, Vec::new(), 0);
     for (position, letter) in text.char_indices() {
@@ -61,22 +63,22 @@ pub fn cut(text: &str, at: impl Fn(char) -> bool) -> Vec<&str> {
 }
 
 impl Rules {
-    /// Reads rules with semicolons between them.
+    /// Parses rules with semicolons between them.
     ///
     /// # Errors
-    /// `22023`, with the rule that is none.
+    /// `22023`, with the rule that is invalid.
     pub fn parse(text: &str) -> SqlResult<Rules> {
         let rules = cut(text, |letter| letter == ';').into_iter().filter(|rule| !rule.trim().is_empty());
         rules.map(Rule::parse).collect::<SqlResult<_>>().map(Rules)
     }
 
-    /// The class of a session's statements that have none of their own.
+    /// Returns the class of a session's statements that have no class of their own.
     pub fn of_session(&self, user: &str, database: &str, application: &str) -> Option<Class> {
         let mut fit = self.0.iter().filter(|rule| !rule.is_about_statements());
         fit.find(|rule| rule.fits(user, database, application)).map(|rule| rule.class)
     }
 
-    /// The class of a statement.
+    /// Returns the class of a statement.
     pub fn of_statement(&self, user: &str, database: &str, application: &str, text: &str) -> Option<Class> {
         let statement = Statement { text, tags: OnceCell::new(), fingerprint: OnceCell::new() };
         let mut about = self.0.iter().filter(|rule| rule.is_about_statements());
@@ -85,13 +87,13 @@ impl Rules {
             .map(|rule| rule.class)
     }
 
-    /// Whether any is about statements.
+    /// Returns true if any rule is about statements.
     pub fn are_about_statements(&self) -> bool {
         self.0.iter().any(Rule::is_about_statements)
     }
 }
 
-/// What rules look at; found out when the first one does.
+/// Properties of a statement, computed when the first rule needs them.
 struct Statement<'t> {
     text: &'t str,
     tags: OnceCell<Option<Tags<'t>>>,
@@ -117,7 +119,7 @@ impl Rule {
             let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
             let is_pattern = matches!(name, "application" | "statement") || name.starts_with("tag.");
             if is_pattern {
-                // Whether it is a pattern shows with any text.
+                // Any text shows whether the pattern is valid.
                 like::matches(&"x".repeat(value.len()), value, true).map_err(|error| wrong(text, error.message()))?;
             }
             let is_twice = match (name, name.strip_prefix("tag.")) {
@@ -165,10 +167,10 @@ impl Rule {
     }
 }
 
-/// The class that a comment before the statement asks for.
+/// Returns the class that a hint before the statement asks for.
 ///
 /// # Errors
-/// `22023` for one that is none.
+/// `22023` for a class that does not exist.
 pub fn hint(text: &str) -> SqlResult<Option<Class>> {
     let Some((hint, _)) = text.trim_start().strip_prefix("/*+").and_then(|rest| rest.split_once("*/")) else {
         return Ok(None);
@@ -182,7 +184,7 @@ pub fn hint(text: &str) -> SqlResult<Option<Class>> {
             return class(value).map(Some).ok_or_else(error);
         }
     }
-    // Another program's.
+    // The hint is another program's.
     Ok(None)
 }
 

@@ -1,27 +1,28 @@
-//! Roles: who may log in, by which password, and with which settings.
+//! Roles: which users may log in, with their passwords and settings.
 //!
-//! Shared by the sessions, which change them, and by the server, which lets clients in.
+//! Shared by the sessions, which change them, and by the server, which authenticates clients.
 //!
-//! **Invariant:** a change is seen by every connection that begins after it. The first role is always there and always a
-//! superuser. No password is kept, only what it is checked against.
+//! **Invariant:** a change is seen by every connection that begins after it. The first role always exists and is always
+//! a superuser. No password is kept, only its verifier.
 //!
-//! Privileges on tables do not exist yet: every role may do everything with them. Only roles themselves, and settings that
-//! are a superuser's, are kept from others.
+//! Privileges on tables do not exist yet: every role may do everything with them. Only changes of roles, and settings
+//! that require a superuser, are restricted.
 
 pub mod change;
 
+use locked::RwLocked;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The role that is always there.
+/// Name of the role that always exists.
 pub const FIRST: &str = "postgres";
-/// Its number, as in PostgreSQL, and that of the first role that somebody makes.
+/// OIDs of that role, as in PostgreSQL, and of the first role that a user creates.
 const FIRST_OID: u32 = 10;
 const NEXT_OID: u32 = 16_384;
 
-/// Makes of a password what it is checked against; nothing if the system gives no random bytes.
+/// Function that makes a password into its verifier; `None` if the system gives no random bytes.
 pub type Hash = fn(&str) -> Option<String>;
 
 /// All roles, and the settings of databases.
@@ -29,47 +30,48 @@ pub type Hash = fn(&str) -> Option<String>;
 pub struct Roles {
     state: RwLock<State>,
     hash: OnceLock<Hash>,
-    /// For whoever decides a commit that changes some.
+    /// Held while a commit that changes roles is decided.
     changing: Mutex<()>,
-    /// Count of the numbers that were given, by the copies of transactions too: a role keeps the one that its own transaction has seen.
+    /// Number of OIDs that were given, shared with the copies of transactions: a role keeps the OID that its own
+    /// transaction has seen.
     numbers: Arc<AtomicU32>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    /// Shared with the copies of transactions.
+    /// Roles by name. Each is shared with the copies of transactions.
     roles: BTreeMap<Arc<str>, Arc<Role>>,
-    /// What `ALTER DATABASE SET` has said.
+    /// Settings by `ALTER DATABASE SET`, by database.
     databases: HashMap<String, SettingList>,
 }
 
-/// Names and values, in the order in which they were first given.
+/// Names and values of settings, in the order in which they were first given.
 pub type SettingList = Vec<(String, String)>;
 
-/// One role.
+/// A role and its attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// Its number.
+    /// OID of the role.
     pub oid: u32,
-    /// Whether it is a user: may log in.
+    /// True for `LOGIN`: the role is a user.
     pub may_log_in: bool,
-    /// Whether it may do what is kept from others.
+    /// True for `SUPERUSER`: the role bypasses all restrictions.
     pub is_superuser: bool,
-    /// Whether it may make and change roles that are no superusers.
+    /// True for `CREATEROLE`: the role may create and change roles that are no superusers.
     pub may_create_roles: bool,
-    /// Whether it may make databases, once there can be more than one.
+    /// True for `CREATEDB`: the role may create databases, once there can be more than one.
     pub may_create_databases: bool,
-    /// Whether it has the rights of roles it is a member of, once there are members.
+    /// True for `INHERIT`: the role has the rights of the roles it is a member of, once there are members.
     pub inherits: bool,
-    /// How many sessions it may have; -1: any number.
+    /// Limit on the role's sessions; -1: no limit.
     pub connections_max: i32,
-    /// What its password is checked against, as PostgreSQL writes it; without one, no password is right.
+    /// Verifier of the password, as PostgreSQL writes it; without one, no password is right.
     pub password: Option<String>,
-    /// True if the time is over until which its password is valid.
+    /// True if the password has expired (`VALID UNTIL`).
     pub is_expired: bool,
-    /// What `ALTER ROLE SET` has said.
+    /// Settings by `ALTER ROLE SET`.
     pub settings: SettingList,
-    /// What `ALTER ROLE IN DATABASE SET` has said.
+    /// Settings by `ALTER ROLE IN DATABASE SET`, by database.
     pub settings_in: HashMap<String, SettingList>,
 }
 
@@ -105,39 +107,39 @@ impl Role {
 }
 
 impl Roles {
-    /// The one role of a fresh server: `postgres`, without a password.
+    /// Creates the roles of a fresh server: `postgres` alone, without a password.
     pub fn of_a_fresh_server() -> Roles {
         let roles = Roles::default();
         roles.write().roles.insert(FIRST.into(), Arc::new(Role::first()));
         roles
     }
 
-    /// Says how passwords are made into what is kept. The first one counts.
+    /// Sets the function that makes passwords into verifiers. The first call counts.
     pub fn hash_by(&self, hash: Hash) {
-        // Whoever comes later would say the same.
+        // Later callers would set the same function.
         let _ = self.hash.set(hash);
     }
 
-    /// The same, to be changed by a transaction.
+    /// Copies the roles, for a transaction to change.
     fn copy(&self) -> Roles {
         let state = RwLock::new(self.read().clone());
         Roles { state, hash: self.hash.clone(), changing: Mutex::default(), numbers: Arc::clone(&self.numbers) }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.state.read_locked()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        self.state.write_locked()
     }
 
-    /// A number that no role has had.
+    /// Returns an OID that no role has had.
     fn number(&self) -> u32 {
         NEXT_OID + self.numbers.fetch_add(1, Relaxed)
     }
 
-    /// Makes or changes a role. A number is given to one that has none.
+    /// Creates or replaces a role. A role without an OID gets one.
     pub fn put(&self, name: &str, mut role: Role) {
         let mut state = self.write();
         if role.oid == 0 {
@@ -146,27 +148,27 @@ impl Roles {
         state.roles.insert(name.into(), Arc::new(role));
     }
 
-    /// Removes a role; whether there was one.
+    /// Removes a role; returns true if there was one.
     pub fn remove(&self, name: &str) -> bool {
         self.write().roles.remove(name).is_some()
     }
 
-    /// The role of this name.
+    /// Returns the role of this name.
     pub fn get(&self, name: &str) -> Option<Role> {
         self.read().roles.get(name).map(|role| Role::clone(role))
     }
 
-    /// All of them, by name.
+    /// Returns all roles, by name.
     pub fn all(&self) -> Vec<(String, Role)> {
         self.read().roles.iter().map(|(name, role)| (name.to_string(), Role::clone(role))).collect()
     }
 
-    /// What `ALTER DATABASE SET` has said.
+    /// Returns the settings by `ALTER DATABASE SET`.
     pub fn of_database(&self, database: &str) -> SettingList {
         self.read().databases.get(database).cloned().unwrap_or_default()
     }
 
-    /// Sets what sessions of a database begin with.
+    /// Sets the settings with which sessions of a database begin.
     pub fn put_database(&self, database: &str, settings: SettingList) {
         self.write().databases.insert(database.to_owned(), settings);
     }
@@ -181,7 +183,7 @@ impl Roles {
     }
 }
 
-/// Tells whether a password is given as what it is checked against, as dumps do: `SCRAM-SHA-256$iterations:salt$stored:server`.
+/// Returns true if the text is a verifier already, as in dumps: `SCRAM-SHA-256$iterations:salt$stored:server`.
 fn is_verifier(password: &str) -> bool {
     let parts = || {
         let (iterations, rest) = password.strip_prefix("SCRAM-SHA-256$")?.split_once(':')?;

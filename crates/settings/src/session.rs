@@ -1,7 +1,7 @@
-//! Settings of a session: `SET`, `SHOW`, `RESET`, and what the client is told of.
+//! Settings of a session: `SET`, `SHOW`, `RESET`, and reports to the client.
 //!
-//! **Invariant:** a value in here is one that its setting takes. What a transaction has changed goes back when it is rolled
-//! back, and what it has changed for itself alone (`SET LOCAL`) at its end, too.
+//! **Invariant:** every value is one that its setting takes. Changes of a transaction are undone when it is rolled
+//! back; those for the transaction alone (`SET LOCAL`) also when it commits.
 
 use crate::defs::{Context, DEFS, Def, find as position};
 use crate::value::{Value, accepted, duration, plain};
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 use types::forms::Forms;
 
-/// What `version()` says.
+/// Result of `version()`.
 pub const VERSION: &str = concat!(
     "PostgreSQL 15.0 (Overtake ",
     env!("CARGO_PKG_VERSION"),
@@ -24,82 +24,82 @@ pub const VERSION: &str = concat!(
 #[derive(Clone, Debug)]
 pub struct Settings {
     values: Vec<Value>,
-    /// What the session began with.
+    /// Values to which `RESET` returns: those that the session began with.
     resets: Vec<Value>,
-    /// Who has said that.
+    /// Sources of the reset values.
     sources: Vec<Source>,
-    /// Changes of the open transaction: which, what it was before, whether for this transaction alone.
+    /// Changes of the open transaction: position, value before, and true if the change is for this transaction alone.
     changes: Vec<(usize, Value, bool)>,
-    /// To be told to the client.
+    /// Positions of settings whose values are to be reported to the client.
     unreported: Vec<usize>,
     hot: Hot,
-    /// What those that concern text come to.
+    /// Forms of values as text, from the settings that concern them.
     pub forms: Forms,
-    /// Grows whenever a value changes.
+    /// Counter of changes.
     version: u64,
     is_superuser: bool,
-    /// Names of those that only this session knows, in lower case. Their values stand behind those of [`DEFS`].
+    /// Names of the custom settings of this session, in lower case. Their values stand behind those of [`DEFS`].
     own: Vec<String>,
 }
 
-/// Where queries run.
+/// Execution path of queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
-    /// Each where it is better off.
+    /// Row by row or as analytics, whichever suits the query.
     Auto,
     /// Row by row.
     Row,
-    /// As analytics.
+    /// Analytical execution.
     Analytics,
 }
 
-/// What each statement asks, read from the values when one changes.
+/// Settings that each statement reads, derived from the values when one changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Hot {
     class: Class,
     isolation: Isolation,
     is_read_only: bool,
-    /// Whether the open transaction is as the next one will be.
+    /// True if the open transaction has the characteristics that the next one will have.
     is_default: bool,
     path: Path,
     statement_timeout: Option<Duration>,
     lock_timeout: Option<Duration>,
-    /// The number of `overtake.hot_key`.
+    /// Hash of `overtake.hot_key`.
     hot_key: Option<u64>,
     idle_in_transaction: Option<Duration>,
     idle: Option<Duration>,
-    /// Statements that take longer are logged.
+    /// Time from which on statements are logged.
     log_from: Option<Duration>,
 }
 
-/// One line of `pg_settings`.
+/// A row of `pg_settings`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingRow {
-    /// What is the same for all.
+    /// Name of the setting.
     pub name: &'static str,
-    /// In the setting's unit, a plain number.
+    /// Value as a plain number in the setting's unit.
     pub setting: String,
-    /// As it is shown.
+    /// Value as it is shown.
     pub shown: String,
-    /// Its unit.
+    /// Unit of the value.
     pub unit: Option<&'static str>,
-    /// What it is for.
+    /// Description of the setting.
     pub about: &'static str,
-    /// Who may change it.
+    /// Context in which the setting may be changed.
     pub context: &'static str,
-    /// Its type.
+    /// Type of the values.
     pub vartype: &'static str,
-    /// Who has said what it is.
+    /// Source of the value.
     pub source: &'static str,
-    /// The least value, of numbers.
+    /// Least value, of numbers.
     pub min_val: Option<String>,
-    /// The greatest.
+    /// Greatest value, of numbers.
     pub max_val: Option<String>,
-    /// All values, if they can be counted.
+    /// Possible values of an enumeration.
     pub enumvals: Option<&'static [&'static str]>,
-    /// What it is if nobody says.
+    /// Built-in default.
     pub boot_val: String,
-    /// What `RESET` makes of it.
+    /// Value that `RESET` restores.
     pub reset_val: String,
 }
 
@@ -107,8 +107,10 @@ fn unknown(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
 }
 
+/// Checks the name of a custom setting.
+///
 /// # Errors
-/// `42704`, `42602`: no session may have a setting of its own of this name.
+/// `42704`, `42602` if a session may not have a setting of this name.
 fn check_own(name: &str) -> SqlResult<()> {
     if !name.contains('.') {
         return Err(unknown(name));
@@ -130,29 +132,29 @@ fn check_own(name: &str) -> SqlResult<()> {
     }
 }
 
-/// The settings that are the open transaction's own, and those that say what they are at its beginning.
+/// Settings that are characteristics of the open transaction, each with the setting that is its default.
 const OF_TRANSACTION: [(&str, &str); 3] = [
     ("transaction_isolation", "default_transaction_isolation"),
     ("transaction_read_only", "default_transaction_read_only"),
     ("transaction_deferrable", "default_transaction_deferrable"),
 ];
 
-/// The settings that are the open transaction's own, by any spelling.
+/// Returns the name of a transaction characteristic, in any case.
 pub fn of_transaction(name: &str) -> Option<&'static str> {
     OF_TRANSACTION.into_iter().map(|(own, _)| own).find(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// What one of those is at the beginning of a transaction.
+/// Returns the setting that is the default of a transaction characteristic.
 pub fn default_of(own: &'static str) -> &'static str {
     OF_TRANSACTION.into_iter().find(|(name, _)| *name == own).map_or(own, |(_, default)| default)
 }
 
-/// How a setting's name is written.
+/// Returns a setting's name as PostgreSQL writes it.
 pub fn title(name: &str) -> Option<&'static str> {
     position(name).map(|at| DEFS[at].title)
 }
 
-/// A class by its name.
+/// Returns a class by its name.
 pub fn class_named(name: &str) -> Class {
     match name {
         "low" => Class::Low,
@@ -161,7 +163,8 @@ pub fn class_named(name: &str) -> Class {
     }
 }
 
-/// Highest class of a superuser's sessions, and where it stands among the settings, if nobody has said another.
+/// Returns the highest class of a superuser's sessions, and its position among the settings, if no source has set
+/// another.
 fn default_max(is_superuser: bool, sources: &[Source]) -> Option<(usize, Value)> {
     let at = position("overtake.priority_max").filter(|at| is_superuser && sources[*at] == Source::Default)?;
     Some((at, Cow::Borrowed(Class::High.name())))
@@ -176,12 +179,12 @@ fn isolation_named(name: &str) -> Isolation {
 }
 
 impl Settings {
-    /// Settings of a new session of this role, all at their defaults.
+    /// Creates the settings of a session of this role, all at their defaults.
     pub fn new(user: &str) -> Settings {
         Settings::with(user, true, &Defaults::default())
     }
 
-    /// Those of a session of this role on a server with these values.
+    /// Creates the settings of a session of this role on a server with these values.
     pub fn with(user: &str, is_superuser: bool, defaults: &Defaults) -> Settings {
         let (mut values, sources): (Vec<Value>, Vec<Source>) = defaults.values.iter().cloned().unzip();
         for (name, value) in [
@@ -211,7 +214,7 @@ impl Settings {
         position(name).or_else(own)
     }
 
-    /// Finds a setting; one of this session's own is made if there is none.
+    /// Finds a setting; creates a custom one if there is none.
     fn find_or_make(&mut self, name: &str) -> SqlResult<usize> {
         if let Some(at) = self.find(name) {
             return Ok(at);
@@ -224,11 +227,11 @@ impl Settings {
         Ok(self.values.len() - 1)
     }
 
-    /// A setting that somebody gives for a session that begins: what it goes back to later.
+    /// Sets a value with which the session begins: `RESET` returns to it.
     pub fn start_with(&mut self, name: &str, value: &str, source: Source) -> SqlResult<()> {
         let at = self.find_or_make(name)?;
         let value = self.accepted(at, value)?;
-        // What the administrator gives is not measured by what the session may give itself.
+        // Values of the administrator are not limited by what the session may set itself.
         if Source::Rule < source {
             self.check(at, &value)?;
         }
@@ -238,12 +241,13 @@ impl Settings {
         Ok(())
     }
 
-    /// All that a session begins with is said: what it shows is what it has.
+    /// Completes the start of the session once all its values are set: it caps the class at the highest, so that the
+    /// session shows the class that it has.
     pub fn begun(&mut self) {
         if let (Some(at), Some(max)) = (position("overtake.priority"), position("overtake.priority_max"))
             && class_named(&self.values[at]) < self.class_max()
         {
-            // A rule may give any class, and the session may come back to it.
+            // A rule may give any class, and the session may return to it.
             if self.sources[at] == Source::Rule {
                 self.values[max] = self.values[at].clone();
                 self.resets[max].clone_from(&self.values[max]);
@@ -258,7 +262,7 @@ impl Settings {
     /// Takes the server's reloaded values, except of settings that the session, its role or its database has given.
     pub fn reload(&mut self, defaults: &Defaults) {
         for (at, (value, source)) in defaults.values.iter().enumerate() {
-            // What the session shows of itself comes from nowhere else.
+            // Values that describe the session itself come from no other source.
             let is_fixed = matches!(DEFS[at].context, Context::Internal) || of_transaction(DEFS[at].name).is_some();
             if is_fixed || !self.sources[at].is_of_server() {
                 continue;
@@ -278,7 +282,7 @@ impl Settings {
         self.begun();
     }
 
-    /// Whether this session may give a setting this value.
+    /// Checks that this session may give a setting this value.
     fn check(&self, at: usize, value: &str) -> SqlResult<()> {
         let Some(def) = DEFS.get(at) else { return Ok(()) };
         match def.context {
@@ -301,13 +305,16 @@ impl Settings {
         Ok(())
     }
 
-    /// The highest class that the session may have.
+    /// Returns the highest class that the session may have.
     pub fn class_max(&self) -> Class {
         class_named(self.value("overtake.priority_max"))
     }
 
+    /// Sets a value: `SET`, or `RESET` for `None`.
+    ///
     /// # Errors
-    /// `42704`; `22023` for a value that it does not take; `55P02` for one that cannot be changed; `42501`.
+    /// `42704`; `22023` for a value that the setting does not take; `55P02` for a setting that cannot be changed;
+    /// `42501`.
     pub fn set(&mut self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<()> {
         let at = self.find_or_make(name)?;
         let value = match value {
@@ -325,18 +332,18 @@ impl Settings {
         self.note(at);
     }
 
-    /// As [`Settings::set`] for what the transaction itself is.
+    /// Sets a characteristic of the open transaction, as [`Settings::set`] does.
     pub fn set_of_transaction(&mut self, name: &str, value: &str) -> SqlResult<()> {
         self.set(name, Some(value), true)
     }
 
-    /// The characteristics of the open transaction.
+    /// Returns the characteristics of the open transaction.
     pub fn characteristics(&self) -> Vec<(&'static str, String)> {
         let one = |(own, _): (&'static str, &'static str)| Some((own, self.values[position(own)?].to_string()));
         OF_TRANSACTION.into_iter().filter_map(one).collect()
     }
 
-    /// A transaction begins: it is what the defaults say.
+    /// Begins a transaction with the default characteristics.
     pub fn begin(&mut self) {
         if self.hot.is_default {
             return;
@@ -360,7 +367,7 @@ impl Settings {
         }
     }
 
-    /// Gives a setting its value. Returns the one before.
+    /// Sets a value, and returns the one before.
     fn put(&mut self, at: usize, value: Value) -> Value {
         if let Some(def) = DEFS.get(at) {
             text::apply(def.name, &value, &mut self.forms);
@@ -371,12 +378,12 @@ impl Settings {
         before
     }
 
-    /// As long as it is the same, all values are.
+    /// Returns the version. While it stays the same, all values do.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The form in which a value is kept; of dates' style, what is not said stays as it is.
+    /// Returns the form in which a value is kept. Parts that a `DateStyle` does not mention stay as they are.
     fn accepted(&self, at: usize, value: &str) -> SqlResult<Value> {
         match DEFS.get(at) {
             None => Ok(Cow::Owned(value.to_owned())),
@@ -385,10 +392,10 @@ impl Settings {
         }
     }
 
-    /// How a value will be shown once it is set; nothing: the default.
+    /// Returns the form in which a value would be shown once it is set; the default for `None`.
     ///
     /// # Errors
-    /// As [`Settings::set`].
+    /// The errors of [`Settings::set`].
     pub fn would_show(&self, name: &str, value: Option<&str>) -> SqlResult<String> {
         let Some(at) = self.find(name) else {
             return check_own(name).map(|()| value.unwrap_or_default().to_owned());
@@ -407,12 +414,12 @@ impl Settings {
         }
     }
 
-    /// Its value.
+    /// Returns the value of a setting.
     pub fn show(&self, name: &str) -> SqlResult<&str> {
         self.find(name).map(|at| &*self.values[at]).ok_or_else(|| unknown(name))
     }
 
-    /// Tells whether the client is sent messages of a severity: `client_min_messages`.
+    /// Returns true if the client is sent messages of a severity: `client_min_messages`.
     pub fn sends(&self, severity: &str) -> bool {
         match self.show("client_min_messages") {
             Ok("error") => false,
@@ -421,18 +428,18 @@ impl Settings {
         }
     }
 
-    /// All of them, for `SHOW ALL`: name, value, description.
+    /// Returns all settings, for `SHOW ALL`: name, value, description.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
         let listed = DEFS.iter().zip(&self.values).filter(|(def, _)| def.is_listed());
         listed.map(|(def, value)| (def.title, &**value, def.about))
     }
 
-    /// How many changes there are, for [`Settings::back_to`].
+    /// Returns the number of changes so far, for [`Settings::back_to`].
     pub fn mark(&self) -> usize {
         self.changes.len()
     }
 
-    /// Takes back what was changed since.
+    /// Undoes the changes since the mark.
     pub fn back_to(&mut self, mark: usize) {
         for (at, before, _) in self.changes.split_off(mark.min(self.changes.len())).into_iter().rev() {
             self.put(at, before);
@@ -440,7 +447,7 @@ impl Settings {
         }
     }
 
-    /// The transaction ends.
+    /// Ends the transaction.
     pub fn end(&mut self, committed: bool) {
         if self.changes.is_empty() {
             return;
@@ -454,12 +461,12 @@ impl Settings {
         }
     }
 
-    /// What the client has not been told.
+    /// Takes the values that are to be reported to the client.
     pub fn take_reports(&mut self) -> Vec<(&'static str, String)> {
         self.unreported.drain(..).map(|at| (DEFS[at].title, self.values[at].to_string())).collect()
     }
 
-    /// The lines of `pg_settings`.
+    /// Returns the rows of `pg_settings`.
     pub fn rows(&self) -> impl Iterator<Item = SettingRow> {
         DEFS.iter().enumerate().filter(|(_, def)| def.is_listed()).map(|(at, def)| self.row(at, def))
     }
@@ -503,47 +510,47 @@ impl Settings {
         position(name).map_or("", |at| &self.values[at])
     }
 
-    /// The open transaction's.
+    /// Returns the isolation level of the open transaction.
     pub fn isolation(&self) -> Isolation {
         self.hot.isolation
     }
 
-    /// Whether the open transaction only reads.
+    /// Returns true if the open transaction is read-only.
     pub fn is_read_only(&self) -> bool {
         self.hot.is_read_only
     }
 
-    /// Where queries run.
+    /// Returns the execution path of queries: `overtake.path`.
     pub fn path(&self) -> Path {
         self.hot.path
     }
 
-    /// Class of the session's transactions: `overtake.priority`.
+    /// Returns the class of the session's transactions: `overtake.priority`.
     pub fn class(&self) -> Class {
         self.hot.class
     }
 
-    /// `statement_timeout`; `None` if it is off.
+    /// Returns `statement_timeout`; `None` if it is off.
     pub fn statement_timeout(&self) -> Option<Duration> {
         self.hot.statement_timeout
     }
 
-    /// `lock_timeout`; `None` if it is off.
+    /// Returns `lock_timeout`; `None` if it is off.
     pub fn lock_timeout(&self) -> Option<Duration> {
         self.hot.lock_timeout
     }
 
-    /// Hash of `overtake.hot_key`; `None` if it is empty.
+    /// Returns the hash of `overtake.hot_key`; `None` if it is empty.
     pub fn hot_key(&self) -> Option<u64> {
         self.hot.hot_key
     }
 
-    /// How long a client may say nothing.
+    /// Returns the time limit of an idle client, inside or outside of a transaction; `None` if it is off.
     pub fn idle_limit(&self, in_transaction: bool) -> Option<Duration> {
         if in_transaction { self.hot.idle_in_transaction } else { self.hot.idle }
     }
 
-    /// Statements that take as long as this are logged.
+    /// Returns the time from which on statements are logged.
     pub fn log_from(&self) -> Option<Duration> {
         self.hot.log_from
     }

@@ -1,6 +1,6 @@
 //! Settings from a file, the environment and flags.
 //!
-//! **Invariant:** the same names everywhere; a name that does not exist is an error that names the nearest.
+//! **Invariant:** the names are the same everywhere; a name that does not exist is an error that names the nearest.
 
 use crate::{Defaults, Source};
 use statement::SqlError;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// What is wrong with the settings, and where.
+/// Error in the settings, with its place.
 #[derive(Debug)]
 pub struct OptionError(String);
 
@@ -21,12 +21,12 @@ impl fmt::Display for OptionError {
 impl std::error::Error for OptionError {}
 
 impl OptionError {
-    /// Error with this message.
+    /// Creates an error with this message.
     pub fn new(message: String) -> OptionError {
         OptionError(message)
     }
 
-    /// What is wrong with the value of this setting.
+    /// Creates an error about the value of this setting.
     pub fn of(name: &str, why: String) -> OptionError {
         OptionError(format!("{name}: {why}"))
     }
@@ -37,15 +37,15 @@ fn wrong(place: impl fmt::Display, error: &SqlError) -> OptionError {
     OptionError(format!("{place}: {}.{}", error.message(), more.collect::<String>()))
 }
 
-/// The prefix of environment variables: `OVERTAKE_PORT`; `OVERTAKE_PRIORITY` stands for `overtake.priority`.
+/// Prefix of environment variables: `OVERTAKE_PORT`; `OVERTAKE_PRIORITY` stands for `overtake.priority`.
 pub const PREFIX: &str = "OVERTAKE_";
-/// Those that are no settings: of the log, the tests and the build.
+/// Variables with the prefix that are no settings: of the log, the tests and the build.
 const OTHERS: &[&str] = &["LOG", "CI", "SLT_URL", "SLT_ONLY", "PLANT", "BLESS", "CHROMIUM", "CLIENTS", "PICTURES"];
 
 /// Reads lines `name = value` of a configuration file, in the form of `postgresql.conf`.
 ///
 /// # Errors
-/// With the number of the line.
+/// An error with the number of the line.
 pub fn read_file(path: &Path, into: &mut Defaults) -> Result<(), OptionError> {
     let text = fs::read_to_string(path).map_err(|error| OptionError(format!("{}: {error}", path.display())))?;
     for (at, line) in text.lines().enumerate() {
@@ -58,7 +58,7 @@ pub fn read_file(path: &Path, into: &mut Defaults) -> Result<(), OptionError> {
     Ok(())
 }
 
-/// The name and the value of a line; nothing of an empty one or a comment.
+/// Returns the name and the value of a line; `None` for an empty line or a comment.
 fn assignment(line: &str) -> Result<Option<(String, String)>, &'static str> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -95,11 +95,11 @@ fn assignment(line: &str) -> Result<Option<(String, String)>, &'static str> {
     }
 }
 
-/// Takes the variables that begin with [`PREFIX`]. Other programs may have such variables, too: one that is no setting is left
-/// out, and told in words for the log.
+/// Reads the variables that begin with [`PREFIX`]. Other programs may have such variables, too: one that is no setting
+/// is left out, and reported in the returned messages for the log.
 ///
 /// # Errors
-/// A value that its setting does not take.
+/// An error for a value that its setting does not take.
 pub fn read_environment(
     variables: impl Iterator<Item = (String, String)>,
     into: &mut Defaults,
@@ -121,10 +121,10 @@ pub fn read_environment(
     Ok(unknown)
 }
 
-/// Takes one flag's `name=value`.
+/// Reads one flag's `name=value`.
 ///
 /// # Errors
-/// As for files.
+/// The errors of [`Defaults::set`], with the flag.
 pub fn read_flag(assignment: &str, into: &mut Defaults) -> Result<(), OptionError> {
     let (name, value) =
         assignment.split_once('=').ok_or_else(|| OptionError(format!("\"{assignment}\" is no NAME=VALUE")))?;

@@ -1,11 +1,11 @@
-//! The settings that say how values look as text: `DateStyle`, `TimeZone` and their like.
+//! Settings that control how values look as text: `DateStyle`, `TimeZone` and others.
 
 use statement::error::{SqlError, SqlResult, SqlState};
 use types::forms::{DateOrder, DateStyle, Forms, IntervalStyle};
 use types::interval::Interval;
 use types::zone::Zone;
 
-/// What a `DateStyle` says, beginning with what holds now.
+/// Parses a `DateStyle`; parts that it does not mention stay as they are now.
 fn style(value: &str, now: (DateStyle, DateOrder)) -> SqlResult<(DateStyle, DateOrder)> {
     let refused = |detail: String| {
         let message = format!("invalid value for parameter \"DateStyle\": \"{value}\"");
@@ -27,6 +27,7 @@ fn style(value: &str, now: (DateStyle, DateOrder)) -> SqlResult<(DateStyle, Date
             word if word.starts_with("euro") => (None, Some(DateOrder::Dmy)),
             "mdy" | "us" => (None, Some(DateOrder::Mdy)),
             word if word.starts_with("noneuro") => (None, Some(DateOrder::Mdy)),
+            // Fills the parts that no other word gives, and conflicts with none.
             "default" => {
                 style = style.or(Some(DateStyle::Iso));
                 order = order.or(Some(DateOrder::Mdy));
@@ -43,11 +44,12 @@ fn style(value: &str, now: (DateStyle, DateOrder)) -> SqlResult<(DateStyle, Date
         style = style.or(new_style);
         order = order.or(new_order);
     }
+    // German implies an order, but only if no word gives another.
     let order = if is_german { order.or(Some(DateOrder::Dmy)) } else { order };
     Ok((style.unwrap_or(now.0), order.unwrap_or(now.1)))
 }
 
-/// A value of `DateStyle`, complete.
+/// Returns the complete form of a `DateStyle`.
 pub(super) fn date_style(value: &str, now: &Forms) -> SqlResult<String> {
     let (style, order) = style(value, (now.date_style, now.date_order))?;
     let style = match style {
@@ -64,7 +66,7 @@ pub(super) fn date_style(value: &str, now: &Forms) -> SqlResult<String> {
     Ok(format!("{style}, {order}"))
 }
 
-/// The zone that a value of `TimeZone` means: a name, hours east of UTC, or an interval.
+/// Parses a `TimeZone`: a name, hours east of UTC, or an interval.
 fn zone(value: &str) -> SqlResult<Zone> {
     let refused = || {
         let message = format!("invalid value for parameter \"TimeZone\": \"{value}\"");
@@ -93,12 +95,12 @@ fn zone(value: &str) -> SqlResult<Zone> {
     }
 }
 
-/// A value of `TimeZone`, as the zone is named.
+/// Returns the name of the zone that a `TimeZone` means.
 pub(super) fn time_zone(value: &str) -> SqlResult<String> {
     zone(value).map(|zone| zone.name().to_owned())
 }
 
-/// Puts a setting that was accepted into the forms, if it is one of theirs. Says whether it is.
+/// Applies an accepted value to the forms; returns true if the setting is one of theirs.
 pub(super) fn apply(name: &str, value: &str, forms: &mut Forms) -> bool {
     match name {
         "datestyle" => {

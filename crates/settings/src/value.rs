@@ -1,6 +1,6 @@
-//! Values of settings: what is taken, and how it is shown.
+//! Values of settings: which are accepted, and the form in which they are shown.
 //!
-//! **Invariant:** [`accepted`] gives the form in which a value is shown, and takes that form, too.
+//! **Invariant:** [`accepted`] returns the form in which a value is shown, and takes that form, too.
 
 use super::defs::{Def, Takes};
 use super::text;
@@ -10,13 +10,13 @@ use std::time::Duration;
 use syntax::names::{NAME_MAX, clipped};
 use types::forms::Forms;
 
-/// A value as it is shown.
+/// Value in the form in which it is shown.
 pub type Value = Cow<'static, str>;
 
-/// The form in which a value is kept and shown.
+/// Returns the form in which a value is kept and shown.
 ///
 /// # Errors
-/// `22023` for what the setting does not take, `55P02` for a setting that cannot be changed.
+/// `22023` for a value that the setting does not take, `55P02` for a setting that cannot be changed.
 pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
     let lower = value.trim().to_lowercase();
     let refused = || {
@@ -71,17 +71,17 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
             Ok(Cow::Owned(number.to_string()))
         }
         Takes::OneOf(all) if lower == "default" && !all.contains(&"default") => Ok(Cow::Borrowed(def.default)),
-        // Only letters and digits count.
+        // Only letters and digits are compared.
         Takes::OneOf(all) if def.name == "client_encoding" => {
             let plain =
                 |name: &str| name.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect::<String>();
             match all.iter().any(|one| plain(one) == plain(&lower)) {
-                // What stands for the default is shown as that.
+                // Synonyms of the default are shown as the default.
                 true => Ok(Cow::Borrowed(def.default)),
                 false => Err(refused().hint(format!("Available values: {}.", all.join(", ")))),
             }
         }
-        // Values that PostgreSQL takes, but does not list.
+        // Values that PostgreSQL accepts, but does not list.
         Takes::OneOf(_) if def.name == "client_min_messages" && lower == "debug" => Ok(Cow::Borrowed("debug2")),
         Takes::OneOf(_) if def.name == "client_min_messages" && lower == "info" => Ok(Cow::Borrowed("info")),
         Takes::OneOf(all) => match all.iter().find(|one| one.eq_ignore_ascii_case(&lower)) {
@@ -98,7 +98,7 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
 }
 
 fn switch(lower: &str) -> Option<bool> {
-    // Any beginning that can be nothing else, as there.
+    // Any unambiguous prefix, as in PostgreSQL.
     let begins = |word: &str, least: usize| least <= lower.len() && word.starts_with(lower);
     if lower == "1" || lower == "on" || begins("true", 1) || begins("yes", 1) {
         Some(true)
@@ -113,7 +113,7 @@ type Units = &'static [(u64, &'static str)];
 const MILLISECONDS: Units = &[(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms")];
 const KILOBYTES: Units = &[(1 << 30, "TB"), (1 << 20, "GB"), (1 << 10, "MB"), (1, "kB")];
 
-/// A number and its unit.
+/// Splits a text into a number and its unit.
 fn parts(text: &str) -> Option<(u64, &str)> {
     let text = text.trim();
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
@@ -131,7 +131,7 @@ fn in_unit(text: &str, units: Units) -> Option<u64> {
 
 fn milliseconds(text: &str) -> Option<u64> {
     match parts(text)? {
-        // Rounded, as there.
+        // Rounded, as in PostgreSQL.
         (number, "us") => Some(number.saturating_add(500) / 1_000),
         _ => in_unit(text, MILLISECONDS),
     }
@@ -144,17 +144,17 @@ fn kilobytes(text: &str) -> Option<u64> {
     }
 }
 
-/// A value of milliseconds.
+/// Returns a value of milliseconds.
 pub fn duration(value: &str) -> Option<Duration> {
     milliseconds(value).map(Duration::from_millis)
 }
 
-/// A value of kilobytes, in bytes.
+/// Returns a value of kilobytes, in bytes.
 pub fn bytes(value: &str) -> Option<usize> {
     usize::try_from(kilobytes(value)?.checked_mul(1024)?).ok()
 }
 
-/// The plain number of a value, in the setting's unit, as `pg_settings` shows it.
+/// Returns a value as a plain number in the setting's unit, as `pg_settings` shows it.
 pub fn plain(def: &Def, value: &str) -> String {
     let number = match def.takes {
         Takes::Milliseconds | Takes::MillisecondsOrNever => milliseconds(value),
@@ -172,7 +172,7 @@ pub fn plain(def: &Def, value: &str) -> String {
     number.map_or_else(|| value.to_owned(), |number| number.to_string())
 }
 
-/// With the largest unit that does it without a remainder.
+/// Formats a number with the largest unit that divides it.
 fn shown(number: u64, units: Units) -> Value {
     match units.iter().find(|(unit, _)| number != 0 && number.is_multiple_of(*unit)) {
         Some((unit, name)) => Cow::Owned(format!("{}{name}", number / unit)),
@@ -180,7 +180,8 @@ fn shown(number: u64, units: Units) -> Value {
     }
 }
 
-/// The names of a list; nothing if it is none. A name without quotes is folded to lower case (`SplitIdentifierString`).
+/// Parses a list of names; `None` if it is malformed. A name without quotes is folded to lower case
+/// (`SplitIdentifierString`).
 pub fn names_of(list: &str) -> Option<Vec<String>> {
     let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c');
     let mut rest = list.trim_matches(is_space);
@@ -190,6 +191,7 @@ pub fn names_of(list: &str) -> Option<Vec<String>> {
     }
     loop {
         let name = match rest.strip_prefix('"') {
+            // Two quotes in a row are one quote of the name.
             Some(quoted) => {
                 let mut name = String::new();
                 rest = quoted;

@@ -9,12 +9,13 @@
 //! A flag that is set is seen: it is set before the byte is written, and the task takes the byte before it looks at the
 //! flags.
 
+use locked::Locked;
 use preempt::Worker;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream as StdStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
@@ -59,7 +60,7 @@ impl Bells {
 
     /// Locks the waiters. Only tasks get here, so no wake-up can find the lock held below it.
     fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Arc<Waiter>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.locked()
     }
 
     /// Notifies sessions, for ever.
@@ -96,7 +97,8 @@ impl Waiting<'_> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.bells.waiting().remove(&self.0.number);
+        // The drop may be part of the unwinding of a panic under this lock.
+        self.0.bells.waiting.locked_anyway().remove(&self.0.number);
     }
 }
 

@@ -6,10 +6,11 @@
 use crate::tidy::root;
 use anyhow::{Context, ensure};
 use clap::{Parser, ValueEnum};
+use locked::Locked;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Options of `cargo xtask ci`.
@@ -208,7 +209,7 @@ impl Report {
             ensure!(reader.join().is_ok(), "its output could not be read");
         }
         let status = child.wait()?;
-        for line in lines.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for line in lines.locked().drain(..) {
             self.note(line);
         }
         ensure!(status.success(), "{status}");
@@ -280,7 +281,7 @@ fn read(pipe: impl std::io::Read + Send + 'static, lines: Arc<Mutex<Vec<String>>
         for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line).into_owned();
             let _ = writeln!(std::io::stdout(), "{line}");
-            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            lines.locked().push(line);
         }
     })
 }

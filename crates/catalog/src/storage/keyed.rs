@@ -1,7 +1,8 @@
 //! Values as bytes that begin with a key: intervals, arrays, and numerics without a precision.
 //!
-//! **Invariant:** keys compare as the values do, and no key is a proper prefix of another; what equal values differ in (the
-//! display scale of 1.0 and 1.00, a month and 30 days) follows the key. The last four bytes say how long that part is.
+//! **Invariant:** keys compare as the values do, and no key is a proper prefix of another. Differences between equal
+//! values (the display scale of 1.0 and 1.00, a month and 30 days) follow the key. The last four bytes are the length
+//! of that part.
 //!
 //! ```text
 //! key of an array    01 and the item's key, or 02 (null), for each item; then 00
@@ -48,7 +49,7 @@ fn put_float(value: f64, key: &mut Vec<u8>, rest: &mut Vec<u8>) {
 
 fn put(datum: &Datum, kind: Kind, key: &mut Vec<u8>, rest: &mut Vec<u8>) {
     match datum {
-        // Of an item only; it has no key.
+        // Only items of arrays can be null here, and a null item has no key.
         Datum::Null => {}
         Datum::Bool(value) => key.push(u8::from(*value)),
         Datum::Int2(value) => put_signed(i64::from(*value), key),
@@ -147,6 +148,7 @@ fn read(kind: Kind, key: &mut &[u8], rest: &mut &[u8]) -> Option<Datum> {
             if kind != Kind::Bpchar {
                 return Some(Datum::text(text));
             }
+            // Bytes that `store` did not write must not ask for more blanks than a char(n) can have.
             let blanks = u32::from_be_bytes(*take(rest)?) as usize;
             Datum::text(text.to_owned() + &" ".repeat(blanks.min(10_485_760)))
         }
@@ -167,6 +169,7 @@ fn read(kind: Kind, key: &mut &[u8], rest: &mut &[u8]) -> Option<Datum> {
         Kind::Interval => {
             let length = (u128::from_be_bytes(*take(key)?) ^ SIGN_128) as i128;
             let (months, days) = (i32::from_be_bytes(*take(rest)?), i32::from_be_bytes(*take(rest)?));
+            // Only the length is in the key; microseconds are what months and days leave of it.
             let whole = (i128::from(months) * 30 + i128::from(days)) * i128::from(DAY);
             Datum::Interval(Interval { months, days, micros: i64::try_from(length - whole).ok()? })
         }
@@ -187,7 +190,7 @@ fn read(kind: Kind, key: &mut &[u8], rest: &mut &[u8]) -> Option<Datum> {
     })
 }
 
-/// The value that was stored so; none, if these are no such bytes.
+/// Returns the value that `store` wrote, or `None` if the bytes are not of that form.
 pub fn datum(bytes: &[u8], kind: Kind) -> Option<Datum> {
     let (both, len) = bytes.split_last_chunk::<4>()?;
     let (mut key, mut rest) = both.split_at_checked(both.len().checked_sub(u32::from_be_bytes(*len) as usize)?)?;
@@ -200,7 +203,7 @@ mod tests {
     use types::forms::Forms;
     use types::{Element, text};
 
-    /// Values in ascending order; those of one line are equal.
+    /// Goal: keys order as the values do. Lines are in ascending order; the values of one line are equal.
     #[test]
     fn keys_compare_as_values_and_values_come_back() {
         let array = Kind::Array;

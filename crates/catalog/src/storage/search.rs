@@ -1,8 +1,8 @@
 //! Values of other types among the keys of an index: `int4_column = bigint`, `timestamptz_column > date`.
 //!
-//! **Invariant:** every key for which the comparison holds lies where [`sought`] says. What lies there besides is for the
-//! condition above the look-up to refuse, so a search may find too much, never too little. Conversions that depend on the
-//! session's time zone use the one in force when the statement runs.
+//! **Invariant:** every key for which the comparison holds lies where [`sought`] says. Other keys in that range are
+//! refused by the condition above the look-up, so a search may find too much, never too little. Conversions that depend
+//! on the session's time zone use the one in force when the statement runs.
 
 use super::decimal;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -24,17 +24,17 @@ pub enum Precision {
 /// Position of a value among the values that a key can have.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sought {
-    /// It is one of them.
+    /// The value itself is a possible key.
     Exactly(Datum),
     /// Values equal to it, or next to it, lie between these two, both included.
     Between(Datum, Datum),
-    /// It is less than all of them.
+    /// Every key is greater than the value.
     Below,
-    /// It is greater than all of them.
+    /// Every key is less than the value.
     Above,
 }
 
-/// Says how a comparison with a value of this kind is searched in an index of this one, if it can be.
+/// Returns the precision with which a value of one type is searched in an index of another, or `None` if it cannot be.
 pub fn precision(value: Kind, key: Kind) -> Option<Precision> {
     let is_text = |kind: Kind| matches!(kind, Kind::Text | Kind::Varchar | Kind::Name);
     let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
@@ -58,7 +58,8 @@ pub fn precision(value: Kind, key: Kind) -> Option<Precision> {
     None
 }
 
-/// Says whether a cast keeps the order of a column's values, so that a comparison with its result is one with the column.
+/// Returns true if a cast keeps the order of a column's values, so that a comparison with its result is one with the
+/// column.
 pub fn keeps_order(from: Kind, to: Kind) -> bool {
     matches!(
         (from, to),
@@ -69,10 +70,10 @@ pub fn keeps_order(from: Kind, to: Kind) -> bool {
     )
 }
 
-/// Finds the place of a value, which is not NULL, among those of a key. [`precision`] says which pairs there are.
+/// Finds the place of a value, which is not NULL, among those of a key. [`precision`] says which pairs are supported.
 ///
 /// # Errors
-/// `XX000` for a pair that there is not.
+/// `XX000` for a pair that is not supported.
 pub fn sought(value: Datum, from: Kind, key: SqlType, forms: &Forms) -> SqlResult<Sought> {
     let beyond = |is_above: bool| if is_above { Sought::Above } else { Sought::Below };
     Ok(match (value, key.kind) {
@@ -146,24 +147,24 @@ pub fn sought(value: Datum, from: Kind, key: SqlType, forms: &Forms) -> SqlResul
     })
 }
 
-/// The values of both kinds stand in the same form.
+/// Returns true if the values of both types have the same form.
 fn is_alike(value: Kind, key: Kind) -> bool {
     let is_text = |kind: Kind| matches!(kind, Kind::Text | Kind::Varchar | Kind::Name);
     value == key || (is_text(value) && is_text(key))
 }
 
-/// No zone's clocks are put by more than this, and none is further from UTC.
+/// Bound on the shift of any zone's clocks, and on the distance of any zone from UTC, in microseconds.
 const MARGIN: i64 = 26 * 3600 * SECOND;
 
 fn around(local: i64) -> Sought {
     Sought::Between(Datum::Timestamp(local.saturating_sub(MARGIN)), Datum::Timestamp(local.saturating_add(MARGIN)))
 }
 
-/// The moment at which the session's clocks show this.
+/// Finds the moment at which the session's clocks show this local time.
 fn moment(local: i64, forms: &Forms) -> Sought {
     match forms.moment(local) {
         Some(moment) => Sought::Exactly(Datum::Timestamp(moment)),
-        // Beyond the calendar, where comparisons take the local time as it is.
+        // Beyond the calendar, comparisons take the local time as it is.
         None => around(local),
     }
 }
@@ -183,7 +184,7 @@ fn integer(value: i128, kind: Kind) -> Sought {
     }
 }
 
-/// From here on a float may stand for several integers, which differ by less than [`APART`].
+/// Bound from which on a float may stand for several integers, which differ by less than [`APART`].
 const DENSE: f64 = 9_007_199_254_740_992.0;
 const APART: i128 = 2048;
 

@@ -13,9 +13,10 @@ use crate::servers::target::Target;
 use crate::setup::roles::FRESH;
 use crate::setup::sessions;
 use crate::statements::session_settings::{Settings, WITHOUT_DEADLINE, literal};
+use locked::Locked;
 use stage::Class;
 use statement::{SqlError, SqlState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Time for which a login waits for an answer before the last one is trusted on: a pool whose connections are all busy
@@ -50,7 +51,7 @@ struct Last {
 
 impl Consent {
     fn last(&self) -> MutexGuard<'_, Last> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.locked()
     }
 
     fn is_fresh(&self) -> bool {

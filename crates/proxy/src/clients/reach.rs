@@ -15,10 +15,11 @@
 use crate::servers::dial::Way;
 use crate::servers::internal::Lever;
 use crate::servers::url::Host;
+use locked::Locked;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Handle;
@@ -68,7 +69,7 @@ impl Line {
     }
 
     pub(crate) fn lever(&self) -> MutexGuard<'_, Lever> {
-        self.lever.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lever.locked_anyway()
     }
 
     /// Process number of the connection at the server.
@@ -175,7 +176,7 @@ impl Once {
 
 impl Reach {
     fn lock(&self) -> MutexGuard<'_, At> {
-        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+        self.at.locked_anyway()
     }
 
     fn set(&self, at: At) {

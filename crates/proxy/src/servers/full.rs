@@ -8,11 +8,12 @@
 
 use crate::servers::node::Node;
 use crate::servers::pool::{NotTaken, Pool, Shelf, Why};
+use locked::Locked;
 use statement::{SqlError, SqlState};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -34,10 +35,6 @@ pub(crate) struct Full {
     is_bounded: AtomicBool,
     /// True if a client will try again.
     is_tried: AtomicBool,
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Full {
@@ -66,7 +63,7 @@ impl Pool {
     /// Notes that a server has accepted a connection: if it had no room before, there may be room for one more.
     pub(crate) fn rises(&self, node: &Node) {
         let shelf = self.shelf(node);
-        lock(&shelf.full.alone).take();
+        shelf.full.alone.locked_anyway().take();
         if shelf.full.is_bounded.load(SeqCst) {
             shelf.rise();
         }
@@ -77,7 +74,7 @@ impl Pool {
         let shelf = self.shelf(node);
         let (count, full) = (shelf.count.load(SeqCst), &shelf.full);
         if count == 0 {
-            lock(&full.alone).get_or_insert_with(|| (Instant::now(), error.clone()));
+            full.alone.locked_anyway().get_or_insert_with(|| (Instant::now(), error.clone()));
             full.is_alone.notify_waiters();
         }
         full.is_bounded.store(true, SeqCst);
@@ -135,7 +132,7 @@ impl Pool {
     fn hope(&self, shelf: &Shelf, since: Instant) -> (Instant, Option<SqlError>) {
         let patience = self.nodes.watching.patience;
         if shelf.count.load(Relaxed) == 0
-            && let Some((alone, error)) = &*lock(&shelf.full.alone)
+            && let Some((alone, error)) = &*shelf.full.alone.locked_anyway()
         {
             return (since.max(*alone) + ALONE_PATIENCE.min(patience), Some(error.clone()));
         }

@@ -6,10 +6,11 @@
 use crate::servers::succession::Said;
 use crate::servers::target::Target;
 use crate::servers::url::Host;
+use locked::Locked;
 use server::door::{Door, Room};
 use statement::{SqlError, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::sync::Notify;
 
@@ -140,7 +141,7 @@ impl Node {
     }
 
     pub(crate) fn word(&self) -> MutexGuard<'_, Word> {
-        self.word.lock().unwrap_or_else(PoisonError::into_inner)
+        self.word.locked()
     }
 
     /// Sets the state, and returns the one before.

@@ -14,10 +14,11 @@ use crate::servers::target::Target;
 use crate::servers::url::Host;
 use crate::setup::ready;
 use gate::SettingsError;
+use locked::Locked;
 use server::door::{Door, DoorOptions};
 use statement::{SqlError, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -113,7 +114,7 @@ impl Nodes {
 
     /// Registers a pool of connections to them.
     pub(crate) fn serve(&self, pool: &Arc<Pool>) {
-        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pools = self.pools.locked();
         pools.retain(|pool| 0 < pool.strong_count());
         pools.push(Arc::downgrade(pool));
     }
@@ -121,8 +122,7 @@ impl Nodes {
     /// Makes another pool close its longest idle connection to a server that has no room for one of this pool. Returns
     /// true if there was any.
     pub(crate) fn make_room(&self, node: &Node, own: &Pool) -> bool {
-        let pools: Vec<Arc<Pool>> =
-            self.pools.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+        let pools: Vec<Arc<Pool>> = self.pools.locked().iter().filter_map(Weak::upgrade).collect();
         let others = pools.iter().filter(|pool| !std::ptr::eq(&***pool, own));
         let longest = others.filter_map(|pool| Some((pool.idle_since(node)?, pool))).min_by_key(|(since, _)| *since);
         longest.is_some_and(|(_, pool)| pool.close_longest_idle(node))
@@ -291,7 +291,7 @@ impl Nodes {
             return self.stand(node, Standing::Fenced, "its default_transaction_read_only is on");
         }
         // The lock is held to the end: of two servers with the same claim, one is judged after the other.
-        let mut succession = self.succession.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut succession = self.succession.locked();
         let is_primary = |other: &&Arc<Node>| other.standing() == Standing::Primary;
         let primaries = self.all.iter().filter(is_primary).map(|other| (other.number, other.word().said.clone()));
         let primaries: Vec<(usize, Said)> = primaries.collect();
@@ -325,7 +325,7 @@ impl Nodes {
                 .hint(format!("The servers are {}.", all.join(", "))));
         };
         self.watch();
-        let mut succession = self.succession.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut succession = self.succession.locked();
         let (said, trouble) = {
             let word = node.word();
             (word.said.clone(), word.trouble.clone())

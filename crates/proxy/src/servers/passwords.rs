@@ -4,12 +4,13 @@
 //! **Invariant:** the first place that has one counts. A file that others may read is ignored.
 
 use crate::servers::url::{Host, Url};
+use locked::Locked;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Folders in which libpq searches unix sockets by default; a password file calls them `localhost`.
 const SOCKET_DIRECTORIES: [&str; 3] = ["/tmp", "/var/run/postgresql", "/run/postgresql"];
@@ -62,7 +63,7 @@ impl PasswordFile {
             Err(trouble) => (String::new(), trouble),
         };
         {
-            let mut before = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut before = self.trouble.locked_anyway();
             if !trouble.is_empty() && *before != trouble {
                 tracing::warn!("{trouble}");
             }

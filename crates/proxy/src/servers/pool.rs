@@ -16,11 +16,12 @@ use crate::servers::server_conn::{Failed, ServerConn, Settled};
 use crate::servers::sight::Sight;
 use crate::servers::target::Target;
 use crate::statements::session_settings::Settings;
+use locked::Locked;
 use server::door::{Place, Room};
 use statement::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 use wire::scram::Keys;
@@ -120,10 +121,6 @@ pub(crate) enum Why {
     Full(usize),
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// True if an error means that a server has no room for anybody. An error about a role or a database names it, in
 /// quotes of any language. From PostgreSQL 16 on, the general error also names the role that may use the last
 /// connections.
@@ -170,12 +167,12 @@ impl Pool {
 
     /// Time since when the longest idle connection to a server has been idle.
     pub(crate) fn idle_since(&self, node: &Node) -> Option<Instant> {
-        lock(&self.shelves[node.number].idle).first().map(|server| server.rested)
+        self.shelves[node.number].idle.locked().first().map(|server| server.rested)
     }
 
     /// Closes the longest idle connection to a server.
     pub(crate) fn close_longest_idle(&self, node: &Node) -> bool {
-        let mut idle = lock(&self.shelves[node.number].idle);
+        let mut idle = self.shelves[node.number].idle.locked();
         // The connection is dropped at the end of the function, not under the lock.
         let closed = (!idle.is_empty()).then(|| idle.remove(0));
         drop(idle);
@@ -184,7 +181,7 @@ impl Pool {
 
     /// Sets the keys with which connections authenticate from now on, unless there is a password for them.
     pub(crate) fn learn(&self, keys: Keys) {
-        *lock(&self.secret) = Secret::Keys(keys);
+        *self.secret.locked_anyway() = Secret::Keys(keys);
     }
 
     pub(crate) fn shelf(&self, node: &Node) -> &Shelf {
@@ -259,7 +256,7 @@ impl Pool {
 
     /// Opens a new connection.
     async fn connected(&self, node: &Arc<Node>, must_be_primary: bool) -> Result<Box<ServerConn>, NotTaken> {
-        let (secret, generation) = (lock(&self.secret).clone(), self.generation.load(SeqCst));
+        let (secret, generation) = (self.secret.locked_anyway().clone(), self.generation.load(SeqCst));
         let connected = self.nodes.servers.connect(&node.host, &self.user, &self.name, &secret).await;
         let mut server = Box::new(connected.map_err(|failed| self.not_taken(node, failed))?);
         if must_be_primary {
@@ -276,7 +273,7 @@ impl Pool {
         server.counted_by(&self.shelves[node.number].count);
         server.generation = generation;
         let sight = server.show();
-        let mut sights = lock(&self.sights);
+        let mut sights = self.sights.locked();
         sights.retain(|sight| 0 < sight.strong_count());
         sights.push(sight);
         drop(sights);
@@ -285,7 +282,7 @@ impl Pool {
 
     /// Asks a server if it accepts the user.
     pub(crate) async fn is_let_in(&self, node: &Node) -> Result<(), Failed> {
-        let secret = lock(&self.secret).clone();
+        let secret = self.secret.locked_anyway().clone();
         self.nodes.servers.connect(&node.host, &self.user, &self.name, &secret).await.map(drop)
     }
 
@@ -367,7 +364,7 @@ impl Pool {
         }
         server.rest(now);
         let shelf = &self.shelves[node.number];
-        let mut idle = lock(&shelf.idle);
+        let mut idle = shelf.idle.locked();
         // The lock is held: a RECONNECT closes the connection either here or there, and so does a pool that becomes
         // smaller.
         if server.generation == self.generation.load(SeqCst) && !shelf.is_overfull() {
@@ -384,16 +381,16 @@ impl Pool {
 
     /// Number of idle connections.
     pub(crate) fn idle_count(&self) -> usize {
-        self.shelves.iter().map(|shelf| lock(&shelf.idle).len()).sum()
+        self.shelves.iter().map(|shelf| shelf.idle.locked().len()).sum()
     }
 
     /// Returns the cached parameters for a client that asks for these settings, if there are any.
     pub(crate) fn welcome(&self, asked: &Settings) -> Option<Welcome> {
-        lock(&self.welcomes).get(asked).cloned()
+        self.welcomes.locked().get(asked).cloned()
     }
 
     pub(crate) fn remember(&self, asked: Settings, welcome: Welcome) {
-        let mut welcomes = lock(&self.welcomes);
+        let mut welcomes = self.welcomes.locked();
         if WELCOMES_MAX <= welcomes.len() {
             welcomes.clear();
         }
@@ -402,7 +399,7 @@ impl Pool {
 
     /// Forgets the cached parameters of logins.
     pub(crate) fn forget_welcomes(&self) {
-        lock(&self.welcomes).clear();
+        self.welcomes.locked().clear();
     }
 
     /// Number of transactions that wait for a connection to this server.
@@ -412,7 +409,7 @@ impl Pool {
 
     /// Returns its connections, as the views show them.
     pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
-        lock(&self.sights).iter().filter_map(Weak::upgrade).collect()
+        self.sights.locked().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Closes the idle connections now, the others when they are put back.
@@ -422,20 +419,20 @@ impl Pool {
     }
 
     pub(crate) fn close_all_idle(&self) {
-        self.shelves.iter().for_each(|shelf| lock(&shelf.idle).clear());
+        self.shelves.iter().for_each(|shelf| shelf.idle.locked().clear());
     }
 
     /// Sets other limits.
     pub(crate) fn set_limits(&self, limits: Limits) {
-        *lock(&self.limits) = limits;
+        *self.limits.locked_anyway() = limits;
         self.shelves.iter().for_each(|shelf| shelf.resize(limits.size));
     }
 
     fn close_idle(&self) {
-        let Limits { idle: longest, lifetime, .. } = *lock(&self.limits);
+        let Limits { idle: longest, lifetime, .. } = *self.limits.locked_anyway();
         let is_old = |server: &ServerConn| longest < server.rested.elapsed() || lifetime < server.born.elapsed();
         for shelf in &self.shelves {
-            let mut idle = lock(&shelf.idle);
+            let mut idle = shelf.idle.locked();
             idle.retain(|server| !is_old(server));
             // A connection that is not used any more has no reason to keep its low priority.
             let rested = idle.iter().filter(|server| SWEEP < server.rested.elapsed());
@@ -448,7 +445,7 @@ impl Shelf {
     /// Takes the best idle connection: of this thread, the last one used.
     fn pick(&self) -> Option<Box<ServerConn>> {
         let here = thread::current().id();
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.locked();
         let at = idle.iter().rposition(|server| server.home == here).or_else(|| idle.len().checked_sub(1))?;
         Some(idle.remove(at))
     }
@@ -462,7 +459,7 @@ impl Shelf {
     fn resize(&self, size: usize) {
         self.size.store(size, SeqCst);
         self.room.resize(size);
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.locked();
         // The connections used last are closed last.
         while self.is_overfull() && !idle.is_empty() {
             idle.remove(0);

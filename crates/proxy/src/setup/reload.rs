@@ -6,12 +6,13 @@
 use crate::Upstream;
 use crate::servers::pool::Pool;
 use crate::setup::options::UpstreamOptions;
+use locked::{Locked, RwLocked};
 use server::door::DoorOptions;
 use server::reload::{changed, is_changeable};
 use settings::Defaults;
 use settings::sources::OptionError;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use tokio::signal::unix::Signal;
 
 /// Options in force.
@@ -38,7 +39,7 @@ pub(crate) fn effective<'v>(name: &str, value: &'v str) -> &'v str {
 
 impl crate::Shared {
     pub(crate) fn options(&self) -> Arc<UpstreamOptions> {
-        Arc::clone(&self.live.options.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.live.options.read_locked_anyway())
     }
 
     /// Number of reloads.
@@ -52,7 +53,7 @@ impl crate::Shared {
     /// # Errors
     /// The settings cannot be read, or are invalid; nothing changes then.
     pub(crate) fn read_again(&self) -> Result<Option<Vec<&'static str>>, OptionError> {
-        let _reading = self.live.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _reading = self.live.reading.locked();
         let before = self.options();
         let Some(again) = &before.again else { return Ok(None) };
         let mut settings = again()?;
@@ -70,7 +71,7 @@ impl crate::Shared {
         let options = UpstreamOptions { again: before.again.clone(), ..options };
         let (limits, resets) = (options.limits, Arc::clone(&options.resets));
         self.statements.repeated.turn(options.prepare);
-        *self.live.options.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(options);
+        *self.live.options.write_locked_anyway() = Arc::new(options);
         // The limits follow the options: a pool that is created meanwhile has them already, or is among these.
         self.all_pools().iter().for_each(|pool| pool.set_limits(limits));
         // A reader of the new number also sees the settings that belong to it.

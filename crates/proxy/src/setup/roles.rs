@@ -6,10 +6,11 @@
 
 use crate::Upstream;
 use crate::statements::session_settings::literal;
+use locked::Locked;
 use settings::roles::Role;
 use statement::SqlResult;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Time for which an answer about a role counts for logins.
@@ -26,7 +27,7 @@ pub(crate) struct Known(Mutex<HashMap<String, Answer>>);
 
 impl Known {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Answer>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 
     /// Forgets all answers.

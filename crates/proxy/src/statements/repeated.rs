@@ -8,10 +8,11 @@
 //! frequent text does not lose its place to those that come once, unless they are very many.
 
 use crate::statements::shared::Statement;
+use locked::Locked;
 use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Number of times that a text is seen before it is prepared. JDBC's `prepareThreshold`.
 const TIMES: u8 = 5;
@@ -71,7 +72,7 @@ impl Repeated {
             return None;
         }
         let hash = self.hasher.hash_one((context, body));
-        let mut place = self.places[hash as usize % PLACES].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = self.places[hash as usize % PLACES].locked_anyway();
         if place.hash != hash {
             place.heat = place.heat.saturating_sub(1);
             if place.heat == 0 {
@@ -90,7 +91,7 @@ impl Repeated {
     /// Forgets all texts.
     pub(crate) fn clear(&self) {
         for place in &self.places {
-            *place.lock().unwrap_or_else(PoisonError::into_inner) = Place::default();
+            *place.locked_anyway() = Place::default();
         }
     }
 }

@@ -13,10 +13,11 @@ use crate::clients::priority::{self, Served};
 use crate::clients::shown::shortened;
 use crate::statements::repeated::Repeated;
 use crate::statements::scan::{Scan, scan};
+use locked::Locked;
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// Statement of one content.
 #[derive(Debug)]
@@ -71,16 +72,20 @@ impl Statements {
     /// Returns the statement of this content.
     pub(crate) fn of(&self, context: &str, body: &[u8]) -> Arc<Statement> {
         let key: Content = (context.into(), body.into());
-        let mut all = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
-        let (by_content, swept_at) = &mut *all;
-        if let Some(statement) = by_content.get(&key).and_then(Weak::upgrade) {
+        if let Some(statement) = self.by_content.locked().0.get(&key).and_then(Weak::upgrade) {
             return statement;
+        }
+        // Read without the lock: a panic over the text of one client is no matter of the others.
+        let statement = self.alone(body);
+        let mut all = self.by_content.locked();
+        let (by_content, swept_at) = &mut *all;
+        if let Some(first) = by_content.get(&key).and_then(Weak::upgrade) {
+            return first;
         }
         if 2 * *swept_at + 1_000 < by_content.len() {
             by_content.retain(|_, statement| 0 < statement.strong_count());
             *swept_at = by_content.len();
         }
-        let statement = self.alone(body);
         by_content.insert(key, Arc::downgrade(&statement));
         statement
     }
@@ -104,7 +109,7 @@ impl Statements {
     /// statement.
     pub(crate) fn renew(&self) {
         self.repeated.clear();
-        let mut all = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.by_content.locked();
         *all = Default::default();
     }
 }

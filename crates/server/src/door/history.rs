@@ -4,8 +4,8 @@
 
 use super::{Door, Shared};
 use gate::Totals;
+use locked::Locked;
 use std::collections::VecDeque;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -105,7 +105,7 @@ impl Door {
     pub fn history(&self, seconds: f64) -> Vec<Moment> {
         let Some(shared) = self.gate() else { return Vec::new() };
         let at = shared.began.elapsed().as_secs_f64() - seconds;
-        shared.history.lock().unwrap_or_else(PoisonError::into_inner).since(at)
+        shared.history.locked().since(at)
     }
 }
 
@@ -121,7 +121,7 @@ impl Shared {
                 let mut state = self.lock();
                 (state.gate.totals(now), state.gate.mpl())
             };
-            self.history.lock().unwrap_or_else(PoisonError::into_inner).look(totals, mpl);
+            self.history.locked().look(totals, mpl);
         }
     }
 }

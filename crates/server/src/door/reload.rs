@@ -5,7 +5,7 @@
 use super::{Door, DoorOptions, Mode, Source};
 use gate::SettingsError;
 use gate::control::Controller;
-use std::sync::PoisonError;
+use locked::{Locked, RwLocked};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 impl Door {
@@ -46,11 +46,11 @@ impl Door {
             }
             Ok(())
         })?;
-        *shared.options.lock().unwrap_or_else(PoisonError::into_inner) = options.clone();
+        *shared.options.locked_anyway() = options.clone();
         let asked = options.asked();
         shared.bounds_runaways.store(options.bounds_runaways(), Relaxed);
         shared.asks.store(!asked.is_nothing(), Relaxed);
-        *shared.asked.write().unwrap_or_else(PoisonError::into_inner) = asked;
+        *shared.asked.write_locked_anyway() = asked;
         // A reader of the new number also sees the settings that belong to it.
         shared.generation.fetch_add(1, Release);
         // Timeouts may be due sooner.

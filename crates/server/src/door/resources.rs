@@ -10,8 +10,9 @@ use super::{Door, Shared};
 use crate::stats::Stats;
 use gate::control::{ControlSettings, Controller};
 use gate::model::{Network, Station};
+use locked::Locked;
 use stage::observe::{Observe, StageRow};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// Resource that a transaction inside can use or wait for.
@@ -300,7 +301,7 @@ fn with_dominating(mut rows: Vec<Row>) -> Vec<Row> {
 
 impl Shared {
     fn resources(&self) -> MutexGuard<'_, Resources> {
-        self.resources.lock().unwrap_or_else(PoisonError::into_inner)
+        self.resources.locked()
     }
 
     /// Number of transactions that have ended well, and of processors for them.

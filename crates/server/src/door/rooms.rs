@@ -80,14 +80,18 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.shared.with(|state, _| state.gate.close_pool(self.pool));
+        if !self.shared.is_half_changed() {
+            self.shared.with(|state, _| state.gate.close_pool(self.pool));
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let room = &self.0;
-        room.shared.with(|state, now| state.gate.give_back(now, room.pool));
+        if !room.shared.is_half_changed() {
+            room.shared.with(|state, now| state.gate.give_back(now, room.pool));
+        }
     }
 }
 

@@ -121,7 +121,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if self.inside.is_some() {
+        if self.inside.as_ref().is_some_and(|(shared, _)| !shared.is_half_changed()) {
             self.leave(Instant::now(), Ending::Failed);
         }
     }

@@ -254,6 +254,21 @@ fn a_runaway_is_cancelled_until_it_hears_of_it() {
     });
 }
 
+/// Goal: what unwinds with a panic of the gate does not end the process before the panic was told. Method: a slot and a
+/// place that end after one; the test ends with its process, if they use the gate.
+#[test]
+fn ends_of_slots_leave_a_half_changed_gate_to_others() {
+    let door = door(2, |_| {});
+    let (inside, place) = runtime().block_on(async {
+        let room = door.room(1).expect("a gate");
+        (door.enter(about(Class::Normal), Instant::now()).await.expect("it is open"), room.place().await)
+    });
+    let shared = door.0.as_ref().expect("a gate");
+    let panics = || shared.with(|_, _| panic!("on purpose"));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err() && shared.is_half_changed());
+    drop((inside, place));
+}
+
 #[test]
 fn a_door_without_a_gate_grants_connections_by_class() {
     let door = Door::default().granting();

@@ -1,17 +1,19 @@
 //! `CREATE`, `ALTER` and `DROP ROLE`, and settings of roles and databases.
 //!
-//! **Invariant:** a statement is checked as a whole before it changes anything. It changes a copy, which its transaction alone
-//! sees. When that commits, all of its changes are made once more, to the roles of then; nobody else changes roles until the
-//! commit is decided, and they become everybody's after it. So nobody sees what may be rolled back, and nobody's changes are lost.
+//! **Invariant:** a statement is checked as a whole before it changes anything. It changes a copy, which its
+//! transaction alone sees. When the transaction commits, its changes are applied once more, to the roles of that time.
+//! No other transaction changes roles until the commit is decided, and the changes become visible to all sessions after
+//! it. So no session sees changes that may be rolled back, and no changes are lost.
 
 use super::{FIRST, Role, Roles, SettingList, State};
 use crate::class_named;
 use crate::defs::{Context, DEFS, find};
 use crate::value::accepted;
+use locked::{Locked, LockedResult};
 use statement::error::{SqlError, SqlResult, SqlState};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
-/// What a statement about roles does.
+/// Effect of a statement about roles.
 #[derive(Clone, Debug)]
 pub enum RoleChange {
     /// `CREATE ROLE`
@@ -20,7 +22,7 @@ pub enum RoleChange {
         names: Vec<String>,
         /// Options in the order of the text.
         options: Vec<RoleOptionChange>,
-        /// Given when the change is first made, one for each name: its transaction may have told somebody of them.
+        /// OIDs, one for each name, given when the change is first made: its transaction may have shown them already.
         numbers: Vec<u32>,
     },
     /// `ALTER ROLE … WITH`
@@ -44,7 +46,7 @@ pub enum RoleChange {
         /// True with `IF EXISTS`.
         if_exists: bool,
     },
-    /// Of a role, of a database, or of a role in a database. Without a setting: all; without a value: back to the default.
+    /// `ALTER … SET` or `RESET` of a role, of a database, or of a role in a database.
     Set {
         /// Name of the role; `None` for all.
         role: Option<String>,
@@ -57,7 +59,7 @@ pub enum RoleChange {
     },
 }
 
-/// What is said of a role.
+/// Option of a role.
 #[derive(Clone, Debug)]
 pub enum RoleOptionChange {
     /// `SUPERUSER`, `NOSUPERUSER`
@@ -72,20 +74,20 @@ pub enum RoleOptionChange {
     Login(bool),
     /// `CONNECTION LIMIT`; -1 for none.
     ConnectionLimit(i32),
-    /// Nothing: none.
+    /// `PASSWORD`; `None` removes it.
     Password(Option<String>),
-    /// A right that superusers have, and nobody else can get.
+    /// Right that superusers have, and that no other role can get.
     OfSuperusers(&'static str),
 }
 
 /// Changes of roles by one transaction.
 pub struct Changed {
-    /// All roles, as it sees them.
+    /// All roles, as the transaction sees them.
     pub seen: Arc<Roles>,
     changes: Vec<RoleChange>,
 }
 
-/// Roles as a transaction leaves them whose commit is being decided. Nobody else changes any meanwhile.
+/// Roles as they are after the commit that is being decided. No other transaction changes roles meanwhile.
 pub struct Decided<'r> {
     roles: &'r Roles,
     state: State,
@@ -93,19 +95,19 @@ pub struct Decided<'r> {
 }
 
 impl Decided<'_> {
-    /// The transaction has committed.
+    /// Makes the roles visible to all sessions once the transaction has committed.
     pub fn publish(self) {
         *self.roles.write() = self.state;
     }
 }
 
 impl Changed {
-    /// Nothing so far.
+    /// Creates the set of a transaction that has not changed roles yet.
     pub fn new(seen: Arc<Roles>) -> Changed {
         Changed { seen, changes: Vec::new() }
     }
 
-    /// Makes a change for the transaction. A password is made into what is kept once.
+    /// Makes a change for the transaction. A password is hashed once, here.
     pub fn change(
         &mut self,
         change: &RoleChange,
@@ -116,7 +118,7 @@ impl Changed {
         if let RoleChange::Create { names, numbers, options: _ } = &mut change {
             *numbers = names.iter().map(|_| self.seen.number()).collect();
         }
-        // Queries of statements before may still have the other.
+        // A copy: queries of earlier statements may still use the state before.
         let seen = Arc::new(self.seen.copy());
         Changer { roles: &seen, user, database, notices }.apply(&change)?;
         self.seen = seen;
@@ -124,28 +126,28 @@ impl Changed {
         Ok(())
     }
 
-    /// Makes the changes to the roles of now, for a commit.
+    /// Applies the changes to the current roles, for a commit.
     ///
     /// # Errors
-    /// What somebody else has changed meanwhile does not allow them any more.
+    /// The error of a change that concurrent changes of other transactions no longer allow.
     pub fn decide<'r>(self, roles: &'r Roles, (user, database): (&str, &str)) -> SqlResult<Decided<'r>> {
-        let others = roles.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = roles.changing.locked();
         let copy = roles.copy();
         for change in &self.changes {
             Changer { roles: &copy, user, database, notices: &mut Vec::new() }.apply(change)?;
         }
-        let state = copy.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let state = copy.state.into_inner().anyway();
         Ok(Decided { roles, state, _others: others })
     }
 }
 
 impl RoleChange {
-    /// The same with passwords as they are kept.
+    /// Returns the change with verifiers in the place of passwords.
     fn hashed(&self, roles: &Roles) -> SqlResult<RoleChange> {
         let mut change = self.clone();
         if let RoleChange::Create { options, .. } | RoleChange::Alter { options, .. } = &mut change {
             for option in options {
-                // An empty one could never be given: clients take it for none.
+                // An empty password could never be given: clients take it for none.
                 if let RoleOptionChange::Password(password) = option {
                     let given = password.take().filter(|password| !password.is_empty());
                     *password = given.map(|password| roles.hashed(&password)).transpose()?;
@@ -155,7 +157,7 @@ impl RoleChange {
         Ok(change)
     }
 
-    /// The tag of the statement.
+    /// Returns the command tag of the statement.
     pub fn tag(&self) -> &'static str {
         match self {
             RoleChange::Create { .. } => "CREATE ROLE",
@@ -166,7 +168,7 @@ impl RoleChange {
     }
 }
 
-/// Author of a change, and the roles that it changes.
+/// User who makes a change, and the roles that it changes.
 struct Changer<'a> {
     roles: &'a Roles,
     user: &'a str,
@@ -190,6 +192,7 @@ impl Changer<'_> {
     fn apply(&mut self, change: &RoleChange) -> SqlResult<()> {
         match change {
             RoleChange::Create { names, options, numbers } => {
+                // The first loop refuses the statement as a whole before the second changes anything.
                 for name in names {
                     self.check_name(name)?;
                     if self.roles.get(name).is_some() {
@@ -204,6 +207,7 @@ impl Changer<'_> {
             }
             RoleChange::Alter { name, options } => {
                 let role = self.role(name)?;
+                // Every role may change its own password.
                 let changes_password_only =
                     options.iter().all(|option| matches!(option, RoleOptionChange::Password(_)));
                 if !(changes_password_only && name == self.user) {
@@ -324,7 +328,7 @@ impl Changer<'_> {
                     ));
                 }
                 RoleOptionChange::ConnectionLimit(limit) => role.connections_max = *limit,
-                // Looked at when the others have been applied.
+                // Checked when the other options have been applied.
                 RoleOptionChange::OfSuperusers(_) => {}
                 RoleOptionChange::Password(password) => role.password.clone_from(password),
             }
@@ -358,6 +362,7 @@ impl Changer<'_> {
         }
         let own = self.own();
         let before = role.map(|name| self.role(name)).transpose()?;
+        // A role may change its own settings.
         match (&before, role) {
             (Some(before), name) if name != Some(self.user) => self.may_change(before)?,
             (None, _) if !own.is_superuser => return Err(denied("must be owner of database").at(1)),
@@ -398,7 +403,7 @@ impl Changer<'_> {
         Ok(())
     }
 
-    /// The value as it is kept, of a setting that may be given to a role.
+    /// Returns the value in the form in which it is kept, if the setting may be given to a role.
     fn check_setting(
         &self,
         own: &Role,
@@ -423,7 +428,7 @@ impl Changer<'_> {
         }
         let Some(value) = value else { return Ok(None) };
         let value = accepted(def, value)?;
-        // Nobody gives itself, or another, a class above its own highest.
+        // A role cannot give itself, or another, a class above its own highest.
         if def.name == "overtake.priority" && !own.is_superuser {
             let list = |role: &Role| role.settings.iter().find(|(name, _)| name == "overtake.priority_max").cloned();
             let highest = of.and_then(list).or_else(|| list(own));

@@ -30,10 +30,11 @@ use anyhow::{Context, ensure};
 use ast::Query;
 use catalog::Catalog;
 use compare::{Kind, compare, describe};
+use locked::{Locked, LockedResult};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Callables that are not tried, with the reason of each.
@@ -282,7 +283,7 @@ impl Tally {
         if verdict == Verdict::Same
             && let (Answer::Error { state, message }, Some(Answer::Rows { .. })) = (row, postgres)
         {
-            let mut excused = self.excused.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut excused = self.excused.locked();
             excused.entry(format!("{state} {message}")).or_insert((0, index)).0 += 1;
         }
     }
@@ -487,7 +488,7 @@ fn search(
     let begun = Instant::now();
     let is_over = || {
         options.seconds.is_some_and(|seconds| Duration::from_secs(seconds) <= begun.elapsed())
-            || failures_max <= *failures.lock().unwrap_or_else(PoisonError::into_inner)
+            || failures_max <= *failures.locked()
     };
     let work = || -> anyhow::Result<()> {
         let mut connections = Connections::open(targets)?;
@@ -505,7 +506,7 @@ fn search(
             let answers = connections.ask(targets, &text)?;
             let verdict = answers.judge(&generated.query);
             tally.count(index, &answers, verdict);
-            let mut guard = answered.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut guard = answered.locked();
             if state(&answers.row).is_empty() {
                 guard.0.extend(generated.used.iter().copied());
             }
@@ -526,7 +527,7 @@ fn search(
                 continue;
             }
             if is_different {
-                *failures.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+                *failures.locked() += 1;
                 report(targets, &mut connections, index, &generated.query, &answers)?;
             }
         }
@@ -537,8 +538,8 @@ fn search(
         workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
     })?;
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (rows, analytics) = answered.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let failures = failures.into_inner().or_end_process();
+    let (rows, analytics) = answered.into_inner().or_end_process();
     println!(
         "seed {seed}: {} queries in {:.0} s; answered by rows {}, as analytics {}, by PostgreSQL {}; refused by rows {}, as analytics {}; \
          {} ended in an error; {} were late; of {} callables {} were answered by rows, {} as analytics; {failures} differ",
@@ -556,7 +557,7 @@ fn search(
         analytics.len(),
     );
     if options.verbose {
-        let excused = tally.excused.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let excused = tally.excused.into_inner().or_end_process();
         for (message, (count, first)) in excused {
             println!("answered by PostgreSQL alone, {count} times, first in query {first}: {message}");
         }

@@ -14,6 +14,7 @@ use crate::server::{self, Server};
 use crate::wire::Address;
 use anyhow::{Context, ensure};
 use known::Known;
+use locked::Locked;
 use play::Played;
 use std::collections::BTreeMap;
 use std::fs;
@@ -170,11 +171,11 @@ pub fn run(options: &Isolation) -> anyhow::Result<()> {
         let workers = (0..jobs).map(|_| {
             scope.spawn(|| -> anyhow::Result<()> {
                 loop {
-                    let name = next.lock().expect("no worker panics with it").next();
+                    let name = next.locked().next();
                     let Some(name) = name else { return Ok(()) };
                     let outcome = play_one(options, &target, name)?;
                     println!("{name}\t{outcome}");
-                    outcomes.lock().expect("no worker panics with it").insert(name.clone(), outcome);
+                    outcomes.locked().insert(name.clone(), outcome);
                 }
             })
         });

@@ -60,6 +60,24 @@ fn unsafe_stays_in_its_rooms() {
 }
 
 #[test]
+fn one_crate_judges_locks_whose_holders_have_panicked() {
+    let judges = |line: &str| {
+        let code = line.split("//").next().unwrap_or("");
+        code.contains("PoisonError") || code.contains("TryLockError")
+    };
+    let others: Vec<String> = source::sources("rs")
+        .iter()
+        .filter(|file| file.crate_name() != "locked")
+        .filter(|file| file.name != "crates/xtask/src/tidy/tests.rs")
+        .flat_map(|file| {
+            let lines = (1..).zip(file.text.lines()).filter(|(_, line)| judges(line));
+            lines.map(|(at, _)| format!("{}:{at}", file.name)).collect::<Vec<_>>()
+        })
+        .collect();
+    assert_none(&others, "the names of the crate `locked` say what becomes of a lock whose holder has panicked");
+}
+
+#[test]
 fn functions_reach_datafusion_by_their_identity_alone() {
     // DataFusion merges calls that have the same name, equality and hash, so one file makes these from everything that
     // is captured.
