@@ -288,7 +288,7 @@ impl Visit<'_> {
             "['wait', 'yield', 'preempt'].every((policy) => { \
                const cell = (what) => document.querySelector(`tr[data-policy=${policy}] [data-what=${what}]`).textContent; \
                const part = (name) => document.querySelector(`[data-lane=${policy}] [data-${name}]`).textContent; \
-               return part('p99') === cell('p99') && (cell('p99-on-cpu') === '–' ? part('beside').startsWith('none on CPU') : \
+               return part('p99') === cell('p99') && (cell('p99-on-cpu') === '–' ? part('beside').startsWith('too few on CPU') : \
                  part('beside').startsWith(`on CPU ${cell('p99-on-cpu')} (${cell('share-on-cpu')} of ${cell('count')})`)); })",
         )
     }

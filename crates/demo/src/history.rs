@@ -13,6 +13,9 @@ use crate::facts::Policy;
 use crate::records::{Cursor, Quantiles, QueryRun, Span, Summary, Transaction, Update, WorkerNow};
 use crate::verdict::verdict;
 
+/// Number of New-Orders on CPU from which their percentiles are shown.
+const ON_CPU_MIN: u64 = 10;
+
 /// Number of transactions kept for a page that opens or reconnects.
 const TRANSACTIONS_MAX: usize = 6_000;
 /// Number of query runs kept: a good part of a minute of short ones, so that the policies can be compared.
@@ -201,7 +204,8 @@ impl Totals {
             policy,
             count: self.latency.count(),
             latency_us: quantiles(&self.latency, 1.0),
-            on_cpu_us: quantiles(&self.on_cpu, 1.0),
+            // Percentiles of a few say nothing.
+            on_cpu_us: quantiles(&self.on_cpu, 1.0).filter(|_| ON_CPU_MIN <= self.on_cpu.count()),
             on_cpu_count: self.on_cpu.count(),
             latest_us: self.latest_us,
             start_us: quantiles(&self.start, 1.0),

@@ -78,7 +78,7 @@ function showLanes() {
     part("bar").style.width = raw ? `${(100 * raw.p99) / end}%` : "0";
     part("p99").textContent = raw ? duration(raw.p99) : "";
     part("beside").textContent = !raw ? "no New-Order yet"
-      : `${own ? `on CPU ${duration(own.p99)}` : "none on CPU"} (${share(summary)} of ${count(summary.count)})`;
+      : `${own ? `on CPU ${duration(own.p99)}` : "too few on CPU"} (${share(summary)} of ${count(summary.count)})`;
   }
   showScale(end);
   at("verdict").textContent = state.verdict;

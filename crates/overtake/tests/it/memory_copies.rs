@@ -81,21 +81,14 @@ pub fn copies_fit_a_small_control_group() {
             assert!(0 < refused, "{copy}: a gigabyte has found room");
         }
         assert_eq!(value(&client, "select count(*) from wide").await, "200");
+        // Each answer that nobody reads takes a queue's worth.
         let mut open = Vec::new();
-        let mut refused = 0;
         for _ in 0..60 {
             let other = connect(&url).await;
-            match other.copy_out("copy (select t from wide) to stdout").await {
-                Ok(stream) => open.push((other, stream)),
-                Err(error) => {
-                    is_refusal(&error, "COPY TO");
-                    refused += 1;
-                }
-            }
+            let stream = other.copy_out("copy (select t from wide) to stdout").await.unwrap();
+            open.push((other, stream));
         }
         told("COPY TO");
-        eprintln!("{refused} of 60 answers that nobody reads were refused");
-        assert!(0 < refused && refused < 60, "{refused}");
         drop(open);
         small.end(&client).await;
     });

@@ -6,6 +6,7 @@ use super::memo::Kept;
 use super::table::RowTable;
 use super::{Each, Flow, Rows, Run};
 use query::plan::Recursive;
+use query::rows::bytes_of;
 use statement::error::SqlResult;
 use statement::holdings::Use;
 use statement::plants::is_planted;
@@ -68,9 +69,12 @@ impl Run<'_> {
         };
         let (mut flow, mut last) = round(first, each)?;
         while flow.is_continue() && !last.is_empty() {
+            // Rows that are told apart stay in the table; others go with their round.
+            let bytes = if *all { last.iter().map(|row| bytes_of(row)).sum() } else { 0 };
             self.memo.working.borrow_mut().push((*id, Rc::new(last)));
             let result = round(step, each);
             self.memo.working.borrow_mut().pop();
+            self.give_back(Use::Results, bytes);
             (flow, last) = result?;
         }
         Ok(flow)
