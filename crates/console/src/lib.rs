@@ -1,6 +1,6 @@
 //! The console: a live page in a browser that shows the gate's state.
 //!
-//! Its input is rows, named as the columns of the views of the schema `overtake`, so it shows nothing that SQL would
+//! The input is rows, named as the columns of the views of the schema `overtake`, so it shows nothing that SQL would
 //! not say. `src/page/` holds the page itself: plain HTML, CSS and JavaScript modules, compiled in, no build step and
 //! no network.
 //!

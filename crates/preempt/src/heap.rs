@@ -35,7 +35,7 @@ pub type Heap = Guarded<Mimalloc>;
 
 /// mimalloc 3.
 ///
-/// Its functions for aligned memory take a longer way, and more memory, for all sizes that are not a power of two. The
+/// Aligned allocation takes a longer way, and more memory, for all sizes that are not a power of two. The
 /// blocks of its plain functions are aligned to 8 bytes, and to 16 from that size on (`MI_MAX_ALIGN_SIZE`), which is
 /// enough for nearly everything. (The Rust crate `mimalloc` always asks for aligned memory: TPC-C's New-Order spent 8 %
 /// in there.)

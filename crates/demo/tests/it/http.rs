@@ -19,7 +19,7 @@ pub struct Server {
     pub shutdown: Shutdown,
     /// Seconds on the clock by which viewers are missed.
     clock_s: Arc<AtomicU64>,
-    /// How often the clock was looked at: once for each count of the viewers.
+    /// Number of looks at the clock: one for each count of the viewers.
     looks: Arc<AtomicU64>,
     thread: Option<JoinHandle<std::io::Result<()>>>,
 }

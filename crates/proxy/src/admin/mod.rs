@@ -1,6 +1,6 @@
 //! Administration database: `overtake`, or `pgbouncer` for programs that expect PgBouncer's.
 //!
-//! Its tables are those of PgBouncer 1.18, with the same names and columns, plus tables of our own. Unknown values are
+//! The tables are those of PgBouncer 1.18, with the same names and columns, plus tables of our own. Unknown values are
 //! 0 or empty.
 //!
 //! **Invariant:** it needs no server and no admission, so it answers when nobody else gets in. Only superusers among

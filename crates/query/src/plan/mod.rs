@@ -30,7 +30,7 @@ pub use hold::{Hold, TableUse};
 pub use joins::{Access, Full, JoinKey, Joins, Kept, KeyValue, Limit, List, Side, Source, Step};
 pub use same::is_same_constant;
 pub(crate) use same::{Copies, is_same, is_same_set};
-pub(crate) use slots::{PLACEHOLDERS, slots_of_plan};
+pub(crate) use slots::{PLACEHOLDERS, add_child, slots_of_plan};
 pub use slots::{Slots, slots_of};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -40,8 +40,8 @@ pub use types::ops::casts::Convert as CastEval;
 use types::{Kind, SqlType};
 pub use walk::{Child, children_of_expr, children_of_plan, rewrite, substitute, visit};
 pub(crate) use walk::{
-    ChildMut, children_of_expr_mut, children_of_plan_mut, has_working, is_volatile_plan, move_inward, rewrite_plan,
-    visit_plan,
+    ChildMut, children_of_expr_mut, children_of_group, children_of_plan_mut, children_of_steps, has_working,
+    is_volatile_plan, move_inward, rewrite_plan, visit_plan,
 };
 pub use window::{Exclude, Frame, FrameBound, FrameUnit, RangeSteps, WindowCall, WindowFunction};
 /// Column of a result.

@@ -1,6 +1,6 @@
 //! Sets of places of a row: which of them an expression or a plan looks at.
 
-use super::walk::{exprs_of, parts_of};
+use super::walk::{Child, exprs_of, parts_of};
 use super::{Expr, Plan};
 use statement::error::SqlResult;
 
@@ -111,4 +111,14 @@ pub(crate) fn slots_of_plan(plan: &Plan, depth: usize) -> Slots {
     let mut slots = Slots::default();
     let _ = exprs_of(plan, depth, &mut |part, depth| note(part, depth, 0, &mut slots));
     slots
+}
+
+/// Adds the places of the joined row that a child of a FROM clause looks at: an expression over the row, or a lateral query.
+pub(crate) fn add_child(slots: &mut Slots, child: Child<'_>, deeper: usize) {
+    match child {
+        Child::Expr(expr) => slots.add_all(&slots_of(expr)),
+        // A query without LATERAL sees nothing of the row.
+        Child::Plan(plan) if 0 < deeper => slots.add_all(&slots_of_plan(plan, deeper)),
+        Child::Plan(_) => {}
+    }
 }

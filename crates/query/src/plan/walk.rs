@@ -280,7 +280,8 @@ macro_rules! walks {
             Ok(())
         }
 
-        fn $of_group<'p>(
+        /// Does the same for a group of joins.
+        pub(crate) fn $of_group<'p>(
             group: &'p $($mutable)? JoinGroup,
             each: &mut dyn FnMut($Child<'p>, usize) -> SqlResult<()>,
         ) -> SqlResult<()> {
@@ -316,7 +317,8 @@ macro_rules! walks {
             Ok(())
         }
 
-        fn $of_steps<'p>(
+        /// Does the same for steps of nested loops.
+        pub(crate) fn $of_steps<'p>(
             steps: &'p $($mutable)? [Step],
             each: &mut dyn FnMut($Child<'p>, usize) -> SqlResult<()>,
         ) -> SqlResult<()> {

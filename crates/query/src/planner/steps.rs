@@ -140,7 +140,7 @@ fn step_of(input: JoinInput, now: Vec<Condition>, (known, is_first): (&Slots, bo
 }
 
 /// Returns the places that an access path looks at.
-pub(super) fn access_slots(access: &Access) -> Slots {
+fn access_slots(access: &Access) -> Slots {
     let mut slots = Slots::default();
     let exprs: Vec<&Expr> = match access {
         Access::All => Vec::new(),

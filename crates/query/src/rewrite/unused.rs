@@ -5,7 +5,7 @@
 
 use crate::plan::{
     AggregateCall, Exclude, Expr, Frame, FrameBound, FrameUnit, InputKind, JoinGroup, JoinTree, Plan, SetOperation,
-    Slots, SortKey, WindowCall, WindowFunction, slots_of, slots_of_plan,
+    Slots, SortKey, WindowCall, WindowFunction, add_child, children_of_group, slots_of,
 };
 use types::datum::Datum;
 use types::ops::resolve_aggregate;
@@ -88,32 +88,12 @@ pub(crate) fn drop_unused(plan: &mut Plan, used: &Slots) {
 pub(super) fn need(tree: &mut JoinTree, used: &Slots) {
     tree.needed = Some(used.clone());
     let mut all = used.clone();
-    add_group(&tree.group, &mut all);
+    // Looking never fails, but for a statement that must end, of which nothing is used.
+    let _ = children_of_group(&tree.group, &mut |child, deeper| {
+        add_child(&mut all, child, deeper);
+        Ok(())
+    });
     drop_in_group(&mut tree.group, &all);
-}
-
-/// Adds the places that conditions and lateral inputs of a group look at.
-fn add_group(group: &JoinGroup, slots: &mut Slots) {
-    let mut add = |expr: &Expr| slots.add_all(&slots_of(expr));
-    group.conditions.iter().for_each(&mut add);
-    for input in &group.inputs {
-        input.outer.iter().flat_map(|outer| &outer.on).for_each(&mut add);
-        if let InputKind::Functions { calls, is_numbered: _ } = &input.kind {
-            calls.iter().flat_map(|call| &call.arguments).for_each(&mut add);
-        }
-    }
-    for input in &group.inputs {
-        match &input.kind {
-            InputKind::Query { plan, is_lateral: true } => slots.add_all(&slots_of_plan(plan, 1)),
-            InputKind::Group(group) => add_group(group, slots),
-            InputKind::Full { left, right, on } => {
-                add_group(left, slots);
-                add_group(right, slots);
-                on.iter().for_each(|on| slots.add_all(&slots_of(on)));
-            }
-            InputKind::Table(_) | InputKind::Query { is_lateral: false, .. } | InputKind::Functions { .. } => {}
-        }
-    }
 }
 
 fn drop_in_group(group: &mut JoinGroup, slots: &Slots) {

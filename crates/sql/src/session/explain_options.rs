@@ -3,7 +3,7 @@
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{CommandOption, OptionValue};
 
-/// What `EXPLAIN` was asked for.
+/// Options of an `EXPLAIN`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Options {
     /// True if the statement is run.

@@ -436,7 +436,22 @@ impl Reads {
                 }
                 return;
             }
-            _ => {}
+            Plan::Shared { .. }
+            | Plan::Unit
+            | Plan::Values(_)
+            | Plan::From(_)
+            | Plan::Filter { .. }
+            | Plan::Project { .. }
+            | Plan::Aggregate { .. }
+            | Plan::Windows { .. }
+            | Plan::Sets { .. }
+            | Plan::Sort { .. }
+            | Plan::Distinct { .. }
+            | Plan::DistinctOn { .. }
+            | Plan::Limit { .. }
+            | Plan::Ties { .. }
+            | Plan::Set { .. }
+            | Plan::Working(_) => {}
         }
         // Looking fails only when the statement must end.
         let _ = plan::children_of_plan(plan, &mut |child, _| {
