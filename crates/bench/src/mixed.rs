@@ -14,4 +14,4 @@ pub use arrivals::{Arrivals, MakeRequest, Offered, Schedule, UNDER_WAY_MAX};
 pub use dense::revenue;
 pub use instance::{Instance, worker_cpus};
 pub use low::{LowLoop, LowQuery, RunEnd};
-pub use tally::{Tally, is_on_cpu};
+pub use tally::{ON_CPU_WAIT_NS_MAX, Tally, is_on_cpu};

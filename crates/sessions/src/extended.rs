@@ -341,13 +341,8 @@ impl<B: Backend> Session<B> {
     /// Returns an error if the `Bind` gave formats for each column and the number of columns has changed since.
     fn fit_formats(&self, name: &str) -> SqlResult<()> {
         let Some(held) = self.portals.get(name) else { return Ok(()) };
-        if let Formats::Each(each) = &held.formats
-            && let Some(count) = self.backend.column_count(&held.prepared.statement)
-            && each.len() != count
-        {
-            return Err(errors::result_formats(each.len(), count));
-        }
-        Ok(())
+        let count = self.backend.column_count(&held.prepared.statement);
+        count.map_or(Ok(()), |count| errors::check_formats(&held.formats, count))
     }
 
     /// Returns the estimated bytes of the rows that a portal is to keep.

@@ -588,17 +588,23 @@ impl<B: Backend> Session<B> {
         let mut sent = 0;
         for row in rows.take(limit) {
             self.row(statement, formats, &row)?;
-            self.flush_much().await?;
             sent += 1;
-            // A client that reads everything at once would keep the other sessions of this thread waiting
-            // until the end of the result.
-            if sent % ROWS == 0 || self.conn.replies.out.is_empty() {
-                let spent = self.conn.lap();
-                self.conn.flushing += spent;
-                self.conn.take_turns().await?;
-            }
+            self.row_written(sent).await?;
         }
         Ok(sent)
+    }
+
+    /// Sends what is due after a row, of which so many have been written.
+    async fn row_written(&mut self, sent: u64) -> Result<(), Stop> {
+        self.flush_much().await?;
+        // A client that reads everything at once would keep the other sessions of this thread waiting until the end
+        // of the result.
+        if sent.is_multiple_of(ROWS) || self.conn.replies.out.is_empty() {
+            let spent = self.conn.lap();
+            self.conn.flushing += spent;
+            self.conn.take_turns().await?;
+        }
+        Ok(())
     }
 
     /// Writes the answers if they have become long. While a client does not read them, its slot is free for others.

@@ -3,9 +3,10 @@
 //! **Invariant:** codes and texts are those of PostgreSQL 15, where it has them.
 
 use crate::frame::{Broken, Malformed};
+use crate::reply::Formats;
 use crate::wait::Gone;
 use statement::error::Cancellation;
-use statement::{SqlError, SqlState};
+use statement::{SqlError, SqlResult, SqlState};
 use std::time::Duration;
 
 fn error(state: &'static str, message: impl Into<String>) -> SqlError {
@@ -163,6 +164,17 @@ pub fn parameter_count(given: usize, statement: &str, wanted: usize) -> SqlError
 /// `08P01`: the numbers of formats and of columns differ.
 pub fn result_formats(formats: usize, columns: usize) -> SqlError {
     protocol(format!("bind message has {formats} result formats but query has {columns} columns"))
+}
+
+/// Returns an error unless there is one format for all columns, or one for each of so many.
+///
+/// # Errors
+/// `08P01`
+pub fn check_formats(formats: &Formats, columns: usize) -> SqlResult<()> {
+    match formats {
+        Formats::Each(each) if each.len() != columns => Err(result_formats(each.len(), columns)),
+        Formats::All(_) | Formats::Each(_) => Ok(()),
+    }
 }
 
 /// `08P01`: neither a statement nor a portal is named.

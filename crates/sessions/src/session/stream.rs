@@ -3,7 +3,7 @@
 //! **Invariant:** a client that does not read holds at most one queue of rows, whose maker waits for it. When the client has
 //! gone, or a row cannot be written, the queue closes, and its maker ends.
 
-use super::{ROWS, Session, Stop};
+use super::{Session, Stop};
 use crate::backend::Backend;
 use crate::codec;
 use engine::Wake;
@@ -156,13 +156,8 @@ impl<B: Backend> Session<B> {
         for row in rows {
             let write = |at, format, value: &_, out: &mut _| codec::write((columns, forms), at, format, value, out);
             self.conn.replies.row(&streaming.formats, &row, write)?;
-            self.flush_much().await?;
             streaming.sent += 1;
-            if streaming.sent.is_multiple_of(ROWS) {
-                let spent = self.conn.lap();
-                self.conn.flushing += spent;
-                self.conn.take_turns().await?;
-            }
+            self.row_written(streaming.sent).await?;
         }
         Ok(())
     }
@@ -182,11 +177,7 @@ impl<B: Backend> Session<B> {
             }
             ResultHead::Rows { columns, forms: _ } => columns,
         };
-        if let Formats::Each(each) = &streaming.formats
-            && each.len() != columns.len()
-        {
-            return Err(errors::result_formats(each.len(), columns.len()).into());
-        }
+        errors::check_formats(&streaming.formats, columns.len())?;
         let described = || -> Vec<Column<'_>> { columns.iter().map(codec::column).collect() };
         if streaming.describes {
             self.conn.replies.columns(Some(described()), &streaming.formats);
