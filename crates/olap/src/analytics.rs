@@ -28,13 +28,14 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use types::{Datum, SqlType};
 
 /// Lets runs in, not too many at a time.
 pub trait Door: Send + Sync {
-    /// Has `job` called when there is room, perhaps before this returns, and gives it the room, which is free again when
-    /// that is dropped. Says by which number the job waits; nothing if too many wait already.
+    /// Calls `job` when there is room, perhaps before this returns, and gives it the room, which is free again when
+    /// that is dropped. Returns the number by which the job waits; none if too many wait already.
     fn enter(&self, job: Job) -> Option<u64>;
 
     /// The job of this number is dropped, if it still waits.
@@ -42,10 +43,16 @@ pub trait Door: Send + Sync {
 }
 
 /// What waits at a [`Door`].
-pub type Job = Box<dyn FnOnce(Room) + Send>;
+pub type Job = Box<dyn FnOnce(Box<dyn Room>) + Send>;
 
-/// A place among the runs that are let in.
-pub type Room = Box<dyn Send>;
+/// Place among the runs that are let in.
+pub trait Room: Send {
+    /// Lets another run in while this one waits for its client.
+    fn pause(&mut self);
+
+    /// Goes on, though others were let in meanwhile.
+    fn resume(&mut self);
+}
 
 /// Where the runs of one class go.
 pub struct Lane {
@@ -238,16 +245,18 @@ impl Run {
     }
 
     /// There is room for it.
-    fn begin(self: Arc<Run>, work: Work, room: Room) {
+    fn begin(self: Arc<Run>, work: Work, room: Box<dyn Room>) {
+        let room = Arc::new(Mutex::new(room));
         if self.is_over.load(SeqCst) {
             return;
         }
         let lane = work.inner.lane(work.start.class);
         let Some(runtime) = lane.runtime.upgrade() else { return self.end(Err(sql_error_of(Error::Stopped))) };
         let (grant, hook) = (Grant::of(&runtime), Arc::clone(&lane.hook));
-        let (snapshot, ends) = (Arc::clone(&work.start.snapshot), Told { run: Arc::clone(&self), _room: room });
+        let (snapshot, ends) =
+            (Arc::clone(&work.start.snapshot), Told { run: Arc::clone(&self), _room: Arc::clone(&room) });
         let session = Some(Arc::clone(&work.start.holdings));
-        let running = runtime.run_work(snapshot, hook, session, ends, |context| answer(work, grant, context));
+        let running = runtime.run_work(snapshot, hook, session, ends, |context| answer(work, grant, room, context));
         let running = self.running.get_or_init(|| running);
         if self.is_over.load(SeqCst) {
             running.cancel();
@@ -267,10 +276,13 @@ impl Late for Run {
     }
 }
 
+/// Room of a run, shared by its end and by what sends its rows.
+type SharedRoom = Arc<Mutex<Box<dyn Room>>>;
+
 /// Tells the session, and then gives the room to the next.
 struct Told {
     run: Arc<Run>,
-    _room: Room,
+    _room: SharedRoom,
 }
 
 impl Ends for Told {
@@ -285,8 +297,8 @@ impl Ends for Told {
     }
 }
 
-async fn answer(work: Work, grant: Grant, run: Arc<RunContext>) -> SqlResult<Answer> {
-    let found = watched(Arc::clone(&run), collect(&work, grant, &run)).await;
+async fn answer(work: Work, grant: Grant, room: SharedRoom, run: Arc<RunContext>) -> SqlResult<Answer> {
+    let found = watched(Arc::clone(&run), collect(&work, grant, &room, &run)).await;
     // Operators wrap errors in their own ways; the flag says what the first cause was.
     match run.why_end() {
         Some(why) if found.is_err() => Err(sql_error_of(why)),
@@ -294,7 +306,7 @@ async fn answer(work: Work, grant: Grant, run: Arc<RunContext>) -> SqlResult<Ans
     }
 }
 
-async fn collect(work: &Work, grant: Grant, run: &Arc<RunContext>) -> SqlResult<Answer> {
+async fn collect(work: &Work, grant: Grant, room: &SharedRoom, run: &Arc<RunContext>) -> SqlResult<Answer> {
     let Work { inner, plan, columns, start, asked } = work;
     let begun = Instant::now();
     run.check().map_err(sql_error)?;
@@ -314,7 +326,7 @@ async fn collect(work: &Work, grant: Grant, run: &Arc<RunContext>) -> SqlResult<
         match sink {
             Some(sink) => {
                 answer.streamed += rows.len() as u64;
-                send(sink, rows).await?;
+                send(sink, rows, room).await?;
             }
             None => answer.add(rows)?,
         }
@@ -345,12 +357,21 @@ async fn collect(work: &Work, grant: Grant, run: &Arc<RunContext>) -> SqlResult<
 const PIECE_ROWS: usize = 1024;
 
 /// Puts rows into a queue, as it has room. The run waits meanwhile, and no thread does.
-async fn send(sink: &Stream<ResultPiece>, mut rows: Rows) -> SqlResult<()> {
+async fn send(sink: &Stream<ResultPiece>, mut rows: Rows, room: &SharedRoom) -> SqlResult<()> {
     while !rows.is_empty() {
         let rest = rows.split_off(rows.len().min(PIECE_ROWS));
         let bytes = rows.iter().map(|row| bytes_of(row)).sum();
         let mut piece = Some(ResultPiece::Rows(std::mem::replace(&mut rows, rest)));
-        poll_fn(|context| sink.poll_push(context, &mut piece, bytes)).await?;
+        poll_fn(|context| {
+            let pushed = sink.poll_push(context, &mut piece, bytes);
+            // Clients that do not read, and cursors that stand still, keep no other query from running.
+            match pushed {
+                Poll::Pending => room.locked().pause(),
+                Poll::Ready(_) => room.locked().resume(),
+            }
+            pushed
+        })
+        .await?;
     }
     Ok(())
 }

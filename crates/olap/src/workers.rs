@@ -89,12 +89,22 @@ struct Queue(Arc<Scheduler>);
 
 impl Door for Queue {
     fn enter(&self, job: Job) -> Option<u64> {
-        let work = move |finish: Finish| job(Box::new(finish) as Room);
+        let work = move |finish: Finish| job(Box::new(finish) as Box<dyn Room>);
         self.0.submit_low(Box::new(work), 1).ok()
     }
 
     fn take_back(&self, number: u64) {
         self.0.cancel_low(number);
+    }
+}
+
+impl Room for Finish {
+    fn pause(&mut self) {
+        Finish::pause(self);
+    }
+
+    fn resume(&mut self) {
+        Finish::resume(self);
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! **Invariant:** low jobs start in the order of their submission, in base context only, when as many workers as they
 //! are wide are free of other low jobs (or none runs, or the settings let them share). A low job ends with the drop of
-//! its [`Finish`], on whatever thread: there requests get their turn first, and then the next low job starts.
+//! its [`Finish`], on whatever thread: there requests get their turn first, and then the next low job starts. A low job
+//! that waits for something else than a worker takes none meanwhile. When it goes on, it waits for no other: then more
+//! may run than there are workers, until the next one ends.
 
 use crate::event::Event;
 use crate::policy::Policy;
@@ -36,6 +38,7 @@ pub struct Finish {
     shared: Arc<Shared>,
     id: u64,
     width: usize,
+    is_paused: bool,
 }
 
 impl Finish {
@@ -44,13 +47,31 @@ impl Finish {
         self.id
     }
 
+    /// Gives the workers of the low job to others while it waits for something else, such as a client that reads.
+    ///
+    /// # Panics
+    /// In an urgent context.
+    pub fn pause(&mut self) {
+        if !std::mem::replace(&mut self.is_paused, true) {
+            self.shared.pause_low(self.width);
+        }
+    }
+
+    /// Ends the pause. The low job goes on at once, whatever runs.
+    pub fn resume(&mut self) {
+        if std::mem::take(&mut self.is_paused) {
+            self.shared.low.add(self.width);
+        }
+    }
+
     /// Ends the low job here.
     pub fn finish(self) {}
 }
 
 impl Drop for Finish {
     fn drop(&mut self) {
-        self.shared.end_low(self.id, self.width);
+        let width = if self.is_paused { 0 } else { self.width };
+        self.shared.end_low(self.id, width);
     }
 }
 
@@ -147,8 +168,16 @@ impl LowQueue {
         })
     }
 
-    fn release(&self, width: usize) {
+    fn add(&self, width: usize) {
+        no_preempt(|no_preempt| self.state.lock(no_preempt).running_width += width);
+    }
+
+    fn subtract(&self, width: usize) {
         no_preempt(|no_preempt| self.state.lock(no_preempt).running_width -= width);
+    }
+
+    fn release(&self, width: usize) {
+        self.subtract(width);
         self.alive.fetch_sub(1, SeqCst);
     }
 
@@ -211,6 +240,12 @@ impl Shared {
         self.start_low_jobs();
     }
 
+    fn pause_low(self: &Arc<Self>, width: usize) {
+        assert!(!preempt::in_urgent(), "a low job pauses in base context");
+        self.low.subtract(width);
+        self.start_low_jobs();
+    }
+
     fn start_low_jobs(self: &Arc<Self>) {
         if STARTING.replace(true) {
             return;
@@ -228,7 +263,7 @@ impl Shared {
         while let Some(LowJob { id, width, work }) = self.low.pop_fitting(width_max) {
             let slot = self.current_slot();
             self.log(slot, Event::QueryStart { id, worker: slot.map(|slot| slot as u32), at_ns: os::now_ns() });
-            work.start(Finish { shared: Arc::clone(self), id, width });
+            work.start(Finish { shared: Arc::clone(self), id, width, is_paused: false });
             is_started = true;
         }
         drop(unmark);

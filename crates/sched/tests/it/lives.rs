@@ -106,6 +106,49 @@ pub fn low_jobs_start_in_order_and_can_be_taken_back() {
     runtime.end();
 }
 
+/// Goal: a low job that waits for its client lets the next one in, goes on when it can, and counts again then.
+pub fn a_paused_low_job_lets_the_next_one_in() {
+    let runtime = Runtime::new(settings(Policy::Boundary));
+    let (held, given) = (Arc::new(Mutex::new(Vec::new())), runtime.pool.clone());
+    // A job that leaves its worker without ending.
+    let leave = |held: &Arc<Mutex<Vec<Finish>>>| {
+        let (held, pool) = (held.clone(), given.clone());
+        let start = move |finish: Finish| pool.spawn(move || held.lock().unwrap().push(finish));
+        runtime.scheduler.submit_low(Box::new(start), 1).unwrap()
+    };
+    leave(&held);
+    until(|| held.lock().unwrap().len() == 1);
+    let ran = Arc::new(AtomicU64::new(0));
+    let query = || {
+        let ran = ran.clone();
+        runtime.query(move || drop(ran.fetch_add(1, SeqCst)))
+    };
+    query();
+    assert_eq!((runtime.scheduler.queued_low_jobs(), ran.load(SeqCst)), (1, 0));
+    held.lock().unwrap().iter_mut().for_each(Finish::pause);
+    until(|| ran.load(SeqCst) == 1);
+    assert_eq!(runtime.scheduler.low_jobs(), 1);
+    // Twice counts once.
+    held.lock().unwrap().iter_mut().for_each(Finish::pause);
+    held.lock().unwrap().iter_mut().for_each(Finish::resume);
+    query();
+    assert_eq!((runtime.scheduler.queued_low_jobs(), ran.load(SeqCst)), (1, 1));
+    held.lock().unwrap().clear();
+    until(|| ran.load(SeqCst) == 2);
+    // One that ends while it is paused takes nothing from those that run.
+    leave(&held);
+    until(|| held.lock().unwrap().len() == 1);
+    held.lock().unwrap().iter_mut().for_each(Finish::pause);
+    let gate = Gate::new();
+    runtime.query_until(&gate, core::hint::spin_loop);
+    held.lock().unwrap().clear();
+    query();
+    assert_eq!((runtime.scheduler.queued_low_jobs(), ran.load(SeqCst)), (1, 2));
+    gate.open();
+    until(|| ran.load(SeqCst) == 3);
+    runtime.end();
+}
+
 /// Goal: under `wait`, requests behind a wide query run on an idle worker at once when that query is taken back. Method:
 /// many rounds; the keeper, who looks around ten times a second, may have helped in some, but not in most.
 pub fn what_stood_behind_a_query_that_is_taken_back_runs() {

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
             testkit::test!(lives::a_cancelled_request_never_runs),
             testkit::test!(lives::a_request_may_ask_to_run_again),
             testkit::test!(lives::low_jobs_start_in_order_and_can_be_taken_back),
+            testkit::test!(lives::a_paused_low_job_lets_the_next_one_in),
             testkit::test!(lives::what_stood_behind_a_query_that_is_taken_back_runs),
             testkit::test!(lives::shutdown_cancels_and_turns_away),
             testkit::test!(lives::events_tell_the_story),
