@@ -4,6 +4,9 @@ use crate::ast::{DiscardTarget, Statement};
 use statement::stack::{is_large, on_large};
 use std::ops::Deref;
 
+/// Statement that any stack has room for.
+const SHALLOW: Statement = Statement::Discard(DiscardTarget::All);
+
 /// Syntax tree of a statement. It is dropped on a large stack if it was made on one.
 #[derive(Clone, Debug)]
 pub struct Tree {
@@ -15,6 +18,16 @@ impl Tree {
     /// Creates the owner of a tree that was made on this stack.
     pub fn new(statement: Statement) -> Tree {
         Tree { statement, is_deep: is_large() }
+    }
+
+    /// Returns true if the tree was made on a large stack, and must be used on one.
+    pub fn is_deep(&self) -> bool {
+        self.is_deep
+    }
+
+    /// Returns the tree without its owner, on a stack that has room for it.
+    pub fn into_statement(mut self) -> Statement {
+        std::mem::replace(&mut self.statement, SHALLOW)
     }
 }
 
@@ -29,8 +42,7 @@ impl Deref for Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         if self.is_deep {
-            let shallow = Statement::Discard(DiscardTarget::All);
-            let statement = std::mem::replace(&mut self.statement, shallow);
+            let statement = std::mem::replace(&mut self.statement, SHALLOW);
             on_large(move || drop(statement));
         }
     }

@@ -3,7 +3,7 @@
 use super::action::Action;
 use super::explain::Explain;
 use super::explain_options::Options;
-use super::parts::{Part, parts};
+use super::parts::{ParsedPart, Part, parts};
 use super::{Block, Bound, Session, Statement, wire};
 use statement::bulk::{Later, Leavings};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -45,10 +45,31 @@ impl Session {
     /// # Errors
     /// Grammar, names, types.
     pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
+        self.prepare_parsed(text, None, types)
+    }
+
+    /// Analyses a statement of a text that was split, as [`Session::prepare_once`] does.
+    ///
+    /// # Errors
+    /// Names, types.
+    pub fn prepare_part(&mut self, part: &mut Part) -> SqlResult<Arc<Statement>> {
+        let statement = self.prepare_parsed(&part.text, part.parsed.take(), &[])?;
+        statement.unfix_columns();
+        Ok(statement)
+    }
+
+    fn prepare_parsed(
+        &mut self,
+        text: &str,
+        mut parsed: Option<ParsedPart>,
+        types: &[u32],
+    ) -> SqlResult<Arc<Statement>> {
         let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
         let room = text.len().saturating_mul(wire::COPIES);
         let mut notices = Vec::new();
-        let prepare = || pulse::with_room(room, || stack::bounded(|| self.analyse_text(text, types, &mut notices)));
+        let is_deep = parsed.as_ref().is_some_and(|parsed| parsed.tree.is_deep());
+        let analyse = || self.analyse_text(text, parsed.take(), types, &mut notices);
+        let prepare = || pulse::with_room(room, || stack::fitting(is_deep, || stack::bounded(analyse)));
         let prepared = statement::planning::during(&planning, deadline, prepare);
         self.notices.extend(notices.into_iter().map(|notice| ("NOTICE", notice)));
         self.leavings.add(Leavings::take());
@@ -57,25 +78,32 @@ impl Session {
         Ok(statement)
     }
 
-    fn analyse_text(&mut self, text: &str, types: &[u32], notices: &mut Vec<SqlError>) -> SqlResult<Arc<Statement>> {
+    /// Analyses a text, of which `parsed` is the tree if it is there.
+    fn analyse_text(
+        &mut self,
+        text: &str,
+        parsed: Option<ParsedPart>,
+        types: &[u32],
+        notices: &mut Vec<SqlError>,
+    ) -> SqlResult<Arc<Statement>> {
         let begun = Instant::now();
         self.unbound = None;
         self.take_reloaded();
-        let mut parsed = match parse(text) {
-            // Whatever it is, the transaction has failed.
-            Err(error) if self.has_failed && error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
-                return Err(engine::Error::InFailedTransaction.into());
-            }
-            parsed => parsed?,
+        let parsed = match parsed {
+            Some(parsed) => Some(parsed),
+            None => match parse_one(text) {
+                // Whatever it is, the transaction has failed.
+                Err(error) if self.has_failed && error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
+                    return Err(engine::Error::InFailedTransaction.into());
+                }
+                parsed => parsed?,
+            },
         };
         let class = self.class_of_text(text)?;
-        if 1 < parsed.len() {
-            let message = "cannot insert multiple commands into a prepared statement";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-        }
-        let Some(Parsed { statement: tree, span: _, extent: _, notices: of_names }) = parsed.pop() else {
+        let Some(ParsedPart { tree, notices: of_names }) = parsed else {
             return Ok(Arc::new(Statement::of("", Bound::fixed(Action::Empty))));
         };
+        let tree = tree.into_statement();
         // They replace those of a call on a smaller stack.
         *notices = of_names;
         if self.has_failed && !may_end_failed(&tree) {
@@ -111,6 +139,17 @@ impl Session {
             None => statement,
         }))
     }
+}
+
+/// Parses a text that is one statement, or none.
+fn parse_one(text: &str) -> SqlResult<Option<ParsedPart>> {
+    let mut all = parse(text)?;
+    if 1 < all.len() {
+        let message = "cannot insert multiple commands into a prepared statement";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+    }
+    let part = |Parsed { statement, span: _, extent: _, notices }| ParsedPart { tree: Tree::new(statement), notices };
+    Ok(all.pop().map(part))
 }
 
 /// Returns true for a statement that a transaction which has failed may do: it ends it, or goes back.

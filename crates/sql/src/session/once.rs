@@ -33,6 +33,11 @@ impl Statement {
         self.has_fixed_columns.store(true, Ordering::Relaxed);
     }
 
+    /// Lets its columns change while it waits, since nobody knows them yet.
+    pub(super) fn unfix_columns(&self) {
+        self.has_fixed_columns.store(false, Ordering::Relaxed);
+    }
+
     pub(super) fn has_columns_fixed(&self) -> bool {
         // Once it has run, they are those of its rows.
         self.has_fixed_columns.load(Ordering::Relaxed) || self.later.get().is_some()
@@ -58,7 +63,7 @@ impl Session {
     /// Those of [`Session::prepare`].
     pub fn prepare_once(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         let statement = self.prepare(text, types)?;
-        statement.has_fixed_columns.store(false, Ordering::Relaxed);
+        statement.unfix_columns();
         Ok(statement)
     }
 }

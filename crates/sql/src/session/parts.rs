@@ -1,16 +1,27 @@
 //! Statements of a text, for the simple protocol.
 
-use statement::error::SqlResult;
+use statement::error::{SqlError, SqlResult};
 use statement::pulse;
+use syntax::grammar::Parsed;
 use syntax::lex::Span;
+use syntax::tree::Tree;
 
 /// Statement of a text of several.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Part {
     /// Text of the statement with the comments around it, without the semicolon.
     pub text: String,
     /// Characters of the whole text that stand before it.
     pub before: usize,
+    /// Syntax tree of the text, until the statement is analysed.
+    pub(super) parsed: Option<ParsedPart>,
+}
+
+/// Syntax tree of a statement, and the notices of its names.
+#[derive(Debug)]
+pub(super) struct ParsedPart {
+    pub(super) tree: Tree,
+    pub(super) notices: Vec<SqlError>,
 }
 
 /// All statements of a text; none if it is empty. One that is PostgreSQL's and is not here is refused when it is its turn, as
@@ -23,12 +34,13 @@ pub fn parts(text: &str) -> SqlResult<Vec<Part>> {
     let mut parts = Vec::with_capacity(statements.len());
     // Each count goes on from the one before: the work is in proportion to the text.
     let (mut counted, mut before) = (0, 0);
-    for statement in statements {
-        let skipped = Span { start: counted, end: statement.extent.start }.of(text);
+    for Parsed { statement, span: _, extent, notices } in statements {
+        let skipped = Span { start: counted, end: extent.start }.of(text);
         pulse::tick(pulse::ITEM + skipped.len())?;
         before += skipped.chars().count();
-        counted = statement.extent.start;
-        parts.push(Part { text: pulse::copied(statement.extent.of(text))?, before });
+        counted = extent.start;
+        let parsed = Some(ParsedPart { tree: Tree::new(statement), notices });
+        parts.push(Part { text: pulse::copied(extent.of(text))?, before, parsed });
     }
     Ok(parts)
 }

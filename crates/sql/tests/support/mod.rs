@@ -12,8 +12,8 @@ pub fn connect(database: &Database) -> Session {
 /// Runs each statement as a simple query; returns the rows of the last one.
 pub fn run(session: &mut Session, text: &str) -> SqlResult<Vec<Box<[Datum]>>> {
     let mut last = Vec::new();
-    for one in session.split(text)? {
-        let statement = session.prepare(&one.text, &[])?;
+    for mut one in session.split(text)? {
+        let statement = session.prepare_part(&mut one)?;
         let mut portal = session.bind(&statement, Vec::new())?;
         loop {
             match session.execute(&mut portal) {

@@ -79,33 +79,29 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Parses the statements of the text.
+    /// Parses the next statement, and the semicolons around it. Returns it with the end of these semicolons; none at the end of
+    /// the text.
     ///
     /// # Errors
     /// `42601` and others of the grammar, with their positions; `54001`; `57014`.
-    pub fn statements(&mut self) -> SqlResult<Vec<Parsed>> {
-        let mut statements: Vec<Parsed> = Vec::new();
-        let mut behind = 0;
-        loop {
-            while self.is(Lexeme::Semicolon) {
-                behind = self.next()?.span.end;
-            }
-            if self.is(Lexeme::End) {
-                break;
-            }
-            let from = self.token.span;
-            let statement = self.statement()?;
-            let span = self.since(from);
-            if !self.is(Lexeme::Semicolon) && !self.is(Lexeme::End) {
-                return Err(self.unexpected());
-            }
-            let extent = trimmed(self.text, Span { start: behind, end: self.token.span.start });
-            statements.push(Parsed { statement, span, extent, notices: std::mem::take(&mut self.notices) });
+    fn next_statement(&mut self) -> SqlResult<Option<(Parsed, u32)>> {
+        while self.eat(Lexeme::Semicolon)? {}
+        if self.is(Lexeme::End) {
+            return Ok(None);
         }
-        if let [only] = &mut statements[..] {
-            only.extent = trimmed(self.text, Span::new(0, self.text.len()));
+        let from = self.token.span;
+        let statement = self.statement()?;
+        let span = self.since(from);
+        if !self.is(Lexeme::Semicolon) && !self.is(Lexeme::End) {
+            return Err(self.unexpected());
         }
-        Ok(statements)
+        let extent = Span { start: 0, end: self.token.span.start };
+        let mut behind = extent.end;
+        while self.is(Lexeme::Semicolon) {
+            behind = self.next()?.span.end;
+        }
+        let notices = std::mem::take(&mut self.notices);
+        Ok(Some((Parsed { statement, span, extent, notices }, behind)))
     }
 
     /// Checks that the current token is the end of the text.
@@ -309,34 +305,44 @@ fn token(lexer: &mut Lexer<'_>, read: &mut Option<Token>) -> SqlResult<Token> {
 pub struct Parsed {
     /// Syntax tree of the statement.
     pub statement: Statement,
-    /// Place of the statement, from its first token to its last.
+    /// Place of the statement, from its first token to its last. Like all places in its tree it counts from the start of
+    /// its extent.
     pub span: Span,
-    /// Place of the statement with the comments around it, up to the semicolons; the whole text if there is no other
-    /// statement.
+    /// Place in the whole text of the statement with the comments around it, up to the semicolons; the whole text if there is
+    /// no other statement.
     pub extent: Span,
     /// Notices of names that were truncated.
     pub notices: Vec<SqlError>,
 }
 
-/// Returns a part of a text without the spaces around it.
-fn trimmed(text: &str, part: Span) -> Span {
-    let all = part.of(text);
-    let start = part.start as usize + (all.len() - all.trim_start().len());
-    Span::new(start, start + all.trim().len())
-}
-
 /// Parses the statements of a text.
 ///
 /// # Errors
-/// The errors of [`Parser::statements`].
+/// `42601` and others of the grammar, with their positions; `54001`; `57014`.
 pub fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
-    Parser::new(text)?.statements()
+    let mut statements: Vec<Parsed> = Vec::new();
+    let mut start = 0;
+    loop {
+        let rest = &text[start..];
+        // Positions of an error count from the beginning of the whole text.
+        let moved = |error: SqlError| error.moved(text[..start].chars().count());
+        let next = Parser::new(rest).and_then(|mut parser| parser.next_statement()).map_err(moved)?;
+        let Some((mut parsed, behind)) = next else { break };
+        parsed.extent = Span::new(start, start + parsed.extent.of(rest).trim_end().len());
+        statements.push(parsed);
+        start += behind as usize;
+        start += text[start..].len() - text[start..].trim_start().len();
+    }
+    if let [only] = &mut statements[..] {
+        only.extent = Span::new(0, text.trim_end().len());
+    }
+    Ok(statements)
 }
 
 /// Parses a text that is one expression.
 ///
 /// # Errors
-/// The errors of [`Parser::statements`].
+/// Those of [`parse`].
 pub fn expression(text: &str) -> SqlResult<Expr> {
     let mut parser = Parser::new(text)?;
     let expr = parser.expr()?;
@@ -347,7 +353,7 @@ pub fn expression(text: &str) -> SqlResult<Expr> {
 /// Parses a text that is one query.
 ///
 /// # Errors
-/// The errors of [`Parser::statements`].
+/// Those of [`parse`].
 pub fn query(text: &str) -> SqlResult<Query> {
     let mut parser = Parser::new(text)?;
     let query = parser.query()?;

@@ -81,14 +81,14 @@ fn nodes_know_where_they_stand() {
 fn statements_are_cut_at_semicolons() {
     let text = "; select 1;; insert into t values (1) ; ";
     let statements = parse(text).expect(text);
-    let found: Vec<&str> = statements.iter().map(|parsed| parsed.span.of(text)).collect();
+    let found: Vec<&str> = statements.iter().map(|parsed| parsed.span.of(parsed.extent.of(text))).collect();
     assert_eq!(found, ["select 1", "insert into t values (1)"]);
     assert_eq!(parse(" ; -- nothing").expect("no statement").len(), 0);
-    // Comments belong to the statement next to them.
+    // Comments belong to the statement next to them, and blanks before the first one stay.
     let text = " /*+ hint */ select 1; select 2 /* tag */ ; ";
     let statements = parse(text).expect(text);
     let extents: Vec<&str> = statements.iter().map(|parsed| parsed.extent.of(text)).collect();
-    assert_eq!(extents, ["/*+ hint */ select 1", "select 2 /* tag */"]);
+    assert_eq!(extents, [" /*+ hint */ select 1", "select 2 /* tag */"]);
 }
 
 /// Goal: a text of many statements or many items takes linear time. Method: so many that quadratic time would be
