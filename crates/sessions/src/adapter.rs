@@ -42,7 +42,7 @@ impl Parked for SqlWait {
     }
 
     fn is_analysis(&self) -> bool {
-        matches!(self.0, sql::session::Parked::Analysis(_))
+        matches!(self.0, sql::session::Parked::Analysis(_) | sql::session::Parked::Rows(..))
     }
 
     fn is_elsewhere(&self) -> bool {

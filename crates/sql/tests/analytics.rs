@@ -9,6 +9,7 @@ use engine::{Engine, EngineConfig, Table};
 use query::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
 use query::explain::Node;
 use query::plan::{InputKind, Plan};
+use query::rows::ResultPiece;
 use sql::session::{Canceller, Database, Session, Step};
 use statement::{SqlError, SqlResult, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -24,6 +25,10 @@ struct Counts {
     cancels: AtomicUsize,
     /// True if runs do not end by themselves.
     holds: AtomicBool,
+    /// True if runs return the numbers from 1 on, in pieces of ten, until their rows are not wanted any more.
+    streams: AtomicBool,
+    /// Streams that have begun and not ended.
+    streaming: AtomicUsize,
     /// Error with which runs end.
     fails: Mutex<Option<SqlState>>,
     /// Session that the making of the next plan cancels.
@@ -115,7 +120,18 @@ impl AnalyticsPlan for Counting {
     fn start(&self, start: Start, finish: Finish) -> SqlResult<Arc<dyn AnalyticsRun>> {
         self.of.runs.fetch_add(1, SeqCst);
         let (of, table) = (self.of.clone(), self.table.clone());
-        if !of.holds.load(SeqCst) {
+        if let Some(stream) = start.stream.clone().filter(|_| of.streams.load(SeqCst)) {
+            of.streaming.fetch_add(1, SeqCst);
+            thread::spawn(move || {
+                let piece = |first: i64| -> Vec<Box<[Datum]>> {
+                    (first..first + 10).map(|number| Box::new([Datum::Int8(number)]) as Box<[Datum]>).collect()
+                };
+                let mut pieces = (0..).map(|at| piece(at * 10 + 1));
+                let ended = pieces.find_map(|rows| stream.push(ResultPiece::Rows(rows), 100_000, || Ok(())).err());
+                of.streaming.fetch_sub(1, SeqCst);
+                finish(Err(ended.unwrap()));
+            });
+        } else if !of.holds.load(SeqCst) {
             thread::spawn(move || {
                 if let Some(state) = *of.fails.lock().unwrap() {
                     return finish(Err(SqlError::new(state, "on purpose")));
@@ -248,6 +264,105 @@ fn a_cancel_ends_it_before_it_has_begun() {
     assert_eq!(run(&mut session, COUNT).unwrap_err().state(), SqlState("57014"));
     // The cancel ended only that statement.
     assert_eq!(count(&mut session), 12_000);
+}
+
+fn numbers(session: &mut Session, text: &str) -> Vec<i64> {
+    let rows = run(session, text).unwrap();
+    let number = |row: &[Datum]| match row {
+        [Datum::Int8(number)] => *number,
+        other => panic!("{other:?}"),
+    };
+    rows.iter().map(|row| number(row)).collect()
+}
+
+/// Waits until no query streams.
+fn all_streams_end(counts: &Counts) {
+    while counts.streaming.load(SeqCst) != 0 {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn rows_of_a_cursor_come_while_it_goes_forward() {
+    let (database, counts) = database();
+    counts.streams.store(true, SeqCst);
+    let mut session = connect(&database);
+    run(&mut session, "begin; declare c cursor for select count(*) from t").unwrap();
+    assert_eq!(numbers(&mut session, "fetch 3 from c"), [1, 2, 3]);
+    // Other statements do not disturb it, nor does going back to a savepoint.
+    run(&mut session, "savepoint s; delete from t where id < 100; rollback to s").unwrap();
+    assert_eq!(numbers(&mut session, "fetch from c"), [4]);
+    run(&mut session, "move forward 100000 in c").unwrap();
+    assert_eq!(numbers(&mut session, "fetch forward 12 from c"), (100_005..100_017).collect::<Vec<_>>());
+    assert_eq!(numbers(&mut session, "fetch absolute 200000 from c"), [200_000]);
+    assert_eq!(numbers(&mut session, "fetch relative 2 from c"), [200_002]);
+    assert_eq!(numbers(&mut session, "fetch next from c"), [200_003]);
+    let shown = lines(&mut session, "select is_scrollable::text from pg_cursors");
+    assert_eq!((shown, counts.streaming.load(SeqCst)), (vec!["false".to_owned()], 1));
+    assert_eq!(run(&mut session, "fetch prior from c").unwrap_err().state(), SqlState("55000"));
+    run(&mut session, "rollback").unwrap();
+    all_streams_end(&counts);
+    // Each way for a cursor to go ends its query.
+    for end in ["close c", "commit", "rollback", "savepoint s; declare d cursor for select count(*) from t; close all"]
+    {
+        run(&mut session, "begin; declare c cursor for select count(*) from t; fetch 1 from c").unwrap();
+        assert_eq!(counts.streaming.load(SeqCst), 1);
+        run(&mut session, end).unwrap();
+        all_streams_end(&counts);
+        run(&mut session, "rollback").unwrap();
+    }
+    run(&mut session, "begin; declare c cursor for select count(*) from t").unwrap();
+    drop(session);
+    all_streams_end(&counts);
+}
+
+#[test]
+fn a_cursor_with_all_its_rows_is_made_at_once() {
+    let (database, counts) = database();
+    counts.streams.store(true, SeqCst);
+    let mut session = connect(&database);
+    // One that may go back, one that outlives its transaction, and one that shows changes of its transaction.
+    for declared in [
+        "begin; declare c scroll cursor for select count(*) from t",
+        "begin; declare c cursor with hold for select count(*) from t",
+        "begin; insert into t values (0); declare c cursor for select count(*) from t",
+    ] {
+        run(&mut session, declared).unwrap();
+        assert_eq!(counts.streaming.load(SeqCst), 0, "{declared}");
+        assert!([12_000, 12_001].contains(&numbers(&mut session, "fetch all from c")[0]), "{declared}");
+        run(&mut session, "rollback").unwrap();
+    }
+}
+
+#[test]
+fn a_cancel_ends_a_fetch_that_waits_for_rows() {
+    let (database, counts) = database();
+    counts.streams.store(true, SeqCst);
+    let mut session = connect(&database);
+    run(&mut session, "begin; declare c cursor for select count(*) from t").unwrap();
+    let statement = session.prepare("move all in c", &[]).unwrap();
+    let mut portal = session.bind(&statement, Vec::new()).unwrap();
+    let canceller = session.canceller();
+    let cancelled = loop {
+        match session.execute(&mut portal) {
+            Ok(Step::Parked(parked)) => {
+                canceller.cancel();
+                parked.wait();
+            }
+            Ok(step) => panic!("{step:?}"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(cancelled.state(), SqlState("57014"));
+    session.fail();
+    all_streams_end(&counts);
+    assert_eq!(run(&mut session, "rollback").unwrap().len(), 0);
+    // The same by time.
+    run(&mut session, "begin; declare c cursor for select count(*) from t; set statement_timeout = 50").unwrap();
+    let late = run(&mut session, "move all in c").unwrap_err();
+    assert_eq!((late.state(), late.message()), (SqlState("57014"), "canceling statement due to statement timeout"));
+    run(&mut session, "rollback").unwrap();
+    all_streams_end(&counts);
 }
 
 #[test]

@@ -52,6 +52,11 @@ impl<T> Stream<T> {
         self.state().has_begun
     }
 
+    /// Returns true if no piece is there now.
+    pub fn is_empty(&self) -> bool {
+        self.state().pieces.is_empty()
+    }
+
     /// Ends the queue from the receiver's side.
     pub fn close(&self) {
         let mut state = self.state();

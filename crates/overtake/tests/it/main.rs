@@ -15,6 +15,7 @@ mod page;
 mod psql;
 mod reports;
 mod serve;
+mod stalled;
 mod wire;
 
 use std::io::Read;
@@ -69,6 +70,8 @@ fn main() -> ExitCode {
             testkit::plain!(memory::a_small_control_group_is_enough),
             testkit::plain!(memory_copies::copies_fit_a_small_control_group),
             testkit::plain!(memory::nine_tenths_of_the_memory_are_somebodys),
+            testkit::plain!(stalled::unread_results_keep_no_query_from_running),
+            testkit::plain!(stalled::a_cursor_over_a_large_table_takes_no_memory),
             testkit::plain!(wire::tpcc_compares_rate_and_processor_time),
             testkit::plain!(wire::tpcb_compares_rate_and_processor_time),
             testkit::plain!(wire::select_compares_rate_and_processor_time),

@@ -28,7 +28,7 @@ pub(crate) fn peak_mb(process: u32) -> u64 {
     status_mb(process, "VmHWM:")
 }
 
-fn resident_mb(process: u32) -> u64 {
+pub(crate) fn resident_mb(process: u32) -> u64 {
     status_mb(process, "VmRSS:")
 }
 

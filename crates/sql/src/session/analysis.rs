@@ -5,7 +5,9 @@
 use engine::Wake;
 use locked::Locked;
 use query::analytics::{AnalyticsPlan, AnalyticsRun, Answer, Start};
+use query::rows::ResultPiece;
 use statement::error::{SqlError, SqlResult};
+use statement::stream::Stream;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
@@ -15,6 +17,8 @@ use std::thread::{self, Thread};
 pub struct Analysis {
     state: Mutex<State>,
     run: OnceLock<Arc<dyn AnalyticsRun>>,
+    /// Queue of its rows, if they are taken while it runs.
+    rows: OnceLock<Arc<Stream<ResultPiece>>>,
 }
 
 #[derive(Default)]
@@ -31,9 +35,12 @@ impl Analysis {
     /// # Errors
     /// Those of [`AnalyticsPlan::start`].
     pub(crate) fn start(self: &Arc<Self>, plan: &dyn AnalyticsPlan, start: Start) -> SqlResult<()> {
+        if let Some(rows) = &start.stream {
+            // Nobody else sets it, nor the run below.
+            let _ = self.rows.set(Arc::clone(rows));
+        }
         let told = Arc::clone(self);
         let run = plan.start(start, Box::new(move |result| told.end(result)))?;
-        // Nobody else sets it.
         let _ = self.run.set(Arc::clone(&run));
         if self.is_ready() {
             // Whoever cancelled it has not found the run.
@@ -65,9 +72,17 @@ impl Analysis {
     /// Ends it with `57014`, at once for its session; what still computes stops at its next look.
     pub(crate) fn cancel(&self) {
         self.end(Err(SqlError::from(engine::Error::Cancelled)));
+        if let Some(rows) = self.rows.get() {
+            rows.close();
+        }
         if let Some(run) = self.run.get() {
             run.cancel();
         }
+    }
+
+    /// Returns the queue of its rows, if rows have ever been put into it: the query cannot begin again.
+    pub(crate) fn begun_rows(&self) -> Option<&Arc<Stream<ResultPiece>>> {
+        self.rows.get().filter(|rows| rows.has_begun())
     }
 
     /// Whether it has ended.
@@ -75,8 +90,11 @@ impl Analysis {
         self.state().is_over
     }
 
-    /// Has `wake` called when it ends: at once if it has.
+    /// Calls `wake` when it ends, or when rows come: at once if it has ended, or if rows are there.
     pub fn on_ready(&self, wake: Arc<dyn Wake>) {
+        if let Some(rows) = self.rows.get() {
+            rows.on_ready(Arc::clone(&wake));
+        }
         let mut state = self.state();
         if state.is_over {
             drop(state);
@@ -86,10 +104,10 @@ impl Analysis {
         }
     }
 
-    /// Blocks this thread until it has ended. For ordinary threads, never for workers.
+    /// Blocks this thread until it has ended, or until rows are there. For ordinary threads, never for workers.
     pub fn wait(&self) {
         self.on_ready(Arc::new(Unpark(thread::current())));
-        while !self.is_ready() {
+        while !self.is_ready() && self.rows.get().is_none_or(|rows| rows.is_empty()) {
             thread::park();
         }
     }

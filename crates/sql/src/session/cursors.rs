@@ -1,16 +1,20 @@
 //! Cursors: `DECLARE`, `FETCH`, `MOVE`, `CLOSE`.
 //!
-//! **Invariant:** the rows of a cursor are made when it is declared, all of them (those of a portal of the protocol, when it is
-//! first run): whatever is changed afterwards, it shows what there was. So errors of its rows are told then, and locks are
-//! taken then.
+//! **Invariant:** a cursor shows the rows that there were when it was declared (a portal of the protocol: when it was first run),
+//! whatever is changed afterwards. They are made then, all of them, and errors are told and locks taken then; except that a
+//! query that runs as analytics may go on while its cursor goes forward, over the snapshot of then: see [`super::cursor_rows`].
 
+use super::analysis::Analysis;
+use super::cursor_rows::{ArrivingRows, CursorRows};
 use super::names::{Cursor, bytes_of_rows};
-use super::{Outcome, Session, Statement, Step};
+use super::stream::{CAPACITY, Destination};
+use super::{Outcome, Parked, Session, Statement, Step};
 use query::plan::ColumnInfo;
 use settings::value::bytes;
-use statement::error::{SqlError, SqlResult, SqlState};
+use statement::error::{Cancellation, SqlError, SqlResult, SqlState};
 use statement::outcome::Tag;
 use std::sync::Arc;
+use std::time::Instant;
 use syntax::ast::{DeclareCommand, FetchCommand, FetchDirection, LockStrength, Query};
 use types::datum::Datum;
 use types::ops::context::clock_us;
@@ -21,6 +25,8 @@ pub(crate) struct Declare {
     name: String,
     statement: Arc<Statement>,
     is_scrollable: bool,
+    /// True if it was declared with SCROLL.
+    is_scroll: bool,
     is_held: bool,
     is_binary: bool,
 }
@@ -40,6 +46,12 @@ pub(crate) enum To {
     Backward(Count),
     Absolute(i64),
     Relative(i64),
+}
+
+/// Progress of making the rows of a cursor.
+enum Made {
+    Rows(CursorRows),
+    Waits(Step),
 }
 
 /// How many rows.
@@ -107,6 +119,7 @@ impl Declare {
             name: name.to_string(),
             statement: Arc::new(statement),
             is_scrollable: scrolls.unwrap_or(is_read_only),
+            is_scroll: *scrolls == Some(true),
             is_held: *is_held,
             is_binary: *is_binary,
         })
@@ -124,6 +137,15 @@ fn locks_of(query: &Query) -> &'static str {
     }
 }
 
+/// Number of rows, as far as there can be so many.
+fn rows_of(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn no_rows() -> SqlError {
+    SqlError::new(SqlState::INTERNAL_ERROR, "a cursor without rows")
+}
+
 fn no_cursor(name: &str) -> SqlError {
     SqlError::new(SqlState("34000"), format!("cursor \"{name}\" does not exist"))
 }
@@ -136,12 +158,11 @@ fn only_forward() -> SqlError {
 impl Cursor {
     /// Goes over rows in one direction, as far as there are any: which rows these are, in the order of the query.
     fn go(&mut self, is_forward: bool, count: Count) -> SqlResult<std::ops::Range<usize>> {
-        let rows = self.rows.as_ref().map_or(0, Vec::len);
+        let rows = self.rows.known();
         let most = match count {
-            Count::All => u64::MAX,
-            Count::Some(count) => count,
+            Count::All => usize::MAX,
+            Count::Some(count) => rows_of(count),
         };
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
         if is_forward {
             let first = self.at.min(rows);
             let found = most.min(rows - first);
@@ -169,7 +190,7 @@ impl Cursor {
     /// Goes there, by PostgreSQL's steps, which a cursor that only goes forward may refuse. The rows that it meets, and whether
     /// they are wanted from the last to the first; and how many a `MOVE` says.
     fn fetch(&mut self, to: To, is_move: bool) -> SqlResult<(std::ops::Range<usize>, bool, u64)> {
-        let rows = self.rows.as_ref().map_or(0, Vec::len);
+        let rows = self.rows.known();
         let one = Count::Some(1);
         let of = |range: std::ops::Range<usize>, is_back: bool| {
             let count = range.len() as u64;
@@ -228,13 +249,20 @@ impl Cursor {
         }
     }
 
-    /// Rows of the cursor; they are gone from one that does not come back to them.
-    fn take(&mut self, range: std::ops::Range<usize>, is_back: bool) -> Vec<Box<[Datum]>> {
-        let Some(rows) = self.rows.as_mut().and_then(|rows| rows.get_mut(range)) else { return Vec::new() };
-        if !self.is_scrollable {
-            return rows.iter_mut().map(std::mem::take).collect();
-        }
-        if is_back { rows.iter().rev().cloned().collect() } else { rows.to_vec() }
+    /// Range of the rows from the first one that a forward move needs to the last one that it passes. A move that does not go
+    /// forward needs none.
+    fn reach(&self, to: To, is_move: bool) -> std::ops::Range<usize> {
+        let (needed, end) = match to {
+            To::Forward(Count::All) => (self.at, usize::MAX),
+            To::Forward(Count::Some(count)) => (self.at, self.at.saturating_add(rows_of(count))),
+            To::Absolute(row) if 0 < row => (row as usize - 1, row as usize),
+            To::Relative(count) if 0 < count => {
+                let end = self.at.saturating_add(rows_of(count.unsigned_abs()));
+                (end - 1, end)
+            }
+            To::Absolute(_) | To::Relative(_) | To::Backward(_) => (self.at, self.at),
+        };
+        if is_move { end..end } else { needed..end }
     }
 }
 
@@ -257,7 +285,7 @@ impl Session {
 
     /// `DECLARE`
     pub(super) fn declare(&mut self, declare: &Declare, values: &[Datum]) -> SqlResult<Step> {
-        let Declare { name, statement, is_scrollable, is_held, is_binary } = declare;
+        let Declare { name, statement, is_scrollable, is_scroll, is_held, is_binary } = declare;
         if name.is_empty() {
             return Err(SqlError::new(SqlState("34000"), "invalid cursor name: must not be empty"));
         }
@@ -268,19 +296,19 @@ impl Session {
             return Err(SqlError::new(SqlState("42P03"), format!("cursor \"{name}\" already exists")));
         }
         self.open_implicit();
-        let rows = match self.rows_of(statement, values)? {
-            Ok(rows) => rows,
-            Err(step) => return Ok(step),
+        let rows = match self.make_rows(statement, values, !is_scroll && !is_held)? {
+            Made::Rows(rows) => rows,
+            Made::Waits(step) => return Ok(step),
         };
-        let bytes = bytes_of_rows(&rows);
-        self.check_kept(bytes)?;
+        let bytes = self.bytes_kept(&rows)?;
+        let is_scrollable = *is_scrollable && matches!(rows, CursorRows::Whole(_));
         let cursor = Cursor {
             text: statement.text.clone(),
             statement: statement.as_run(),
             values: Vec::new(),
-            rows: Some(rows),
+            rows,
             at: 0,
-            is_scrollable: *is_scrollable,
+            is_scrollable,
             is_held: *is_held,
             is_binary: *is_binary,
             since_us: clock_us(),
@@ -292,13 +320,84 @@ impl Session {
         Ok(Step::Done(Outcome::Done(Tag { words: "DECLARE CURSOR", rows: None })))
     }
 
-    /// All rows of a query, or how it waits.
-    fn rows_of(&mut self, statement: &Arc<Statement>, values: &[Datum]) -> SqlResult<Result<Vec<Box<[Datum]>>, Step>> {
-        Ok(match self.act_current(statement, values)? {
-            Step::Done(Outcome::Rows(rows, _)) => Ok(rows),
-            Step::Done(_) => return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a cursor without rows")),
-            step => Err(step),
-        })
+    /// Makes the rows of a cursor. `may_arrive` tells that it never goes back, nor outlives its transaction.
+    fn make_rows(&mut self, statement: &Arc<Statement>, values: &[Datum], may_arrive: bool) -> SqlResult<Made> {
+        let analysis = self.analysis.0.get();
+        if let Some(rows) = analysis.as_ref().and_then(|analysis| self.detach(analysis)) {
+            return Ok(Made::Rows(rows));
+        }
+        self.check_cursor_time()?;
+        // What the transaction has changed is there in part when it goes back to a savepoint.
+        let has_changed_nothing = self.engine.weight() == 0;
+        if may_arrive && has_changed_nothing {
+            self.destination = Destination::Cursor;
+        }
+        let step = self.act_current(statement, values);
+        self.destination = Destination::Whole;
+        match step? {
+            Step::Done(Outcome::Rows(rows, _)) => Ok(Made::Rows(CursorRows::Whole(rows))),
+            // The query has ended since the last look.
+            Step::Done(Outcome::Streamed(_)) => {
+                let rows = analysis.as_ref().and_then(|analysis| analysis.begun_rows());
+                let rows = rows.map(|rows| ArrivingRows::new(None, Arc::clone(rows)));
+                rows.map(|rows| Made::Rows(CursorRows::Arriving(rows))).ok_or_else(no_rows)
+            }
+            Step::Done(_) => Err(no_rows()),
+            Step::Parked(Parked::Analysis(analysis)) => Ok(match self.detach(&analysis) {
+                Some(rows) => Made::Rows(rows),
+                None => Made::Waits(Step::Parked(Parked::Rows(analysis, self.deadline))),
+            }),
+            step => Ok(Made::Waits(step)),
+        }
+    }
+
+    /// Gives the run of the statement under way to its cursor, if rows of it have come.
+    fn detach(&mut self, analysis: &Arc<Analysis>) -> Option<CursorRows> {
+        let rows = Arc::clone(analysis.begun_rows()?);
+        self.analysis.0.set(None);
+        self.running = None;
+        Some(CursorRows::Arriving(ArrivingRows::new(Some(Arc::clone(analysis)), rows)))
+    }
+
+    /// # Errors
+    /// `57014` if the statement has taken too long. The run of a cursor does not look at that.
+    fn check_cursor_time(&self) -> SqlResult<()> {
+        if self.analysis.0.get().is_some() && self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(SqlError::cancelled(Cancellation::StatementTimeout));
+        }
+        Ok(())
+    }
+
+    /// Waits for the rows that a `FETCH` needs. Returns the wait, if they are not there yet.
+    fn await_rows(&mut self, name: &str, to: To, is_move: bool) -> SqlResult<Option<Step>> {
+        let is_late = self.check_cursor_time();
+        {
+            let mut names = self.names.get();
+            let cursor = names.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
+            let range = cursor.reach(to, is_move);
+            let CursorRows::Arriving(rows) = &mut cursor.rows else { return Ok(None) };
+            let awaited = rows.poll(&range);
+            // While the statement waits, a cancel ends the run. A failure here does so, too.
+            self.analysis.0.set(awaited.as_ref().ok().cloned().flatten());
+            if let Some(analysis) = awaited? {
+                is_late?;
+                return Ok(Some(Step::Parked(Parked::Rows(analysis, self.deadline))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Bytes of the rows that a cursor keeps.
+    ///
+    /// # Errors
+    /// `53200` if the session may not keep them.
+    fn bytes_kept(&self, rows: &CursorRows) -> SqlResult<usize> {
+        let bytes = match rows {
+            CursorRows::None => 0,
+            CursorRows::Whole(rows) => bytes_of_rows(rows),
+            CursorRows::Arriving(_) => CAPACITY,
+        };
+        self.check_kept(bytes).map(|()| bytes)
     }
 
     /// # Errors
@@ -319,6 +418,9 @@ impl Session {
         if let Some(step) = self.made(&fetch.cursor)? {
             return Ok(step);
         }
+        if let Some(step) = self.await_rows(&fetch.cursor, fetch.to, fetch.is_move)? {
+            return Ok(step);
+        }
         let mut names = self.names.get();
         let cursor = names.portals.get_mut(&fetch.cursor).ok_or_else(|| no_cursor(&fetch.cursor))?;
         let types = |columns: &Option<Vec<ColumnInfo>>| {
@@ -332,44 +434,52 @@ impl Session {
         let outcome = if fetch.is_move {
             Outcome::Done(Tag { words: "MOVE", rows: Some(count) })
         } else {
-            Outcome::Rows(cursor.take(range, is_back), Tag { words: "FETCH", rows: Some(count) })
+            Outcome::Rows(
+                cursor.rows.take(range, is_back, cursor.is_scrollable),
+                Tag { words: "FETCH", rows: Some(count) },
+            )
         };
         Ok(Step::Done(outcome))
     }
 
     /// The next rows of a portal, as the protocol asks for them.
     pub(super) fn advance_portal(&mut self, name: &str, values: &[Datum]) -> SqlResult<Step> {
-        if let Some(step) = self.made(name)? {
-            return Ok(step);
-        }
         let count = match values {
             [Datum::Int8(count)] => Count::Some(count.unsigned_abs()),
             _ => Count::All,
         };
+        if let Some(step) = self.made(name)? {
+            return Ok(step);
+        }
+        if let Some(step) = self.await_rows(name, To::Forward(count), false)? {
+            return Ok(step);
+        }
         let mut names = self.names.get();
         let cursor = names.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
         let (range, is_back, count) = cursor.fetch(To::Forward(count), false)?;
-        Ok(Step::Done(Outcome::Rows(cursor.take(range, is_back), Tag { words: "SELECT", rows: Some(count) })))
+        Ok(Step::Done(Outcome::Rows(
+            cursor.rows.take(range, is_back, cursor.is_scrollable),
+            Tag { words: "SELECT", rows: Some(count) },
+        )))
     }
 
     /// Sees to it that the rows of a portal are there. How it waits, if it does.
     fn made(&mut self, name: &str) -> SqlResult<Option<Step>> {
         let (statement, values) = match self.names.get().portals.get(name) {
             None => return Err(no_cursor(name)),
-            Some(cursor) if cursor.rows.is_some() => return Ok(None),
+            Some(cursor) if !matches!(cursor.rows, CursorRows::None) => return Ok(None),
             Some(cursor) => (Arc::clone(&cursor.statement), cursor.values.clone()),
         };
         if !statement.is_query() {
             return Err(SqlError::unsupported("FETCH from a portal that is no query"));
         }
-        let rows = match self.rows_of(&statement, &values)? {
-            Ok(rows) => rows,
-            Err(step) => return Ok(Some(step)),
+        let rows = match self.make_rows(&statement, &values, true)? {
+            Made::Rows(rows) => rows,
+            Made::Waits(step) => return Ok(Some(step)),
         };
-        let bytes = bytes_of_rows(&rows);
-        self.check_kept(bytes)?;
+        let bytes = self.bytes_kept(&rows)?;
         if let Some(cursor) = self.names.get().portals.get_mut(name) {
-            (cursor.rows, cursor.bytes) = (Some(rows), bytes);
+            (cursor.rows, cursor.bytes) = (rows, bytes);
         }
         Ok(None)
     }

@@ -9,6 +9,7 @@ mod alone;
 mod analyse;
 mod analysis;
 mod copy;
+mod cursor_rows;
 pub(crate) mod cursors;
 mod define;
 mod env;

@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** whoever keeps a copy is told which names stand for something else since it asked.
 
+use super::cursor_rows::CursorRows;
 use super::{Portal, Session, Statement};
 use crate::session::action::Action;
 use locked::Locked;
@@ -40,8 +41,7 @@ pub(crate) struct Cursor {
     pub(crate) text: String,
     pub(super) statement: Arc<Statement>,
     pub(super) values: Vec<Datum>,
-    /// Nothing: it has not been run.
-    pub(super) rows: Option<Vec<Box<[Datum]>>>,
+    pub(super) rows: CursorRows,
     /// The row on which it stands, from 1; 0: before the first; one more than there are: behind the last.
     pub(super) at: usize,
     pub(crate) is_scrollable: bool,
@@ -72,9 +72,14 @@ pub struct Renamed {
     pub portals: Vec<String>,
 }
 
-/// Bytes of these rows.
+/// Bytes of a row that is kept.
+pub(super) fn bytes_of_row(row: &[Datum]) -> usize {
+    bytes_of(row) + size_of::<Box<[Datum]>>()
+}
+
+/// Bytes of rows that are kept.
 pub fn bytes_of_rows(rows: &[Box<[Datum]>]) -> usize {
-    rows.iter().map(|row| bytes_of(row) + size_of::<Box<[Datum]>>()).sum()
+    rows.iter().map(|row| bytes_of_row(row)).sum()
 }
 
 impl Session {
@@ -120,7 +125,7 @@ impl Session {
             text: statement.text.clone(),
             statement: Arc::clone(statement),
             values: if is_query { values.clone() } else { Vec::new() },
-            rows: None,
+            rows: CursorRows::None,
             at: 0,
             is_scrollable: false,
             is_held: false,

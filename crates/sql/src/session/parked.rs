@@ -28,6 +28,8 @@ pub enum Parked {
     Lock(Ticket),
     /// Its own rows, which are computed elsewhere.
     Analysis(Arc<Analysis>),
+    /// Rows of a cursor, which are computed elsewhere; the time when the statement has taken too long.
+    Rows(Arc<Analysis>, Option<Instant>),
     /// Time.
     Nap(Nap),
     /// Nothing: it is to be run again where it delays nobody, see [`stay_for`](super::Session::stay_for).
@@ -39,6 +41,7 @@ impl Parked {
     pub fn until(&self) -> Option<Instant> {
         match self {
             Parked::Nap(nap) => Some(nap.until()),
+            Parked::Rows(_, until) => *until,
             Parked::Lock(_) | Parked::Analysis(_) | Parked::Elsewhere => None,
         }
     }
@@ -47,7 +50,7 @@ impl Parked {
     pub fn on_ready(&self, wake: Arc<dyn Wake>) {
         match self {
             Parked::Lock(ticket) => ticket.on_ready(wake),
-            Parked::Analysis(analysis) => analysis.on_ready(wake),
+            Parked::Analysis(analysis) | Parked::Rows(analysis, _) => analysis.on_ready(wake),
             Parked::Nap(nap) => nap.on_ready(wake),
             Parked::Elsewhere => wake.wake(),
         }
@@ -57,7 +60,7 @@ impl Parked {
     pub fn wait(&self) {
         match self {
             Parked::Lock(ticket) => ticket.wait(),
-            Parked::Analysis(analysis) => analysis.wait(),
+            Parked::Analysis(analysis) | Parked::Rows(analysis, _) => analysis.wait(),
             Parked::Nap(nap) => nap.wait(),
             Parked::Elsewhere => {}
         }

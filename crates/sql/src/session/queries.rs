@@ -8,7 +8,7 @@
 use super::action::Action;
 use super::analysis::Analysis;
 use super::run::{Given, Needs, Ran};
-use super::stream::streamed;
+use super::stream::{Destination, streamed};
 use super::{Bound, Outcome, Parked, PlannedQuery, Portal, Session, Statement, Step};
 use crate::exec::Spent;
 use engine::{Isolation, RowLock, Snapshot, Table};
@@ -109,7 +109,7 @@ impl std::fmt::Debug for Known {
 pub(super) struct Current(Arc<Mutex<Option<Arc<Analysis>>>>);
 
 impl Current {
-    fn set(&self, analysis: Option<Arc<Analysis>>) {
+    pub(super) fn set(&self, analysis: Option<Arc<Analysis>>) {
         *self.0.locked_anyway() = analysis;
     }
 
@@ -145,7 +145,9 @@ impl Session {
                     // By rows it begins anew.
                     self.running = None;
                     match result {
-                        Err(error) if self.may_fall_back(&error) && !self.has_streamed() => self.by_rows(given, query),
+                        Err(error) if self.may_fall_back(&error) && analysis.begun_rows().is_none() => {
+                            self.by_rows(given, query)
+                        }
                         result => {
                             let answer = result?;
                             if 0 < answer.streamed {
@@ -163,8 +165,8 @@ impl Session {
         match self.choose(given.statement, query)? {
             Path::Row => self.by_rows(given, query),
             Path::Small => self.by_few_rows(given, query),
-            Path::Large => self.analyse_or_by_rows(given, query, self.deadline),
-            Path::Analytics => self.analyse(given, query, self.deadline),
+            Path::Large => self.analyse_or_by_rows(given, query),
+            Path::Analytics => self.analyse(given, query),
         }
     }
 
@@ -274,13 +276,8 @@ impl Session {
     }
 
     /// As analytics; what those refuse, by rows.
-    fn analyse_or_by_rows(
-        &mut self,
-        given: Given<'_>,
-        query: &PlannedQuery,
-        deadline: Option<Instant>,
-    ) -> SqlResult<Step> {
-        match self.analyse(given, query, deadline) {
+    fn analyse_or_by_rows(&mut self, given: Given<'_>, query: &PlannedQuery) -> SqlResult<Step> {
+        match self.analyse(given, query) {
             Err(error) if falls_back(&error) => self.by_rows(given, query),
             step => step,
         }
@@ -298,7 +295,7 @@ impl Session {
                 Ok(Step::Parked(Parked::Elsewhere))
             }
             // In what is left of its time.
-            None => session.analyse_or_by_rows(given, query, session.deadline),
+            None => session.analyse_or_by_rows(given, query),
         })
     }
 
@@ -353,11 +350,11 @@ impl Session {
         }))
     }
 
-    fn analyse(&mut self, given: Given<'_>, query: &PlannedQuery, deadline: Option<Instant>) -> SqlResult<Step> {
+    fn analyse(&mut self, given: Given<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         let analysis = Arc::<Analysis>::default();
         // A cancel finds it from now on, while the plan is made ready, too.
         self.analysis.0.set(Some(Arc::clone(&analysis)));
-        let started = self.start_analysis(&analysis, given, query, deadline);
+        let started = self.start_analysis(&analysis, given, query);
         match started {
             Ok(true) => {}
             Ok(false) => {
@@ -374,14 +371,10 @@ impl Session {
     }
 
     /// False: it is to be bound anew.
-    fn start_analysis(
-        &mut self,
-        analysis: &Arc<Analysis>,
-        given: Given<'_>,
-        query: &PlannedQuery,
-        deadline: Option<Instant>,
-    ) -> SqlResult<bool> {
+    fn start_analysis(&mut self, analysis: &Arc<Analysis>, given: Given<'_>, query: &PlannedQuery) -> SqlResult<bool> {
         let Given { statement, values, .. } = given;
+        // The run of a cursor outlives its statement, which watches its own time.
+        let deadline = self.deadline.filter(|_| !matches!(self.destination, Destination::Cursor));
         let ready = self.analytics_plan(statement, query)?;
         match self.start_now(statement, query, values, deadline)? {
             Some(start) => {

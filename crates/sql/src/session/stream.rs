@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use types::forms::Forms;
 
 /// Bytes of rows that a sink holds: enough to keep a fast client busy, little enough for many that are slow.
-const CAPACITY: usize = 1 << 20;
+pub(super) const CAPACITY: usize = 1 << 20;
 
 /// Receiver of the result of one statement.
 pub struct ResultSink {
@@ -35,6 +35,8 @@ pub enum Destination {
     Whole,
     /// Rows may go to a sink, which is made when it is needed: [`Session::sink`].
     Later,
+    /// Rows belong to a cursor, whose query may go on when the statement has ended.
+    Cursor,
     /// Rows may go to this sink.
     Sink {
         /// Sink.
@@ -101,15 +103,18 @@ impl Session {
     /// Returns the sink of the portal that was executed last, if it has one.
     pub fn sink(&self) -> Option<&Arc<ResultSink>> {
         match &self.destination {
-            Destination::Whole | Destination::Later => None,
+            Destination::Whole | Destination::Later | Destination::Cursor => None,
             Destination::Sink { sink, may_block: _ } => Some(sink),
         }
     }
 
     /// Returns the queue for rows of the query that begins now as analytics.
     pub(super) fn stream_of(&mut self, given: Given<'_>) -> Option<Arc<Stream<ResultPiece>>> {
-        if matches!(self.destination, Destination::Later) {
-            self.destination = Destination::Sink { sink: Arc::default(), may_block: false };
+        match &self.destination {
+            Destination::Whole => return None,
+            Destination::Cursor => return Some(Arc::new(Stream::new(CAPACITY))),
+            Destination::Later => self.destination = Destination::Sink { sink: Arc::default(), may_block: false },
+            Destination::Sink { .. } => {}
         }
         let sink = self.sink()?;
         self.begin_stream(sink, given);
@@ -119,11 +124,6 @@ impl Session {
     fn begin_stream(&self, sink: &ResultSink, given: Given<'_>) {
         let columns = given.bound.columns.clone().unwrap_or_default();
         sink.set_head(ResultHead::Rows { columns, forms: self.forms().clone() });
-    }
-
-    /// Returns true if rows of the query under way have gone to its sink, so that it cannot begin again.
-    pub(super) fn has_streamed(&self) -> bool {
-        self.sink().is_some_and(|sink| sink.stream.has_begun())
     }
 
     /// Runs a query by rows, to its end.
@@ -141,7 +141,7 @@ impl Session {
     pub(super) fn sink_of(&self, given: Given<'_>, plan: &Plan) -> Option<Arc<ResultSink>> {
         match &self.destination {
             Destination::Sink { sink, may_block: true } => given.bound.known.is_pure(plan).then(|| Arc::clone(sink)),
-            Destination::Whole | Destination::Later | Destination::Sink { .. } => None,
+            Destination::Whole | Destination::Later | Destination::Cursor | Destination::Sink { .. } => None,
         }
     }
 
