@@ -149,7 +149,7 @@ impl State {
     pub fn add_schema(&mut self, schema: Schema) -> SqlResult<()> {
         if self.schemas.contains_key(&schema.name) {
             let message = format!("schema \"{}\" already exists", schema.name);
-            return Err(SqlError::new(SqlState("42P06"), message));
+            return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, message));
         }
         self.schemas.insert(schema.name.clone(), schema);
         Ok(())
@@ -232,7 +232,7 @@ impl State {
     /// # Errors
     /// `42P01`, `42602`
     pub fn relation_written(&self, path: &[String], text: &str) -> SqlResult<&Relation> {
-        let parts = name_parts(text).ok_or_else(|| SqlError::new(SqlState("42602"), "invalid name syntax"))?;
+        let parts = name_parts(text).ok_or_else(|| SqlError::new(SqlState::INVALID_NAME, "invalid name syntax"))?;
         let found = match &parts[..] {
             [name] => self.relation(path, name),
             [schema, name] => self.relation_in(schema, name),

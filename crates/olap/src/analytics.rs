@@ -175,7 +175,10 @@ impl AnalyticsPlan for Ready {
         let begun = Arc::clone(&run);
         let Some(place) = lane.door.enter(Box::new(move |room| begun.begin(work, room))) else {
             run.take_finish();
-            return Err(SqlError::new(SqlState("53000"), "too many queries wait to be run as analytics"));
+            return Err(SqlError::new(
+                SqlState::INSUFFICIENT_RESOURCES,
+                "too many queries wait to be run as analytics",
+            ));
         };
         // Nobody else sets it.
         let _ = run.place.set(place);

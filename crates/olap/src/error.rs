@@ -107,7 +107,9 @@ fn with_holders(detail: String) -> String {
 pub(crate) fn sql_error_of(error: Error) -> SqlError {
     match error {
         Error::Cancelled => SqlError::from(engine::Error::Cancelled),
-        Error::Stopped => SqlError::new(SqlState("57P01"), "terminating connection due to administrator command"),
+        Error::Stopped => {
+            SqlError::new(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+        }
         Error::OutOfMemory(detail) => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail),
         other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
     }

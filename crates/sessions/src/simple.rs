@@ -41,7 +41,7 @@ impl<B: Backend> Session<B> {
             self.conn.replies.empty();
         }
         let count = statements.len();
-        for (at, Part { text, before }) in statements.into_iter().enumerate() {
+        for (at, Part { text, before, .. }) in statements.into_iter().enumerate() {
             if 0 < at {
                 self.conn.take_turns().await?;
             }

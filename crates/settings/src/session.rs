@@ -117,7 +117,7 @@ fn check_own(name: &str) -> SqlResult<()> {
     }
     let invalid = |why: &str| {
         let message = format!("invalid configuration parameter name \"{name}\"");
-        Err(SqlError::new(SqlState("42602"), message).detail(why))
+        Err(SqlError::new(SqlState::INVALID_NAME, message).detail(why))
     };
     let is_begin = |first: char| first.is_ascii_alphabetic() || first == '_' || !first.is_ascii();
     let is_simple = |part: &str| {
@@ -582,7 +582,7 @@ impl Hot {
 }
 
 fn denied(def: &Def) -> SqlError {
-    SqlError::new(SqlState("42501"), format!("permission denied to set parameter \"{}\"", def.title))
+    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, format!("permission denied to set parameter \"{}\"", def.title))
 }
 
 #[cfg(test)]

@@ -2,118 +2,8 @@
 //!
 //! **Invariant:** the code is PostgreSQL's (Appendix A of its manual), and so is the text where PostgreSQL has one.
 
+pub use crate::state::SqlState;
 use std::fmt;
-
-/// A five-character SQLSTATE.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SqlState(pub &'static str);
-
-impl SqlState {
-    /// `0A000`: not supported by this server.
-    pub const FEATURE_NOT_SUPPORTED: SqlState = SqlState("0A000");
-    /// `22P02`: the text is not a value of the type.
-    pub const INVALID_TEXT_REPRESENTATION: SqlState = SqlState("22P02");
-    /// `22P03`: the bytes are not a value of the type.
-    pub const INVALID_BINARY_REPRESENTATION: SqlState = SqlState("22P03");
-    /// `22003`: out of range.
-    pub const NUMERIC_VALUE_OUT_OF_RANGE: SqlState = SqlState("22003");
-    /// `22008`: a date or time is out of range.
-    pub const DATETIME_FIELD_OVERFLOW: SqlState = SqlState("22008");
-    /// `22007`: the text is not a date or time.
-    pub const INVALID_DATETIME_FORMAT: SqlState = SqlState("22007");
-    /// `22012`: division by zero.
-    pub const DIVISION_BY_ZERO: SqlState = SqlState("22012");
-    /// `22001`: the value is longer than the column allows.
-    pub const STRING_DATA_RIGHT_TRUNCATION: SqlState = SqlState("22001");
-    /// `22023`: the function does not accept the argument.
-    pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
-    /// `42601`: the text does not match the grammar.
-    pub const SYNTAX_ERROR: SqlState = SqlState("42601");
-    /// `42883`: no such function or operator.
-    pub const UNDEFINED_FUNCTION: SqlState = SqlState("42883");
-    /// `42725`: more than one function or operator matches.
-    pub const AMBIGUOUS_FUNCTION: SqlState = SqlState("42725");
-    /// `42846`: no such cast.
-    pub const CANNOT_COERCE: SqlState = SqlState("42846");
-    /// `42804`: the types do not match.
-    pub const DATATYPE_MISMATCH: SqlState = SqlState("42804");
-    /// `42704`: no such type, role or setting.
-    pub const UNDEFINED_OBJECT: SqlState = SqlState("42704");
-    /// `53200`: too much memory.
-    pub const OUT_OF_MEMORY: SqlState = SqlState("53200");
-    /// `54000`: the value is longer or larger than any value may be.
-    pub const PROGRAM_LIMIT_EXCEEDED: SqlState = SqlState("54000");
-    /// `54001`: nested too deeply.
-    pub const STATEMENT_TOO_COMPLEX: SqlState = SqlState("54001");
-    /// `42P01`: no such table.
-    pub const UNDEFINED_TABLE: SqlState = SqlState("42P01");
-    /// `42703`: no such column.
-    pub const UNDEFINED_COLUMN: SqlState = SqlState("42703");
-    /// `42702`: more than one table has the column.
-    pub const AMBIGUOUS_COLUMN: SqlState = SqlState("42702");
-    /// `42P09`: the name stands for two tables of a FROM.
-    pub const AMBIGUOUS_ALIAS: SqlState = SqlState("42P09");
-    /// `42P07`: the table exists.
-    pub const DUPLICATE_TABLE: SqlState = SqlState("42P07");
-    /// `42701`: the column is given twice.
-    pub const DUPLICATE_COLUMN: SqlState = SqlState("42701");
-    /// `42712`: two tables of one FROM have the same name.
-    pub const DUPLICATE_ALIAS: SqlState = SqlState("42712");
-    /// `42803`: a column that is neither grouped nor aggregated.
-    pub const GROUPING_ERROR: SqlState = SqlState("42803");
-    /// `42P18`: the type of a parameter is unknown.
-    pub const INDETERMINATE_DATATYPE: SqlState = SqlState("42P18");
-    /// `42622`: the name is truncated.
-    pub const NAME_TOO_LONG: SqlState = SqlState("42622");
-    /// `42P02`: no such parameter.
-    pub const UNDEFINED_PARAMETER: SqlState = SqlState("42P02");
-    /// `42P16`: the definition of the table is invalid.
-    pub const INVALID_TABLE_DEFINITION: SqlState = SqlState("42P16");
-    /// `42P17`: the definition refers to itself.
-    pub const INVALID_OBJECT_DEFINITION: SqlState = SqlState("42P17");
-    /// `3F000`: no such schema.
-    pub const INVALID_SCHEMA_NAME: SqlState = SqlState("3F000");
-    /// `23502`: null in a column that does not allow it.
-    pub const NOT_NULL_VIOLATION: SqlState = SqlState("23502");
-    /// `21000`: more than one row where only one is allowed.
-    pub const CARDINALITY_VIOLATION: SqlState = SqlState("21000");
-    /// `2201W`: a negative LIMIT.
-    pub const INVALID_ROW_COUNT_IN_LIMIT: SqlState = SqlState("2201W");
-    /// `2201X`: a negative OFFSET.
-    pub const INVALID_ROW_COUNT_IN_OFFSET: SqlState = SqlState("2201X");
-    /// `42P10`: no such column of the result.
-    pub const INVALID_COLUMN_REFERENCE: SqlState = SqlState("42P10");
-    /// `42809`: the object is of the wrong kind.
-    pub const WRONG_OBJECT_TYPE: SqlState = SqlState("42809");
-    /// `3B001`: no such savepoint.
-    pub const INVALID_SAVEPOINT_SPECIFICATION: SqlState = SqlState("3B001");
-    /// `55P02`: the setting cannot be changed now.
-    pub const CANT_CHANGE_RUNTIME_PARAM: SqlState = SqlState("55P02");
-    /// `08P01`: the client violated the protocol.
-    pub const PROTOCOL_VIOLATION: SqlState = SqlState("08P01");
-    /// `25P01`: no transaction is open.
-    pub const NO_ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25P01");
-    /// `25001`: a transaction is open.
-    pub const ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25001");
-    /// `57014`: a cancel request or a timeout ended the statement.
-    pub const QUERY_CANCELED: SqlState = SqlState("57014");
-    /// `25P02`: the open transaction has failed.
-    pub const IN_FAILED_SQL_TRANSACTION: SqlState = SqlState("25P02");
-    /// `XX000`: internal error.
-    pub const INTERNAL_ERROR: SqlState = SqlState("XX000");
-}
-
-impl fmt::Display for SqlState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl fmt::Debug for SqlState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
 
 /// An error as the wire carries it. Boxed, so that the good case carries only a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +22,16 @@ struct Parts {
     /// Error of the engine, for callers that must act on it.
     engine: Option<engine::Error>,
     cancelled: Option<Cancellation>,
+    again: Option<Again>,
+}
+
+/// Reason why a statement begins anew. An error with one never leaves its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// The catalog has changed since the statement was bound.
+    Moved,
+    /// A definition has locked a table, and its snapshot may be older than the lock.
+    Locked,
 }
 
 /// Reason of a `57014`.
@@ -181,6 +81,7 @@ impl SqlError {
             about: None,
             engine: None,
             cancelled: None,
+            again: None,
         }))
     }
 
@@ -202,7 +103,7 @@ impl SqlError {
 
     /// Returns `40001`: another transaction has changed rows that the snapshot sees in an older state.
     pub fn changed_since() -> SqlError {
-        SqlError::new(SqlState("40001"), "could not serialize access due to concurrent update")
+        SqlError::new(SqlState::SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
     }
 
     /// Returns `57014`: the statement was cancelled.
@@ -210,6 +111,18 @@ impl SqlError {
         let mut error = SqlError::new(SqlState::QUERY_CANCELED, format!("canceling statement due to {why}")).nowhere();
         error.0.cancelled = Some(why);
         error
+    }
+
+    /// Creates the error of a statement that begins anew.
+    pub fn again(why: Again) -> SqlError {
+        let mut error = SqlError::new(SqlState::INTERNAL_ERROR, "a statement that begins anew").nowhere();
+        error.0.again = Some(why);
+        error
+    }
+
+    /// Returns the reason why the statement begins anew, if it does.
+    pub fn begins_again(&self) -> Option<Again> {
+        self.0.again
     }
 
     /// Returns the reason of a cancellation, and `None` for other errors.
@@ -374,32 +287,32 @@ impl std::error::Error for SqlError {}
 /// Returns the SQLSTATE of an error of the engine.
 pub fn state_of(error: &engine::Error) -> SqlState {
     use engine::{Error, InvalidDefinition, InvalidValue, Limit, TransactionState};
-    SqlState(match error {
-        Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken => "40001",
-        Error::Deadlock(_) => "40P01",
-        Error::LockNotAvailable(_) => "55P03",
-        Error::Cancelled => "57014",
-        Error::InFailedTransaction => "25P02",
-        Error::TransactionState(TransactionState::None) => "25P01",
-        Error::TransactionState(TransactionState::Open) => "25001",
-        Error::NoSuchSavepoint => "3B001",
-        Error::UniqueViolation { .. } => "23505",
-        Error::ReadOnly => "25006",
+    match error {
+        Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken => SqlState::SERIALIZATION_FAILURE,
+        Error::Deadlock(_) => SqlState::DEADLOCK_DETECTED,
+        Error::LockNotAvailable(_) => SqlState::LOCK_NOT_AVAILABLE,
+        Error::Cancelled => SqlState::QUERY_CANCELED,
+        Error::InFailedTransaction => SqlState::IN_FAILED_SQL_TRANSACTION,
+        Error::TransactionState(TransactionState::None) => SqlState::NO_ACTIVE_SQL_TRANSACTION,
+        Error::TransactionState(TransactionState::Open) => SqlState::ACTIVE_SQL_TRANSACTION,
+        Error::NoSuchSavepoint => SqlState::INVALID_SAVEPOINT_SPECIFICATION,
+        Error::UniqueViolation { .. } => SqlState::UNIQUE_VIOLATION,
+        Error::ReadOnly => SqlState::READ_ONLY_SQL_TRANSACTION,
         Error::InvalidValue { why, .. } => match why {
-            InvalidValue::Null => "23502",
-            InvalidValue::OutOfRange => "22003",
-            InvalidValue::OtherType => "42804",
-            InvalidValue::RowTooWide => "54000",
-            InvalidValue::WrongCount | InvalidValue::NoSuchColumn | InvalidValue::NoSuchRow => "22000",
+            InvalidValue::Null => SqlState::NOT_NULL_VIOLATION,
+            InvalidValue::OutOfRange => SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            InvalidValue::OtherType => SqlState::DATATYPE_MISMATCH,
+            InvalidValue::RowTooWide => SqlState::PROGRAM_LIMIT_EXCEEDED,
+            InvalidValue::WrongCount | InvalidValue::NoSuchColumn | InvalidValue::NoSuchRow => SqlState::DATA_EXCEPTION,
         },
-        Error::InvalidDefinition { why: InvalidDefinition::TableExists, .. } => "42P07",
-        Error::InvalidDefinition { .. } => "42P16",
-        Error::Limit(Limit::Memory) => "53200",
-        Error::Limit(_) => "53400",
-        Error::RolledBack => "40000",
-        Error::NoSuchRow { .. } => "02000",
-        Error::MustWait | Error::CorruptRedo(_) => "XX000",
-    })
+        Error::InvalidDefinition { why: InvalidDefinition::TableExists, .. } => SqlState::DUPLICATE_TABLE,
+        Error::InvalidDefinition { .. } => SqlState::INVALID_TABLE_DEFINITION,
+        Error::Limit(Limit::Memory) => SqlState::OUT_OF_MEMORY,
+        Error::Limit(_) => SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+        Error::RolledBack => SqlState::TRANSACTION_ROLLBACK,
+        Error::NoSuchRow { .. } => SqlState::NO_DATA,
+        Error::MustWait | Error::CorruptRedo(_) => SqlState::INTERNAL_ERROR,
+    }
 }
 
 impl From<engine::Error> for SqlError {

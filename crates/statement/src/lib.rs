@@ -2,6 +2,7 @@
 //!
 //! # Layers
 //!
+//! - codes: `state`
 //! - outcomes: `outcome`, `holdings`, `plants`
 //! - errors: `error`, `pulse`, `refuse`
 //! - limits: `planning`, `bulk`, `stack`, `stream`
@@ -15,6 +16,7 @@ pub mod plants;
 pub mod pulse;
 mod refuse;
 pub mod stack;
+mod state;
 pub mod stream;
 
 pub use error::{About, SqlError, SqlResult, SqlState};

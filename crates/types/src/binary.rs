@@ -41,13 +41,13 @@ fn wrong(message: impl Into<String>) -> SqlError {
 }
 
 fn insufficient() -> SqlError {
-    SqlError::new(SqlState("08P01"), "insufficient data left in message")
+    SqlError::new(SqlState::PROTOCOL_VIOLATION, "insufficient data left in message")
 }
 
 /// Takes the next byte.
 fn byte(bytes: &mut &[u8]) -> SqlResult<u8> {
     let (first, rest) =
-        bytes.split_first().ok_or_else(|| SqlError::new(SqlState("08P01"), "no data left in message"))?;
+        bytes.split_first().ok_or_else(|| SqlError::new(SqlState::PROTOCOL_VIOLATION, "no data left in message"))?;
     *bytes = rest;
     Ok(*first)
 }
@@ -66,7 +66,10 @@ pub(super) fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> SqlResult<[u8; N
 pub fn utf8(bytes: &[u8]) -> SqlResult<&str> {
     let bad = |bytes: &[u8]| {
         let hex: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
-        SqlError::new(SqlState("22021"), format!("invalid byte sequence for encoding \"UTF8\": {}", hex.join(" ")))
+        SqlError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            format!("invalid byte sequence for encoding \"UTF8\": {}", hex.join(" ")),
+        )
     };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         if bytes[..error.valid_up_to()].contains(&0) {

@@ -366,7 +366,10 @@ fn told<T>(found: Found<T>, text: &str, type_name: &str) -> SqlResult<T> {
         }
         Fault::Range => range(),
         Fault::MonthOrDay => range().hint("Perhaps you need a different \"datestyle\" setting."),
-        Fault::Zone => SqlError::new(SqlState("22009"), format!("time zone displacement out of range: \"{text}\"")),
+        Fault::Zone => SqlError::new(
+            SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
+            format!("time zone displacement out of range: \"{text}\""),
+        ),
         Fault::Other(error) => error,
     })
 }

@@ -252,7 +252,10 @@ impl Interval {
                 let message = format!("invalid input syntax for type interval: \"{text}\"");
                 SqlError::new(SqlState::INVALID_DATETIME_FORMAT, message)
             }
-            Fault::Range => SqlError::new(SqlState("22015"), format!("interval field value out of range: \"{text}\"")),
+            Fault::Range => SqlError::new(
+                SqlState::INTERVAL_FIELD_OVERFLOW,
+                format!("interval field value out of range: \"{text}\""),
+            ),
         })
     }
 

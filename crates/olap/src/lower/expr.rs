@@ -30,9 +30,9 @@ impl Lowering<'_> {
     /// # Errors
     /// `0A000` for a value that fails: rows say whether anything asks for it.
     pub(super) fn known(&self, expr: &Expr) -> SqlResult<Option<Datum>> {
-        self.computed(expr).map_err(|error| match error.state().0.get(..2) {
+        self.computed(expr).map_err(|error| match error.state().class() {
             // A cancel, a timeout, a want of memory: these are no matter of the value.
-            Some("53" | "54" | "57" | "XX" | "0A") => error,
+            "53" | "54" | "57" | "XX" | "0A" => error,
             _ => SqlError::unsupported("a constant that fails as analytics").detail(error.message().to_owned()),
         })
     }

@@ -138,7 +138,7 @@ impl Binder<'_> {
                 let lists = lists(keys)?;
                 if CUBE_MAX < lists.len() {
                     let message = "CUBE is limited to 12 elements";
-                    return Err(SqlError::new(SqlState("54011"), message));
+                    return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
                 }
                 check_sets(before, 1 << lists.len())?;
                 Ok(cube(&lists))
@@ -210,7 +210,7 @@ impl Binder<'_> {
         }
         if super::window::has_window(&typed.expr) {
             let message = "window functions are not allowed in GROUP BY";
-            return Err(SqlError::new(SqlState("42P20"), message));
+            return Err(SqlError::new(SqlState::WINDOWING_ERROR, message));
         }
         if super::sets::has_set(&typed.expr) {
             return Err(SqlError::unsupported("GROUP BY of a set"));
@@ -309,7 +309,7 @@ impl Binder<'_> {
         let arguments = self.exprs(arguments, scope)?;
         if 31 < arguments.len() {
             let message = "GROUPING must have fewer than 32 arguments";
-            return Err(SqlError::new(SqlState("54023"), message));
+            return Err(SqlError::new(SqlState::TOO_MANY_ARGUMENTS, message));
         }
         if !scope.clause.get().allows_aggregates() {
             let message = format!("grouping operations are not allowed in {}", scope.clause.get().name());

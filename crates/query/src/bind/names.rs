@@ -97,7 +97,7 @@ impl Binder<'_> {
         let wanted = self.qualified(name)?;
         if self.system_table(&wanted).is_some() {
             let message = format!("permission denied: \"{}\" is a system catalog", wanted.name);
-            return Err(SqlError::new(SqlState("42501"), message));
+            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }
         let found = self.find(&wanted).ok_or_else(|| self.at_name(no_relation(&wanted), name))?;
         if let Relation::Table(table) = found {

@@ -32,7 +32,7 @@ const ITEMS_MAX: usize = 1664;
 
 /// `54011`
 fn too_many_columns() -> SqlError {
-    SqlError::new(SqlState("54011"), format!("target lists can have at most {ITEMS_MAX} entries")).nowhere()
+    SqlError::new(SqlState::TOO_MANY_COLUMNS, format!("target lists can have at most {ITEMS_MAX} entries")).nowhere()
 }
 
 /// Units of work of a value of `VALUES` that is moved.

@@ -17,7 +17,7 @@ use syntax::ast::{self, CommonStatement, QueryBody, RowCount, SetOperator};
 use syntax::lex::Span;
 use types::SqlType;
 
-const INVALID_RECURSION: SqlState = SqlState("42P19");
+const INVALID_RECURSION: SqlState = SqlState::INVALID_RECURSION;
 
 /// A recursive query whose terms are being bound.
 pub(super) struct Recursion {

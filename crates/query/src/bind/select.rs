@@ -86,7 +86,7 @@ impl Binder<'_> {
         let is_grouped = !group_by.is_empty() || having.is_some() || !calls.aggregates.is_empty();
         if !calls.aggregates.is_empty() && tree.has_working() {
             let message = "aggregate functions are not allowed in a recursive query's recursive term";
-            let error = SqlError::new(SqlState("42P19"), message);
+            let error = SqlError::new(SqlState::INVALID_RECURSION, message);
             return Err(match calls.aggregates.first() {
                 Some((written, ..)) => self.at_name(error, &written.name),
                 None => error,

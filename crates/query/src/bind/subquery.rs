@@ -268,7 +268,7 @@ impl Binder<'_> {
         };
         if ROW_MAX < fields.len() {
             let message = format!("ROW expressions can have at most {ROW_MAX} entries");
-            return Err(self.at_expr(SqlError::new(SqlState("54011"), message), expr));
+            return Err(self.at_expr(SqlError::new(SqlState::TOO_MANY_COLUMNS, message), expr));
         }
         statement::stack::deeper(fields.len(), || self.exprs(fields, scope))
     }

@@ -133,7 +133,7 @@ impl Binder<'_> {
                     let known = self.parameters.borrow_mut()[at].replace(to.kind.into());
                     if let Some(known) = known.filter(|known| known.kind != to.kind) {
                         let message = format!("inconsistent types deduced for parameter ${}", at + 1);
-                        let error = SqlError::new(SqlState("42P08"), message).detail(format!(
+                        let error = SqlError::new(SqlState::AMBIGUOUS_PARAMETER, message).detail(format!(
                             "{} versus {}",
                             known.name(),
                             SqlType::from(to.kind).name()

@@ -55,7 +55,7 @@ fn offset_of(bound: &ast::FrameBound) -> Option<&ast::Expr> {
 }
 
 fn windowing(message: impl Into<String>) -> SqlError {
-    SqlError::new(SqlState("42P20"), message)
+    SqlError::new(SqlState::WINDOWING_ERROR, message)
 }
 
 /// `42809`: a function with `OVER` that takes none.

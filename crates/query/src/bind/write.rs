@@ -185,7 +185,7 @@ impl Binder<'_> {
             (Some(_), None) => {
                 let name = &column.name;
                 let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
-                Err(SqlError::new(SqlState("428C9"), message)
+                Err(SqlError::new(SqlState::GENERATED_ALWAYS, message)
                     .detail(format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS."))
                     .hint("Use OVERRIDING SYSTEM VALUE to override."))
             }
@@ -445,7 +445,7 @@ impl Binder<'_> {
         if table.columns[at].identity.is_some_and(|identity| identity.always) {
             let name = &table.columns[at].name;
             let message = format!("column \"{name}\" can only be updated to DEFAULT");
-            return Err(SqlError::new(SqlState("428C9"), message)
+            return Err(SqlError::new(SqlState::GENERATED_ALWAYS, message)
                 .detail(format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS.")));
         }
         self.assigned(table, at, self.expr(value, scope)?)

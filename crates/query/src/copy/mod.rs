@@ -17,7 +17,7 @@ use statement::error::{SqlError, SqlState};
 
 /// `22P04`: the data are not in the format.
 pub fn bad(message: impl Into<String>) -> SqlError {
-    SqlError::new(SqlState("22P04"), message)
+    SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)
 }
 
 #[cfg(test)]

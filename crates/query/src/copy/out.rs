@@ -81,7 +81,7 @@ impl Writer<'_> {
     }
 
     fn binary(&self, row: &[Datum], out: &mut Vec<u8>) -> SqlResult<()> {
-        let too_long = |_| SqlError::new(SqlState("54000"), "a row is too long for COPY");
+        let too_long = |_| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row is too long for COPY");
         out.extend_from_slice(&i16::try_from(row.len()).map_err(too_long)?.to_be_bytes());
         for (value, kind) in row.iter().zip(self.kinds) {
             let start = out.len();

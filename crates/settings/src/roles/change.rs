@@ -177,7 +177,7 @@ struct Changer<'a> {
 }
 
 fn denied(what: &str) -> SqlError {
-    SqlError::new(SqlState("42501"), what)
+    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, what)
 }
 
 fn missing(name: &str) -> SqlError {
@@ -185,7 +185,7 @@ fn missing(name: &str) -> SqlError {
 }
 
 fn exists(name: &str) -> SqlError {
-    SqlError::new(SqlState("42710"), format!("role \"{name}\" already exists"))
+    SqlError::new(SqlState::DUPLICATE_OBJECT, format!("role \"{name}\" already exists"))
 }
 
 impl Changer<'_> {
@@ -249,16 +249,16 @@ impl Changer<'_> {
                         Some(role) => self.may_change(&role)?,
                         None if *if_exists => {
                             let message = format!("role \"{name}\" does not exist, skipping");
-                            self.notices.push(("NOTICE", SqlError::new(SqlState("00000"), message)));
+                            self.notices.push(("NOTICE", SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message)));
                         }
                         None => return Err(missing(name)),
                     }
                     if name == self.user {
-                        return Err(SqlError::new(SqlState("55006"), "current user cannot be dropped"));
+                        return Err(SqlError::new(SqlState::OBJECT_IN_USE, "current user cannot be dropped"));
                     }
                     if name == FIRST {
                         let message = format!("cannot drop role {name} because it is required by the database system");
-                        return Err(SqlError::new(SqlState("2BP01"), message));
+                        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
                     }
                 }
                 for name in names.iter().filter(|name| self.roles.get(name).is_some()) {
@@ -282,7 +282,7 @@ impl Changer<'_> {
 
     fn check_name(&self, name: &str) -> SqlResult<()> {
         if name.starts_with("pg_") || matches!(name, "public" | "none") {
-            let error = SqlError::new(SqlState("42939"), format!("role name \"{name}\" is reserved"));
+            let error = SqlError::new(SqlState::RESERVED_NAME, format!("role name \"{name}\" is reserved"));
             return Err(if name.starts_with("pg_") {
                 error.detail("Role names starting with \"pg_\" are reserved.")
             } else {
@@ -358,7 +358,10 @@ impl Changer<'_> {
         value: Option<&str>,
     ) -> SqlResult<()> {
         if let Some(database) = database.filter(|database| *database != self.database) {
-            return Err(SqlError::new(SqlState("3D000"), format!("database \"{database}\" does not exist")));
+            return Err(SqlError::new(
+                SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{database}\" does not exist"),
+            ));
         }
         let own = self.own();
         let before = role.map(|name| self.role(name)).transpose()?;

@@ -161,7 +161,7 @@ impl Ddl<'_> {
     }
 
     fn say_options_are_ignored(&mut self) {
-        self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
+        self.notice(SqlState::WARNING, "storage parameters are ignored".to_owned());
     }
 
     fn alter<'a>(&mut self, work: &mut Work<'a>, action: &'a AlterActionKind) -> SqlResult<()> {
@@ -212,7 +212,7 @@ impl Ddl<'_> {
                 Ok(())
             }
             AlterActionKind::SetLogged | AlterActionKind::SetUnlogged => {
-                self.notice(SqlState("01000"), "LOGGED and UNLOGGED are ignored: all data is in memory".to_owned());
+                self.notice(SqlState::WARNING, "LOGGED and UNLOGGED are ignored: all data is in memory".to_owned());
                 Ok(())
             }
             // No table has OIDs.
@@ -350,7 +350,7 @@ impl Ddl<'_> {
         let Some(at) = work.draft.column(name) else {
             let message = format!("column \"{name}\" of relation \"{}\" does not exist", work.draft.name);
             if if_exists {
-                self.notice(SqlState("00000"), format!("{message}, skipping"));
+                self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{message}, skipping"));
                 return Ok(());
             }
             return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
@@ -390,7 +390,7 @@ impl Ddl<'_> {
         }
         if !cascades && !doomed.dependents.is_empty() {
             let message = format!("cannot drop {column} because other objects depend on it");
-            return Err(SqlError::new(SqlState("2BP01"), message)
+            return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
                 .detail(doomed.dependents.join("\n"))
                 .hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
@@ -452,7 +452,7 @@ impl Ddl<'_> {
         let Some(at) = work.draft.constraints.iter().position(|constraint| constraint.name == name) else {
             let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", work.draft.name);
             if if_exists {
-                self.notice(SqlState("00000"), format!("{message}, skipping"));
+                self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{message}, skipping"));
                 return Ok(());
             }
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
@@ -485,7 +485,7 @@ impl Ddl<'_> {
                         let message = format!(
                             "cannot drop constraint {name} on table {table} because other objects depend on it"
                         );
-                        return Err(SqlError::new(SqlState("2BP01"), message)
+                        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
                             .detail(format!(
                                 "constraint {} on table {} depends on index {name}",
                                 dependent.name, child.name
@@ -505,7 +505,7 @@ impl Ddl<'_> {
                         self.replace_table(without)?;
                     }
                     let message = format!("drop cascades to constraint {} on table {}", dependent.name, child.name);
-                    self.notice(SqlState("00000"), message);
+                    self.notice(SqlState::SUCCESSFUL_COMPLETION, message);
                 }
             }
             remove_index(&mut work.draft, index);
@@ -595,7 +595,7 @@ fn check_new_identity(column: &ColumnDef, table: &str) -> SqlResult<()> {
         return Ok(());
     };
     let message = format!("column \"{}\" of relation \"{table}\" {wrong}", column.name);
-    Err(SqlError::new(SqlState("55000"), message))
+    Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
 }
 
 /// Error for an action that only tables support. `42809`

@@ -409,7 +409,7 @@ fn check_new_column(draft: &Draft, name: &str) -> SqlResult<()> {
         return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
     }
     if 1600 <= draft.columns.len() {
-        return Err(SqlError::new(SqlState("54011"), "tables can have at most 1600 columns"));
+        return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, "tables can have at most 1600 columns"));
     }
     Ok(())
 }

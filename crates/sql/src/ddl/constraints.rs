@@ -331,7 +331,7 @@ impl Ddl<'_> {
         } else {
             referred_columns.iter().map(|name| referencing(&parent_columns, name)).collect::<SqlResult<_>>()?
         };
-        let invalid = |message: String| SqlError::new(SqlState("42830"), message);
+        let invalid = |message: String| SqlError::new(SqlState::INVALID_FOREIGN_KEY, message);
         // The key and the reference may list the columns in different orders.
         let is_key = |index: &&IndexInfo| {
             index.is_unique
@@ -393,7 +393,7 @@ impl Ddl<'_> {
                             "check constraint \"{}\" of relation \"{}\" is violated by some row",
                             constraint.name, table.name
                         );
-                        let error = SqlError::new(SqlState("23514"), message);
+                        let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
                         return Err(self.state.about(error, table).about_constraint(&constraint.name));
                     }
                 }
@@ -437,7 +437,7 @@ impl Ddl<'_> {
                         .zip(&key.columns)
                         .map(|(value, at)| shown(value, &table.columns[*at], &self.run.env.forms))
                         .collect();
-                    let error = SqlError::new(SqlState("23503"), message).detail(format!(
+                    let error = SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).detail(format!(
                         "Key ({})=({}) is not present in table \"{}\".",
                         columns.join(", "),
                         values.join(", "),
@@ -477,7 +477,7 @@ fn check_name(draft: &Draft, name: &str) -> SqlResult<()> {
         return Ok(());
     }
     let message = format!("constraint \"{name}\" for relation \"{}\" already exists", draft.name);
-    Err(SqlError::new(SqlState("42710"), message))
+    Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message))
 }
 
 /// Binds a condition over one row. Returns the columns that it uses.

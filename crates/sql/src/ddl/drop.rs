@@ -86,7 +86,7 @@ impl Ddl<'_> {
                 if !if_exists {
                     return Err(SqlError::new(state, message));
                 }
-                self.notice(SqlState("00000"), format!("{message}, skipping"));
+                self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{message}, skipping"));
                 continue;
             };
             if relation.word() != word {
@@ -114,7 +114,7 @@ impl Ddl<'_> {
                 _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
             };
             debug_assert!(!first.name().is_empty());
-            return Err(SqlError::new(SqlState("2BP01"), message)
+            return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
                 .detail(doomed.dependents.join("\n"))
                 .hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
@@ -126,11 +126,11 @@ impl Ddl<'_> {
     pub(super) fn say(&mut self, doomed: &Doomed) {
         match &doomed.cascaded[..] {
             [] => {}
-            [one] => self.notice(SqlState("00000"), format!("drop cascades to {one}")),
+            [one] => self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("drop cascades to {one}")),
             many => {
                 let message = format!("drop cascades to {} other objects", many.len());
                 let lines: Vec<String> = many.iter().map(|one| format!("drop cascades to {one}")).collect();
-                let error = SqlError::new(SqlState("00000"), message).detail(lines.join("\n"));
+                let error = SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message).detail(lines.join("\n"));
                 self.made.notices.push(("NOTICE", error));
             }
         }
@@ -144,7 +144,7 @@ impl Ddl<'_> {
                 let (index, name) = (&table.indexes[position].name, &constraint.name);
                 let message =
                     format!("cannot drop index {index} because constraint {name} on table {} requires it", table.name);
-                return Err(SqlError::new(SqlState("2BP01"), message)
+                return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
                     .hint(format!("You can drop constraint {name} on table {} instead.", table.name)));
             }
         }
@@ -162,7 +162,7 @@ impl Ddl<'_> {
         let on = format!("column {} of table {}", column.name, self.shown(&Relation::Table(Arc::clone(table))));
         let shown = self.shown(&Relation::Sequence(Arc::new(sequence.clone())));
         let message = format!("cannot drop sequence {shown} because {on} requires it");
-        Err(SqlError::new(SqlState("2BP01"), message).hint(format!("You can drop {on} instead.")))
+        Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).hint(format!("You can drop {on} instead.")))
     }
 
     /// Adds the dependents of the objects that are dropped.
@@ -282,7 +282,7 @@ impl Ddl<'_> {
                 if !if_exists {
                     return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
                 }
-                self.notice(SqlState("00000"), format!("{message}, skipping"));
+                self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{message}, skipping"));
                 continue;
             };
             // Owned sequences and indexes are dropped with their tables, so only the rest counts as the schema's
@@ -309,7 +309,7 @@ impl Ddl<'_> {
                     .map(|one| format!("{one} depends on schema {}", schema.name))
                     .chain(doomed.dependents)
                     .collect();
-                return Err(SqlError::new(SqlState("2BP01"), message)
+                return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
                     .detail(lines.join("\n"))
                     .hint("Use DROP ... CASCADE to drop the dependent objects too."));
             }

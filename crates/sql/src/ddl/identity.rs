@@ -21,7 +21,7 @@ impl Ddl<'_> {
         if !if_exists {
             return Err(error);
         }
-        self.notice(SqlState("00000"), format!("{}, skipping", error.message()));
+        self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{}, skipping", error.message()));
         Ok(())
     }
 
@@ -84,5 +84,5 @@ impl Ddl<'_> {
 
 fn not_identity(table: &str, column: &str) -> SqlError {
     let message = format!("column \"{column}\" of relation \"{table}\" is not an identity column");
-    SqlError::new(SqlState("55000"), message)
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
 }

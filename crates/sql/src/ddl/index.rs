@@ -38,12 +38,12 @@ impl Ddl<'_> {
         let method = method_of(create)?;
         if *is_concurrent {
             self.notice(
-                SqlState("01000"),
+                SqlState::WARNING,
                 "CONCURRENTLY is ignored: others that write to the table or lock it wait".to_owned(),
             );
         }
         if !parameters.is_empty() {
-            self.notice(SqlState("01000"), "storage parameters are ignored".to_owned());
+            self.notice(SqlState::WARNING, "storage parameters are ignored".to_owned());
         }
         let table = self.indexed_table(table)?;
         let (mut positions, mut order) = (Vec::new(), Vec::new());
@@ -107,7 +107,7 @@ impl Ddl<'_> {
             let word = if descends { "DESC" } else { "NULLS FIRST" };
             let message =
                 format!("{word} has no effect in an index here: its columns ascend, and it is read in both directions");
-            self.notice(SqlState("00000"), message);
+            self.notice(SqlState::SUCCESSFUL_COMPLETION, message);
         }
         let Some(name) = column_of(key) else {
             return Err(SqlError::unsupported("an expression in an index"));

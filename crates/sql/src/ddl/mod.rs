@@ -33,7 +33,7 @@ use crate::exec::Run;
 use catalog::{Catalog, Relation, State, TableInfo};
 use engine::{Engine, Table, TableDef, TableLock, Wait};
 use query::bind::Binder;
-use statement::error::{SqlError, SqlResult, SqlState};
+use statement::error::{Again, SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::ast::{ObjectKind, ObjectName, Statement};
 use syntax::names::{NAME_MAX, clipped};
@@ -55,12 +55,9 @@ pub(crate) struct Ddl<'a> {
     pub(crate) locked: &'a mut Vec<(usize, TableLock)>,
 }
 
-/// SQLSTATE of an error that never leaves the session.
-const ASKS_AGAIN: SqlState = SqlState("XXDDL");
-
 /// Returns true if the error asks to run the statement again.
 pub(crate) fn asks_again(error: &SqlError) -> bool {
-    error.state() == ASKS_AGAIN
+    error.begins_again() == Some(Again::Locked)
 }
 
 /// Side results of a statement, beside the new state.
@@ -299,7 +296,7 @@ impl<'a> Ddl<'a> {
         }
         self.run.txn.lock_table(table, mode, Wait::Block)?;
         self.locked.push(lock);
-        Err(SqlError::new(ASKS_AGAIN, "a definition that begins anew"))
+        Err(SqlError::again(Again::Locked))
     }
 
     /// Locks tables as [`Ddl::lock_engine_table`] does, so that the statement is run again once for all of them.
@@ -318,7 +315,7 @@ impl<'a> Ddl<'a> {
             }
             is_first = false;
         }
-        if is_first { Ok(()) } else { Err(SqlError::new(ASKS_AGAIN, "a definition that begins anew")) }
+        if is_first { Ok(()) } else { Err(SqlError::again(Again::Locked)) }
     }
 
     fn check_current(&self, table: &TableInfo) -> SqlResult<()> {

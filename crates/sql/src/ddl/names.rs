@@ -31,7 +31,7 @@ impl Ddl<'_> {
                 return Err(binder.relation_named(name).err().unwrap_or_else(|| no_relation(&qualified)));
             }
             let message = format!("relation \"{}\" does not exist, skipping", qualified.name);
-            self.notice(SqlState("00000"), message);
+            self.notice(SqlState::SUCCESSFUL_COMPLETION, message);
             return Ok(None);
         };
         match (kind, &relation) {
@@ -142,7 +142,7 @@ impl Ddl<'_> {
         let mut draft = Draft::of(table);
         if draft.constraints.iter().any(|constraint| constraint.name == new) {
             let message = format!("constraint \"{new}\" for relation \"{}\" already exists", draft.name);
-            return Err(SqlError::new(SqlState("42710"), message));
+            return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
         }
         let Some(constraint) = draft.constraints.iter_mut().find(|one| one.name == old) else {
             let message = format!("constraint \"{old}\" for table \"{}\" does not exist", draft.name);

@@ -54,7 +54,7 @@ fn new_name(role: &RoleName) -> SqlResult<String> {
         RoleName::CurrentUser => "CURRENT_USER",
         RoleName::SessionUser => "SESSION_USER",
     };
-    Err(SqlError::new(SqlState("42939"), format!("{word} cannot be used as a role name here")))
+    Err(SqlError::new(SqlState::RESERVED_NAME, format!("{word} cannot be used as a role name here")))
 }
 
 fn changes(binder: &Binder<'_>, options: &[(RoleOption, Span)], is_new: bool) -> SqlResult<Vec<RoleOptionChange>> {

@@ -375,11 +375,11 @@ impl Ddl<'_> {
         let table = self.binder().table(&table)?;
         if table.owner != sequence.owner {
             let message = "sequence must have same owner as table it is linked to";
-            return Err(SqlError::new(SqlState("55000"), message));
+            return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
         if table.schema != sequence.schema {
             let message = "sequence must be in same schema as table it is linked to";
-            return Err(SqlError::new(SqlState("55000"), message));
+            return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
         let Some(at) = table.column(own) else {
             let message = format!("column \"{own}\" of relation \"{}\" does not exist", table.name);

@@ -167,7 +167,7 @@ impl Ddl<'_> {
             return Err(self.binder().at_place(SqlError::unsupported(feature), *at));
         }
         if persistence == Persistence::Unlogged {
-            self.notice(SqlState("01000"), "UNLOGGED is ignored: all data is in memory".to_owned());
+            self.notice(SqlState::WARNING, "UNLOGGED is ignored: all data is in memory".to_owned());
         }
         let shown = |parameter: &StorageParameter| match &parameter.value {
             Some(value) => Ok(format!("{} = {value}", parameter.name)),
@@ -175,7 +175,7 @@ impl Ddl<'_> {
         };
         let shown = parameters.iter().map(shown).collect::<SqlResult<Vec<_>>>()?;
         if !shown.is_empty() {
-            self.notice(SqlState("01000"), format!("storage parameters are ignored: {}", shown.join(", ")));
+            self.notice(SqlState::WARNING, format!("storage parameters are ignored: {}", shown.join(", ")));
         }
         Ok(())
     }
@@ -188,12 +188,11 @@ impl Ddl<'_> {
         refuse!(*has_elements => "definitions in CREATE SCHEMA");
         if name.starts_with("pg_") {
             let message = format!("unacceptable schema name \"{name}\"");
-            return Err(
-                SqlError::new(SqlState("42939"), message).detail("The prefix \"pg_\" is reserved for system schemas.")
-            );
+            return Err(SqlError::new(SqlState::RESERVED_NAME, message)
+                .detail("The prefix \"pg_\" is reserved for system schemas."));
         }
         if *if_not_exists && self.state.schema(&name).is_some() {
-            self.notice(SqlState("42P06"), format!("schema \"{name}\" already exists, skipping"));
+            self.notice(SqlState::DUPLICATE_SCHEMA, format!("schema \"{name}\" already exists, skipping"));
             return Ok("CREATE SCHEMA".into());
         }
         let schema = Schema { oid: self.catalog.oid()?, name, owner: self.user() };
@@ -230,7 +229,7 @@ impl Ddl<'_> {
                         child.name
                     )));
                 }
-                self.notice(SqlState("00000"), format!("truncate cascades to table \"{}\"", child.name));
+                self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("truncate cascades to table \"{}\"", child.name));
                 tables.push(child);
             }
             at += 1;

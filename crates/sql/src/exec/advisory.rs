@@ -98,7 +98,7 @@ impl Advised {
         if let (AdvisoryCall::Unlock { shared }, false) = (call, gave) {
             let mode = if shared { "ShareLock" } else { "ExclusiveLock" };
             let message = format!("you don't own a lock of type {mode}");
-            log.warnings.push(SqlError::new(SqlState("01000"), message));
+            log.warnings.push(SqlError::new(SqlState::WARNING, message));
         }
     }
 }

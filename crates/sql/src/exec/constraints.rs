@@ -67,7 +67,7 @@ impl Run<'_> {
             if self.truth(condition, &Rows { row, outer: None })? == Some(false) {
                 let of = &rules.table.name;
                 let message = format!("new row for relation \"{of}\" violates check constraint \"{name}\"");
-                let error = SqlError::new(SqlState("23514"), message).detail(self.failing(&rules.table, row));
+                let error = SqlError::new(SqlState::CHECK_VIOLATION, message).detail(self.failing(&rules.table, row));
                 return Err(self.catalog.about(error, &rules.table).about_constraint(name));
             }
         }
@@ -152,7 +152,7 @@ impl Run<'_> {
         let refused = |detail: String| {
             let of = &child.name;
             let message = format!("insert or update on table \"{of}\" violates foreign key constraint \"{name}\"");
-            let error = SqlError::new(SqlState("23503"), message).detail(detail);
+            let error = SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).detail(detail);
             self.catalog.about(error, child).about_constraint(name)
         };
         let nulls = key.iter().filter(|value| value.is_null()).count();
@@ -368,7 +368,7 @@ impl Run<'_> {
             );
             let text = self.key_text(parent, columns, &row);
             let detail = format!("Key {text} is still referenced from table \"{}\".", child.name);
-            let error = SqlError::new(SqlState("23503"), message).detail(detail);
+            let error = SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).detail(detail);
             return Err(self.catalog.about(error, child).about_constraint(name));
         }
         Ok(())

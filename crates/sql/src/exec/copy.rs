@@ -224,7 +224,7 @@ impl Run<'_> {
             };
             chunk.cells[first + place] = made.map_err(|error| {
                 // Of the whole line, before it is taken apart.
-                if error.state().0 == "22021" && !is_binary {
+                if error.state() == SqlState::CHARACTER_NOT_IN_REPERTOIRE && !is_binary {
                     return error.context(format!("COPY {}, line {line}", table.name));
                 }
                 let mut context = format!("COPY {}, line {line}, column {}", table.name, column.name);

@@ -31,7 +31,7 @@ use query::plan::{Expr, Hold, Plan, SetOperation};
 use query::planner::RowPlan;
 use query::rows::{BYTES_MAX, Rows as Batch, bytes_of, too_much};
 use statement::bulk::Bulk;
-use statement::error::{SqlError, SqlResult, SqlState};
+use statement::error::{Again, SqlError, SqlResult, SqlState};
 use statement::holdings::{RunHoldings, Use};
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
@@ -92,12 +92,9 @@ impl Spent {
     }
 }
 
-/// Never leaves the session.
-const MOVES: SqlState = SqlState("XXNEW");
-
 /// Tells whether the statement is to be bound and begun anew.
 pub(crate) fn moves(error: &SqlError) -> bool {
-    error.state() == MOVES
+    error.begins_again() == Some(Again::Moved)
 }
 
 /// Bytes of the first batch of a stream.
@@ -242,7 +239,7 @@ impl Run<'_> {
         }
         hold.take(self.txn, table)?;
         if table.is_retired() {
-            return Err(SqlError::new(MOVES, "a statement that is bound anew"));
+            return Err(SqlError::again(Again::Moved));
         }
         self.changes.held.borrow_mut().push(key);
         Ok(())

@@ -107,8 +107,8 @@ impl Run<'_> {
         offset: Option<&Expr>,
         outer: Option<&Rows<'_>>,
     ) -> SqlResult<(u64, Option<u64>)> {
-        let offset = self.count(offset, outer, SqlState::INVALID_ROW_COUNT_IN_OFFSET, "OFFSET")?;
-        let limit = self.count(limit, outer, SqlState::INVALID_ROW_COUNT_IN_LIMIT, "LIMIT")?;
+        let offset = self.count(offset, outer, SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE, "OFFSET")?;
+        let limit = self.count(limit, outer, SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE, "LIMIT")?;
         Ok((offset.unwrap_or(0), limit))
     }
 
@@ -159,7 +159,7 @@ impl Run<'_> {
         let (mut skipped, wanted) = self.counts(limit, offset, outer)?;
         let Some(mut left) = wanted else {
             let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
-            return Err(SqlError::new(SqlState::INVALID_ROW_COUNT_IN_LIMIT, message));
+            return Err(SqlError::new(SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE, message));
         };
         if left == 0 {
             return Ok(Flow::Continue(()));

@@ -95,7 +95,7 @@ const GIVEN_MAX: usize = 1 << 16;
 
 /// `55000`
 fn not_yet(message: String) -> SqlError {
-    SqlError::new(SqlState("55000"), message)
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
 }
 
 impl Run<'_> {
@@ -178,5 +178,5 @@ fn step(sequence: &Sequence, last: i64) -> SqlResult<i64> {
     }
     let (word, limit) = if is_up { ("maximum", sequence.max) } else { ("minimum", sequence.min) };
     let message = format!("nextval: reached {word} value of sequence \"{}\" ({limit})", sequence.name);
-    Err(SqlError::new(SqlState("2200H"), message))
+    Err(SqlError::new(SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, message))
 }

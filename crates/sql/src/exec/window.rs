@@ -178,7 +178,7 @@ impl Run<'_> {
                 Datum::Int4(buckets) if 0 < buckets => ntile(count, buckets as usize, &mut values),
                 Datum::Int4(_) => {
                     let message = "argument of ntile must be greater than zero";
-                    return Err(SqlError::new(SqlState("22014"), message));
+                    return Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_NTILE_FUNCTION, message));
                 }
                 Datum::Null => values.resize(count, Datum::Null),
                 other => return Err(mistyped(&other)),
@@ -215,7 +215,7 @@ impl Run<'_> {
                             Datum::Int4(number) if 0 < number => rows.nth(number as usize - 1),
                             Datum::Int4(_) => {
                                 let message = "argument of nth_value must be greater than zero";
-                                return Err(SqlError::new(SqlState("22016"), message));
+                                return Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_NTH_VALUE_FUNCTION, message));
                             }
                             Datum::Null => None,
                             other => return Err(mistyped(&other)),
@@ -276,13 +276,13 @@ impl Run<'_> {
             let Some(offset) = bound.offset() else { return Ok(Datum::Null) };
             let value = self.value(offset, &Rows { row: &[], outer })?;
             let (state, what) = match &value {
-                Datum::Null => ("22004", "null"),
+                Datum::Null => (SqlState::NULL_VALUE_NOT_ALLOWED, "null"),
                 Datum::Int8(number) if *number < 0 && !matches!(call.frame.unit, FrameUnit::Range(_)) => {
-                    ("22013", "negative")
+                    (SqlState::INVALID_PRECEDING_OR_FOLLOWING_SIZE, "negative")
                 }
                 _ => return Ok(value),
             };
-            Err(SqlError::new(SqlState(state), format!("frame {which} offset must not be {what}")))
+            Err(SqlError::new(state, format!("frame {which} offset must not be {what}")))
         };
         Ok(Offsets { start: offset(&call.frame.start, "starting")?, end: offset(&call.frame.end, "ending")? })
     }
@@ -381,7 +381,10 @@ impl Run<'_> {
             _ => compare(offset, &zero, range.offset).is_lt(),
         };
         if is_negative {
-            return Err(SqlError::new(SqlState("22013"), "invalid preceding or following size in window function"));
+            return Err(SqlError::new(
+                SqlState::INVALID_PRECEDING_OR_FOLLOWING_SIZE,
+                "invalid preceding or following size in window function",
+            ));
         }
         if own.is_null() {
             let peers = &partition.peers[row];

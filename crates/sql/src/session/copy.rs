@@ -104,7 +104,7 @@ impl Session {
     fn copy_in(&mut self, given: Given<'_>, from: &CopyFrom) -> SqlResult<Step> {
         if self.settings.is_read_only() {
             let message = "cannot execute COPY FROM in a read-only transaction";
-            return Err(SqlError::new(SqlState("25006"), message));
+            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
         }
         match self.run(&[], Needs::of(given.bound), |_| Ok(()))? {
             Ran::Parked(parked) => return Ok(Step::Parked(parked)),
@@ -113,7 +113,7 @@ impl Session {
         }
         if from.options.freeze {
             let message = "COPY FREEZE has no effect on this server";
-            self.notices.push(("NOTICE", SqlError::new(SqlState("00000"), message)));
+            self.notices.push(("NOTICE", SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message)));
         }
         self.copy_flag.0.store(ON, SeqCst);
         self.copying = Some(Copying::In(Box::new(Incoming {
@@ -226,7 +226,7 @@ impl Session {
                 let rest = copy.data.len().saturating_sub(state.at);
                 if ROW_BYTES_MAX < rest {
                     self.fail();
-                    return Err(SqlError::new(SqlState("54000"), "a row of COPY data is too long"));
+                    return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row of COPY data is too long"));
                 }
                 copy.data.drain(..state.at.min(copy.data.len()));
                 // A long row has gone.

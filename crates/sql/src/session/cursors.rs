@@ -108,7 +108,8 @@ impl Declare {
             }
             if *is_insensitive == Some(true) {
                 let message = format!("DECLARE INSENSITIVE CURSOR ... {} is not valid", locks_of(query));
-                return Err(SqlError::new(SqlState("42P11"), message).detail("Insensitive cursors must be READ ONLY."));
+                return Err(SqlError::new(SqlState::INVALID_CURSOR_DEFINITION, message)
+                    .detail("Insensitive cursors must be READ ONLY."));
             }
         }
         if statement.is_modifying() {
@@ -147,11 +148,11 @@ fn no_rows() -> SqlError {
 }
 
 fn no_cursor(name: &str) -> SqlError {
-    SqlError::new(SqlState("34000"), format!("cursor \"{name}\" does not exist"))
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
 }
 
 fn only_forward() -> SqlError {
-    SqlError::new(SqlState("55000"), "cursor can only scan forward")
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "cursor can only scan forward")
         .hint("Declare it with SCROLL option to enable backward scan.")
 }
 
@@ -287,13 +288,13 @@ impl Session {
     pub(super) fn declare(&mut self, declare: &Declare, values: &[Datum]) -> SqlResult<Step> {
         let Declare { name, statement, is_scrollable, is_scroll, is_held, is_binary } = declare;
         if name.is_empty() {
-            return Err(SqlError::new(SqlState("34000"), "invalid cursor name: must not be empty"));
+            return Err(SqlError::new(SqlState::INVALID_CURSOR_NAME, "invalid cursor name: must not be empty"));
         }
         if !is_held {
             self.need_block("DECLARE CURSOR")?;
         }
         if self.names.get().portals.contains_key(name) {
-            return Err(SqlError::new(SqlState("42P03"), format!("cursor \"{name}\" already exists")));
+            return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, format!("cursor \"{name}\" already exists")));
         }
         self.open_implicit();
         let rows = match self.make_rows(statement, values, !is_scroll && !is_held)? {

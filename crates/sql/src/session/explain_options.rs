@@ -30,7 +30,7 @@ impl Options {
             all.set(option, text)?;
         }
         if all.timing == Some(true) && !all.analyze {
-            return Err(SqlError::new(SqlState("22023"), "EXPLAIN option TIMING requires ANALYZE"));
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "EXPLAIN option TIMING requires ANALYZE"));
         }
         Ok(all)
     }
@@ -97,7 +97,7 @@ fn is_json(value: Option<&str>, position: usize) -> SqlResult<bool> {
         other @ ("xml" | "yaml") => Err(SqlError::unsupported(format_args!("EXPLAIN format {}", other.to_uppercase()))),
         _ => {
             let message = format!("unrecognized value for EXPLAIN option \"format\": \"{value}\"");
-            Err(SqlError::new(SqlState("22023"), message).at(position))
+            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).at(position))
         }
     }
 }

@@ -376,7 +376,7 @@ impl Database {
         let Connect { user, database, settings: wishes, backend_pid } = connect;
         if database != catalog::DATABASE {
             let message = format!("database \"{database}\" does not exist");
-            return Err(SqlError::new(SqlState("3D000"), message));
+            return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
         }
         let server = self.server.current();
         let (settings, notices) = self.settings_of(&server, &user, &database, &wishes)?;

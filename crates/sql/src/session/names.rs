@@ -96,7 +96,7 @@ impl Session {
         let statements = &mut names.statements;
         if statements.contains_key(name) {
             let message = format!("prepared statement \"{name}\" already exists");
-            return Err(SqlError::new(SqlState("42P05"), message));
+            return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
         }
         let named = Named { statement: Arc::clone(statement), since_us: clock_us(), is_from_sql };
         statements.insert(name.to_owned(), named);
@@ -144,7 +144,7 @@ impl Session {
         let mut names = self.names.get();
         let portals = &mut names.portals;
         if portals.contains_key(name) {
-            return Err(SqlError::new(SqlState("42P03"), format!("cursor \"{name}\" already exists")));
+            return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, format!("cursor \"{name}\" already exists")));
         }
         portals.insert(name.to_owned(), cursor);
         Ok(())

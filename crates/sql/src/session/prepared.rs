@@ -225,7 +225,7 @@ impl Session {
 }
 
 fn no_statement(name: &str) -> SqlError {
-    SqlError::new(SqlState("26000"), format!("prepared statement \"{name}\" does not exist"))
+    SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, format!("prepared statement \"{name}\" does not exist"))
 }
 
 /// The value of an expression that looks at no row.

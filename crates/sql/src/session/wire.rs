@@ -112,7 +112,7 @@ impl Session {
         if let Some(class) = priority::hint(text)? {
             if class < self.settings.class_max() {
                 let message = format!("permission denied to give a statement the class \"{}\"", class.name());
-                return Err(SqlError::new(SqlState("42501"), message));
+                return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
             }
             return Ok(Some(class));
         }

@@ -127,7 +127,7 @@ fn relation_or_null(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
 fn named_or_null(kind: Kind, args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     match types::text::input(words(&args[0])?, kind.into(), env.forms()) {
         Ok(number) => Ok(number),
-        Err(error) if error.state().0.starts_with("42") || error.state().0.starts_with("3F") => Ok(Datum::Null),
+        Err(error) if matches!(error.state().class(), "42" | "3F") => Ok(Datum::Null),
         Err(error) => Err(error),
     }
 }

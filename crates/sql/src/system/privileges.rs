@@ -125,7 +125,7 @@ fn schema(seen: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
 fn database(_: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
     let is_ours = match given {
         Datum::Text(name) if **name != *catalog::DATABASE => {
-            return Err(SqlError::new(SqlState("3D000"), format!("database \"{name}\" does not exist")));
+            return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist")));
         }
         Datum::Text(_) => true,
         other => number(other)? == super::server::DATABASE_OID,

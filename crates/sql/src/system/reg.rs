@@ -80,8 +80,8 @@ impl Naming for SeenNames {
     fn number_of(&self, kind: Kind, name: &str) -> SqlResult<u32> {
         let seen = &self.0;
         let missing = |state: SqlState, word: &str| SqlError::new(state, format!("{word} \"{name}\" does not exist"));
-        let parts =
-            syntax::names::name_parts(name).ok_or_else(|| SqlError::new(SqlState("42602"), "invalid name syntax"))?;
+        let parts = syntax::names::name_parts(name)
+            .ok_or_else(|| SqlError::new(SqlState::INVALID_NAME, "invalid name syntax"))?;
         match kind {
             Kind::Regclass => relation_number(seen, name),
             Kind::Regnamespace => match &parts[..] {

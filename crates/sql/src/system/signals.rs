@@ -20,7 +20,7 @@ fn signal(args: &[Datum], env: &dyn CallContext, signal: Signal) -> SqlResult<Da
         Signal::Cancel => "cancel",
         Signal::Terminate => "terminate",
     };
-    let refused = |message: String| Err(SqlError::new(SqlState("42501"), message));
+    let refused = |message: String| Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
     if !is_superuser(env.user()) {
         if is_superuser(&whose) {
             let of = if signal == Signal::Cancel { "query" } else { "process" };

@@ -98,7 +98,7 @@ fn of_database(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
         Datum::Text(name) if **name == *catalog::DATABASE => true,
         Datum::Text(name) => {
             let message = format!("database \"{name}\" does not exist");
-            return Err(SqlError::new(SqlState("3D000"), message));
+            return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
         }
         other => number(other)? == super::server::DATABASE_OID,
     };

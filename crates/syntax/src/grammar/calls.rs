@@ -10,7 +10,7 @@ use crate::lex::{Keyword, Lexeme, Span};
 use statement::error::{SqlError, SqlResult, SqlState};
 
 /// SQLSTATE `42P20`: a window that is not possible.
-const WINDOWING_ERROR: SqlState = SqlState("42P20");
+const WINDOWING_ERROR: SqlState = SqlState::WINDOWING_ERROR;
 
 impl Parser<'_> {
     /// Parses a call of a function, from its parenthesis on, or the literal of a type with modifiers: `numeric(5, 2)

@@ -628,7 +628,10 @@ impl Parser<'_> {
 fn say(option: &mut Option<bool>, is_on: bool, words: [&str; 2]) -> SqlResult<()> {
     if option.replace(is_on) == Some(!is_on) {
         let [one, other] = words;
-        return Err(SqlError::new(SqlState("42P11"), format!("cannot specify both {one} and {other}")));
+        return Err(SqlError::new(
+            SqlState::INVALID_CURSOR_DEFINITION,
+            format!("cannot specify both {one} and {other}"),
+        ));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::names::NAME_MAX;
 use statement::error::{SqlError, SqlResult, SqlState};
 
 /// SQLSTATE `42622`: a name that was truncated.
-const NAME_TOO_LONG: SqlState = SqlState("42622");
+const NAME_TOO_LONG: SqlState = SqlState::NAME_TOO_LONG;
 
 impl Parser<'_> {
     /// Returns true if a token may name a column or a table: `ColId` of PostgreSQL's grammar.

@@ -8,9 +8,9 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse::{self, SLICE};
 
 /// SQLSTATE `22025`: an unknown escape after a backslash.
-const INVALID_ESCAPE: SqlState = SqlState("22025");
+const INVALID_ESCAPE: SqlState = SqlState::INVALID_ESCAPE_SEQUENCE;
 /// SQLSTATE `22021`: bytes that are no text.
-const NOT_IN_REPERTOIRE: SqlState = SqlState("22021");
+const NOT_IN_REPERTOIRE: SqlState = SqlState::CHARACTER_NOT_IN_REPERTOIRE;
 
 /// Returns a name in its effective form: folded to lower case unless it is quoted, and truncated to [`NAME_MAX`] bytes.
 ///

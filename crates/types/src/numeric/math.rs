@@ -17,8 +17,8 @@ const GUARD: u32 = 12;
 /// Number of digits before the decimal point above which a number is shortened for its logarithm.
 const LONG: i64 = 64;
 
-fn error(state: &'static str, message: &str) -> SqlError {
-    SqlError::new(SqlState(state), message)
+fn error(state: SqlState, message: &str) -> SqlError {
+    SqlError::new(state, message)
 }
 
 /// Returns a scale within PostgreSQL's limits.
@@ -137,7 +137,10 @@ impl Numeric {
     /// `2201F` for negative numbers.
     pub fn sqrt(&self) -> SqlResult<Numeric> {
         if self.signum() < 0 {
-            return Err(error("2201F", "cannot take square root of a negative number"));
+            return Err(error(
+                SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+                "cannot take square root of a negative number",
+            ));
         }
         if !self.is_finite() {
             return Ok(self.clone());
@@ -222,8 +225,8 @@ impl Numeric {
 
     fn check_logarithm(&self) -> SqlResult<()> {
         match self.signum() {
-            0 => Err(error("2201E", "cannot take logarithm of zero")),
-            -1 => Err(error("2201E", "cannot take logarithm of a negative number")),
+            0 => Err(error(SqlState::INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of zero")),
+            -1 => Err(error(SqlState::INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of a negative number")),
             _ => Ok(()),
         }
     }
@@ -260,7 +263,7 @@ impl Numeric {
         let wide = (i64::from(scale) + weight.abs() + self.ln_weight().abs() + base.ln_weight().abs()) as u32 + GUARD;
         let (dividend, divisor) = (self.ln_at(wide)?, base.ln_at(wide)?);
         if divisor.is_zero() {
-            return Err(error("22012", "division by zero"));
+            return Err(error(SqlState::DIVISION_BY_ZERO, "division by zero"));
         }
         Numeric::checked(divide_rounded(&(dividend * ten_to(scale)), &divisor), scale)
     }
@@ -306,11 +309,17 @@ impl Numeric {
             return self.power_special(exponent);
         }
         if self.is_zero() && exponent.signum() < 0 {
-            return Err(error("2201F", "zero raised to a negative power is undefined"));
+            return Err(error(
+                SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+                "zero raised to a negative power is undefined",
+            ));
         }
         let whole = exponent.trim_scale();
         if self.signum() < 0 && whole.scale() > 0 {
-            return Err(error("2201F", "a negative number raised to a non-integer power yields a complex result"));
+            return Err(error(
+                SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+                "a negative number raised to a non-integer power yields a complex result",
+            ));
         }
         if whole.scale() == 0
             && let Some(times) = whole.to_i128().and_then(|times| i32::try_from(times).ok())
@@ -347,7 +356,10 @@ impl Numeric {
             return Ok(if *self == one { one } else { Numeric::NAN });
         }
         if self.is_zero() && exponent.signum() < 0 {
-            return Err(error("2201F", "zero raised to a negative power is undefined"));
+            return Err(error(
+                SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+                "zero raised to a negative power is undefined",
+            ));
         }
         if *self == one || exponent.is_zero() {
             return Ok(one);
@@ -355,7 +367,10 @@ impl Numeric {
         if exponent.is_finite() {
             let whole = exponent.trim_scale();
             if self.signum() < 0 && whole.scale() > 0 {
-                return Err(error("2201F", "a negative number raised to a non-integer power yields a complex result"));
+                return Err(error(
+                    SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+                    "a negative number raised to a non-integer power yields a complex result",
+                ));
             }
             let odd = !whole.rem(&Numeric::from(2))?.is_zero();
             return Ok(match (exponent.signum() > 0, self.signum() < 0 && odd) {

@@ -65,7 +65,9 @@ fn position(args: &[Datum]) -> SqlResult<Datum> {
     }
     let start = match args.get(2).filter(|_| count == 3) {
         None => 1,
-        Some(Datum::Null) => return Err(SqlError::new(SqlState("22004"), "initial position must not be null")),
+        Some(Datum::Null) => {
+            return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "initial position must not be null"));
+        }
         Some(start) => int(start)?,
     };
     let kind = element_kind(args, count)?;
@@ -138,13 +140,13 @@ fn trim(args: &[Datum]) -> SqlResult<Datum> {
     let kept = usize::try_from(count).ok().and_then(|count| all.len().checked_sub(count));
     let kept = kept.ok_or_else(|| {
         let message = format!("number of elements to trim must be between 0 and {}", all.len());
-        SqlError::new(SqlState("2202E"), message)
+        SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message)
     })?;
     build::items(&[&all[..kept]])
 }
 
 fn fill(args: &[Datum]) -> SqlResult<Datum> {
-    let refused = |message: &str| Err(SqlError::new(SqlState("22004"), message));
+    let refused = |message: &str| Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
     if args[1].is_null() {
         return refused("dimension array or low bound array cannot be null");
     }
@@ -163,7 +165,7 @@ fn width_bucket(args: &[Datum]) -> SqlResult<Datum> {
     let kind = kind_of(args.get(2))?;
     let thresholds = items(&args[1])?;
     if thresholds.iter().any(Datum::is_null) {
-        return Err(SqlError::new(SqlState("22004"), "thresholds array must not contain NULLs"));
+        return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "thresholds array must not contain NULLs"));
     }
     Ok(Datum::Int4(thresholds.partition_point(|low| compare(low, &args[0], kind) != Ordering::Greater) as i32))
 }

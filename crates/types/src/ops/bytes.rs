@@ -210,10 +210,9 @@ fn decode(args: &[Datum]) -> SqlResult<Datum> {
 
 /// Returns the index of a byte, or of the byte that holds a bit.
 fn place(at: i64, len: usize, most: i64) -> SqlResult<usize> {
-    usize::try_from(at)
-        .ok()
-        .filter(|_| (0..most).contains(&at) && len > 0)
-        .ok_or_else(|| SqlError::new(SqlState("2202E"), format!("index {at} out of valid range, 0..{}", most - 1)))
+    usize::try_from(at).ok().filter(|_| (0..most).contains(&at) && len > 0).ok_or_else(|| {
+        SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, format!("index {at} out of valid range, 0..{}", most - 1))
+    })
 }
 
 fn get_byte(args: &[Datum]) -> SqlResult<Datum> {

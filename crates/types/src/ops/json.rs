@@ -112,7 +112,8 @@ fn unquoted(json: &str) -> SqlResult<String> {
     let mut out = TextBuilder::default();
     let mut letters = inner.chars();
     let refused = |detail: &str| {
-        SqlError::new(SqlState("22P05"), "unsupported Unicode escape sequence").detail(detail.to_owned())
+        SqlError::new(SqlState::UNTRANSLATABLE_CHARACTER, "unsupported Unicode escape sequence")
+            .detail(detail.to_owned())
     };
     while let Some(letter) = letters.next() {
         pulse::tick(4)?;
@@ -305,7 +306,7 @@ fn object_of<'a>(members: impl Iterator<Item = (&'a Datum, &'a Datum)>) -> SqlRe
     out.push('{')?;
     for (at, (key, value)) in members.enumerate() {
         if key.is_null() {
-            return Err(SqlError::new(SqlState("22004"), "null value not allowed for object key"));
+            return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "null value not allowed for object key"));
         }
         if 0 < at {
             out.push_str(", ")?;
@@ -337,7 +338,7 @@ pub(super) fn functions() -> Vec<Function> {
         function("json_object", &[TEXTS], Json, |a| {
             let all = items(&a[0])?;
             if all.len() % 2 == 1 {
-                return Err(SqlError::new(SqlState("2202E"), "array must have even number of elements"));
+                return Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, "array must have even number of elements"));
             }
             object_of(all.chunks_exact(2).map(|pair| (&pair[0], &pair[1])))
         }),
@@ -347,7 +348,7 @@ pub(super) fn functions() -> Vec<Function> {
             if keys.len() != values.len() {
                 let has_none = keys.is_empty() || values.is_empty();
                 let message = if has_none { "wrong number of array subscripts" } else { "mismatched array dimensions" };
-                return Err(SqlError::new(SqlState("2202E"), message));
+                return Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message));
             }
             object_of(keys.iter().zip(values))
         }),

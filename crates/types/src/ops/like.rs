@@ -9,7 +9,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 
 fn bad_end() -> SqlError {
-    SqlError::new(SqlState("22025"), "LIKE pattern must not end with escape character")
+    SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "LIKE pattern must not end with escape character")
 }
 
 /// Number of steps of a match between two counts of work.
@@ -71,7 +71,7 @@ fn with_escape(args: &[Datum]) -> SqlResult<Datum> {
     let mut chars = escape.chars();
     let escape = chars.next();
     if chars.next().is_some() {
-        let error = SqlError::new(SqlState("22025"), "invalid escape string");
+        let error = SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string");
         return Err(error.hint("Escape string must be empty or one character."));
     }
     let mut out = TextBuilder::default();

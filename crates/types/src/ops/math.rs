@@ -8,14 +8,17 @@ use crate::datum::Datum;
 use statement::error::SqlState;
 use statement::error::{SqlError, SqlResult};
 
-fn refused(state: &'static str, message: &str) -> SqlError {
-    SqlError::new(SqlState(state), message)
+fn refused(state: SqlState, message: &str) -> SqlError {
+    SqlError::new(state, message)
 }
 
 fn sqrt(args: &[Datum]) -> SqlResult<Datum> {
     let x = float(&args[0])?;
     if x < 0.0 {
-        return Err(refused("2201F", "cannot take square root of a negative number"));
+        return Err(refused(
+            SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+            "cannot take square root of a negative number",
+        ));
     }
     Ok(Datum::Float8(x.sqrt()))
 }
@@ -28,10 +31,10 @@ fn exp(args: &[Datum]) -> SqlResult<Datum> {
 /// Returns the logarithm that `of` computes.
 fn logarithm(x: f64, of: fn(f64) -> f64) -> SqlResult<Datum> {
     if x == 0.0 {
-        return Err(refused("2201E", "cannot take logarithm of zero"));
+        return Err(refused(SqlState::INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of zero"));
     }
     if x < 0.0 {
-        return Err(refused("2201E", "cannot take logarithm of a negative number"));
+        return Err(refused(SqlState::INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of a negative number"));
     }
     Ok(Datum::Float8(of(x)))
 }
@@ -43,10 +46,16 @@ fn power(args: &[Datum]) -> SqlResult<Datum> {
         return Ok(Datum::Float8(if one { 1.0 } else { f64::NAN }));
     }
     if x == 0.0 && y < 0.0 {
-        return Err(refused("2201F", "zero raised to a negative power is undefined"));
+        return Err(refused(
+            SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+            "zero raised to a negative power is undefined",
+        ));
     }
     if x < 0.0 && y.is_finite() && y.fract() != 0.0 {
-        return Err(refused("2201F", "a negative number raised to a non-integer power yields a complex result"));
+        return Err(refused(
+            SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+            "a negative number raised to a non-integer power yields a complex result",
+        ));
     }
     let infinite = x.is_infinite() || y.is_infinite();
     Ok(Datum::Float8(checked_float(x.powf(y), infinite, infinite || x == 0.0)?))
@@ -69,10 +78,10 @@ fn sign(x: f64) -> f64 {
 fn factorial(args: &[Datum]) -> SqlResult<Datum> {
     let n = int(&args[0])?;
     if n < 0 {
-        return Err(refused("22003", "factorial of a negative number is undefined"));
+        return Err(refused(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "factorial of a negative number is undefined"));
     }
     if n > 32_177 {
-        return Err(refused("22003", "value overflows numeric format"));
+        return Err(refused(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format"));
     }
     Ok(Datum::Numeric(crate::numeric::Numeric::factorial(n)?))
 }

@@ -287,7 +287,7 @@ fn similar(pattern: &str, escape: Option<&str>) -> SqlResult<String> {
     let mut chars = escape.chars();
     let escape = chars.next();
     if chars.next().is_some() {
-        let error = SqlError::new(SqlState("22025"), "invalid escape string");
+        let error = SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string");
         return Err(error.hint("Escape string must be empty or one character."));
     }
     let mut out = String::from("^(?:");
@@ -302,7 +302,7 @@ fn similar(pattern: &str, escape: Option<&str>) -> SqlResult<String> {
                     _ => {
                         let message =
                             "SQL regular expression may not contain more than two escape-double-quote separators";
-                        return Err(SqlError::new(SqlState("2200C"), message));
+                        return Err(SqlError::new(SqlState::INVALID_USE_OF_ESCAPE_CHARACTER, message));
                     }
                 }
                 quotes += 1;

@@ -88,7 +88,7 @@ fn current_setting(args: &[Datum], env: &dyn super::CallContext) -> SqlResult<Da
 
 fn set_config(args: &[Datum], env: &dyn super::CallContext) -> SqlResult<Datum> {
     if args[0].is_null() {
-        return Err(SqlError::new(SqlState("22004"), "SET requires parameter name"));
+        return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "SET requires parameter name"));
     }
     let value = if args[1].is_null() { None } else { Some(text(&args[1])?) };
     let is_local = !args[2].is_null() && boolean(&args[2])?;

@@ -10,8 +10,8 @@ use statement::pulse::{self, slices};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-fn error(state: &'static str, message: impl Into<String>) -> SqlError {
-    SqlError::new(SqlState(state), message)
+fn error(state: SqlState, message: impl Into<String>) -> SqlError {
+    SqlError::new(state, message)
 }
 
 pub(super) fn characters(text: &str) -> SqlResult<i64> {
@@ -42,7 +42,7 @@ pub(super) fn offset(text: &str, character: i64) -> SqlResult<usize> {
 /// Returns the first and last character, counted from 0, of the range that `substring` takes.
 fn range(start: i64, length: Option<i64>) -> SqlResult<(i64, i64)> {
     match length {
-        Some(length) if length < 0 => Err(error("22011", "negative substring length not allowed")),
+        Some(length) if length < 0 => Err(error(SqlState::SUBSTRING_ERROR, "negative substring length not allowed")),
         Some(length) => Ok(((start - 1).max(0), (start - 1 + length).max(0))),
         None => Ok(((start - 1).max(0), i64::MAX)),
     }
@@ -198,7 +198,7 @@ fn translate(args: &[Datum]) -> SqlResult<Datum> {
 fn split_part(args: &[Datum]) -> SqlResult<Datum> {
     let (all, delimiter, number) = (text(&args[0])?, text(&args[1])?, int(&args[2])?);
     if number == 0 {
-        return Err(error("22023", "field position must not be zero"));
+        return Err(error(SqlState::INVALID_PARAMETER_VALUE, "field position must not be zero"));
     }
     if delimiter.is_empty() {
         return build::text(if number == 1 || number == -1 { all } else { "" });
@@ -237,17 +237,21 @@ fn initcap(args: &[Datum]) -> SqlResult<Datum> {
 fn chr(args: &[Datum]) -> SqlResult<Datum> {
     let code = int(&args[0])?;
     if code == 0 {
-        return Err(error("54000", "null character not permitted"));
+        return Err(error(SqlState::PROGRAM_LIMIT_EXCEEDED, "null character not permitted"));
     }
     if code < 0 {
-        return Err(error("22023", "character number must be positive"));
+        return Err(error(SqlState::INVALID_PARAMETER_VALUE, "character number must be positive"));
     }
     if code > 0x10_FFFF {
-        return Err(error("54000", format!("requested character too large for encoding: {code}")));
+        return Err(error(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("requested character too large for encoding: {code}"),
+        ));
     }
     let found = u32::try_from(code).ok().and_then(char::from_u32);
-    let character =
-        found.ok_or_else(|| error("54000", format!("requested character not valid for encoding: {code}")))?;
+    let character = found.ok_or_else(|| {
+        error(SqlState::PROGRAM_LIMIT_EXCEEDED, format!("requested character not valid for encoding: {code}"))
+    })?;
     Ok(Datum::text(String::from(character)))
 }
 

@@ -154,7 +154,10 @@ fn format(args: &[Datum]) -> SqlResult<Datum> {
         match (kind, value) {
             ('s', Datum::Null) => {}
             ('I', Datum::Null) => {
-                return Err(SqlError::new(SqlState("22004"), "null values cannot be formatted as an SQL identifier"));
+                return Err(SqlError::new(
+                    SqlState::NULL_VALUE_NOT_ALLOWED,
+                    "null values cannot be formatted as an SQL identifier",
+                ));
             }
             ('L', Datum::Null) => written.push_str("NULL")?,
             ('I', value) => push_name(&mut written, text(value)?)?,
@@ -177,7 +180,7 @@ fn format(args: &[Datum]) -> SqlResult<Datum> {
 /// Returns the number of characters that an overlay keeps at the start, and the position from which it keeps the rest.
 fn overlaid(start: i64, count: i64) -> SqlResult<(i64, i64)> {
     if start <= 0 {
-        return Err(SqlError::new(SqlState("22011"), "negative substring length not allowed"));
+        return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
     }
     let behind = start
         .checked_add(count)

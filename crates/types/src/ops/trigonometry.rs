@@ -135,7 +135,7 @@ fn numeric_gcd(a: &Numeric, b: &Numeric) -> SqlResult<Numeric> {
 }
 
 fn width_bucket(args: &[Datum]) -> SqlResult<Datum> {
-    let refused = |message: &str| Err(SqlError::new(SqlState("2201G"), message));
+    let refused = |message: &str| Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION, message));
     let (x, low, high, count) = (float(&args[0])?, float(&args[1])?, float(&args[2])?, int(&args[3])?);
     if count <= 0 {
         return refused("count must be greater than zero");
@@ -177,7 +177,7 @@ fn width_bucket(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn numeric_width_bucket(args: &[Datum]) -> SqlResult<Datum> {
-    let refused = |message: &str| Err(SqlError::new(SqlState("2201G"), message));
+    let refused = |message: &str| Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION, message));
     let (x, low, high, count) = (numeric(&args[0])?, numeric(&args[1])?, numeric(&args[2])?, int(&args[3])?);
     if count <= 0 {
         return refused("count must be greater than zero");

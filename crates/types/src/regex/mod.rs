@@ -46,7 +46,7 @@ pub struct Regex {
 
 /// Returns `2201B`, with the message of PostgreSQL's compiler.
 pub fn invalid(what: &str) -> SqlError {
-    SqlError::new(SqlState("2201B"), format!("invalid regular expression: {what}"))
+    SqlError::new(SqlState::INVALID_REGULAR_EXPRESSION, format!("invalid regular expression: {what}"))
 }
 
 type Cache = HashMap<(String, Options), Arc<Regex>>;

@@ -91,7 +91,7 @@ impl Reader<'_> {
     fn value(&mut self, depth: usize) -> SqlResult<()> {
         pulse::tick(16)?;
         if depth > MAX_DEPTH {
-            return Err(SqlError::new(SqlState("54001"), "stack depth limit exceeded"));
+            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
         }
         match self.peek() {
             Some(b'"') => self.string(),

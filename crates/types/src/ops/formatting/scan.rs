@@ -568,7 +568,7 @@ fn resolve(text: &str, template: &str) -> SqlResult<Moment> {
         sign => {
             if !(0..=15).contains(&found.zone_hour) || !(0..60).contains(&found.zone_minute) {
                 let message = format!("time zone displacement out of range: \"{text}\"");
-                return Err(SqlError::new(SqlState("22009"), message));
+                return Err(SqlError::new(SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE, message));
             }
             Some(wide(sign) * (wide(found.zone_hour) * 3600 + wide(found.zone_minute) * 60))
         }

@@ -1,0 +1,253 @@
+//! SQLSTATEs, by the names of PostgreSQL's manual (Appendix A).
+//!
+//! **Invariant:** no other file above the engine writes a code.
+
+use std::fmt;
+
+/// A five-character SQLSTATE.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SqlState(pub &'static str);
+
+impl SqlState {
+    /// `00000`
+    pub const SUCCESSFUL_COMPLETION: SqlState = SqlState("00000");
+    /// `01000`
+    pub const WARNING: SqlState = SqlState("01000");
+    /// `02000`
+    pub const NO_DATA: SqlState = SqlState("02000");
+    /// `08006`
+    pub const CONNECTION_FAILURE: SqlState = SqlState("08006");
+    /// `08007`
+    pub const TRANSACTION_RESOLUTION_UNKNOWN: SqlState = SqlState("08007");
+    /// `08P01`
+    pub const PROTOCOL_VIOLATION: SqlState = SqlState("08P01");
+    /// `0A000`
+    pub const FEATURE_NOT_SUPPORTED: SqlState = SqlState("0A000");
+    /// `0LP01`
+    pub const INVALID_GRANT_OPERATION: SqlState = SqlState("0LP01");
+    /// `21000`
+    pub const CARDINALITY_VIOLATION: SqlState = SqlState("21000");
+    /// `22000`
+    pub const DATA_EXCEPTION: SqlState = SqlState("22000");
+    /// `22001`
+    pub const STRING_DATA_RIGHT_TRUNCATION: SqlState = SqlState("22001");
+    /// `22003`
+    pub const NUMERIC_VALUE_OUT_OF_RANGE: SqlState = SqlState("22003");
+    /// `22004`
+    pub const NULL_VALUE_NOT_ALLOWED: SqlState = SqlState("22004");
+    /// `22007`
+    pub const INVALID_DATETIME_FORMAT: SqlState = SqlState("22007");
+    /// `22008`
+    pub const DATETIME_FIELD_OVERFLOW: SqlState = SqlState("22008");
+    /// `22009`
+    pub const INVALID_TIME_ZONE_DISPLACEMENT_VALUE: SqlState = SqlState("22009");
+    /// `2200C`
+    pub const INVALID_USE_OF_ESCAPE_CHARACTER: SqlState = SqlState("2200C");
+    /// `2200H`
+    pub const SEQUENCE_GENERATOR_LIMIT_EXCEEDED: SqlState = SqlState("2200H");
+    /// `22011`
+    pub const SUBSTRING_ERROR: SqlState = SqlState("22011");
+    /// `22012`
+    pub const DIVISION_BY_ZERO: SqlState = SqlState("22012");
+    /// `22013`
+    pub const INVALID_PRECEDING_OR_FOLLOWING_SIZE: SqlState = SqlState("22013");
+    /// `22014`
+    pub const INVALID_ARGUMENT_FOR_NTILE_FUNCTION: SqlState = SqlState("22014");
+    /// `22015`
+    pub const INTERVAL_FIELD_OVERFLOW: SqlState = SqlState("22015");
+    /// `22016`
+    pub const INVALID_ARGUMENT_FOR_NTH_VALUE_FUNCTION: SqlState = SqlState("22016");
+    /// `2201B`
+    pub const INVALID_REGULAR_EXPRESSION: SqlState = SqlState("2201B");
+    /// `2201E`
+    pub const INVALID_ARGUMENT_FOR_LOGARITHM: SqlState = SqlState("2201E");
+    /// `2201F`
+    pub const INVALID_ARGUMENT_FOR_POWER_FUNCTION: SqlState = SqlState("2201F");
+    /// `2201G`
+    pub const INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION: SqlState = SqlState("2201G");
+    /// `2201W`
+    pub const INVALID_ROW_COUNT_IN_LIMIT_CLAUSE: SqlState = SqlState("2201W");
+    /// `2201X`
+    pub const INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE: SqlState = SqlState("2201X");
+    /// `22021`
+    pub const CHARACTER_NOT_IN_REPERTOIRE: SqlState = SqlState("22021");
+    /// `22023`
+    pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
+    /// `22025`
+    pub const INVALID_ESCAPE_SEQUENCE: SqlState = SqlState("22025");
+    /// `2202E`
+    pub const ARRAY_SUBSCRIPT_ERROR: SqlState = SqlState("2202E");
+    /// `22P02`
+    pub const INVALID_TEXT_REPRESENTATION: SqlState = SqlState("22P02");
+    /// `22P03`
+    pub const INVALID_BINARY_REPRESENTATION: SqlState = SqlState("22P03");
+    /// `22P04`
+    pub const BAD_COPY_FILE_FORMAT: SqlState = SqlState("22P04");
+    /// `22P05`
+    pub const UNTRANSLATABLE_CHARACTER: SqlState = SqlState("22P05");
+    /// `23502`
+    pub const NOT_NULL_VIOLATION: SqlState = SqlState("23502");
+    /// `23503`
+    pub const FOREIGN_KEY_VIOLATION: SqlState = SqlState("23503");
+    /// `23505`
+    pub const UNIQUE_VIOLATION: SqlState = SqlState("23505");
+    /// `23514`
+    pub const CHECK_VIOLATION: SqlState = SqlState("23514");
+    /// `25001`
+    pub const ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25001");
+    /// `25006`
+    pub const READ_ONLY_SQL_TRANSACTION: SqlState = SqlState("25006");
+    /// `25P01`
+    pub const NO_ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25P01");
+    /// `25P02`
+    pub const IN_FAILED_SQL_TRANSACTION: SqlState = SqlState("25P02");
+    /// `25P03`
+    pub const IDLE_IN_TRANSACTION_SESSION_TIMEOUT: SqlState = SqlState("25P03");
+    /// `26000`
+    pub const INVALID_SQL_STATEMENT_NAME: SqlState = SqlState("26000");
+    /// `28000`
+    pub const INVALID_AUTHORIZATION_SPECIFICATION: SqlState = SqlState("28000");
+    /// `28P01`
+    pub const INVALID_PASSWORD: SqlState = SqlState("28P01");
+    /// `2BP01`
+    pub const DEPENDENT_OBJECTS_STILL_EXIST: SqlState = SqlState("2BP01");
+    /// `34000`
+    pub const INVALID_CURSOR_NAME: SqlState = SqlState("34000");
+    /// `3B001`
+    pub const INVALID_SAVEPOINT_SPECIFICATION: SqlState = SqlState("3B001");
+    /// `3D000`
+    pub const INVALID_CATALOG_NAME: SqlState = SqlState("3D000");
+    /// `3F000`
+    pub const INVALID_SCHEMA_NAME: SqlState = SqlState("3F000");
+    /// `40000`
+    pub const TRANSACTION_ROLLBACK: SqlState = SqlState("40000");
+    /// `40001`
+    pub const SERIALIZATION_FAILURE: SqlState = SqlState("40001");
+    /// `40P01`
+    pub const DEADLOCK_DETECTED: SqlState = SqlState("40P01");
+    /// `42501`
+    pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState("42501");
+    /// `42601`
+    pub const SYNTAX_ERROR: SqlState = SqlState("42601");
+    /// `42602`
+    pub const INVALID_NAME: SqlState = SqlState("42602");
+    /// `42622`
+    pub const NAME_TOO_LONG: SqlState = SqlState("42622");
+    /// `42701`
+    pub const DUPLICATE_COLUMN: SqlState = SqlState("42701");
+    /// `42702`
+    pub const AMBIGUOUS_COLUMN: SqlState = SqlState("42702");
+    /// `42703`
+    pub const UNDEFINED_COLUMN: SqlState = SqlState("42703");
+    /// `42704`
+    pub const UNDEFINED_OBJECT: SqlState = SqlState("42704");
+    /// `42710`
+    pub const DUPLICATE_OBJECT: SqlState = SqlState("42710");
+    /// `42712`
+    pub const DUPLICATE_ALIAS: SqlState = SqlState("42712");
+    /// `42725`
+    pub const AMBIGUOUS_FUNCTION: SqlState = SqlState("42725");
+    /// `42803`
+    pub const GROUPING_ERROR: SqlState = SqlState("42803");
+    /// `42804`
+    pub const DATATYPE_MISMATCH: SqlState = SqlState("42804");
+    /// `42809`
+    pub const WRONG_OBJECT_TYPE: SqlState = SqlState("42809");
+    /// `42830`
+    pub const INVALID_FOREIGN_KEY: SqlState = SqlState("42830");
+    /// `42846`
+    pub const CANNOT_COERCE: SqlState = SqlState("42846");
+    /// `42883`
+    pub const UNDEFINED_FUNCTION: SqlState = SqlState("42883");
+    /// `428C9`
+    pub const GENERATED_ALWAYS: SqlState = SqlState("428C9");
+    /// `42939`
+    pub const RESERVED_NAME: SqlState = SqlState("42939");
+    /// `42P01`
+    pub const UNDEFINED_TABLE: SqlState = SqlState("42P01");
+    /// `42P02`
+    pub const UNDEFINED_PARAMETER: SqlState = SqlState("42P02");
+    /// `42P03`
+    pub const DUPLICATE_CURSOR: SqlState = SqlState("42P03");
+    /// `42P05`
+    pub const DUPLICATE_PREPARED_STATEMENT: SqlState = SqlState("42P05");
+    /// `42P06`
+    pub const DUPLICATE_SCHEMA: SqlState = SqlState("42P06");
+    /// `42P07`
+    pub const DUPLICATE_TABLE: SqlState = SqlState("42P07");
+    /// `42P08`
+    pub const AMBIGUOUS_PARAMETER: SqlState = SqlState("42P08");
+    /// `42P09`
+    pub const AMBIGUOUS_ALIAS: SqlState = SqlState("42P09");
+    /// `42P10`
+    pub const INVALID_COLUMN_REFERENCE: SqlState = SqlState("42P10");
+    /// `42P11`
+    pub const INVALID_CURSOR_DEFINITION: SqlState = SqlState("42P11");
+    /// `42P16`
+    pub const INVALID_TABLE_DEFINITION: SqlState = SqlState("42P16");
+    /// `42P17`
+    pub const INVALID_OBJECT_DEFINITION: SqlState = SqlState("42P17");
+    /// `42P18`
+    pub const INDETERMINATE_DATATYPE: SqlState = SqlState("42P18");
+    /// `42P19`
+    pub const INVALID_RECURSION: SqlState = SqlState("42P19");
+    /// `42P20`
+    pub const WINDOWING_ERROR: SqlState = SqlState("42P20");
+    /// `53000`
+    pub const INSUFFICIENT_RESOURCES: SqlState = SqlState("53000");
+    /// `53200`
+    pub const OUT_OF_MEMORY: SqlState = SqlState("53200");
+    /// `53300`
+    pub const TOO_MANY_CONNECTIONS: SqlState = SqlState("53300");
+    /// `53400`
+    pub const CONFIGURATION_LIMIT_EXCEEDED: SqlState = SqlState("53400");
+    /// `54000`
+    pub const PROGRAM_LIMIT_EXCEEDED: SqlState = SqlState("54000");
+    /// `54001`
+    pub const STATEMENT_TOO_COMPLEX: SqlState = SqlState("54001");
+    /// `54011`
+    pub const TOO_MANY_COLUMNS: SqlState = SqlState("54011");
+    /// `54023`
+    pub const TOO_MANY_ARGUMENTS: SqlState = SqlState("54023");
+    /// `55000`
+    pub const OBJECT_NOT_IN_PREREQUISITE_STATE: SqlState = SqlState("55000");
+    /// `55006`
+    pub const OBJECT_IN_USE: SqlState = SqlState("55006");
+    /// `55P02`
+    pub const CANT_CHANGE_RUNTIME_PARAM: SqlState = SqlState("55P02");
+    /// `55P03`
+    pub const LOCK_NOT_AVAILABLE: SqlState = SqlState("55P03");
+    /// `57014`
+    pub const QUERY_CANCELED: SqlState = SqlState("57014");
+    /// `57P01`
+    pub const ADMIN_SHUTDOWN: SqlState = SqlState("57P01");
+    /// `57P02`
+    pub const CRASH_SHUTDOWN: SqlState = SqlState("57P02");
+    /// `57P03`
+    pub const CANNOT_CONNECT_NOW: SqlState = SqlState("57P03");
+    /// `57P04`
+    pub const DATABASE_DROPPED: SqlState = SqlState("57P04");
+    /// `57P05`
+    pub const IDLE_SESSION_TIMEOUT: SqlState = SqlState("57P05");
+    /// `XX000`
+    pub const INTERNAL_ERROR: SqlState = SqlState("XX000");
+}
+
+impl SqlState {
+    /// Returns the class of the code: its first two characters.
+    pub fn class(self) -> &'static str {
+        &self.0[..2]
+    }
+}
+
+impl fmt::Display for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl fmt::Debug for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
