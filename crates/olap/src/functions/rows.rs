@@ -11,18 +11,18 @@ use query::plan::CastEval;
 use statement::SqlResult;
 use statement::pulse;
 use std::cmp::Ordering;
-use types::ops::{Eval, compare, is_same};
+use types::ops::{Callee, compare, is_same};
 use types::{Datum, Kind, SqlType};
 
 /// Computation over the arguments' values. It is data, so its `Debug` form shows all that it captures.
 #[derive(Debug)]
 pub(crate) enum Body {
     /// Entry of the tables of functions and operators. The frame has the constants; the arguments fill its free places.
-    Call { eval: Eval, frame: Vec<Option<Datum>>, session: Session },
+    Call { callee: Callee, frame: Vec<Option<Datum>>, session: Session },
     /// Cast to a type with its modifier.
     Cast { eval: CastEval, to: SqlType, session: Session },
     /// `ANY` or `ALL` of the items of a constant array.
-    AnyItem { all: bool, eval: Eval, strict: bool, items: Box<[Datum]>, session: Session },
+    AnyItem { all: bool, callee: Callee, items: Box<[Datum]>, session: Session },
     /// `GREATEST` or `LEAST`.
     Extreme { greatest: bool, kind: Kind },
     /// `IS NOT DISTINCT FROM`.
@@ -61,9 +61,9 @@ impl Body {
     fn eval(&self, values: &[Datum]) -> SqlResult<Datum> {
         pulse::tick(ROW)?;
         match self {
-            Body::Call { eval, frame, session } => {
+            Body::Call { callee, frame, session } => {
                 if values.len() == frame.len() {
-                    return eval.call(values, &**session);
+                    return callee.call(values, &**session);
                 }
                 let mut given = values.iter();
                 // Arguments fill the free places of the frame in order.
@@ -72,17 +72,16 @@ impl Body {
                     None => given.next().cloned().ok_or_else(mismatch),
                 };
                 let all = frame.iter().map(of).collect::<SqlResult<Vec<Datum>>>()?;
-                eval.call(&all, &**session)
+                callee.call(&all, &**session)
             }
             Body::Cast { eval, to, session } => eval(&values[0], *to, &**session),
-            Body::AnyItem { all, eval, strict, items, session } => {
+            Body::AnyItem { all, callee, items, session } => {
                 // The result is that of PostgreSQL: a decisive item ends the search, and a null makes the rest
                 // undecided.
                 let mut result = Datum::Bool(*all);
                 for item in items {
                     let pair = [values[0].clone(), item.clone()];
-                    let is_null = *strict && pair.iter().any(Datum::is_null);
-                    match if is_null { Datum::Null } else { eval.call(&pair, &**session)? } {
+                    match callee.call(&pair, &**session)? {
                         Datum::Bool(value) if value != *all => return Ok(Datum::Bool(value)),
                         Datum::Bool(_) => {}
                         Datum::Null => result = Datum::Null,

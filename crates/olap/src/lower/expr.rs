@@ -22,6 +22,7 @@ use datafusion::logical_expr::{
 use query::plan::{Expr, Over, Plan, substitute};
 use statement::{SqlError, SqlResult};
 use std::sync::Arc;
+use types::ops::Callee;
 use types::{Datum, Kind, SqlType};
 
 impl Lowering<'_> {
@@ -41,8 +42,8 @@ impl Lowering<'_> {
         Ok(match expr {
             Expr::Constant(datum) => Some(datum.clone()),
             Expr::Parameter(at) => Some(self.parameters.get(*at).cloned().ok_or_else(mismatch)?),
-            Expr::Call { eval, strict, operator: _, function, arguments } => {
-                if function.is_some_and(|function| function.volatile) {
+            Expr::Call { callee, arguments } => {
+                if callee.callable().is_volatile() {
                     return Ok(None);
                 }
                 let mut values = Vec::with_capacity(arguments.len());
@@ -50,8 +51,7 @@ impl Lowering<'_> {
                     let Some(value) = self.computed(argument)? else { return Ok(None) };
                     values.push(value);
                 }
-                let is_null = *strict && values.iter().any(Datum::is_null);
-                Some(if is_null { Datum::Null } else { eval.call(&values, &**self.context)? })
+                Some(callee.call(&values, &**self.context)?)
             }
             Expr::Cast { eval, to, argument } => match self.computed(argument)? {
                 None => None,
@@ -185,12 +185,13 @@ impl Lowering<'_> {
     }
 
     fn call(&self, expr: &Expr, row: &Row<'_>) -> SqlResult<Value> {
-        let Expr::Call { eval, strict, operator, function, arguments } = expr else { return Err(mismatch()) };
-        if function.is_some_and(|function| function.volatile) {
+        let Expr::Call { callee, arguments } = expr else { return Err(mismatch()) };
+        let callable = callee.callable();
+        if callable.is_volatile() {
             return Err(SqlError::unsupported("functions that differ from call to call as analytics"));
         }
-        if let (Some(operator), [left, right], Some(left_kind)) =
-            (operator, &arguments[..], operator.and_then(|operator| operator.left))
+        if let (Callee::Operator(operator), [left, right]) = (callee, &arguments[..])
+            && let Some(left_kind) = operator.left
         {
             let (left, right) = (self.value(left, row)?, self.value(right, row)?);
             if let Some(comparison) = comparison_named(operator.name)
@@ -205,7 +206,7 @@ impl Lowering<'_> {
                 return Ok(like);
             }
         }
-        if let (Some("extract"), [part, of]) = (function.map(|function| function.name), &arguments[..])
+        if let (Some("extract"), [part, of]) = (callee.function().map(|function| function.name), &arguments[..])
             && let Some(part) = self.known(part)?.as_ref().and_then(part_named)
         {
             let of = self.value(of, row)?;
@@ -214,11 +215,6 @@ impl Lowering<'_> {
                 return Ok(Value::of(kernels::call(Kernel::Part(part), vec![of.expr]), repr));
             }
         }
-        let (name, result) = match (operator, function) {
-            (Some(operator), _) => (operator.name, operator.result),
-            (_, Some(function)) => (function.name, function.result),
-            _ => return Err(SqlError::unsupported("this call as analytics")),
-        };
         // Constants are no arrays: they go into what is called.
         let mut frame = Vec::with_capacity(arguments.len());
         let mut values = Vec::new();
@@ -229,11 +225,11 @@ impl Lowering<'_> {
             }
             frame.push(known);
         }
-        if *strict && frame.iter().flatten().any(Datum::is_null) {
+        if callable.is_strict() && frame.iter().flatten().any(Datum::is_null) {
             return self.constant(Datum::Null);
         }
-        let body = Body::Call { eval: *eval, frame, session: Session::of(self.context) };
-        self.by_rows(name, values, Repr::of_kind(result)?, *strict, body)
+        let body = Body::Call { callee: *callee, frame, session: Session::of(self.context) };
+        self.by_rows(callable.name(), values, Repr::of_kind(callable.result())?, callable.is_strict(), body)
     }
 
     fn by_rows(&self, name: &str, arguments: Vec<Value>, result: Repr, strict: bool, body: Body) -> SqlResult<Value> {
@@ -358,7 +354,7 @@ impl Lowering<'_> {
             Datum::Null => return self.constant(Datum::Null),
             _ => return Err(mismatch()),
         };
-        let Expr::Call { eval, strict, operator: Some(operator), arguments: sides, .. } = condition else {
+        let Expr::Call { callee: callee @ Callee::Operator(operator), arguments: sides } = condition else {
             return Err(refused());
         };
         if !matches!(&sides[..], [Expr::Column(0), Expr::Column(1)]) {
@@ -377,7 +373,7 @@ impl Lowering<'_> {
         if is_list && ITEMS_MAX < items.len() {
             return Err(SqlError::unsupported("so long an array of another type as analytics"));
         }
-        let body = Body::AnyItem { all, eval: *eval, strict: *strict, items, session: Session::of(self.context) };
+        let body = Body::AnyItem { all, callee: *callee, items, session: Session::of(self.context) };
         self.by_rows(if all { "all" } else { "any" }, vec![argument], Repr::Bool, false, body)
     }
 

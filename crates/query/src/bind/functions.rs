@@ -8,7 +8,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use syntax::ast::{self, Argument, FunctionCall, SessionValue};
 use syntax::lex::Span;
-use types::ops::{self, Context};
+use types::ops::{self, Callee, Context};
 use types::{Kind, SqlType};
 
 /// Says whether a value can be cast to a type.
@@ -167,7 +167,7 @@ impl Binder<'_> {
         let (mut value, mut kind) = (left.expr.clone(), left.kind);
         let equal = self.operator("=", Some(left), right)?;
         // It is what `=` takes it for.
-        if let Expr::Call { operator: Some(operator), arguments, .. } = &equal.expr
+        if let Expr::Call { callee: Callee::Operator(operator), arguments } = &equal.expr
             && let (Some(left), Some(argument)) = (operator.left, arguments.first())
             && kind.kind != left
         {
@@ -215,8 +215,7 @@ impl Binder<'_> {
             })
             .collect::<SqlResult<_>>()?;
         arguments.extend(resolved.told_types(&kinds).map(Expr::Constant));
-        let (eval, strict) = (function.eval, function.strict);
-        let expr = Expr::Call { eval, strict, operator: None, function: Some(function), arguments };
+        let expr = Expr::Call { callee: Callee::Function(function), arguments };
         Ok(Typed::new(expr, function.result))
     }
 
@@ -553,9 +552,7 @@ pub fn is_aggregate(name: &str) -> bool {
 
 /// Value of the session that has a syntax of its own, as a call.
 fn said(function: &'static ops::Function) -> Typed {
-    let (eval, strict) = (function.eval, function.strict);
-    let arguments = Vec::new();
-    Typed::new(Expr::Call { eval, strict, operator: None, function: Some(function), arguments }, function.result)
+    Typed::new(Expr::Call { callee: Callee::Function(function), arguments: Vec::new() }, function.result)
 }
 
 fn now(kind: Kind) -> Typed {

@@ -9,7 +9,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use syntax::ast::{self, FromItem, JoinCondition, JoinItem};
 use syntax::lex::Span;
-use types::ops::Context;
+use types::ops::{Callee, Context};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum JoinKind {
@@ -270,7 +270,7 @@ fn outer(mut kept: JoinGroup, nullable: JoinGroup, on: Vec<Expr>) -> JoinGroup {
 
 /// Returns true if a condition is an equality of both sides, by which PostgreSQL can do a full join.
 fn is_equality(condition: &Expr, left: &Slots, right: &Slots) -> bool {
-    let Expr::Call { operator: Some(operator), arguments, .. } = condition else { return false };
+    let Expr::Call { callee: Callee::Operator(operator), arguments } = condition else { return false };
     let [a, b] = &arguments[..] else { return false };
     let (a, b) = (slots_of(a), slots_of(b));
     let is_side = |slots: &Slots, of: &Slots| !slots.is_empty() && slots.is_within(of);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use syntax::ast::{self, ExprKind, OperatorName, QuantifiedOf, Quantifier};
 use syntax::fingerprint::of_bytes;
 use types::datum::Datum;
-use types::ops::Context;
+use types::ops::{Callee, Context};
 use types::{Kind, SqlType};
 
 /// Greatest number of values of a row, as in PostgreSQL.
@@ -356,7 +356,9 @@ impl Binder<'_> {
 /// Says whether a run may look a value up in a hash table of an array's elements: the array is the same for all rows, and the
 /// operator an equality by which equal values have equal hashes, or its negation.
 fn is_hashed(over: &Over, condition: &Expr, all: bool) -> bool {
-    let (Over::Array(array), Expr::Call { operator: Some(operator), .. }) = (over, condition) else { return false };
+    let (Over::Array(array), Expr::Call { callee: Callee::Operator(operator), .. }) = (over, condition) else {
+        return false;
+    };
     let Some(left) = operator.left else { return false };
     let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
     let is_float = |kind: Kind| matches!(kind, Kind::Float4 | Kind::Float8);

@@ -7,7 +7,7 @@ use statement::refuse;
 use syntax::ast::{self, Constant, ExprKind};
 use types::datum::Datum;
 use types::forms::Forms;
-use types::ops::{self, CallContext, Context};
+use types::ops::{self, CallContext, Callee, Context};
 use types::{Kind, SqlType, modifier, text};
 
 /// Comparison for equality of operands of two kinds: that of the operator `=`, whatever the syntax.
@@ -197,13 +197,7 @@ impl Binder<'_> {
         for (argument, to) in left.into_iter().zip(operator.left).chain([(right, operator.right)]) {
             arguments.push(self.argument(argument, to)?);
         }
-        let expr = Expr::Call {
-            eval: operator.eval,
-            strict: operator.strict,
-            operator: Some(operator),
-            function: None,
-            arguments,
-        };
+        let expr = Expr::Call { callee: Callee::Operator(operator), arguments };
         Ok(Typed::new(expr, operator.result))
     }
 

@@ -3,8 +3,8 @@
 use super::{Child, Plan, children_of_expr, visit};
 use syntax::lex::Span;
 use types::datum::Datum;
+use types::ops::Callee;
 use types::ops::casts::Convert as CastEval;
-use types::ops::{Eval, Function, Operator};
 use types::{Kind, SqlType};
 
 /// Typed expression over a row.
@@ -23,11 +23,7 @@ pub enum Expr {
     },
     /// Call of a function or operator; a strict one is null if any argument is.
     Call {
-        eval: Eval,
-        strict: bool,
-        operator: Option<&'static Operator>,
-        /// Line of the table of functions, for a call by name.
-        function: Option<&'static Function>,
+        callee: Callee,
         arguments: Vec<Expr>,
     },
     Cast {
@@ -183,7 +179,7 @@ impl Expr {
         let mut found = false;
         visit(self, 0, &mut |expr, _| {
             found |= matches!(expr, Expr::Sequence { .. } | Expr::Advisory { .. })
-                || matches!(expr, Expr::Call { function: Some(function), .. } if function.volatile);
+                || matches!(expr, Expr::Call { callee, .. } if callee.callable().is_volatile());
         });
         found
     }
@@ -201,7 +197,7 @@ impl Expr {
             | Expr::InQuery { .. }
             | Expr::Quantified { over: Over::Query(_), .. }
             | Expr::ArrayQuery(_) => false,
-            Expr::Call { function, .. } => !function.is_some_and(|function| function.volatile),
+            Expr::Call { callee, .. } => !callee.callable().is_volatile(),
             Expr::Constant(_)
             | Expr::Parameter(_)
             | Expr::Cast { .. }

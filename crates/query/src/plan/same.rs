@@ -142,21 +142,8 @@ impl<'p> Comparison<'p> {
             (Expr::Outer { level, column }, Expr::Outer { level: other_level, column: other_column }) => {
                 level == other_level && column == other_column
             }
-            (
-                Expr::Call { eval, strict, operator, function, arguments },
-                Expr::Call {
-                    eval: other_eval,
-                    strict: other_strict,
-                    operator: other_operator,
-                    function: other_function,
-                    arguments: others,
-                },
-            ) => {
-                is_same_eval(*eval, *other_eval)
-                    && strict == other_strict
-                    && is_same_line(*operator, *other_operator)
-                    && is_same_line(*function, *other_function)
-                    && self.exprs(arguments, others)
+            (Expr::Call { callee, arguments }, Expr::Call { callee: other, arguments: others }) => {
+                callee.is_same(other) && self.exprs(arguments, others)
             }
             (Expr::Cast { eval, to, argument }, Expr::Cast { eval: other_eval, to: other_to, argument: other }) => {
                 ptr::fn_addr_eq(*eval, *other_eval) && to == other_to && self.later(argument, other)
@@ -589,11 +576,6 @@ fn is_same_eval(left: Eval, right: Eval) -> bool {
         (Eval::InContext(left), Eval::InContext(right)) => ptr::fn_addr_eq(left, right),
         (Eval::Plain(_), Eval::InContext(_)) | (Eval::InContext(_), Eval::Plain(_)) => false,
     }
-}
-
-/// Lines of a table are told by where they stand.
-fn is_same_line<T>(left: Option<&'static T>, right: Option<&'static T>) -> bool {
-    left.map(ptr::from_ref) == right.map(ptr::from_ref)
 }
 
 fn is_same_lock(left: &Lock, right: &Lock) -> bool {

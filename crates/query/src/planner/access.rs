@@ -8,6 +8,7 @@ use catalog::TableInfo;
 use catalog::storage::search::{Precision, keeps_order, precision};
 use types::Kind;
 use types::datum::Datum;
+use types::ops::Callee;
 
 /// Comparison of a column with a value that is known before.
 #[derive(Clone)]
@@ -223,7 +224,7 @@ impl Wanted<'_> {
     /// `column = ANY (array)`, of elements that are found exactly.
     fn any_of_array(&self, arguments: &[Expr], array: &Expr, condition: &Expr) -> Option<AnyOf> {
         let [argument] = arguments else { return None };
-        let Expr::Call { operator: Some(operator), arguments: sides, .. } = condition else { return None };
+        let Expr::Call { callee: Callee::Operator(operator), arguments: sides } = condition else { return None };
         let [left, Expr::Column(1)] = &sides[..] else { return None };
         let column = self.own(argument)?;
         let key = self.table.columns[column].kind.kind;
@@ -284,7 +285,7 @@ impl Wanted<'_> {
 
     /// A conjunct as a bound of one of the table's columns, which must stand in it itself, or cast so that the order stays.
     fn bound(&self, condition: &Expr) -> Option<(Bound, Precision)> {
-        let Expr::Call { operator: Some(operator), arguments, .. } = condition else { return None };
+        let Expr::Call { callee: Callee::Operator(operator), arguments } = condition else { return None };
         let [left, right] = &arguments[..] else { return None };
         let (column, value, kind, is_turned) = match (self.own_or_cast(left), self.own_or_cast(right)) {
             (Some(column), None) => (column, right, operator.right, false),
@@ -302,7 +303,7 @@ impl Wanted<'_> {
 
     /// `text LIKE 'prefix%'`: between the prefix and what comes after all texts that begin with it.
     fn note_prefix(&self, condition: &Expr, bounds: &mut Vec<Bound>) {
-        let Expr::Call { operator: Some(operator), arguments, .. } = condition else { return };
+        let Expr::Call { callee: Callee::Operator(operator), arguments } = condition else { return };
         if operator.name != "~~" || operator.left != Some(Kind::Text) {
             return;
         }

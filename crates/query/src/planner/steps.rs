@@ -12,6 +12,7 @@ use crate::plan::{
 };
 use statement::pulse;
 use types::Kind;
+use types::ops::Callee;
 
 /// Condition with the places that it looks at.
 #[derive(Clone)]
@@ -68,7 +69,7 @@ pub(super) fn key_of(condition: &Condition, known: &Slots, own: &Slots) -> Optio
     if condition.expr.is_volatile() {
         return None;
     }
-    let Expr::Call { operator: Some(operator), arguments, .. } = &condition.expr else { return None };
+    let Expr::Call { callee: Callee::Operator(operator), arguments } = &condition.expr else { return None };
     let (left_kind, right_kind) = (operator.left?, operator.right);
     let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
     let hashes = left_kind == right_kind || (is_integer(left_kind) && is_integer(right_kind));

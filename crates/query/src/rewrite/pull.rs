@@ -275,7 +275,7 @@ fn size(expr: &Expr) -> usize {
 fn is_strict(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) => true,
-        Expr::Call { strict: true, arguments, .. } => arguments.iter().any(is_strict),
+        Expr::Call { callee, arguments } if callee.callable().is_strict() => arguments.iter().any(is_strict),
         Expr::Cast { argument, .. } => is_strict(argument),
         _ => false,
     }

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::slice;
 use types::Kind;
 use types::datum::Datum;
-use types::ops::{Function, Operator, compare, is_same, mistyped};
+use types::ops::{Callee, compare, is_same, mistyped};
 
 impl Run<'_> {
     /// The value of an expression over a row.
@@ -28,23 +28,12 @@ impl Run<'_> {
                 }
                 copied(&out.row[*column])?
             }
-            Expr::Call { eval, strict, operator, function, arguments } => match &arguments[..] {
+            Expr::Call { callee, arguments } => match &arguments[..] {
                 // Operators: without memory of its own.
-                [left, right] => {
-                    let values = [one(left)?, one(right)?];
-                    if *strict && values.iter().any(Datum::is_null) {
-                        Datum::Null
-                    } else {
-                        eval.call(&values, self.env).map_err(|error| of_call(error, *operator, *function))?
-                    }
-                }
+                [left, right] => callee.call(&[one(left)?, one(right)?], self.env)?,
                 arguments => {
                     let values = arguments.iter().map(one).collect::<SqlResult<Vec<_>>>()?;
-                    if *strict && values.iter().any(Datum::is_null) {
-                        Datum::Null
-                    } else {
-                        eval.call(&values, self.env).map_err(|error| of_call(error, *operator, *function))?
-                    }
+                    callee.call(&values, self.env)?
                 }
             },
             Expr::Cast { eval, to, argument } => match one(argument)? {
@@ -224,7 +213,8 @@ impl Run<'_> {
         condition: &Expr,
         rows: &Rows<'_>,
     ) -> SqlResult<Datum> {
-        let (Expr::Call { operator: Some(operator), arguments: sides, .. }, [argument]) = (condition, arguments) else {
+        let (Expr::Call { callee: Callee::Operator(operator), arguments: sides }, [argument]) = (condition, arguments)
+        else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a hashed array without an equality"));
         };
         // The sides of the equality look at a row of the argument and an element.
@@ -287,17 +277,6 @@ impl Run<'_> {
             },
         }
         Ok(result)
-    }
-}
-
-/// An error of a call: one that is a fault of ours names what was called.
-#[cold]
-fn of_call(error: SqlError, operator: Option<&Operator>, function: Option<&Function>) -> SqlError {
-    match (operator, function) {
-        _ if error.state() != SqlState::INTERNAL_ERROR => error,
-        (Some(operator), _) => error.context(format!("operator {}", operator.name)),
-        (None, Some(function)) => error.context(format!("function {}", function.name)),
-        (None, None) => error,
     }
 }
 

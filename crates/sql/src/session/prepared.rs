@@ -236,9 +236,9 @@ fn constant(expr: &Expr, env: &Env) -> SqlResult<Datum> {
             Datum::Null => Datum::Null,
             value => eval(&value, *to, env)?,
         },
-        Expr::Call { eval, strict, operator: _, function: _, arguments } => {
+        Expr::Call { callee, arguments } => {
             let values = arguments.iter().map(|one| constant(one, env)).collect::<SqlResult<Vec<_>>>()?;
-            if *strict && values.iter().any(Datum::is_null) { Datum::Null } else { eval.call(&values, env)? }
+            callee.call(&values, env)?
         }
         _ => return Err(SqlError::unsupported("an argument of EXECUTE that is more than a constant")),
     })

@@ -479,9 +479,10 @@ impl Reads {
 
     fn add_expr(&mut self, expr: &Expr) {
         match expr {
-            Expr::Call { function: Some(function), .. } => {
-                self.locks |= function.has_effects();
-                self.is_volatile |= function.volatile;
+            Expr::Call { callee, arguments: _ } => {
+                let callable = callee.callable();
+                self.locks |= callable.has_effects();
+                self.is_volatile |= callable.is_volatile();
             }
             // Its transaction may not be another's, either.
             Expr::Advisory { call: _, arguments: _ } => self.locks = true,

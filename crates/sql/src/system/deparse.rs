@@ -11,6 +11,7 @@ use statement::error::SqlResult;
 use statement::pulse;
 use syntax::grammar;
 use types::datum::Datum;
+use types::ops::Callee;
 use types::text::to_string;
 use types::{Kind, SqlType};
 
@@ -121,8 +122,7 @@ impl Writer<'_> {
         match expr {
             Expr::Column(at) => self.columns.get(*at)?.kind,
             Expr::Cast { to, .. } => Some(to.kind),
-            Expr::Call { operator: Some(operator), .. } => Some(operator.result),
-            Expr::Call { function: Some(function), .. } => Some(function.result),
+            Expr::Call { callee, .. } => Some(callee.callable().result()),
             _ => None,
         }
     }
@@ -157,7 +157,7 @@ impl Writer<'_> {
                 Some((column.text.clone(), if column.is_compound { Form::Operator } else { Form::Simple }))
             }
             Expr::Parameter(at) => simple(format!("${}", at + 1)),
-            Expr::Call { operator: Some(operator), arguments, .. } => {
+            Expr::Call { callee: Callee::Operator(operator), arguments } => {
                 let form = match operator.name {
                     "+" | "-" => Form::Arithmetic(1),
                     "*" | "/" | "%" => Form::Arithmetic(2),
@@ -174,7 +174,7 @@ impl Writer<'_> {
                     _ => None,
                 }
             }
-            Expr::Call { function: Some(function), arguments, .. } => {
+            Expr::Call { callee: Callee::Function(function), arguments } => {
                 let mut written = Vec::with_capacity(arguments.len());
                 for (at, argument) in arguments.iter().enumerate() {
                     let declared = function.arguments.get(at).or(function.arguments.last()).copied()?;

@@ -8,6 +8,7 @@ mod arithmetic;
 pub mod arrays;
 pub mod build;
 pub mod bytes;
+mod callable;
 pub mod casts;
 pub mod compare;
 pub mod context;
@@ -33,6 +34,7 @@ mod text_functions;
 mod trigonometry;
 
 pub use aggregates::{Accumulator, Aggregate, ResolvedAggregate, resolve_aggregate};
+pub use callable::{Callable, Callee};
 pub use casts::{Cast, Context, find_cast};
 pub use compare::{compare, is_comparable, is_same};
 pub use context::{CallContext, Eval, Plain};
