@@ -14,18 +14,18 @@ mod setup;
 mod statements;
 
 pub use clients::opened::Opened;
-pub use servers::nodes::Watching;
-pub use servers::pool::Limits;
-pub use servers::target::Target;
-pub use servers::url::{Host, SslMode, Url, UrlError};
+pub use servers::nodes::WatchOptions;
+pub use servers::pool::PoolLimits;
+pub use servers::target::TargetRole;
+pub use servers::url::{ServerAddress, SslMode, Url, UrlError};
 pub use setup::options::{Again, UpstreamOptions};
 pub use setup::sessions::Sessions;
 pub use statements::resets::Resets;
 
 use admin::Admin;
 use clients::client::Client;
-use clients::database::Database;
-use clients::opened::Whom;
+use clients::database::DatabaseState;
+use clients::opened::Destination;
 use clients::priority::{Priority, Setting};
 use locked::Locked;
 use server::door::Door;
@@ -38,13 +38,13 @@ use servers::nodes::Nodes;
 use servers::params::Params;
 use servers::pool::{Pool, Welcome};
 use servers::sight::Sight;
-use servers::target::Targets;
+use servers::target::ClientTargets;
 use settings::Connect;
 use settings::roles::{Role, Roles};
 use setup::reload::Live;
 use statement::SqlResult;
-use statements::session_settings::Settings;
-use statements::shared::Statements;
+use statements::session_settings::SessionSettings;
+use statements::shared::SharedStatements;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -55,15 +55,15 @@ use wire::scram::Keys;
 
 /// Servers behind the proxy.
 #[derive(Clone)]
-pub struct Upstream(Arc<Shared>);
+pub struct Upstream(Arc<ProxyState>);
 
 /// State that all clients share.
-pub(crate) struct Shared {
+pub(crate) struct ProxyState {
     pub(crate) nodes: Arc<Nodes>,
     live: Live,
-    pub(crate) statements: Statements,
+    pub(crate) statements: SharedStatements,
     pools: Mutex<HashMap<(String, String), Arc<Pool>>>,
-    roles: crate::setup::roles::Known,
+    roles: crate::setup::roles::RoleCache,
     pub(crate) internal: Arc<Internal>,
     is_watched: AtomicBool,
     clients: AtomicU64,
@@ -87,15 +87,15 @@ impl Upstream {
         let servers = Servers::new(url)?;
         let options = options.into();
         let internal = Arc::new(Internal::new(options.internal_priorities));
-        let statements = Statements::default();
+        let statements = SharedStatements::default();
         statements.repeated.turn(options.prepare);
         let nodes = Nodes::new(servers, &door, options.watching);
-        Ok(Upstream(Arc::new(Shared {
+        Ok(Upstream(Arc::new(ProxyState {
             nodes: Arc::new(nodes),
             live: Live::new(options),
             statements,
             pools: Mutex::default(),
-            roles: crate::setup::roles::Known::default(),
+            roles: crate::setup::roles::RoleCache::default(),
             internal,
             is_watched: AtomicBool::new(false),
             clients: AtomicU64::new(0),
@@ -125,7 +125,7 @@ impl Upstream {
         }
         // Users of one database share its state.
         let known = pools.values().find(|pool| *pool.name == *database).map(|pool| Arc::clone(&pool.database));
-        let known = known.unwrap_or_else(|| Arc::new(Database::new(shared.is_paused.load(SeqCst))));
+        let known = known.unwrap_or_else(|| Arc::new(DatabaseState::new(shared.is_paused.load(SeqCst))));
         self.begin_watch();
         let (nodes, internal) = (Arc::clone(&shared.nodes), Arc::clone(&shared.internal));
         let pool = Pool::new(nodes, internal, (user, database), known, shared.options().limits);
@@ -148,7 +148,7 @@ impl Upstream {
     }
 
     /// Target of clients that have not asked for another.
-    fn target(&self) -> Target {
+    fn target(&self) -> TargetRole {
         self.0.nodes.servers.url.target.unwrap_or_else(|| self.0.options().target())
     }
 
@@ -164,7 +164,7 @@ impl Upstream {
     }
 }
 
-impl Shared {
+impl ProxyState {
     /// Returns the pools, ordered by database and user.
     pub(crate) fn all_pools(&self) -> Vec<Arc<Pool>> {
         let pools = self.pools.locked();
@@ -175,7 +175,7 @@ impl Shared {
     }
 
     /// Returns the databases with their names.
-    pub(crate) fn all_databases(&self) -> Vec<(Arc<str>, Arc<Database>)> {
+    pub(crate) fn all_databases(&self) -> Vec<(Arc<str>, Arc<DatabaseState>)> {
         let mut pools = self.all_pools();
         pools.dedup_by(|one, other| one.name == other.name);
         pools.iter().map(|pool| (Arc::clone(&pool.name), Arc::clone(&pool.database))).collect()
@@ -190,7 +190,7 @@ impl Shared {
         self.options().limits.size
     }
 
-    pub(crate) fn first_host(&self) -> Option<&Host> {
+    pub(crate) fn first_host(&self) -> Option<&ServerAddress> {
         self.nodes.servers.url.hosts.first()
     }
 
@@ -248,11 +248,11 @@ impl Front for Upstream {
 
     async fn open(&self, connect: Connect, role: &Role, proof: Option<Keys>) -> SqlResult<Opened> {
         let Connect { user, database, settings, .. } = connect;
-        let mut asked: Settings = settings.into_iter().collect();
+        let mut asked: SessionSettings = settings.into_iter().collect();
         let application = asked.remove("application_name").unwrap_or_default();
         if admin::is_name(&database) {
             let admin = Admin::open(Arc::clone(&self.0), role, &database, &application)?;
-            return Ok(Opened(Whom::Admin(admin)));
+            return Ok(Opened(Destination::Admin(admin)));
         }
         let options = self.0.options();
         let class = asked
@@ -264,7 +264,7 @@ impl Front for Upstream {
         {
             return Err(error);
         }
-        let target = asked.get(crate::servers::target::NAME).map_or_else(|| Ok(self.target()), Target::of)?;
+        let target = asked.get(crate::servers::target::NAME).map_or_else(|| Ok(self.target()), TargetRole::of)?;
         let pool = self.pool(&user, &database);
         if let Some(keys) = proof {
             pool.learn(keys);
@@ -286,7 +286,7 @@ impl Front for Upstream {
         }
         let number = self.0.clients.fetch_add(1, Relaxed) + 1;
         // A default of the database or the role counts where the client has not asked for a target.
-        let target = settings.get(crate::servers::target::NAME).and_then(Target::named).unwrap_or(target);
+        let target = settings.get(crate::servers::target::NAME).and_then(TargetRole::named).unwrap_or(target);
         let of_role = || {
             let value = settings.get(Setting::Priority.name())?;
             let class = crate::clients::priority::class_of(value);
@@ -315,9 +315,9 @@ impl Front for Upstream {
         let of_server = || settings.get(Setting::HotKey.name());
         let hot_key = hot_key.as_deref().or_else(of_server);
         let hot_key = hot_key.unwrap_or_else(|| options.settings.get(Setting::HotKey.name()));
-        let classes = (Priority::new(class, max, hot_key), Targets::new(target));
+        let classes = (Priority::new(class, max, hot_key), ClientTargets::new(target));
         let client = Client::new(Arc::clone(&self.0), pool, number, classes, settings, params);
-        Ok(Opened(Whom::Servers(Box::new(client))))
+        Ok(Opened(Destination::Servers(Box::new(client))))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `SHOW CLIENTS`.
 
-use super::table::{SOCKET, Table, ZERO, count, moment, pointer, text};
-use crate::Shared;
+use super::table::{ResultTable, SOCKET, ZERO, count, moment, pointer, text};
+use crate::ProxyState;
 use server::stats::Stats;
 use stage::observe::{ActivityRow, Observe};
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ pub(super) fn waited_us(row: &ActivityRow) -> usize {
     usize::try_from(now - row.query_start_us).unwrap_or(0)
 }
 
-pub(super) fn table(shared: &Shared, stats: &Stats) -> Table {
+pub(super) fn table(shared: &ProxyState, stats: &Stats) -> ResultTable {
     let sights = shared.all_pools().into_iter().flat_map(|pool| pool.sights());
     let servers: HashMap<i32, i32> = sights.filter_map(|sight| Some((sight.client()?, sight.pid))).collect();
     let line = |row: ActivityRow| {
@@ -44,5 +44,5 @@ pub(super) fn table(shared: &Shared, stats: &Stats) -> Table {
             ("application_name", text(&row.application)),
         ]
     };
-    Table::new(&SOCKET, stats.activity().into_iter().map(line).collect())
+    ResultTable::new(&SOCKET, stats.activity().into_iter().map(line).collect())
 }

@@ -6,7 +6,7 @@ use statement::{SqlError, SqlState};
 
 /// Command of the administration database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum AdminCommand {
     Show(Show),
     /// PAUSE of one database, or of all.
     Pause(Option<String>),
@@ -40,12 +40,12 @@ pub(super) enum Show {
     History(Option<u32>),
 }
 
-impl Command {
+impl AdminCommand {
     /// Parses the command of a text; `None` if the text is empty.
     ///
     /// # Errors
     /// `42601`: there is no such command.
-    pub(super) fn of(text: &str) -> Result<Option<Command>, SqlError> {
+    pub(super) fn of(text: &str) -> Result<Option<AdminCommand>, SqlError> {
         let whole = text.trim().trim_end_matches(';').trim_end();
         let words: Vec<&str> = whole.split_whitespace().collect();
         let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
@@ -57,24 +57,24 @@ impl Command {
         };
         Ok(Some(match lower[..] {
             [] => return Ok(None),
-            ["show", ref what @ ..] => Command::Show(Show::of(what).ok_or_else(|| invalid(whole))?),
-            ["pause"] | ["pause", _] => Command::Pause(name(1)),
-            ["resume"] | ["resume", _] => Command::Resume(name(1)),
-            ["reconnect"] | ["reconnect", _] => Command::Reconnect(name(1)),
-            ["reload"] => Command::Reload,
-            ["accept", ..] => Command::Accept(literal(&whole["accept".len()..]).ok_or_else(|| invalid(whole))?),
+            ["show", ref what @ ..] => AdminCommand::Show(Show::of(what).ok_or_else(|| invalid(whole))?),
+            ["pause"] | ["pause", _] => AdminCommand::Pause(name(1)),
+            ["resume"] | ["resume", _] => AdminCommand::Resume(name(1)),
+            ["reconnect"] | ["reconnect", _] => AdminCommand::Reconnect(name(1)),
+            ["reload"] => AdminCommand::Reload,
+            ["accept", ..] => AdminCommand::Accept(literal(&whole["accept".len()..]).ok_or_else(|| invalid(whole))?),
             _ => return Err(invalid(whole)),
         }))
     }
 
     pub(super) fn tag(&self) -> &'static str {
         match self {
-            Command::Show(_) => "SHOW",
-            Command::Pause(_) => "PAUSE",
-            Command::Resume(_) => "RESUME",
-            Command::Reconnect(_) => "RECONNECT",
-            Command::Reload => "RELOAD",
-            Command::Accept(_) => "ACCEPT",
+            AdminCommand::Show(_) => "SHOW",
+            AdminCommand::Pause(_) => "PAUSE",
+            AdminCommand::Resume(_) => "RESUME",
+            AdminCommand::Reconnect(_) => "RECONNECT",
+            AdminCommand::Reload => "RELOAD",
+            AdminCommand::Accept(_) => "ACCEPT",
         }
     }
 }
@@ -127,18 +127,18 @@ mod tests {
 
     #[test]
     fn commands_are_whole() {
-        let is = |text: &str, wanted: Option<Command>| assert_eq!(Command::of(text), Ok(wanted), "{text}");
+        let is = |text: &str, wanted: Option<AdminCommand>| assert_eq!(AdminCommand::of(text), Ok(wanted), "{text}");
         is(" ; ", None);
-        is("show Pools;", Some(Command::Show(Show::Pools)));
-        is("SHOW MPL", Some(Command::Show(Show::Gate("mpl"))));
-        is("show mpl  log ;", Some(Command::Show(Show::Gate("mpl_log"))));
-        is("show mpl history", Some(Command::Show(Show::History(None))));
-        is("show mpl history 60", Some(Command::Show(Show::History(Some(60)))));
-        is("pause", Some(Command::Pause(None)));
-        is("RESUME \"Sales\"", Some(Command::Resume(Some("Sales".to_owned()))));
-        is("reconnect sales", Some(Command::Reconnect(Some("sales".to_owned()))));
-        is("accept 'db:5432';", Some(Command::Accept("db:5432".to_owned())));
-        is("ACCEPT '/a b/it''s.5432'", Some(Command::Accept("/a b/it's.5432".to_owned())));
+        is("show Pools;", Some(AdminCommand::Show(Show::Pools)));
+        is("SHOW MPL", Some(AdminCommand::Show(Show::Gate("mpl"))));
+        is("show mpl  log ;", Some(AdminCommand::Show(Show::Gate("mpl_log"))));
+        is("show mpl history", Some(AdminCommand::Show(Show::History(None))));
+        is("show mpl history 60", Some(AdminCommand::Show(Show::History(Some(60)))));
+        is("pause", Some(AdminCommand::Pause(None)));
+        is("RESUME \"Sales\"", Some(AdminCommand::Resume(Some("Sales".to_owned()))));
+        is("reconnect sales", Some(AdminCommand::Reconnect(Some("sales".to_owned()))));
+        is("accept 'db:5432';", Some(AdminCommand::Accept("db:5432".to_owned())));
+        is("ACCEPT '/a b/it''s.5432'", Some(AdminCommand::Accept("/a b/it's.5432".to_owned())));
         for wrong in [
             "select 1",
             "accept",
@@ -155,7 +155,7 @@ mod tests {
             "set a = 1",
             "reload x",
         ] {
-            assert_eq!(Command::of(wrong).expect_err(wrong).state().0, "42601", "{wrong}");
+            assert_eq!(AdminCommand::of(wrong).expect_err(wrong).state().0, "42601", "{wrong}");
         }
     }
 }

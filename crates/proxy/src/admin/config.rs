@@ -1,14 +1,14 @@
 //! `SHOW CONFIG`: the settings of the server by their own names, and the addresses of the servers.
 
-use super::table::{Table, text};
-use crate::Shared;
+use super::table::{ResultTable, text};
+use crate::ProxyState;
 use crate::setup::reload::effective;
 use server::reload::is_changeable;
 use types::Kind::Text;
 
 const COLUMNS: [(&str, types::Kind); 4] = [("key", Text), ("value", Text), ("default", Text), ("changeable", Text)];
 
-pub(super) fn table(shared: &Shared) -> Table {
+pub(super) fn table(shared: &ProxyState) -> ResultTable {
     let line = |name: &str, value: &str, default: &str| {
         // The other settings are read at the start only.
         let changeable = text(if is_changeable(name) { "yes" } else { "no" });
@@ -19,5 +19,5 @@ pub(super) fn table(shared: &Shared) -> Table {
         line(setting.name, effective(setting.name, setting.value), effective(setting.name, setting.default))
     });
     let upstream = line("upstream", &shared.hosts(), "");
-    Table::new(&COLUMNS, settings.chain([upstream]).collect())
+    ResultTable::new(&COLUMNS, settings.chain([upstream]).collect())
 }

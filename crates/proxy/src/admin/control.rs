@@ -2,9 +2,9 @@
 //!
 //! **Invariant:** a PAUSE that does not complete, because the client disconnects or cancels, is undone.
 
-use super::Session;
-use crate::clients::database::Database;
-use crate::{Pool, Shared};
+use super::AdminSession;
+use crate::clients::database::DatabaseState;
+use crate::{Pool, ProxyState};
 use statement::{SqlError, SqlState};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -16,8 +16,8 @@ fn wrong_state(message: impl Into<String>) -> SqlError {
 
 /// Changes of a PAUSE. Dropping this undoes them.
 struct Pausing<'s> {
-    shared: &'s Shared,
-    databases: Vec<Arc<Database>>,
+    shared: &'s ProxyState,
+    databases: Vec<Arc<DatabaseState>>,
     is_of_all: bool,
     is_done: bool,
 }
@@ -36,7 +36,7 @@ impl Drop for Pausing<'_> {
     }
 }
 
-impl Session {
+impl AdminSession {
     /// Pauses: waits until no transaction is under way, while none begins.
     pub(super) async fn pause(&mut self, name: Option<&str>) -> Result<(), Stop> {
         let shared = Arc::clone(&self.shared);
@@ -63,7 +63,7 @@ impl Session {
     }
 }
 
-impl Shared {
+impl ProxyState {
     /// Returns the pools of this database, or all.
     fn pools_of(&self, name: Option<&str>) -> Result<Vec<Arc<Pool>>, SqlError> {
         let mut pools = self.all_pools();
@@ -83,7 +83,7 @@ impl Shared {
         // A pool that is created later sees the flag that was set before.
         let pools = self.pools_of(name)?;
         let paused = pools.iter().filter(|pool| pool.database.set_paused(true));
-        let databases: Vec<Arc<Database>> = paused.map(|pool| Arc::clone(&pool.database)).collect();
+        let databases: Vec<Arc<DatabaseState>> = paused.map(|pool| Arc::clone(&pool.database)).collect();
         match name {
             Some(name) if databases.is_empty() => Err(wrong_state(format!("database {name} is already paused"))),
             _ => Ok(Pausing { shared: self, databases, is_of_all: name.is_none(), is_done: false }),

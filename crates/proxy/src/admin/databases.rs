@@ -1,8 +1,8 @@
 //! `SHOW DATABASES`: the databases that a client has asked for.
 
 use super::servers::place;
-use super::table::{Table, ZERO, count, text};
-use crate::Shared;
+use super::table::{ResultTable, ZERO, count, text};
+use crate::ProxyState;
 use types::Datum;
 use types::Kind::{Int4, Text};
 
@@ -22,7 +22,7 @@ const COLUMNS: [(&str, types::Kind); 13] = [
     ("disabled", Int4),
 ];
 
-pub(super) fn table(shared: &Shared) -> Table {
+pub(super) fn table(shared: &ProxyState) -> ResultTable {
     let pools = shared.all_pools();
     let (_, port) = shared.first_host().map_or(("", ZERO), place);
     let host = shared.host_names();
@@ -44,5 +44,5 @@ pub(super) fn table(shared: &Shared) -> Table {
             ("disabled", ZERO),
         ]
     });
-    Table::new(&COLUMNS, lines.collect())
+    ResultTable::new(&COLUMNS, lines.collect())
 }

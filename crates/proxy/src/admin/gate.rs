@@ -1,7 +1,7 @@
 //! `SHOW GATE`, `GATE HISTOGRAM`, `MPL`, `MPL LOG`, `MPL HISTORY`, `FORECAST`, `VERDICT`, `RESOURCES`: the views of the
 //! schema `overtake`, for each server.
 
-use super::table::{Table, text};
+use super::table::{ResultTable, text};
 use crate::servers::nodes::Nodes;
 use server::door::Door;
 use server::door::lines as gate;
@@ -9,17 +9,17 @@ use types::Kind;
 use types::table::{Lines, ProvidedTable};
 
 /// Returns the view of this name. The forecast takes a while.
-pub(super) fn table(nodes: &Nodes, name: &'static str) -> Table {
+pub(super) fn table(nodes: &Nodes, name: &'static str) -> ResultTable {
     each(nodes, name, |door| gate::lines(door, name))
 }
 
 /// Returns the history of the gates over the last seconds, or all of it.
-pub(super) fn history(nodes: &Nodes, seconds: Option<u32>) -> Table {
+pub(super) fn history(nodes: &Nodes, seconds: Option<u32>) -> ResultTable {
     each(nodes, "mpl_history", |door| gate::history(door, seconds.map_or(f64::INFINITY, f64::from)))
 }
 
 /// Returns the view of this name, with the lines of each server's admission control.
-fn each(nodes: &Nodes, name: &str, lines_of: impl Fn(&Door) -> Lines) -> Table {
+fn each(nodes: &Nodes, name: &str, lines_of: impl Fn(&Door) -> Lines) -> ResultTable {
     let none = || ProvidedTable { name: name.to_owned(), columns: Vec::new() };
     let mut view = gate::tables().into_iter().find(|table| table.name == name).unwrap_or_else(none);
     view.columns.push(("server".to_owned(), Kind::Text));
@@ -30,5 +30,5 @@ fn each(nodes: &Nodes, name: &str, lines_of: impl Fn(&Door) -> Lines) -> Table {
             line
         })
     });
-    Table::of_view(view, lines.collect())
+    ResultTable::of_view(view, lines.collect())
 }

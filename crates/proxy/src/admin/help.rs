@@ -1,6 +1,6 @@
 //! `SHOW HELP`, `SHOW VERSION`, and the notices of RELOAD and ACCEPT.
 
-use super::table::{Table, text};
+use super::table::{ResultTable, text};
 use settings::sources::OptionError;
 use statement::{SqlError, SqlState};
 use types::Kind::Text;
@@ -24,9 +24,9 @@ pub(super) fn help() -> SqlError {
     notice("Console usage").detail(USAGE)
 }
 
-pub(super) fn version() -> Table {
+pub(super) fn version() -> ResultTable {
     let version = concat!("Overtake ", env!("CARGO_PKG_VERSION"));
-    Table::new(&[("version", Text)], vec![vec![("version", text(version))]])
+    ResultTable::new(&[("version", Text)], vec![vec![("version", text(version))]])
 }
 
 /// Notice of a RELOAD. `changed` lists the settings with new values; `None` if there is no source to read them from

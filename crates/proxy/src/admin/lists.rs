@@ -3,8 +3,8 @@
 //! PgBouncer's pools of free objects and its cache of names have no counterpart here: those counts are 0.
 
 use super::pools;
-use super::table::{Table, ZERO, count, text};
-use crate::Shared;
+use super::table::{ResultTable, ZERO, count, text};
+use crate::ProxyState;
 use server::stats::Stats;
 use stage::observe::Observe;
 use std::collections::BTreeSet;
@@ -12,12 +12,12 @@ use types::Datum;
 use types::Kind::{Int4, Text};
 
 /// Users with a pool or a session, including sessions of the administration database.
-fn users(shared: &Shared, stats: &Stats) -> BTreeSet<String> {
+fn users(shared: &ProxyState, stats: &Stats) -> BTreeSet<String> {
     let of_pools = shared.all_pools().into_iter().map(|pool| pool.user.to_string());
     of_pools.chain(stats.activity().into_iter().map(|row| row.user)).collect()
 }
 
-pub(super) fn lists(shared: &Shared, stats: &Stats) -> Table {
+pub(super) fn lists(shared: &ProxyState, stats: &Stats) -> ResultTable {
     let pools = shared.all_pools();
     let lines = [
         ("databases", count(shared.all_databases().len())),
@@ -34,11 +34,11 @@ pub(super) fn lists(shared: &Shared, stats: &Stats) -> Table {
         ("dns_pending", ZERO),
     ];
     let line = |(name, items): (&str, Datum)| vec![("list", text(name)), ("items", items)];
-    Table::new(&[("list", Text), ("items", Int4)], lines.into_iter().map(line).collect())
+    ResultTable::new(&[("list", Text), ("items", Int4)], lines.into_iter().map(line).collect())
 }
 
 /// Table of the users. No user has a pool mode of its own, so that column is empty.
-pub(super) fn of_users(shared: &Shared, stats: &Stats) -> Table {
+pub(super) fn of_users(shared: &ProxyState, stats: &Stats) -> ResultTable {
     let line = |name: String| vec![("name", text(&name)), ("pool_mode", Datum::Null)];
-    Table::new(&[("name", Text), ("pool_mode", Text)], users(shared, stats).into_iter().map(line).collect())
+    ResultTable::new(&[("name", Text), ("pool_mode", Text)], users(shared, stats).into_iter().map(line).collect())
 }

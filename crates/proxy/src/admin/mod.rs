@@ -20,9 +20,9 @@ mod stats;
 mod table;
 mod upstream;
 
-use super::Shared;
+use super::ProxyState;
 use bytes::Buf;
-use command::{Command, Show};
+use command::{AdminCommand, Show};
 use server::front::Site;
 use server::stats::Stats;
 pub(super) use servers::place;
@@ -32,7 +32,7 @@ use statement::outcome::TransactionStatus;
 use statement::{SqlError, SqlState};
 use std::borrow::Cow;
 use std::sync::Arc;
-use table::Table;
+use table::ResultTable;
 pub(super) use upstream::metrics;
 use wire::Stop;
 use wire::conn::Conn;
@@ -45,13 +45,13 @@ const NAMES: [&str; 2] = ["overtake", "pgbouncer"];
 
 /// Client of the administration database.
 pub(crate) struct Admin {
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
     application: Box<str>,
 }
 
 /// Session of such a client while it is served.
-struct Session {
-    shared: Arc<Shared>,
+struct AdminSession {
+    shared: Arc<ProxyState>,
     conn: Conn,
     site: Site,
     /// True if messages are ignored until `Sync`.
@@ -68,7 +68,12 @@ impl Admin {
     ///
     /// # Errors
     /// `42501`: the role is no superuser.
-    pub(crate) fn open(shared: Arc<Shared>, role: &Role, database: &str, application: &str) -> Result<Admin, SqlError> {
+    pub(crate) fn open(
+        shared: Arc<ProxyState>,
+        role: &Role,
+        database: &str,
+        application: &str,
+    ) -> Result<Admin, SqlError> {
         if role.is_superuser {
             return Ok(Admin { shared, application: application.into() });
         }
@@ -95,7 +100,7 @@ impl Admin {
     }
 
     pub(crate) async fn serve(self, conn: Conn, site: Site) {
-        let mut session = Session { shared: self.shared, conn, site, skips: false };
+        let mut session = AdminSession { shared: self.shared, conn, site, skips: false };
         session.ready();
         let last_words = match session.serve().await {
             Ok(()) | Err(Stop::Gone(Gone::Client)) => None,
@@ -110,7 +115,7 @@ impl Admin {
     }
 }
 
-impl Session {
+impl AdminSession {
     fn ready(&mut self) {
         self.site.seen.rest(TransactionStatus::Idle);
         self.conn.replies.ready(TransactionStatus::Idle);
@@ -165,7 +170,7 @@ impl Session {
     }
 
     async fn query(&mut self, text: &str) -> Result<(), Gone> {
-        match Command::of(text) {
+        match AdminCommand::of(text) {
             Err(error) => self.error(&error),
             Ok(None) => self.conn.replies.empty(),
             Ok(Some(command)) => match self.run(command).await {
@@ -179,21 +184,23 @@ impl Session {
     }
 
     /// Runs a command and returns its tag.
-    async fn run(&mut self, command: Command) -> Result<&'static str, Stop> {
+    async fn run(&mut self, command: AdminCommand) -> Result<&'static str, Stop> {
         let tag = command.tag();
         match command {
-            Command::Show(Show::Help) => self.conn.replies.notice("NOTICE", &help::help()),
-            Command::Show(what) => table_of(&self.shared, &self.site.stats, what).await?.write(&mut self.conn.replies),
-            Command::Pause(database) => self.pause(database.as_deref()).await?,
-            Command::Resume(database) => self.shared.resume(database.as_deref())?,
-            Command::Reconnect(database) => self.shared.reconnect(database.as_deref())?,
-            Command::Accept(server) => {
+            AdminCommand::Show(Show::Help) => self.conn.replies.notice("NOTICE", &help::help()),
+            AdminCommand::Show(what) => {
+                table_of(&self.shared, &self.site.stats, what).await?.write(&mut self.conn.replies)
+            }
+            AdminCommand::Pause(database) => self.pause(database.as_deref()).await?,
+            AdminCommand::Resume(database) => self.shared.resume(database.as_deref())?,
+            AdminCommand::Reconnect(database) => self.shared.reconnect(database.as_deref())?,
+            AdminCommand::Accept(server) => {
                 let (timeline, latest) = self.shared.nodes.accept(&server)?;
                 let (user, client) = (self.site.seen.user(), self.site.seen.client().unwrap_or("unix"));
                 tracing::warn!(server, timeline, latest, user, client, "a server was accepted as the primary");
                 self.conn.replies.notice("NOTICE", &help::accepted(&server, timeline, latest));
             }
-            Command::Reload => {
+            AdminCommand::Reload => {
                 // The files are read on a blocking thread.
                 let shared = Arc::clone(&self.shared);
                 let read = tokio::task::spawn_blocking(move || shared.reload()).await;
@@ -205,7 +212,7 @@ impl Session {
     }
 }
 
-async fn table_of(shared: &Shared, stats: &Stats, what: Show) -> Result<Table, SqlError> {
+async fn table_of(shared: &ProxyState, stats: &Stats, what: Show) -> Result<ResultTable, SqlError> {
     Ok(match what {
         Show::Pools => pools::table(shared, stats),
         Show::PoolsByServer => pools::by_server(shared),

@@ -2,9 +2,9 @@
 
 use super::clients::waited_us;
 use super::is_name;
-use super::table::{Table, ZERO, count, text};
+use super::table::{ResultTable, ZERO, count, text};
 use crate::servers::node::Node;
-use crate::{Pool, Shared};
+use crate::{Pool, ProxyState};
 use server::stats::Stats;
 use stage::observe::Observe;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ const COLUMNS: [(&str, types::Kind); 16] = [
 
 /// Sums of one user and database.
 #[derive(Default)]
-struct Sums {
+struct PoolSums {
     active: usize,
     waiting: usize,
     servers_active: usize,
@@ -41,8 +41,8 @@ struct Sums {
 }
 
 /// Sums of all pools, by database and user.
-fn all(shared: &Shared, stats: &Stats) -> BTreeMap<(String, String), Sums> {
-    let mut all: BTreeMap<(String, String), Sums> = BTreeMap::new();
+fn all(shared: &ProxyState, stats: &Stats) -> BTreeMap<(String, String), PoolSums> {
+    let mut all: BTreeMap<(String, String), PoolSums> = BTreeMap::new();
     for pool in shared.all_pools() {
         let sums = all.entry((pool.name.to_string(), pool.user.to_string())).or_default();
         let sights = pool.sights();
@@ -59,12 +59,12 @@ fn all(shared: &Shared, stats: &Stats) -> BTreeMap<(String, String), Sums> {
 }
 
 /// Number of rows of the table.
-pub(super) fn how_many(shared: &Shared, stats: &Stats) -> usize {
+pub(super) fn how_many(shared: &ProxyState, stats: &Stats) -> usize {
     all(shared, stats).len()
 }
 
-pub(super) fn table(shared: &Shared, stats: &Stats) -> Table {
-    let line = |((database, user), sums): ((String, String), Sums)| {
+pub(super) fn table(shared: &ProxyState, stats: &Stats) -> ResultTable {
+    let line = |((database, user), sums): ((String, String), PoolSums)| {
         vec![
             ("database", text(&database)),
             ("user", text(&user)),
@@ -84,7 +84,7 @@ pub(super) fn table(shared: &Shared, stats: &Stats) -> Table {
             ("pool_mode", text(if is_name(&database) { "statement" } else { "transaction" })),
         ]
     };
-    Table::new(&COLUMNS, all(shared, stats).into_iter().map(line).collect())
+    ResultTable::new(&COLUMNS, all(shared, stats).into_iter().map(line).collect())
 }
 
 const BY_SERVER: [(&str, types::Kind); 8] = [
@@ -100,7 +100,7 @@ const BY_SERVER: [(&str, types::Kind); 8] = [
 
 /// Connections of each pool at each server, and clients that wait for one there. Clients belong to no server between
 /// transactions.
-pub(super) fn by_server(shared: &Shared) -> Table {
+pub(super) fn by_server(shared: &ProxyState) -> ResultTable {
     let size = shared.pool_size();
     let line = |pool: &Pool, node: &Node| {
         let sights = pool.sights();
@@ -118,5 +118,5 @@ pub(super) fn by_server(shared: &Shared) -> Table {
         ]
     };
     let of_pool = |pool: Arc<Pool>| shared.nodes.all().iter().map(|node| line(&pool, node)).collect::<Vec<_>>();
-    Table::new(&BY_SERVER, shared.all_pools().into_iter().flat_map(of_pool).collect())
+    ResultTable::new(&BY_SERVER, shared.all_pools().into_iter().flat_map(of_pool).collect())
 }

@@ -1,23 +1,23 @@
 //! `SHOW SERVERS`.
 
-use super::table::{SOCKET, Table, ZERO, moment, pointer, text};
-use crate::servers::url::Host;
-use crate::{Pool, Shared, Sight};
+use super::table::{ResultTable, SOCKET, ZERO, moment, pointer, text};
+use crate::servers::url::ServerAddress;
+use crate::{Pool, ProxyState, Sight};
 use std::sync::Arc;
 use types::Datum;
 
 /// Address of a server, as PgBouncer shows it.
-pub(crate) fn place(host: &Host) -> (&str, Datum) {
+pub(crate) fn place(host: &ServerAddress) -> (&str, Datum) {
     match host {
-        Host::Tcp(name, port) => (name, Datum::Int4((*port).into())),
-        Host::Unix(path) => {
+        ServerAddress::Tcp(name, port) => (name, Datum::Int4((*port).into())),
+        ServerAddress::Unix(path) => {
             let port = path.extension().and_then(|port| port.to_str()?.parse().ok());
             ("unix", Datum::Int4(port.unwrap_or(0)))
         }
     }
 }
 
-pub(super) fn table(shared: &Shared) -> Table {
+pub(super) fn table(shared: &ProxyState) -> ResultTable {
     let line = |pool: &Pool, sight: &Sight| {
         let (address, port) = place(&sight.host);
         let client = sight.client();
@@ -43,5 +43,5 @@ pub(super) fn table(shared: &Shared) -> Table {
         ]
     };
     let of_pool = |pool: Arc<Pool>| pool.sights().iter().map(|sight| line(&pool, sight)).collect::<Vec<_>>();
-    Table::new(&SOCKET, shared.all_pools().into_iter().flat_map(of_pool).collect())
+    ResultTable::new(&SOCKET, shared.all_pools().into_iter().flat_map(of_pool).collect())
 }

@@ -3,9 +3,9 @@
 //!
 //! Bytes and the time of single queries are not counted here, nor averages over a period: they are 0.
 
-use super::table::{Table, text};
-use crate::Shared;
-use crate::clients::database::Sums;
+use super::table::{ResultTable, text};
+use crate::ProxyState;
+use crate::clients::database::TransactionSums;
 use types::Datum;
 use types::Kind::{Numeric, Text};
 use types::numeric;
@@ -44,7 +44,7 @@ fn count(value: u64) -> Datum {
 }
 
 /// Value of a column of PgBouncer's, if it is known here.
-fn known(sums: &Sums, column: &str) -> Option<u64> {
+fn known(sums: &TransactionSums, column: &str) -> Option<u64> {
     Some(match column {
         "xact_count" => sums.transactions,
         "query_count" => sums.statements,
@@ -54,20 +54,20 @@ fn known(sums: &Sums, column: &str) -> Option<u64> {
     })
 }
 
-pub(super) fn table(shared: &Shared) -> Table {
+pub(super) fn table(shared: &ProxyState) -> ResultTable {
     per_database(shared, &COLUMNS, |column| column.strip_prefix("total_"))
 }
 
 /// Totals by database: the table without averages.
-pub(super) fn totals_by_database(shared: &Shared) -> Table {
+pub(super) fn totals_by_database(shared: &ProxyState) -> ResultTable {
     per_database(shared, &TOTALS, Some)
 }
 
 fn per_database(
-    shared: &Shared,
+    shared: &ProxyState,
     columns: &'static [(&'static str, types::Kind)],
     total: impl Fn(&'static str) -> Option<&'static str>,
-) -> Table {
+) -> ResultTable {
     let lines = shared.all_databases().into_iter().map(|(name, database)| {
         let sums = database.sums();
         let value = |column| total(column).and_then(|column| known(&sums, column)).unwrap_or(0);
@@ -75,21 +75,23 @@ fn per_database(
         line.extend(columns.iter().skip(1).map(|&(column, _)| (column, count(value(column)))));
         line
     });
-    Table::new(columns, lines.collect())
+    ResultTable::new(columns, lines.collect())
 }
 
 /// Totals of all databases, one row for each. Unknown values have no row.
-pub(super) fn totals(shared: &Shared) -> Table {
-    let nothing = Sums { transactions: 0, statements: 0, run_us: 0, wait_us: 0 };
-    let all = shared.all_databases().iter().map(|(_, database)| database.sums()).fold(nothing, |one, other| Sums {
-        transactions: one.transactions + other.transactions,
-        statements: one.statements + other.statements,
-        run_us: one.run_us + other.run_us,
-        wait_us: one.wait_us + other.wait_us,
+pub(super) fn totals(shared: &ProxyState) -> ResultTable {
+    let nothing = TransactionSums { transactions: 0, statements: 0, run_us: 0, wait_us: 0 };
+    let all = shared.all_databases().iter().map(|(_, database)| database.sums()).fold(nothing, |one, other| {
+        TransactionSums {
+            transactions: one.transactions + other.transactions,
+            statements: one.statements + other.statements,
+            run_us: one.run_us + other.run_us,
+            wait_us: one.wait_us + other.wait_us,
+        }
     });
     let line = |&(column, _): &(&'static str, types::Kind)| {
         let sum = known(&all, column.strip_prefix("total_")?)?;
         Some(vec![("name", text(column)), ("value", count(sum))])
     };
-    Table::new(&[("name", Text), ("value", Numeric)], COLUMNS.iter().skip(1).filter_map(line).collect())
+    ResultTable::new(&[("name", Text), ("value", Numeric)], COLUMNS.iter().skip(1).filter_map(line).collect())
 }

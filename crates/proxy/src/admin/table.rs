@@ -10,20 +10,20 @@ use wire::reply::Format;
 use wire::reply::{Formats, Replies};
 
 /// Rows and columns of an answer.
-pub(super) struct Table {
+pub(super) struct ResultTable {
     columns: Vec<(String, Kind)>,
     lines: Lines,
 }
 
-impl Table {
-    pub(super) fn new(columns: &[(&str, Kind)], lines: Lines) -> Table {
+impl ResultTable {
+    pub(super) fn new(columns: &[(&str, Kind)], lines: Lines) -> ResultTable {
         let columns = columns.iter().map(|&(name, kind)| (name.to_owned(), kind)).collect();
-        Table { columns, lines }
+        ResultTable { columns, lines }
     }
 
     /// Table of one of the views.
-    pub(super) fn of_view(view: ProvidedTable, lines: Lines) -> Table {
-        Table { columns: view.columns, lines }
+    pub(super) fn of_view(view: ProvidedTable, lines: Lines) -> ResultTable {
+        ResultTable { columns: view.columns, lines }
     }
 
     /// Writes `RowDescription` and the rows.

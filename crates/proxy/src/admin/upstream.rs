@@ -1,8 +1,8 @@
 //! The servers with their state and their transactions: `SHOW UPSTREAM`, and the same for Prometheus.
 
 use super::servers::place;
-use super::table::{Table, count, text};
-use crate::Shared;
+use super::table::{ResultTable, count, text};
+use crate::ProxyState;
 use crate::servers::node::{Node, Standing};
 use crate::servers::nodes::Nodes;
 use server::metrics::family;
@@ -27,7 +27,7 @@ const COLUMNS: [(&str, types::Kind); 14] = [
     ("hint", Text),
 ];
 
-pub(super) fn table(shared: &Shared) -> Table {
+pub(super) fn table(shared: &ProxyState) -> ResultTable {
     let pools = shared.all_pools();
     let line = |node: &Node| {
         let word = node.word().clone();
@@ -58,7 +58,7 @@ pub(super) fn table(shared: &Shared) -> Table {
         }
         line
     };
-    Table::new(&COLUMNS, shared.nodes.all().iter().map(|node| line(node)).collect())
+    ResultTable::new(&COLUMNS, shared.nodes.all().iter().map(|node| line(node)).collect())
 }
 
 /// Metrics of the servers, in Prometheus' text format.

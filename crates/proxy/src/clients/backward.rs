@@ -4,8 +4,8 @@
 //! do reports of settings that are no news to the client.
 
 use crate::clients::cancelled::in_place_of;
-use crate::clients::expect::{Expect, Means, Own, Reply};
-use crate::clients::link::{Event, Hold, Link, Takes};
+use crate::clients::expect::{ExpectedReply, Means, ProxyReply, ReplyKind};
+use crate::clients::link::{Hold, Link, LinkEvent, Takes};
 use crate::clients::priority::Served;
 use crate::clients::talk::Talk;
 use crate::servers::params::Params;
@@ -20,7 +20,7 @@ use wire::frame::HEAD;
 
 impl Link {
     /// Takes the messages in the inbox.
-    pub(crate) fn backward(&mut self, talk: &mut Talk) -> Result<(), Event> {
+    pub(crate) fn backward(&mut self, talk: &mut Talk) -> Result<(), LinkEvent> {
         let mut inbox = mem::take(&mut self.taken.server.inbox);
         let mut done = 0;
         let result = self.messages(talk, &inbox, &mut done);
@@ -31,7 +31,7 @@ impl Link {
     }
 
     /// Handles the messages; `done` returns how many bytes of them were handled.
-    fn messages(&mut self, talk: &mut Talk, inbox: &BytesMut, done: &mut usize) -> Result<(), Event> {
+    fn messages(&mut self, talk: &mut Talk, inbox: &BytesMut, done: &mut usize) -> Result<(), LinkEvent> {
         // The bytes between `from` and `at` are to be forwarded.
         let (mut from, mut at) = (0, 0);
         loop {
@@ -43,14 +43,14 @@ impl Link {
                     break;
                 }
             }
-            let Some((kind, length)) = message::head(&inbox[at..]).ok_or(Event::ServerGone)? else { break };
-            let reply = Reply::of(kind);
+            let Some((kind, length)) = message::head(&inbox[at..]).ok_or(LinkEvent::ServerGone)? else { break };
+            let reply = ReplyKind::of(kind);
             let is_there = length <= inbox.len() - at;
             // Rows pass as they come, unless they are for the proxy. So do notices and all other messages that nobody
             // here inspects, where the proxy cannot insert a message of its own meanwhile.
-            let is_bulk = (matches!(reply, Reply::Row | Reply::CopyData)
-                || reply == Reply::Other && !self.expects.is_empty())
-                && !matches!(self.expects.front(), Some(Expect::Check { .. } | Expect::Prelude))
+            let is_bulk = (matches!(reply, ReplyKind::Row | ReplyKind::CopyData)
+                || reply == ReplyKind::Other && !self.expects.is_empty())
+                && !matches!(self.expects.front(), Some(ExpectedReply::Check { .. } | ExpectedReply::Prelude))
                 && self.showing().is_none();
             if is_bulk {
                 self.server_rest = length;
@@ -61,7 +61,7 @@ impl Link {
             }
             let body = &inbox[at + HEAD..at + length];
             let whole = &inbox[at..at + length];
-            if reply == Reply::Error && self.concerns_nobody() {
+            if reply == ReplyKind::Error && self.concerns_nobody() {
                 // The server ends, and the client has nothing there. The client gets another connection, as if this had
                 // happened in the pool.
                 self.taken.server.ends();
@@ -72,39 +72,42 @@ impl Link {
             }
             let mut fate = Fate::Passes;
             let mut unexpected = None;
-            if reply == Reply::Error && message::field(body, b'C') == Some("08P01") {
+            if reply == ReplyKind::Error && message::field(body, b'C') == Some("08P01") {
                 unexpected = self.unexpected(talk, body);
             }
             // Whatever the result, the server has processed the message.
             match (reply, self.expects.front()) {
-                (Reply::Ready, Some(&Expect::Query(message))) | (Reply::Closed, Some(&Expect::Close { message })) => {
+                (ReplyKind::Ready, Some(&ExpectedReply::Query(message)))
+                | (ReplyKind::Closed, Some(&ExpectedReply::Close { message })) => {
                     talk.client.names.confirm(message);
                 }
                 _ => {}
             }
-            let is_refusal = matches!(self.expects.front(), Some(Expect::Refusal));
+            let is_refusal = matches!(self.expects.front(), Some(ExpectedReply::Refusal));
             // A query ends whatever was executed before it without a `Sync`.
-            let is_query = matches!(self.expects.front(), Some(Expect::Query(_) | Expect::Function));
+            let is_query = matches!(self.expects.front(), Some(ExpectedReply::Query(_) | ExpectedReply::Function));
             let mut dropped = Vec::new();
             let means = self.expects.answered(reply, &mut |expect| dropped.push(expect));
             let Ok(means) = means else {
                 tracing::error!(kind = %char::from(kind), expected = ?self.expects.front(), "a server's message answers nothing");
                 talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
-                return Err(Event::ServerGone);
+                return Err(LinkEvent::ServerGone);
             };
             match means {
                 Means::Pass => match reply {
-                    Reply::Parameter => fate = self.parameter(talk, body),
-                    Reply::Row => fate = self.shown(talk),
-                    Reply::CopyIn => {
+                    ReplyKind::Parameter => fate = self.parameter(talk, body),
+                    ReplyKind::Row => fate = self.shown(talk),
+                    ReplyKind::CopyIn => {
                         self.is_open_batch |= self.expects.owes_sync();
                         // The message is being executed, so all before it were processed, and it does not wait for the
                         // client's next message.
-                        if let Some(&(Expect::Query(message) | Expect::Execute(message))) = self.expects.front() {
+                        if let Some(&(ExpectedReply::Query(message) | ExpectedReply::Execute(message))) =
+                            self.expects.front()
+                        {
                             talk.client.names.confirm(message);
                         }
                     }
-                    Reply::Error => {
+                    ReplyKind::Error => {
                         *done = at + length;
                         // A statement was created or removed unnoticed, by a function for instance. All are checked
                         // anew.
@@ -120,10 +123,10 @@ impl Link {
                 },
                 Means::Swallow => {
                     fate = Fate::Stays;
-                    if reply == Reply::Ready {
+                    if reply == ReplyKind::Ready {
                         self.status = body.first().copied().unwrap_or(b'E');
                     }
-                    if matches!(reply, Reply::Executed | Reply::Ready) {
+                    if matches!(reply, ReplyKind::Executed | ReplyKind::Ready) {
                         self.can_be_cancelled(talk);
                     }
                 }
@@ -172,7 +175,7 @@ impl Link {
                 talk.conn.replies.out.extend_from_slice(&bytes);
             }
             at += length;
-            if matches!(self.expects.front(), Some(Expect::Own(_))) {
+            if matches!(self.expects.front(), Some(ExpectedReply::Own(_))) {
                 talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
                 from = at;
                 self.answer_own(talk);
@@ -221,10 +224,10 @@ impl Link {
         is_idle && self.hold == Hold::Free && !self.is_touched && !self.has_failed_check
     }
 
-    fn error(&mut self, talk: &Talk, body: &[u8]) -> Result<Fate, Event> {
+    fn error(&mut self, talk: &Talk, body: &[u8]) -> Result<Fate, LinkEvent> {
         match self.expects.front() {
-            Some(Expect::Prelude) if self.has_deadline && is_cancelled(body) => return Err(Event::Again),
-            Some(Expect::Prelude | Expect::Begin) => return Err(Event::Refused(error_of(body))),
+            Some(ExpectedReply::Prelude) if self.has_deadline && is_cancelled(body) => return Err(LinkEvent::Again),
+            Some(ExpectedReply::Prelude | ExpectedReply::Begin) => return Err(LinkEvent::Refused(error_of(body))),
             _ => {}
         }
         self.has_failed = true;
@@ -259,7 +262,7 @@ impl Link {
     fn parameter(&mut self, talk: &mut Talk, body: &[u8]) -> Fate {
         let server = &mut self.taken.server;
         server.note(body);
-        if matches!(self.expects.front(), Some(Expect::Prelude)) {
+        if matches!(self.expects.front(), Some(ExpectedReply::Prelude)) {
             return Fate::Stays;
         }
         let Some((name, rest)) = message::text(body) else { return Fate::Passes };
@@ -275,7 +278,7 @@ impl Link {
 
     /// Setting of which only the proxy knows the value, if the next row has it.
     fn showing(&self) -> Option<&Arc<str>> {
-        let Some(Expect::Execute(number)) = self.expects.front() else { return None };
+        let Some(ExpectedReply::Execute(number)) = self.expects.front() else { return None };
         let at = self.sets.binary_search_by_key(number, |&(own, _)| own).ok()?;
         match &self.sets.get(at)?.1 {
             Served::Show(name) => Some(name),
@@ -365,31 +368,31 @@ impl Link {
         }
     }
 
-    fn of_check(&mut self, talk: &mut Talk, reply: Reply, body: &[u8]) -> Fate {
+    fn of_check(&mut self, talk: &mut Talk, reply: ReplyKind, body: &[u8]) -> Fate {
         if let Some(found) = &mut self.check {
             match reply {
-                Reply::Row => {
+                ReplyKind::Row => {
                     let is_utf8 = self.taken.server.params.is_utf8();
                     let row = message::row(body).unwrap_or_default();
                     found.row(row, &talk.client.pool.user, is_utf8, |name| talk.client.may_be_empty(name));
                 }
-                Reply::Error => (found.failed, found.is_cancelled) = (true, is_cancelled(body)),
+                ReplyKind::Error => (found.failed, found.is_cancelled) = (true, is_cancelled(body)),
                 _ => {}
             }
         }
-        if reply == Reply::Ready {
+        if reply == ReplyKind::Ready {
             self.status = body.first().copied().unwrap_or(b'E');
             self.end_check(talk);
         }
         Fate::Stays
     }
 
-    fn drop_all(&mut self, talk: &mut Talk, dropped: Vec<Expect>) {
+    fn drop_all(&mut self, talk: &mut Talk, dropped: Vec<ExpectedReply>) {
         let names = &mut talk.client.names;
         // Effects are undone in reverse order. The first message has failed, and the server ignores the others.
         for (at, expect) in dropped.into_iter().enumerate().rev() {
             let message = match expect {
-                Expect::Parse { statement, message } => {
+                ExpectedReply::Parse { statement, message } => {
                     if statement == 0 {
                         // The current unnamed statement of the server is unknown.
                         self.taken.server.unnamed = (0, 0);
@@ -398,29 +401,29 @@ impl Link {
                     }
                     message
                 }
-                Expect::Evicted(statement) => {
+                ExpectedReply::Evicted(statement) => {
                     self.taken.server.prepared.stays(statement);
                     0
                 }
-                Expect::Own(Own::Parsed(message) | Own::Closed(message))
-                | Expect::Close { message }
-                | Expect::Query(message) => message,
-                Expect::Bind
-                | Expect::Parameters
-                | Expect::Columns
-                | Expect::Execute(_)
-                | Expect::CopyEnd
-                | Expect::Sync
-                | Expect::Function
-                | Expect::Settle
-                | Expect::Own(Own::Done(_))
-                | Expect::Refusal
-                | Expect::Prelude
-                | Expect::Begin
-                | Expect::BeginFailed
-                | Expect::Check { .. }
-                | Expect::Barrier { .. }
-                | Expect::BarrierSync { .. } => 0,
+                ExpectedReply::Own(ProxyReply::Parsed(message) | ProxyReply::Closed(message))
+                | ExpectedReply::Close { message }
+                | ExpectedReply::Query(message) => message,
+                ExpectedReply::Bind
+                | ExpectedReply::Parameters
+                | ExpectedReply::Columns
+                | ExpectedReply::Execute(_)
+                | ExpectedReply::CopyEnd
+                | ExpectedReply::Sync
+                | ExpectedReply::Function
+                | ExpectedReply::Settle
+                | ExpectedReply::Own(ProxyReply::Done(_))
+                | ExpectedReply::Refusal
+                | ExpectedReply::Prelude
+                | ExpectedReply::Begin
+                | ExpectedReply::BeginFailed
+                | ExpectedReply::Check { .. }
+                | ExpectedReply::Barrier { .. }
+                | ExpectedReply::BarrierSync { .. } => 0,
             };
             if message != 0 {
                 names.take_back(message, at == 0);
@@ -432,17 +435,17 @@ impl Link {
     pub(crate) fn answer_own(&mut self, talk: &mut Talk) {
         let replies = &mut talk.conn.replies;
         while let Some(own) = self.expects.take_own() {
-            self.holds_answers = !matches!(own, Own::Done(_)) && (self.holds_answers || replies.out.is_empty());
+            self.holds_answers = !matches!(own, ProxyReply::Done(_)) && (self.holds_answers || replies.out.is_empty());
             match own {
-                Own::Parsed(message) => {
+                ProxyReply::Parsed(message) => {
                     talk.client.names.confirm(message);
                     replies.parse_complete();
                 }
-                Own::Closed(message) => {
+                ProxyReply::Closed(message) => {
                     talk.client.names.confirm(message);
                     replies.close_complete();
                 }
-                Own::Done(answer) => {
+                ProxyReply::Done(answer) => {
                     answer.write(replies);
                     let status = self.transaction();
                     replies.ready(status);

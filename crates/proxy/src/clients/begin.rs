@@ -3,7 +3,7 @@
 //! **Invariant:** the properties of a named statement are determined once for each client. They are kept until the
 //! client's application or the settings change.
 
-use crate::clients::block::{self, Bare};
+use crate::clients::block::{self, BlockCommand};
 use crate::clients::client::Client;
 use crate::clients::priority;
 use crate::statements::message;
@@ -14,7 +14,7 @@ use wire::frame::{Bind, HEAD};
 
 /// Properties of a statement, as far as they are known.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct StatementProperties {
     /// Class that a hint or a rule gives.
     class: Option<Class>,
     /// True if a hint asks for more than its client may have.
@@ -24,13 +24,18 @@ pub(crate) struct Known {
     by: u64,
 }
 
-impl Known {
+impl StatementProperties {
     /// Combines the properties of a BEGIN with those of the first statement behind it; those of the BEGIN take
     /// precedence.
-    fn and(self, first: Known) -> Known {
+    fn and(self, first: StatementProperties) -> StatementProperties {
         let hot = if matches!(self.marks.hot, Hot::Unknown) { first.marks.hot } else { self.marks.hot };
         let is_denied = if self.class.is_some() { self.is_denied } else { first.is_denied };
-        Known { class: self.class.or(first.class), is_denied, marks: Marks { hot, ..first.marks }, by: first.by }
+        StatementProperties {
+            class: self.class.or(first.class),
+            is_denied,
+            marks: Marks { hot, ..first.marks },
+            by: first.by,
+        }
     }
 }
 
@@ -40,7 +45,7 @@ fn text_of(body: &[u8]) -> &[u8] {
 }
 
 fn is_begin(text: &[u8]) -> bool {
-    block::bare(text) == Some(Bare::Begin)
+    block::bare(text) == Some(BlockCommand::Begin)
 }
 
 impl Client {
@@ -49,7 +54,7 @@ impl Client {
     ///
     /// # Errors
     /// `42501`: the transaction asks for a class that its client may not have.
-    pub(crate) fn about(&mut self, begun: Known, input: &[u8], owner: u64) -> Result<About, SqlError> {
+    pub(crate) fn about(&mut self, begun: StatementProperties, input: &[u8], owner: u64) -> Result<About, SqlError> {
         let (known, bind) = self.first_known(begun, input);
         if let Some(class) = known.class.filter(|_| known.is_denied) {
             return Err(priority::denied_hint(class, self.priority.max()));
@@ -65,7 +70,11 @@ impl Client {
 
     /// Returns the properties of the first effective statement in the input, as far as it has arrived, and the `Bind`
     /// of that statement.
-    fn first_known<'a>(&mut self, mut begun: Known, mut input: &'a [u8]) -> (Known, Option<&'a [u8]>) {
+    fn first_known<'a>(
+        &mut self,
+        mut begun: StatementProperties,
+        mut input: &'a [u8],
+    ) -> (StatementProperties, Option<&'a [u8]>) {
         let mut has_begun = false;
         while let Some(Some((kind, length))) = message::head(input)
             && let Some(body) = input.get(HEAD..length)
@@ -79,10 +88,15 @@ impl Client {
                 (b'B', Some((_, rest))) => {
                     let name = message::text(rest).map_or(&b""[..], |(name, _)| name);
                     let is_begun = has_begun && name.is_empty();
-                    let is_begin = is_begun || self.names.bare(name).is_some_and(|(bare, _)| bare == Bare::Begin);
-                    (if is_begun { Known::default() } else { self.known_by_name(name) }, Some(body), is_begin)
+                    let is_begin =
+                        is_begun || self.names.bare(name).is_some_and(|(bare, _)| bare == BlockCommand::Begin);
+                    (
+                        if is_begun { StatementProperties::default() } else { self.known_by_name(name) },
+                        Some(body),
+                        is_begin,
+                    )
                 }
-                (b'D' | b'E' | b'S' | b'H', _) if has_begun => (Known::default(), None, true),
+                (b'D' | b'E' | b'S' | b'H', _) if has_begun => (StatementProperties::default(), None, true),
                 _ => break,
             };
             if !is_begin {
@@ -95,11 +109,11 @@ impl Client {
     }
 
     /// Returns the properties that a BEGIN gives by its comments.
-    pub(crate) fn known_of_begin(&self, text: &[u8]) -> Known {
-        if text.contains(&b'/') { self.known(text) } else { Known::default() }
+    pub(crate) fn known_of_begin(&self, text: &[u8]) -> StatementProperties {
+        if text.contains(&b'/') { self.known(text) } else { StatementProperties::default() }
     }
 
-    fn known(&self, text: &[u8]) -> Known {
+    fn known(&self, text: &[u8]) -> StatementProperties {
         let rules = &self.rules;
         let by_rule = || {
             let text = std::str::from_utf8(text).ok().filter(|_| rules.are_about_statements())?;
@@ -107,10 +121,15 @@ impl Client {
         };
         let hint = priority::hint(text);
         let is_denied = hint.is_some_and(|class| class.outranks(self.priority.max()));
-        Known { class: hint.or_else(by_rule), is_denied, marks: self.shared.door().marks(text), by: self.knowledge }
+        StatementProperties {
+            class: hint.or_else(by_rule),
+            is_denied,
+            marks: self.shared.door().marks(text),
+            by: self.knowledge,
+        }
     }
 
-    fn known_by_name(&mut self, name: &[u8]) -> Known {
+    fn known_by_name(&mut self, name: &[u8]) -> StatementProperties {
         if name.is_empty() {
             return self.known(text_of(&self.names.unnamed.body));
         }
@@ -118,7 +137,7 @@ impl Client {
             Some(known) if known.by == self.knowledge => return known,
             _ => {}
         }
-        let Some(statement) = self.names.get(name) else { return Known::default() };
+        let Some(statement) = self.names.get(name) else { return StatementProperties::default() };
         let known = self.known(text_of(&statement.body));
         self.names.know(name, known);
         known

@@ -7,10 +7,10 @@
 //! **Invariant:** a command that is held back cannot fail at a server, not even at a standby. A block that was opened
 //! here either ends here or is opened there before anything else: no statement of it ever runs by itself.
 
-use crate::clients::begin::Known;
+use crate::clients::begin::StatementProperties;
 use crate::statements::message;
 use crate::statements::scan::end_of_blanks;
-use crate::statements::shared::{Names, PREFIX};
+use crate::statements::shared::{PREFIX, StatementNames};
 use statement::outcome::TransactionStatus;
 use wire::frame::HEAD;
 use wire::reply::Replies;
@@ -21,7 +21,7 @@ pub(crate) enum Block {
     #[default]
     Closed,
     /// Begun by this text. A query leaves no portal.
-    Begun { text: Box<[u8]>, known: Known, is_query: bool },
+    Begun { text: Box<[u8]>, known: StatementProperties, is_query: bool },
     /// Failed, because its first statement was refused here. It had begun by this text.
     Failed { text: Box<[u8]> },
 }
@@ -48,22 +48,22 @@ impl Block {
     }
 
     /// Properties that its BEGIN gives.
-    pub(crate) fn known(&self) -> Known {
+    pub(crate) fn known(&self) -> StatementProperties {
         match self {
             Block::Begun { known, .. } => *known,
-            _ => Known::default(),
+            _ => StatementProperties::default(),
         }
     }
 
     /// True if this command is answered without a server. Commands that cause a warning go to the server.
-    pub(crate) fn takes(&self, bare: Bare) -> bool {
-        (bare == Bare::Begin) != self.is_open()
+    pub(crate) fn takes(&self, bare: BlockCommand) -> bool {
+        (bare == BlockCommand::Begin) != self.is_open()
     }
 }
 
 /// Command that only opens or closes a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bare {
+pub(crate) enum BlockCommand {
     Begin,
     Commit,
     Rollback,
@@ -71,7 +71,7 @@ pub(crate) enum Bare {
 
 /// Returns the command that a text consists of, if it is one of these. Modes that a server may refuse are excluded:
 /// `SERIALIZABLE` and `READ WRITE`, which a standby does not support.
-pub(crate) fn bare(text: &[u8]) -> Option<Bare> {
+pub(crate) fn bare(text: &[u8]) -> Option<BlockCommand> {
     let begin = end_of_blanks(text, 0)?;
     let next = text.get(begin + 1).map(u8::to_ascii_lowercase);
     match text.get(begin)?.to_ascii_lowercase() {
@@ -85,11 +85,11 @@ pub(crate) fn bare(text: &[u8]) -> Option<Bare> {
         ["begin", "work" | "transaction", modes @ ..]
         | ["start", "transaction", modes @ ..]
         | ["begin", modes @ ..] => modes,
-        ["commit" | "end"] | ["commit" | "end", "work" | "transaction"] => return Some(Bare::Commit),
-        ["rollback" | "abort"] | ["rollback" | "abort", "work" | "transaction"] => return Some(Bare::Rollback),
+        ["commit" | "end"] | ["commit" | "end", "work" | "transaction"] => return Some(BlockCommand::Commit),
+        ["rollback" | "abort"] | ["rollback" | "abort", "work" | "transaction"] => return Some(BlockCommand::Rollback),
         _ => return None,
     };
-    are_modes(modes).then_some(Bare::Begin)
+    are_modes(modes).then_some(BlockCommand::Begin)
 }
 
 /// True if a text that opens a block is a `START TRANSACTION`, which has a tag of its own.
@@ -160,25 +160,25 @@ fn are_modes(mut words: &[&str]) -> bool {
 
 /// First request in a client's input.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FirstRequest {
     /// Whole request for one of these commands, up to the point where its `ReadyForQuery` is due.
-    Alone(Alone),
+    Alone(BlockRequest),
     /// Incomplete request for one of these commands. The client sends the rest without waiting for an answer.
     Partly,
     Other,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Alone {
-    pub(crate) bare: Bare,
+pub(crate) struct BlockRequest {
+    pub(crate) bare: BlockCommand,
     pub(crate) text: Box<[u8]>,
     /// Length in bytes of all of its messages.
     pub(crate) length: usize,
-    by: By,
+    by: BlockProtocol,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
+enum BlockProtocol {
     Query,
     Execute { is_parsed: bool, is_described: bool },
 }
@@ -187,14 +187,15 @@ enum By {
 const MESSAGE_MAX: usize = 256;
 
 /// Classifies the input, whose first message has this kind and length.
-pub(crate) fn found(kind: u8, length: usize, input: &[u8], names: &Names) -> Found {
+pub(crate) fn found(kind: u8, length: usize, input: &[u8], names: &StatementNames) -> FirstRequest {
     if kind == b'Q' {
-        let Some((text, _)) = message::text(&input[HEAD..length]) else { return Found::Other };
-        let alone = |bare| Found::Alone(Alone { bare, text: text.into(), length, by: By::Query });
-        return bare(text).map_or(Found::Other, alone);
+        let Some((text, _)) = message::text(&input[HEAD..length]) else { return FirstRequest::Other };
+        let alone =
+            |bare| FirstRequest::Alone(BlockRequest { bare, text: text.into(), length, by: BlockProtocol::Query });
+        return bare(text).map_or(FirstRequest::Other, alone);
     }
     if !matches!(kind, b'P' | b'B') {
-        return Found::Other;
+        return FirstRequest::Other;
     }
     // The first message tells the command; the last kind tells how far the request has come.
     let (mut said, mut last, mut at) = (None, 0, 0);
@@ -203,26 +204,26 @@ pub(crate) fn found(kind: u8, length: usize, input: &[u8], names: &Names) -> Fou
         let rest = &input[at..];
         let length = match message::head(rest) {
             Some(Some((_, length))) if length <= rest.len() => length,
-            Some(Some((_, length))) if MESSAGE_MAX < length => return Found::Other,
-            Some(_) => return if said.is_some() { Found::Partly } else { Found::Other },
-            None => return Found::Other,
+            Some(Some((_, length))) if MESSAGE_MAX < length => return FirstRequest::Other,
+            Some(_) => return if said.is_some() { FirstRequest::Partly } else { FirstRequest::Other },
+            None => return FirstRequest::Other,
         };
         let (kind, body) = (rest[0], &rest[HEAD..length]);
         match (last, kind) {
             (0, b'P') => {
-                let Some((b"", rest)) = message::text(body) else { return Found::Other };
-                let Some((text, [0, 0])) = message::text(rest) else { return Found::Other };
-                let Some(bare) = bare(text) else { return Found::Other };
+                let Some((b"", rest)) = message::text(body) else { return FirstRequest::Other };
+                let Some((text, [0, 0])) = message::text(rest) else { return FirstRequest::Other };
+                let Some(bare) = bare(text) else { return FirstRequest::Other };
                 (said, is_parsed) = (Some((bare, text)), true);
             }
             (0 | b'P', b'B') => {
-                let Some((b"", rest)) = message::text(body) else { return Found::Other };
+                let Some((b"", rest)) = message::text(body) else { return FirstRequest::Other };
                 // No formats and no values of parameters are allowed; the result may have any format.
                 let Some((name, [0, 0, 0, 0, high, low, formats @ ..])) = message::text(rest) else {
-                    return Found::Other;
+                    return FirstRequest::Other;
                 };
                 if formats.len() != 2 * usize::from(u16::from_be_bytes([*high, *low])) {
-                    return Found::Other;
+                    return FirstRequest::Other;
                 }
                 said = match said {
                     Some(said) if name.is_empty() => Some(said),
@@ -230,40 +231,40 @@ pub(crate) fn found(kind: u8, length: usize, input: &[u8], names: &Names) -> Fou
                     Some(_) => None,
                 };
                 if said.is_none() {
-                    return Found::Other;
+                    return FirstRequest::Other;
                 }
             }
             (b'B', b'D') if *body == *b"P\0" => is_described = true,
             (b'B' | b'D', b'E') if body.first() == Some(&0) && body.len() == 5 => {}
             (b'E', b'S') => {
-                let Some((bare, text)) = said else { return Found::Other };
-                let by = By::Execute { is_parsed, is_described };
-                return Found::Alone(Alone { bare, text: text.into(), length: at + length, by });
+                let Some((bare, text)) = said else { return FirstRequest::Other };
+                let by = BlockProtocol::Execute { is_parsed, is_described };
+                return FirstRequest::Alone(BlockRequest { bare, text: text.into(), length: at + length, by });
             }
-            _ => return Found::Other,
+            _ => return FirstRequest::Other,
         }
         (last, at) = (kind, at + length);
     }
 }
 
-impl Alone {
+impl BlockRequest {
     pub(crate) fn is_query(&self) -> bool {
-        self.by == By::Query
+        self.by == BlockProtocol::Query
     }
 
     /// Unnamed statement that the request leaves, if it differs from the one before, in the form that `Parse` has
     /// behind the name.
     pub(crate) fn unnamed(&self) -> Option<Vec<u8>> {
         match self.by {
-            By::Query => Some(Vec::new()),
-            By::Execute { is_parsed: true, .. } => Some([&self.text, &[0; 3][..]].concat()),
-            By::Execute { .. } => None,
+            BlockProtocol::Query => Some(Vec::new()),
+            BlockProtocol::Execute { is_parsed: true, .. } => Some([&self.text, &[0; 3][..]].concat()),
+            BlockProtocol::Execute { .. } => None,
         }
     }
 
     /// Writes the answer, except `ReadyForQuery`.
     pub(crate) fn answer(&self, tag: &'static str, replies: &mut Replies) {
-        if let By::Execute { is_parsed, is_described } = self.by {
+        if let BlockProtocol::Execute { is_parsed, is_described } = self.by {
             if is_parsed {
                 replies.parse_complete();
             }
@@ -329,13 +330,13 @@ mod tests {
             "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED NOT DEFERRABLE",
             "begin/*action='pay'*/",
         ] {
-            assert_eq!(bare(text.as_bytes()), Some(Bare::Begin), "{text}");
+            assert_eq!(bare(text.as_bytes()), Some(BlockCommand::Begin), "{text}");
         }
         for (text, is) in [
-            ("COMMIT", Bare::Commit),
-            ("end work;", Bare::Commit),
-            ("rollback", Bare::Rollback),
-            ("abort transaction", Bare::Rollback),
+            ("COMMIT", BlockCommand::Commit),
+            ("end work;", BlockCommand::Commit),
+            ("rollback", BlockCommand::Rollback),
+            ("abort transaction", BlockCommand::Rollback),
         ] {
             assert_eq!(bare(text.as_bytes()), Some(is), "{text}");
         }
@@ -366,21 +367,24 @@ mod tests {
 
     #[test]
     fn all_that_asks_for_one_is_found_when_it_has_come() {
-        let names = Names::default();
+        let names = StatementNames::default();
         let mut all = BytesMut::new();
         open(&mut all, b"begin");
         let first = message::head(&all).flatten().expect("a message").1;
         for end in first..all.len() {
-            assert_eq!(found(b'P', first, &all[..end], &names), Found::Partly, "{end}");
+            assert_eq!(found(b'P', first, &all[..end], &names), FirstRequest::Partly, "{end}");
         }
         let found_in = |more: &[u8]| found(b'P', first, &[&all, more].concat(), &names);
-        assert_eq!(found_in(b""), Found::Partly);
+        assert_eq!(found_in(b""), FirstRequest::Partly);
         let sync = b"S\0\0\0\x04";
-        let Found::Alone(alone) = found_in(sync) else { panic!("it stands alone") };
-        assert_eq!((alone.bare, &*alone.text, alone.length), (Bare::Begin, &b"begin"[..], all.len() + sync.len()));
+        let FirstRequest::Alone(alone) = found_in(sync) else { panic!("it stands alone") };
+        assert_eq!(
+            (alone.bare, &*alone.text, alone.length),
+            (BlockCommand::Begin, &b"begin"[..], all.len() + sync.len())
+        );
         assert_eq!(alone.unnamed().as_deref(), Some(&b"begin\0\0\0"[..]));
         // The client wants an answer in between, or goes on before there is one.
-        assert_eq!(found_in(b"H\0\0\0\x04"), Found::Other);
-        assert_eq!(found_in(&all), Found::Other);
+        assert_eq!(found_in(b"H\0\0\0\x04"), FirstRequest::Other);
+        assert_eq!(found_in(&all), FirstRequest::Other);
     }
 }

@@ -6,7 +6,7 @@
 use crate::clients::priority::Setting;
 use crate::servers::server_conn::{Failed, ServerConn};
 use crate::servers::target;
-use crate::statements::session_settings::{Settings, literal};
+use crate::statements::session_settings::{SessionSettings, literal};
 use std::fmt::Write;
 
 /// Settings of two parts that belong to the proxy. They are always asked for, as a role may have a default for them,
@@ -15,8 +15,8 @@ pub(crate) const OWN: [&str; 3] = [target::NAME, Setting::Priority.name(), Setti
 
 /// Result of the question.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) settings: Settings,
+pub(crate) struct CheckResult {
+    pub(crate) settings: SessionSettings,
     /// True if there is state that cannot be made elsewhere.
     pub(crate) holds: bool,
     /// True if that includes temporary objects: names may refer to them.
@@ -62,7 +62,7 @@ pub(crate) fn question<'n>(customs: impl Iterator<Item = &'n str>) -> String {
     text
 }
 
-impl Found {
+impl CheckResult {
     /// Adds one row. `is_set` tells if an empty value of a setting of two parts was set by the client.
     pub(crate) fn row(
         &mut self,
@@ -102,11 +102,11 @@ impl Found {
 }
 
 /// Asks the question at once, on a connection that runs nothing else.
-pub(crate) async fn ask(server: &mut ServerConn, asked: &Settings, user: &str) -> Result<Found, Failed> {
+pub(crate) async fn ask(server: &mut ServerConn, asked: &SessionSettings, user: &str) -> Result<CheckResult, Failed> {
     let customs = asked.iter().map(|(name, _)| name).filter(|&name| name.contains('.') && !OWN.contains(&name));
     let customs = customs.chain(OWN);
     let rows = server.ask_again(&question(customs)).await?;
-    let mut found = Found::default();
+    let mut found = CheckResult::default();
     for row in rows {
         found.row(row, user, server.params.is_utf8(), |name| asked.get(name) == Some(""));
     }

@@ -3,18 +3,18 @@
 //! **Invariant:** the identity of a client, its names and its settings are kept here, so that any connection can be
 //! made to serve it.
 
-use crate::Shared;
+use crate::ProxyState;
 use crate::clients::check;
-use crate::clients::priority::{self, Answer, Priority, Served, Set, Setting};
-use crate::clients::reach::Reach;
+use crate::clients::priority::{self, CommandResult, Priority, Served, SetCommand, Setting};
+use crate::clients::reach::CancelTarget;
 use crate::servers::params::Params;
 use crate::servers::pool::Pool;
-use crate::servers::target::{self, Targets};
+use crate::servers::target::{self, ClientTargets};
 use crate::setup::reload::effective;
 use crate::setup::unknown;
 use crate::statements::resets::Reset;
-use crate::statements::session_settings::Settings;
-use crate::statements::shared::Names;
+use crate::statements::session_settings::SessionSettings;
+use crate::statements::shared::StatementNames;
 use settings::priority::Rules;
 use statement::SqlError;
 use std::collections::BTreeSet;
@@ -24,18 +24,18 @@ use wire::Cancel;
 
 /// State of a client that does not depend on a connection.
 pub(crate) struct Client {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ProxyState>,
     pub(crate) pool: Arc<Pool>,
     /// Number of the client, unique in this process.
     pub(crate) number: u64,
-    pub(crate) names: Names,
+    pub(crate) names: StatementNames,
     /// Number of its last message.
     pub(crate) message: u64,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<SessionSettings>,
     /// Settings at its login.
-    login: Arc<Settings>,
+    login: Arc<SessionSettings>,
     /// Text of the settings under which statements are parsed, with the settings that it was made from.
-    context: (Arc<Settings>, Arc<str>),
+    context: (Arc<SessionSettings>, Arc<str>),
     /// Settings that the client was told.
     pub(crate) told: Arc<Params>,
     /// Settings of two parts that its statements have named.
@@ -47,17 +47,17 @@ pub(crate) struct Client {
     /// Version of everything that the class of a statement depends on: the proxy's settings, in the upper half, and the
     /// application.
     pub(crate) knowledge: u64,
-    pub(crate) targets: Targets,
-    pub(crate) reach: Arc<Reach>,
+    pub(crate) targets: ClientTargets,
+    pub(crate) reach: Arc<CancelTarget>,
 }
 
 impl Client {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<ProxyState>,
         pool: Arc<Pool>,
         number: u64,
-        (priority, targets): (Priority, Targets),
-        settings: Arc<Settings>,
+        (priority, targets): (Priority, ClientTargets),
+        settings: Arc<SessionSettings>,
         told: Arc<Params>,
     ) -> Client {
         let application = told.get("application_name").unwrap_or_default().into();
@@ -68,7 +68,7 @@ impl Client {
             shared,
             pool,
             number,
-            names: Names::default(),
+            names: StatementNames::default(),
             message: 0,
             login: Arc::clone(&settings),
             context: (Arc::clone(&settings), settings.context()),
@@ -100,9 +100,9 @@ impl Client {
     }
 
     /// Runs a command about the target of the next transactions.
-    pub(crate) fn aim(&mut self, command: &target::Command) -> Result<Answer, SqlError> {
-        let target::Command::Set { is_local, tag, value } = command else {
-            return Ok(Answer::Shows(target::NAME.into(), self.targets.current().name().into()));
+    pub(crate) fn aim(&mut self, command: &target::TargetCommand) -> Result<CommandResult, SqlError> {
+        let target::TargetCommand::Set { is_local, tag, value } = command else {
+            return Ok(CommandResult::Shows(target::NAME.into(), self.targets.current().name().into()));
         };
         let target = self.targets.set(*is_local, value.as_deref())?;
         if !is_local {
@@ -113,18 +113,22 @@ impl Client {
                 None => drop(settings.remove(target::NAME)),
             }
         }
-        Ok(Answer::Tag(tag))
+        Ok(CommandResult::Tag(tag))
     }
 
     /// Runs a command that the proxy answers itself, and returns the answer.
-    pub(crate) fn command(&mut self, text: &[u8], is_open: bool) -> Option<Result<Answer, SqlError>> {
+    pub(crate) fn command(&mut self, text: &[u8], is_open: bool) -> Option<Result<CommandResult, SqlError>> {
         match priority::command(text)? {
-            priority::Command::Deallocate(name) => self.names.remove(&name).then_some(Ok(Answer::Tag("DEALLOCATE"))),
-            priority::Command::Set(set) => Some(self.set(set, is_open).map(Answer::Tag)),
-            priority::Command::SetOther(name) => unknown::refused(&self.shared.options().settings, &name).map(Err),
-            priority::Command::Show(name) => {
+            priority::PriorityCommand::Deallocate(name) => {
+                self.names.remove(&name).then_some(Ok(CommandResult::Tag("DEALLOCATE")))
+            }
+            priority::PriorityCommand::Set(set) => Some(self.set(set, is_open).map(CommandResult::Tag)),
+            priority::PriorityCommand::SetOther(name) => {
+                unknown::refused(&self.shared.options().settings, &name).map(Err)
+            }
+            priority::PriorityCommand::Show(name) => {
                 let has = self.has_setting(&name);
-                has.then(|| Ok(Answer::Shows(Arc::clone(&name), self.shown(&name))))
+                has.then(|| Ok(CommandResult::Shows(Arc::clone(&name), self.shown(&name))))
             }
         }
     }
@@ -132,15 +136,15 @@ impl Client {
     /// True if [`Client::command`] answers this text.
     pub(crate) fn is_command(&self, text: &[u8]) -> bool {
         match priority::command(text) {
-            Some(priority::Command::Deallocate(name)) => self.names.get(&name).is_some(),
-            Some(priority::Command::Show(name)) => self.has_setting(&name),
-            Some(priority::Command::Set(_)) => true,
-            Some(priority::Command::SetOther(_)) | None => false,
+            Some(priority::PriorityCommand::Deallocate(name)) => self.names.get(&name).is_some(),
+            Some(priority::PriorityCommand::Show(name)) => self.has_setting(&name),
+            Some(priority::PriorityCommand::Set(_)) => true,
+            Some(priority::PriorityCommand::SetOther(_)) | None => false,
         }
     }
 
     /// Runs a SET or RESET that the proxy answers; returns its tag.
-    pub(crate) fn set(&mut self, set: Set, is_open: bool) -> Result<&'static str, SqlError> {
+    pub(crate) fn set(&mut self, set: SetCommand, is_open: bool) -> Result<&'static str, SqlError> {
         let of_session = set.of_session();
         let tag = self.priority.set(set, is_open)?;
         // A value that the server was told by `set_config` is replaced.
@@ -153,7 +157,7 @@ impl Client {
     }
 
     /// Adopts the settings that the server reports for the session; `had` are those that it had before.
-    pub(crate) fn follow(&mut self, had: &Settings, has: &Arc<Settings>) {
+    pub(crate) fn follow(&mut self, had: &SessionSettings, has: &Arc<SessionSettings>) {
         let mut settings = Arc::clone(has);
         for setting in Setting::ALL {
             let name = setting.name();
@@ -237,7 +241,7 @@ impl Client {
 }
 
 /// Sets one setting to this value; `None` removes it.
-fn keep(settings: &mut Arc<Settings>, name: &str, value: Option<&str>) {
+fn keep(settings: &mut Arc<SessionSettings>, name: &str, value: Option<&str>) {
     let settings = Arc::make_mut(settings);
     match value {
         Some(value) => settings.set(name, value),

@@ -9,10 +9,10 @@ use crate::clients::check;
 use crate::clients::priority;
 use crate::servers::pool::{Pool, Welcome};
 use crate::servers::server_conn::Failed;
-use crate::servers::target::Target;
+use crate::servers::target::TargetRole;
 use crate::setup::roles::FRESH;
 use crate::setup::sessions;
-use crate::statements::session_settings::{Settings, WITHOUT_DEADLINE, literal};
+use crate::statements::session_settings::{SessionSettings, WITHOUT_DEADLINE, literal};
 use locked::Locked;
 use stage::Class;
 use statement::{SqlError, SqlState};
@@ -31,26 +31,26 @@ const OF_BOTH: &str = "s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog
 const DEADLINE: usize = 5;
 
 /// Rows of the server's answer.
-type Words = Vec<Vec<Option<String>>>;
+type AnswerRows = Vec<Vec<Option<String>>>;
 
 /// Servers' acceptance of the users of pools.
 #[derive(Debug, Default)]
 pub(crate) struct Consent {
     /// Lock whose holder asks the server.
     asking: tokio::sync::Mutex<()>,
-    last: Mutex<Last>,
+    last: Mutex<LastAnswer>,
 }
 
 #[derive(Debug, Default)]
-struct Last {
+struct LastAnswer {
     asked: Option<Instant>,
-    words: Option<Words>,
+    words: Option<AnswerRows>,
     /// True if sessions of its user may begin with a `statement_timeout`.
     has_deadline: bool,
 }
 
 impl Consent {
-    fn last(&self) -> MutexGuard<'_, Last> {
+    fn last(&self) -> MutexGuard<'_, LastAnswer> {
         self.last.locked()
     }
 
@@ -88,7 +88,7 @@ impl Consent {
     }
 
     /// Notes an answer of the server; returns true if it differs from the one before.
-    fn heard(&self, mut words: Words) -> bool {
+    fn heard(&self, mut words: AnswerRows) -> bool {
         let mut last = self.last();
         last.asked = Some(Instant::now());
         // The settings of an existing session say nothing about those of later ones.
@@ -130,7 +130,12 @@ fn question(user: &str) -> String {
 impl Upstream {
     /// Returns the parameters that a client is told at its login with these settings. The server is asked if they are
     /// not known.
-    pub(crate) async fn welcome(&self, pool: &Arc<Pool>, asked: Settings, target: Target) -> Result<Welcome, SqlError> {
+    pub(crate) async fn welcome(
+        &self,
+        pool: &Arc<Pool>,
+        asked: SessionSettings,
+        target: TargetRole,
+    ) -> Result<Welcome, SqlError> {
         confirm(pool, target).await?;
         if let Some(welcome) = pool.welcome(&asked) {
             return Ok(welcome);
@@ -151,7 +156,7 @@ impl Upstream {
 }
 
 /// Asks, if the last answer is too old.
-async fn confirm(pool: &Arc<Pool>, target: Target) -> Result<(), SqlError> {
+async fn confirm(pool: &Arc<Pool>, target: TargetRole) -> Result<(), SqlError> {
     let consent = &pool.consent;
     if consent.is_fresh() {
         return Ok(());
@@ -177,7 +182,7 @@ async fn confirm(pool: &Arc<Pool>, target: Target) -> Result<(), SqlError> {
     }
 }
 
-async fn ask(pool: &Arc<Pool>, target: Target) -> Result<(), SqlError> {
+async fn ask(pool: &Arc<Pool>, target: TargetRole) -> Result<(), SqlError> {
     let begun = Instant::now();
     let (mut taken, _passage) = pool.take_open(target).await?;
     let words = match taken.server.ask_again(&format!("{WITHOUT_DEADLINE}{}", question(&pool.user))).await {

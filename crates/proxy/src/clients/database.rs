@@ -11,16 +11,16 @@ use tokio::sync::Notify;
 
 /// State of a database behind the proxy.
 #[derive(Debug, Default)]
-pub(crate) struct Database {
+pub(crate) struct DatabaseState {
     is_paused: AtomicBool,
     under_way: AtomicUsize,
     changed: Notify,
-    totals: Totals,
+    totals: TransactionCounters,
 }
 
 /// Totals over its transactions.
 #[derive(Debug, Default)]
-struct Totals {
+struct TransactionCounters {
     transactions: AtomicU64,
     statements: AtomicU64,
     run_us: AtomicU64,
@@ -29,7 +29,7 @@ struct Totals {
 
 /// Values of the totals at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sums {
+pub(crate) struct TransactionSums {
     pub(crate) transactions: u64,
     pub(crate) statements: u64,
     /// Time at the server, in microseconds.
@@ -40,15 +40,15 @@ pub(crate) struct Sums {
 
 /// Transaction that is under way. Dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Passage(Arc<Database>);
+pub(crate) struct Passage(Arc<DatabaseState>);
 
 fn us(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-impl Database {
-    pub(crate) fn new(is_paused: bool) -> Database {
-        Database { is_paused: AtomicBool::new(is_paused), ..Database::default() }
+impl DatabaseState {
+    pub(crate) fn new(is_paused: bool) -> DatabaseState {
+        DatabaseState { is_paused: AtomicBool::new(is_paused), ..DatabaseState::default() }
     }
 
     pub(crate) fn is_paused(&self) -> bool {
@@ -85,17 +85,17 @@ impl Database {
     }
 
     /// Begins a transaction, unless there is a pause.
-    pub(crate) fn begin(self: &Arc<Database>) -> Option<Passage> {
+    pub(crate) fn begin(self: &Arc<DatabaseState>) -> Option<Passage> {
         self.under_way.fetch_add(1, SeqCst);
         let passage = Passage(Arc::clone(self));
         (!self.is_paused()).then_some(passage)
     }
 
-    pub(crate) fn sums(&self) -> Sums {
-        let Totals { transactions, statements, run_us, wait_us } = &self.totals;
+    pub(crate) fn sums(&self) -> TransactionSums {
+        let TransactionCounters { transactions, statements, run_us, wait_us } = &self.totals;
         let [transactions, statements, run_us, wait_us] =
             [transactions, statements, run_us, wait_us].map(|sum| sum.load(Relaxed));
-        Sums { transactions, statements, run_us, wait_us }
+        TransactionSums { transactions, statements, run_us, wait_us }
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_pause_waits_for_those_inside_and_keeps_others_out() {
-        let database = Arc::new(Database::default());
+        let database = Arc::new(DatabaseState::default());
         let mut cx = Context::from_waker(Waker::noop());
         let inside = database.begin().expect("there is no pause");
         assert!(database.set_paused(true) && !database.set_paused(true));
@@ -143,6 +143,6 @@ mod tests {
         assert!(settled.as_mut().poll(&mut cx).is_ready() && opened.as_mut().poll(&mut cx).is_pending());
         assert!(database.set_paused(false));
         assert!(opened.as_mut().poll(&mut cx).is_ready() && database.begin().is_some());
-        assert_eq!(database.sums(), Sums { transactions: 1, statements: 3, run_us: 7, wait_us: 0 });
+        assert_eq!(database.sums(), TransactionSums { transactions: 1, statements: 3, run_us: 7, wait_us: 0 });
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! **Invariant:** for each message of the server the queue knows which message of the proxy it answers, through errors,
 //! too: after one in the extended protocol the server ignores everything up to `Sync`, and so does the queue, sent
-//! before or after. A message that does not fit is [`Confused`], and ends the connection.
+//! before or after. A message that does not fit is [`UnexpectedReply`], and ends the connection.
 //!
 //! # COPY FROM STDIN
 //!
 //! While a server reads data of a COPY, it ignores `Flush` and `Sync`, and any other message ends the COPY. When the
 //! COPY fails, the server ends an extended query at the next `Sync`. Which `Sync` that is depends on the moment of the
 //! failure, which only the server knows: of those that were sent since the COPY began, any number may have been ignored
-//! ([`Expects::ignorable`]).
+//! ([`ExpectedReplies::ignorable`]).
 //!
 //! So the queue asks. Behind the error of such a COPY it wants a *barrier* sent: `Sync`, `Close` of a statement that
 //! does not exist, `Sync`. The first `Sync` ends whatever the server still skips, so exactly one `ReadyForQuery` before
@@ -17,21 +17,21 @@
 //! is under way.
 //!
 //! For this to work, only `Sync`s may be in doubt. So a message that is neither data nor `Sync` nor `Flush` waits until
-//! the server has said that an `Execute` or a query is not, or no longer, a COPY ([`Expects::admits`]). If the COPY
+//! the server has said that an `Execute` or a query is not, or no longer, a COPY ([`ExpectedReplies::admits`]). If the COPY
 //! waits for data, such a message would end it; in its place the server is sent an empty query, which ends it as well
 //! and does nothing else.
 
 mod queue;
 
-use self::queue::Queue;
-use crate::clients::priority::Answer;
+use self::queue::ReplyQueue;
+use crate::clients::priority::CommandResult;
 use crate::statements::message;
 use crate::statements::shared::PREFIX;
 use bytes::BytesMut;
 
 /// Kind of a server's message, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub(crate) enum ReplyKind {
     Row,
     CopyData,
     Columns,
@@ -50,41 +50,41 @@ pub(crate) enum Reply {
     Other,
 }
 
-impl Reply {
-    pub(crate) fn of(kind: u8) -> Reply {
+impl ReplyKind {
+    pub(crate) fn of(kind: u8) -> ReplyKind {
         match kind {
-            b'D' => Reply::Row,
-            b'd' => Reply::CopyData,
-            b'T' => Reply::Columns,
-            b'n' => Reply::NoData,
-            b't' => Reply::Parameters,
-            b'1' => Reply::Parsed,
-            b'2' => Reply::Bound,
-            b'3' => Reply::Closed,
-            b'C' | b'I' | b's' => Reply::Executed,
-            b'G' | b'W' => Reply::CopyIn,
-            b'E' => Reply::Error,
-            b'S' => Reply::Parameter,
-            b'Z' => Reply::Ready,
-            _ => Reply::Other,
+            b'D' => ReplyKind::Row,
+            b'd' => ReplyKind::CopyData,
+            b'T' => ReplyKind::Columns,
+            b'n' => ReplyKind::NoData,
+            b't' => ReplyKind::Parameters,
+            b'1' => ReplyKind::Parsed,
+            b'2' => ReplyKind::Bound,
+            b'3' => ReplyKind::Closed,
+            b'C' | b'I' | b's' => ReplyKind::Executed,
+            b'G' | b'W' => ReplyKind::CopyIn,
+            b'E' => ReplyKind::Error,
+            b'S' => ReplyKind::Parameter,
+            b'Z' => ReplyKind::Ready,
+            _ => ReplyKind::Other,
         }
     }
 }
 
 /// Answer that the proxy gives itself, when its turn comes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Own {
+pub(crate) enum ProxyReply {
     /// `ParseComplete` for a statement that the server has already, with the number of the client's message.
     Parsed(u64),
     /// `CloseComplete` for a statement that the server may keep, with the number of the client's message.
     Closed(u64),
     /// Result of a command of the proxy's, followed by `ReadyForQuery`.
-    Done(Answer),
+    Done(CommandResult),
 }
 
 /// Answer that is expected.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Expect {
+pub(crate) enum ExpectedReply {
     /// `ParseComplete`. `statement` is 0 for those that are not shared; `message` is the client's, 0 if the proxy has
     /// asked.
     Parse {
@@ -111,7 +111,7 @@ pub(crate) enum Expect {
     Function,
     /// End of the proxy's own empty query, which ends a batch of the client as any query does.
     Settle,
-    Own(Own),
+    Own(ProxyReply),
     /// Error: the server has to refuse this.
     Refusal,
     /// End of the proxy's own query that makes the client's settings.
@@ -138,12 +138,20 @@ pub(crate) enum Expect {
     },
 }
 
-impl Expect {
+impl ExpectedReply {
     /// True if the server ignores the message after an error.
     fn is_extended(&self) -> bool {
-        !matches!(self, Expect::Sync | Expect::Query(_) | Expect::Function | Expect::Settle | Expect::Prelude)
-            && !matches!(self, Expect::Own(Own::Done(_)) | Expect::BeginFailed | Expect::Check { .. })
-            && !matches!(self, Expect::Barrier { .. } | Expect::BarrierSync { .. })
+        !matches!(
+            self,
+            ExpectedReply::Sync
+                | ExpectedReply::Query(_)
+                | ExpectedReply::Function
+                | ExpectedReply::Settle
+                | ExpectedReply::Prelude
+        ) && !matches!(
+            self,
+            ExpectedReply::Own(ProxyReply::Done(_)) | ExpectedReply::BeginFailed | ExpectedReply::Check { .. }
+        ) && !matches!(self, ExpectedReply::Barrier { .. } | ExpectedReply::BarrierSync { .. })
     }
 }
 
@@ -162,7 +170,7 @@ pub(crate) enum Admits {
 
 /// Error: a message that answers nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Confused;
+pub(crate) struct UnexpectedReply;
 
 /// Meaning of a message of the server.
 #[derive(Debug, PartialEq, Eq)]
@@ -188,8 +196,8 @@ pub(crate) enum Means {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Expects {
-    queue: Queue,
+pub(crate) struct ExpectedReplies {
+    queue: ReplyQueue,
     /// True if the server ignores messages up to a `Sync` that was not sent yet.
     skips: bool,
     /// True if the server reads data of a COPY, and the client has not ended them.
@@ -210,12 +218,12 @@ pub(crate) struct Expects {
     wants_barrier: bool,
 }
 
-impl Expects {
+impl ExpectedReplies {
     /// Returns a queue that expects nothing, in the same memory.
-    pub(crate) fn anew(self) -> Expects {
+    pub(crate) fn anew(self) -> ExpectedReplies {
         let mut queue = self.queue;
         queue.clear();
-        Expects { queue, ..Expects::default() }
+        ExpectedReplies { queue, ..ExpectedReplies::default() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -229,7 +237,7 @@ impl Expects {
 
     /// True if a BEGIN that was held back is still to be answered.
     pub(crate) fn has_begin(&self) -> bool {
-        self.queue.iter().any(|expect| matches!(expect, Expect::Begin | Expect::BeginFailed))
+        self.queue.iter().any(|expect| matches!(expect, ExpectedReply::Begin | ExpectedReply::BeginFailed))
     }
 
     /// True if no answer of an earlier batch is outstanding: then the state of the server's transaction is known.
@@ -239,11 +247,11 @@ impl Expects {
 
     /// True if the last message ends a batch in place of a command of the proxy's.
     pub(crate) fn is_settling(&self) -> bool {
-        matches!(self.queue.back(), Some(Expect::Settle))
+        matches!(self.queue.back(), Some(ExpectedReply::Settle))
     }
 
     /// Returns the answer that is expected next.
-    pub(crate) fn front(&self) -> Option<&Expect> {
+    pub(crate) fn front(&self) -> Option<&ExpectedReply> {
         self.queue.front()
     }
 
@@ -275,17 +283,22 @@ impl Expects {
 
     /// True if the barrier behind a COPY is under way, or is to be sent.
     pub(crate) fn is_resolving(&self) -> bool {
-        matches!(self.queue.back(), Some(Expect::Barrier { .. } | Expect::BarrierSync { .. }))
+        matches!(self.queue.back(), Some(ExpectedReply::Barrier { .. } | ExpectedReply::BarrierSync { .. }))
     }
 
     /// True if the client has to send another `Sync` than those that the COPY of an `Execute` has ignored.
     pub(crate) fn owes_sync(&self) -> bool {
-        matches!(self.queue.front(), Some(Expect::Execute(_))) && !self.queue.has_sync()
+        matches!(self.queue.front(), Some(ExpectedReply::Execute(_))) && !self.queue.has_sync()
     }
 
     /// True if the command under way may be a COPY. Only `Sync` and the end of data stand behind it.
     fn awaits_copy(&self) -> bool {
-        self.may_copy && self.queue.iter().rev().any(|expect| matches!(expect, Expect::Execute(_) | Expect::Query(_)))
+        self.may_copy
+            && self
+                .queue
+                .iter()
+                .rev()
+                .any(|expect| matches!(expect, ExpectedReply::Execute(_) | ExpectedReply::Query(_)))
     }
 
     /// True if an empty query was sent that ends a COPY.
@@ -303,7 +316,7 @@ impl Expects {
     }
 
     /// Adds an `Execute` or a query that was sent and may begin a COPY.
-    pub(crate) fn push_copy(&mut self, expect: Expect) {
+    pub(crate) fn push_copy(&mut self, expect: ExpectedReply) {
         self.may_copy_next = self.is_copy;
         self.may_copy = true;
         self.push(expect);
@@ -316,20 +329,20 @@ impl Expects {
         if self.copies_in {
             self.copies_in = false;
         } else {
-            self.push(Expect::CopyEnd);
+            self.push(ExpectedReply::CopyEnd);
         }
     }
 
     /// Adds the answer to a message that was sent. Returns true if the server will process the message.
-    pub(crate) fn push(&mut self, expect: Expect) -> bool {
+    pub(crate) fn push(&mut self, expect: ExpectedReply) -> bool {
         self.has_flushed = false;
-        if matches!(expect, Expect::Sync) {
+        if matches!(expect, ExpectedReply::Sync) {
             if self.copies_in {
                 self.ignorable += 1;
                 return false;
             }
             self.skips = false;
-        } else if self.skips || (matches!(expect, Expect::CopyEnd) && self.queue.is_empty()) {
+        } else if self.skips || (matches!(expect, ExpectedReply::CopyEnd) && self.queue.is_empty()) {
             return false;
         }
         self.queue.push_back(expect);
@@ -337,42 +350,46 @@ impl Expects {
     }
 
     /// Takes the next answer, if it is the proxy's own.
-    pub(crate) fn take_own(&mut self) -> Option<Own> {
-        if !matches!(self.queue.front(), Some(Expect::Own(_))) {
+    pub(crate) fn take_own(&mut self) -> Option<ProxyReply> {
+        if !matches!(self.queue.front(), Some(ExpectedReply::Own(_))) {
             return None;
         }
         let own = self.queue.pop_front();
         self.pass_ends();
         match own {
-            Some(Expect::Own(own)) => Some(own),
+            Some(ExpectedReply::Own(own)) => Some(own),
             _ => None,
         }
     }
 
     /// Returns the meaning of a message of the server. `dropped` receives the entries that will not be answered any
     /// more.
-    pub(crate) fn answered(&mut self, reply: Reply, dropped: &mut impl FnMut(Expect)) -> Result<Means, Confused> {
+    pub(crate) fn answered(
+        &mut self,
+        reply: ReplyKind,
+        dropped: &mut impl FnMut(ExpectedReply),
+    ) -> Result<Means, UnexpectedReply> {
         match (reply, self.queue.front_mut()) {
-            (Reply::Parameter | Reply::Other, _) => Ok(Means::Pass),
-            (Reply::Ready, Some(Expect::Check { has_begun: true })) => self.pop(Means::OfCheck),
-            (Reply::Columns | Reply::Error, Some(Expect::Check { has_begun })) => {
+            (ReplyKind::Parameter | ReplyKind::Other, _) => Ok(Means::Pass),
+            (ReplyKind::Ready, Some(ExpectedReply::Check { has_begun: true })) => self.pop(Means::OfCheck),
+            (ReplyKind::Columns | ReplyKind::Error, Some(ExpectedReply::Check { has_begun })) => {
                 *has_begun = true;
                 Ok(Means::OfCheck)
             }
-            (Reply::Row | Reply::Executed, Some(Expect::Check { .. })) => Ok(Means::OfCheck),
-            (Reply::Ready, Some(Expect::Prelude)) => self.pop(Means::PreludeDone),
+            (ReplyKind::Row | ReplyKind::Executed, Some(ExpectedReply::Check { .. })) => Ok(Means::OfCheck),
+            (ReplyKind::Ready, Some(ExpectedReply::Prelude)) => self.pop(Means::PreludeDone),
             // An error of the prelude is handled by the caller.
-            (Reply::Error, Some(Expect::Prelude)) => Ok(Means::Pass),
-            (_, Some(Expect::Prelude)) => Ok(Means::Swallow),
-            (Reply::Ready, Some(Expect::BeginFailed)) => self.pop(Means::Swallow),
-            (_, Some(Expect::BeginFailed)) => Ok(Means::Swallow),
-            (Reply::Error, Some(Expect::Begin)) => Ok(Means::Pass),
-            (Reply::Parsed | Reply::Bound, Some(Expect::Begin)) => Ok(Means::Swallow),
-            (Reply::Executed, Some(Expect::Begin)) => self.pop(Means::Swallow),
-            (Reply::Executed, Some(Expect::Settle)) => Ok(Means::Swallow),
-            (Reply::Ready, Some(Expect::Settle)) => self.pop(Means::Resolved { skips: false }),
-            (Reply::Error, Some(Expect::Barrier { .. })) => Ok(Means::Pass),
-            (Reply::Ready, Some(Expect::Barrier { own, is_ready })) => {
+            (ReplyKind::Error, Some(ExpectedReply::Prelude)) => Ok(Means::Pass),
+            (_, Some(ExpectedReply::Prelude)) => Ok(Means::Swallow),
+            (ReplyKind::Ready, Some(ExpectedReply::BeginFailed)) => self.pop(Means::Swallow),
+            (_, Some(ExpectedReply::BeginFailed)) => Ok(Means::Swallow),
+            (ReplyKind::Error, Some(ExpectedReply::Begin)) => Ok(Means::Pass),
+            (ReplyKind::Parsed | ReplyKind::Bound, Some(ExpectedReply::Begin)) => Ok(Means::Swallow),
+            (ReplyKind::Executed, Some(ExpectedReply::Begin)) => self.pop(Means::Swallow),
+            (ReplyKind::Executed, Some(ExpectedReply::Settle)) => Ok(Means::Swallow),
+            (ReplyKind::Ready, Some(ExpectedReply::Settle)) => self.pop(Means::Resolved { skips: false }),
+            (ReplyKind::Error, Some(ExpectedReply::Barrier { .. })) => Ok(Means::Pass),
+            (ReplyKind::Ready, Some(ExpectedReply::Barrier { own, is_ready })) => {
                 if let Some(left) = own.checked_sub(1) {
                     *own = left;
                     return Ok(Means::Swallow);
@@ -381,61 +398,61 @@ impl Expects {
                 Ok(Means::Ready)
             }
             // The reply belongs to the empty query: its own `ReadyForQuery` follows.
-            (Reply::Executed, Some(Expect::Barrier { own, .. })) => {
+            (ReplyKind::Executed, Some(ExpectedReply::Barrier { own, .. })) => {
                 *own += 1;
                 Ok(Means::Swallow)
             }
-            (Reply::Closed, Some(&mut Expect::Barrier { is_ready, .. })) => {
-                self.replace_front(Expect::BarrierSync { skips: !is_ready });
+            (ReplyKind::Closed, Some(&mut ExpectedReply::Barrier { is_ready, .. })) => {
+                self.replace_front(ExpectedReply::BarrierSync { skips: !is_ready });
                 Ok(Means::Swallow)
             }
-            (Reply::Ready, Some(&mut Expect::BarrierSync { skips })) => {
+            (ReplyKind::Ready, Some(&mut ExpectedReply::BarrierSync { skips })) => {
                 self.skips = skips;
                 self.pop(Means::Resolved { skips })
             }
-            (Reply::Error, _) => Ok(self.failed(dropped)),
-            (Reply::Row | Reply::CopyData, _) => Ok(Means::Pass),
-            (Reply::Parsed, Some(&mut Expect::Parse { statement, message })) => {
+            (ReplyKind::Error, _) => Ok(self.failed(dropped)),
+            (ReplyKind::Row | ReplyKind::CopyData, _) => Ok(Means::Pass),
+            (ReplyKind::Parsed, Some(&mut ExpectedReply::Parse { statement, message })) => {
                 self.pop(Means::Parsed { statement, message })
             }
-            (Reply::Bound, Some(Expect::Bind)) => self.pop(Means::Pass),
-            (Reply::Closed, Some(&mut Expect::Close { message })) => {
+            (ReplyKind::Bound, Some(ExpectedReply::Bind)) => self.pop(Means::Pass),
+            (ReplyKind::Closed, Some(&mut ExpectedReply::Close { message })) => {
                 self.pop(if message == 0 { Means::Swallow } else { Means::Pass })
             }
-            (Reply::Closed, Some(&mut Expect::Evicted(statement))) => self.pop(Means::Evicted(statement)),
-            (Reply::Parameters, Some(Expect::Parameters)) => {
-                self.replace_front(Expect::Columns);
+            (ReplyKind::Closed, Some(&mut ExpectedReply::Evicted(statement))) => self.pop(Means::Evicted(statement)),
+            (ReplyKind::Parameters, Some(ExpectedReply::Parameters)) => {
+                self.replace_front(ExpectedReply::Columns);
                 Ok(Means::Pass)
             }
-            (Reply::Columns | Reply::NoData, Some(Expect::Columns)) => self.pop(Means::Pass),
-            (Reply::Columns, Some(Expect::Query(_))) => Ok(Means::Pass),
-            (Reply::CopyIn, Some(Expect::Query(_) | Expect::Execute(_))) => {
+            (ReplyKind::Columns | ReplyKind::NoData, Some(ExpectedReply::Columns)) => self.pop(Means::Pass),
+            (ReplyKind::Columns, Some(ExpectedReply::Query(_))) => Ok(Means::Pass),
+            (ReplyKind::CopyIn, Some(ExpectedReply::Query(_) | ExpectedReply::Execute(_))) => {
                 (self.copies_in, self.is_copy, self.has_flushed) = (true, true, false);
                 // `Sync`s that were sent on the way are read as part of the COPY, and ignored.
-                while matches!(self.queue.second(), Some(Expect::Sync)) {
+                while matches!(self.queue.second(), Some(ExpectedReply::Sync)) {
                     self.queue.remove_second();
                     self.ignorable += 1;
                 }
                 // All of its data were sent before the COPY had begun.
-                if matches!(self.queue.second(), Some(Expect::CopyEnd)) {
+                if matches!(self.queue.second(), Some(ExpectedReply::CopyEnd)) {
                     self.queue.remove_second();
                     self.copies_in = false;
                 }
                 Ok(Means::Pass)
             }
-            (Reply::Executed, Some(&mut Expect::Query(message))) => {
+            (ReplyKind::Executed, Some(&mut ExpectedReply::Query(message))) => {
                 self.forget_copy();
                 Ok(Means::Executed(message))
             }
-            (Reply::Executed, Some(&mut Expect::Execute(message))) => {
+            (ReplyKind::Executed, Some(&mut ExpectedReply::Execute(message))) => {
                 self.forget_copy();
                 self.pop(Means::Executed(message))
             }
-            (Reply::Ready, Some(Expect::Sync | Expect::Query(_) | Expect::Function)) => {
+            (ReplyKind::Ready, Some(ExpectedReply::Sync | ExpectedReply::Query(_) | ExpectedReply::Function)) => {
                 self.forget_copy();
                 self.pop(Means::Ready)
             }
-            _ => Err(Confused),
+            _ => Err(UnexpectedReply),
         }
     }
 
@@ -451,7 +468,7 @@ impl Expects {
         (self.ignorable, self.has_probed) = (0, false);
     }
 
-    fn pop(&mut self, means: Means) -> Result<Means, Confused> {
+    fn pop(&mut self, means: Means) -> Result<Means, UnexpectedReply> {
         self.queue.pop_front();
         self.pass_ends();
         self.may_copy &= !self.queue.is_empty();
@@ -459,36 +476,36 @@ impl Expects {
     }
 
     /// Replaces the expected answer after a part of it has come.
-    fn replace_front(&mut self, expect: Expect) {
+    fn replace_front(&mut self, expect: ExpectedReply) {
         if let Some(front) = self.queue.front_mut() {
             *front = expect;
         }
     }
 
     fn pass_ends(&mut self) {
-        while matches!(self.queue.front(), Some(Expect::CopyEnd)) {
+        while matches!(self.queue.front(), Some(ExpectedReply::CopyEnd)) {
             self.queue.pop_front();
         }
     }
 
-    fn failed(&mut self, dropped: &mut impl FnMut(Expect)) -> Means {
+    fn failed(&mut self, dropped: &mut impl FnMut(ExpectedReply)) -> Means {
         let is_in_doubt = self.is_copy && (0 < self.ignorable || self.has_probed);
         self.forget_copy();
         if is_in_doubt {
             // An extended query has ended; a simple one ends with a `ReadyForQuery` of its own.
-            let is_ready = matches!(self.queue.front(), Some(Expect::Query(_)));
+            let is_ready = matches!(self.queue.front(), Some(ExpectedReply::Query(_)));
             self.queue.drain_from(usize::from(is_ready)).for_each(&mut *dropped);
-            self.queue.push_back(Expect::Barrier { own: 1, is_ready });
+            self.queue.push_back(ExpectedReply::Barrier { own: 1, is_ready });
             self.wants_barrier = true;
             return Means::Pass;
         }
         // Without an expected answer, the error is an announcement of the server, before it ends the connection.
-        if !self.queue.front().is_some_and(Expect::is_extended) {
+        if !self.queue.front().is_some_and(ExpectedReply::is_extended) {
             return Means::Pass;
         }
         self.skips = true;
         while let Some(next) = self.queue.front() {
-            if matches!(next, Expect::Sync) {
+            if matches!(next, ExpectedReply::Sync) {
                 self.skips = false;
                 break;
             }

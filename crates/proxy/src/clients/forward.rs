@@ -4,8 +4,8 @@
 //! Only names of prepared statements are ever changed in a message. Data of a COPY pass as they come; all other
 //! messages are inspected when they are complete.
 
-use crate::clients::expect::{Admits, Expect, Own};
-use crate::clients::link::{Event, Hold, Link, Takes};
+use crate::clients::expect::{Admits, ExpectedReply, ProxyReply};
+use crate::clients::link::{Hold, Link, LinkEvent, Takes};
 use crate::clients::outcome::Act;
 use crate::clients::talk::Talk;
 use crate::servers::prepared::Missing;
@@ -13,7 +13,7 @@ use crate::servers::target;
 use crate::statements::message;
 use crate::statements::portals::Portal;
 use crate::statements::scan::{Scan, scan, scan_known};
-use crate::statements::shared::{PREFIX, Statement, is_reserved, name_of};
+use crate::statements::shared::{PREFIX, SharedStatement, is_reserved, name_of};
 use bytes::Buf;
 use std::iter;
 use std::mem;
@@ -28,7 +28,7 @@ const ENOUGH: usize = 64 << 10;
 
 impl Link {
     /// Forwards messages from the client's input, as many as are there.
-    pub(crate) fn forward(&mut self, talk: &mut Talk) -> Result<(), Event> {
+    pub(crate) fn forward(&mut self, talk: &mut Talk) -> Result<(), LinkEvent> {
         talk.needs = 0;
         while self.taken.server.out.len() < ENOUGH && talk.conn.replies.out.len() < ENOUGH && !self.is_leaving {
             // The rest of a long message passes as it arrives. The barrier may follow only once the message is
@@ -45,7 +45,7 @@ impl Link {
                 }
                 continue;
             }
-            let refused = |broken| Event::Refused(errors::broken(broken));
+            let refused = |broken| LinkEvent::Refused(errors::broken(broken));
             let Some((kind, length)) = frame::head(&talk.conn.input).map_err(refused)? else { break };
             // While the barrier is under way, nothing of the client is sent.
             if self.expects.is_resolving() {
@@ -118,7 +118,7 @@ impl Link {
             let server = &mut self.taken.server;
             message::query(&mut server.out, "");
             server.unnamed = (0, 0);
-            self.expects.push(Expect::Settle);
+            self.expects.push(ExpectedReply::Settle);
         }
         true
     }
@@ -143,7 +143,7 @@ impl Link {
     }
 
     /// Forwards one complete message.
-    fn message(&mut self, talk: &mut Talk, kind: u8, length: usize) -> Result<(), Event> {
+    fn message(&mut self, talk: &mut Talk, kind: u8, length: usize) -> Result<(), LinkEvent> {
         if self.expects.skips() && !matches!(kind, b'S' | b'X' | b'p') {
             // The server would ignore it.
             talk.conn.input.advance(length);
@@ -156,7 +156,7 @@ impl Link {
             b'Q' => return self.query(talk, length),
             b'S' => {
                 self.pass(&mut talk.conn, length);
-                let is_read = self.expects.push(Expect::Sync);
+                let is_read = self.expects.push(ExpectedReply::Sync);
                 if self.takes_statements == Takes::InBatch {
                     self.takes_statements = Takes::Sent;
                 }
@@ -166,7 +166,7 @@ impl Link {
             }
             b'F' => {
                 self.outcome.sent(Act::States);
-                self.expects.push(Expect::Function);
+                self.expects.push(ExpectedReply::Function);
                 // A function may set anything, and there is no text to tell.
                 (self.is_touched, self.is_skewed) = (true, true);
                 match message::set_by_call(&talk.conn.input[HEAD..length]) {
@@ -194,7 +194,7 @@ impl Link {
                 return Ok(());
             }
             b'P' | b'B' | b'D' | b'C' | b'E' => self.is_open_batch = true,
-            _ => return Err(Event::Refused(errors::unexpected(kind))),
+            _ => return Err(LinkEvent::Refused(errors::unexpected(kind))),
         }
         if kind == b'E' {
             self.execute(talk, length);
@@ -219,9 +219,9 @@ impl Link {
         self.outcome.sent(portal.act);
         self.sets.extend(portal.served.clone().map(|served| (number, served)));
         if portal.copies_in {
-            self.expects.push_copy(Expect::Execute(number));
+            self.expects.push_copy(ExpectedReply::Execute(number));
         } else {
-            self.expects.push(Expect::Execute(number));
+            self.expects.push(ExpectedReply::Execute(number));
         }
         self.count();
         self.pass(&mut talk.conn, length);
@@ -258,7 +258,7 @@ impl Link {
         self.turn.iter_mut().for_each(|turn| turn.statements += 1);
     }
 
-    fn query(&mut self, talk: &mut Talk, length: usize) -> Result<(), Event> {
+    fn query(&mut self, talk: &mut Talk, length: usize) -> Result<(), LinkEvent> {
         let number = talk.client.message;
         let body = &talk.conn.input[HEAD..length];
         let text = body.strip_suffix(b"\0").unwrap_or(body);
@@ -269,7 +269,7 @@ impl Link {
             && let Some(Ok(answer)) = talk.client.command(text, self.status == b'T')
         {
             talk.conn.input.advance(length);
-            self.expects.push(Expect::Own(Own::Done(answer)));
+            self.expects.push(ExpectedReply::Own(ProxyReply::Done(answer)));
             self.answer_own(talk);
             return Ok(());
         }
@@ -283,9 +283,9 @@ impl Link {
         talk.client.names.forget_unnamed(number, self.taken.server.prepared.batch);
         self.taken.server.unnamed = (0, 0);
         if scan.copies_in {
-            self.expects.push_copy(Expect::Query(number));
+            self.expects.push_copy(ExpectedReply::Query(number));
         } else {
-            self.expects.push(Expect::Query(number));
+            self.expects.push(ExpectedReply::Query(number));
         }
         talk.show_query(length);
         self.count();
@@ -295,7 +295,7 @@ impl Link {
 
     fn parse(&mut self, talk: &mut Talk, message: &[u8]) {
         let number = talk.client.message;
-        let unshared = Expect::Parse { statement: 0, message: number };
+        let unshared = ExpectedReply::Parse { statement: 0, message: number };
         let Some((name, rest)) = message::text(&message[HEAD..]) else { return self.send(message, unshared) };
         let text = message::text(rest).map_or(rest, |(text, _)| text);
         let set = if self.may_have_set_target(text) { None } else { talk.client.served(text) };
@@ -330,7 +330,7 @@ impl Link {
                     out.extend_from_slice(part);
                 }
             });
-            self.expects.push(Expect::Refusal);
+            self.expects.push(ExpectedReply::Refusal);
             return;
         }
         let context = talk.client.context();
@@ -348,10 +348,10 @@ impl Link {
     }
 
     /// Registers a shared statement that the client's message of this number has parsed.
-    fn share(&mut self, talk: &mut Talk, statement: &Statement, number: u64) {
+    fn share(&mut self, talk: &mut Talk, statement: &SharedStatement, number: u64) {
         match self.taken.server.prepared.want(statement.number) {
             Missing::Nothing if self.may_be_parsed() => {
-                self.expects.push(Expect::Own(Own::Parsed(number)));
+                self.expects.push(ExpectedReply::Own(ProxyReply::Parsed(number)));
                 self.answer_own(talk);
             }
             Missing::Parse => self.bring(statement, Missing::Parse, number),
@@ -360,27 +360,27 @@ impl Link {
     }
 
     /// Sends a `Parse` of a shared statement; `message` is the client's, 0 if it has not asked.
-    fn bring(&mut self, statement: &Statement, missing: Missing, message: u64) {
+    fn bring(&mut self, statement: &SharedStatement, missing: Missing, message: u64) {
         let server = &mut self.taken.server;
         if missing == Missing::CloseAndParse {
             message::about_statement(&mut server.out, b'C', statement.name.as_bytes());
-            self.expects.push(Expect::Close { message: 0 });
+            self.expects.push(ExpectedReply::Close { message: 0 });
         }
         message::put(&mut server.out, b'P', |out| {
             out.extend_from_slice(statement.name.as_bytes());
             out.extend_from_slice(&[0]);
             out.extend_from_slice(&statement.body);
         });
-        self.expects.push(Expect::Parse { statement: statement.number, message });
+        self.expects.push(ExpectedReply::Parse { statement: statement.number, message });
         // There may be many too many, if the server has ignored the messages that were to close them.
         for oldest in iter::from_fn(|| server.prepared.evict()).take(2) {
             message::about_statement(&mut server.out, b'C', name_of(oldest).as_bytes());
-            self.expects.push(Expect::Evicted(oldest));
+            self.expects.push(ExpectedReply::Evicted(oldest));
         }
     }
 
     /// Makes sure that the client's statement of this name is on the connection when the next message arrives.
-    fn need(&mut self, talk: &mut Talk, name: &[u8]) -> Option<Arc<Statement>> {
+    fn need(&mut self, talk: &mut Talk, name: &[u8]) -> Option<Arc<SharedStatement>> {
         let names = &talk.client.names;
         let shared = if name.is_empty() { names.unnamed.shared.as_ref() } else { names.get(name) };
         let shared = shared.map(Arc::clone);
@@ -393,13 +393,13 @@ impl Link {
                 if client.names.unnamed.body.is_empty() {
                     // Another client's unnamed statement may be there.
                     message::about_statement(&mut server.out, b'C', b"");
-                    self.expects.push(Expect::Close { message: 0 });
+                    self.expects.push(ExpectedReply::Close { message: 0 });
                 } else {
                     message::put(&mut server.out, b'P', |out| {
                         out.extend_from_slice(&[0]);
                         out.extend_from_slice(&client.names.unnamed.body);
                     });
-                    self.expects.push(Expect::Parse { statement: 0, message: 0 });
+                    self.expects.push(ExpectedReply::Parse { statement: 0, message: 0 });
                 }
             }
             return None;
@@ -418,8 +418,8 @@ impl Link {
 
     fn bind(&mut self, talk: &mut Talk, message: &[u8]) {
         let body = &message[HEAD..];
-        let Some((portal, rest)) = message::text(body) else { return self.send(message, Expect::Bind) };
-        let Some((name, rest)) = message::text(rest) else { return self.send(message, Expect::Bind) };
+        let Some((portal, rest)) = message::text(body) else { return self.send(message, ExpectedReply::Bind) };
+        let Some((name, rest)) = message::text(rest) else { return self.send(message, ExpectedReply::Bind) };
         talk.show_statement(name);
         let served = talk.client.names.set_of(name).cloned();
         match self.need(talk, name) {
@@ -432,7 +432,7 @@ impl Link {
                         out.extend_from_slice(part);
                     }
                 });
-                self.expects.push(Expect::Bind);
+                self.expects.push(ExpectedReply::Bind);
             }
             None => {
                 // A statement that only the server knows may be anything.
@@ -445,9 +445,9 @@ impl Link {
                 }
                 self.portals.bind(portal, Portal { act, copies_in, served });
                 if is_reserved(name) {
-                    return self.send_of(b'B', &[portal, b"\0"], name, rest, Expect::Bind);
+                    return self.send_of(b'B', &[portal, b"\0"], name, rest, ExpectedReply::Bind);
                 }
-                self.send(message, Expect::Bind);
+                self.send(message, ExpectedReply::Bind);
             }
         }
     }
@@ -457,9 +457,9 @@ impl Link {
         let is_close = kind == b'C';
         let (target, rest) = message[HEAD..].split_first().unwrap_or((&0, &[]));
         let expect = match (is_close, target) {
-            (true, _) => Expect::Close { message: talk.client.message },
-            (false, b'S') => Expect::Parameters,
-            (false, _) => Expect::Columns,
+            (true, _) => ExpectedReply::Close { message: talk.client.message },
+            (false, b'S') => ExpectedReply::Parameters,
+            (false, _) => ExpectedReply::Columns,
         };
         let Some((name, _)) = message::text(rest) else { return self.send(message, expect) };
         if *target != b'S' {
@@ -474,7 +474,7 @@ impl Link {
                 self.taken.server.unnamed = (0, 0);
             } else if talk.client.names.close(name, talk.client.message, self.taken.server.prepared.batch) {
                 // The connection keeps the statement for others.
-                self.expects.push(Expect::Own(Own::Closed(talk.client.message)));
+                self.expects.push(ExpectedReply::Own(ProxyReply::Closed(talk.client.message)));
                 return self.answer_own(talk);
             } else if is_reserved(name) {
                 return self.send_of(kind, &[b"S"], name, b"", expect);
@@ -493,7 +493,7 @@ impl Link {
 
     /// Sends a message about a missing statement whose name looks like the proxy's own, under another name, which is
     /// missing as well.
-    fn send_of(&mut self, kind: u8, before: &[&[u8]], name: &[u8], rest: &[u8], expect: Expect) {
+    fn send_of(&mut self, kind: u8, before: &[&[u8]], name: &[u8], rest: &[u8], expect: ExpectedReply) {
         message::put(&mut self.taken.server.out, kind, |out| {
             for part in before.iter().copied().chain([PREFIX.as_bytes(), name, b"\0", rest]) {
                 out.extend_from_slice(part);
@@ -502,7 +502,7 @@ impl Link {
         self.expects.push(expect);
     }
 
-    fn send(&mut self, message: &[u8], expect: Expect) {
+    fn send(&mut self, message: &[u8], expect: ExpectedReply) {
         self.taken.server.out.extend_from_slice(message);
         self.expects.push(expect);
     }
@@ -511,6 +511,6 @@ impl Link {
     pub(crate) fn provoke(&mut self) {
         // Numbers begin with 1, so no statement has this name.
         message::about_statement(&mut self.taken.server.out, b'D', PREFIX.as_bytes());
-        self.expects.push(Expect::Refusal);
+        self.expects.push(ExpectedReply::Refusal);
     }
 }

@@ -4,7 +4,7 @@
 //! session except what the connection is known to have, and no cancel on its way to it. A connection that cannot be
 //! brought to this state in a bounded time is closed.
 
-use crate::clients::expect::{Expect, Means, Reply};
+use crate::clients::expect::{ExpectedReply, Means, ReplyKind};
 use crate::clients::link::{Hold, Link};
 use crate::servers::pool::Pool;
 use crate::servers::server_conn::Failed;
@@ -83,13 +83,13 @@ impl Link {
         if self.expects.copies_in {
             message::put(&mut self.taken.server.out, b'f', |out| out.extend_from_slice(b"the client has gone\0"));
             self.expects.copies_in = false;
-            self.is_open_batch |= matches!(self.expects.front(), Some(Expect::Execute(_)));
+            self.is_open_batch |= matches!(self.expects.front(), Some(ExpectedReply::Execute(_)));
         }
         if self.is_open_batch || self.expects.has_begin() {
             // A lone `Sync` would commit what the client has not committed.
             self.provoke();
             message::put(&mut self.taken.server.out, b'S', |_| {});
-            self.expects.push(Expect::Sync);
+            self.expects.push(ExpectedReply::Sync);
         }
         let was_checked = self.check.take().is_some();
         self.taken.server.flush().await?;
@@ -129,17 +129,17 @@ impl Link {
             let server = &mut self.taken.server;
             let (kind, body) = server.next().await?;
             left = left.checked_sub(body.len()).ok_or_else(|| io::Error::other("there is too much to read"))?;
-            let reply = Reply::of(kind);
-            if reply == Reply::Parameter {
+            let reply = ReplyKind::of(kind);
+            if reply == ReplyKind::Parameter {
                 server.note(&body);
             }
-            if reply == Reply::Ready {
+            if reply == ReplyKind::Ready {
                 self.status = body.first().copied().unwrap_or(b'E');
             }
             let prepared = &mut server.prepared;
             let mut dropped = |expect| match expect {
-                Expect::Parse { statement, .. } => prepared.has_failed(statement),
-                Expect::Evicted(statement) => prepared.stays(statement),
+                ExpectedReply::Parse { statement, .. } => prepared.has_failed(statement),
+                ExpectedReply::Evicted(statement) => prepared.stays(statement),
                 _ => {}
             };
             let means = self
@@ -153,14 +153,14 @@ impl Link {
             if !server.out.is_empty() {
                 server.flush().await?;
             }
-            if reply == Reply::CopyIn {
+            if reply == ReplyKind::CopyIn {
                 // A COPY has begun after all, and there are no data for it.
                 message::put(&mut server.out, b'f', |out| out.extend_from_slice(b"the client has gone\0"));
                 self.expects.copies_in = false;
-                if matches!(self.expects.front(), Some(Expect::Execute(_))) {
+                if matches!(self.expects.front(), Some(ExpectedReply::Execute(_))) {
                     // The `Sync` that was sent was read as part of the COPY.
                     message::put(&mut server.out, b'S', |_| {});
-                    self.expects.push(Expect::Sync);
+                    self.expects.push(ExpectedReply::Sync);
                 }
                 server.flush().await?;
             }

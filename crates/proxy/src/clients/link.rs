@@ -5,9 +5,9 @@
 //! was sent is answered, no transaction is open, and nothing ties the client to the connection.
 
 use crate::clients::block::{self, Block};
-use crate::clients::check::{self, Found};
-use crate::clients::expect::{Expect, Expects};
-use crate::clients::outcome::{Act, Outcome};
+use crate::clients::check::{self, CheckResult};
+use crate::clients::expect::{ExpectedReplies, ExpectedReply};
+use crate::clients::outcome::{Act, TransactionOutcome};
 use crate::clients::priority::Served;
 use crate::clients::talk::Talk;
 use crate::clients::turn::Turn;
@@ -16,7 +16,7 @@ use crate::servers::pool::Taken;
 use crate::statements::message;
 use crate::statements::portals::Portals;
 use crate::statements::resets::Reset;
-use crate::statements::session_settings::{self, Settings};
+use crate::statements::session_settings::{self, SessionSettings};
 use statement::SqlError;
 use std::collections::VecDeque;
 use std::pin::{Pin, pin};
@@ -49,7 +49,7 @@ pub(crate) enum Hold {
 
 /// Reason why a link does not go on by itself.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum LinkEvent {
     /// The link has ended: the connection is as in the pool.
     Done,
     /// The transaction has waited for its client, which has sent something.
@@ -82,7 +82,7 @@ pub(crate) struct Link {
     pub(crate) taken: Taken,
     /// Turn of the transaction; `None` while only its hold ties a client to its connection.
     pub(crate) turn: Option<Turn>,
-    pub(crate) expects: Expects,
+    pub(crate) expects: ExpectedReplies,
     /// Status of the server's transaction: `I`, `T` or `E`.
     pub(crate) status: u8,
     /// True if something was sent that requires a `Sync`.
@@ -113,12 +113,12 @@ pub(crate) struct Link {
     /// them.
     pub(crate) has_temporary: bool,
     /// Outcome of the transaction if the connection is lost now.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: TransactionOutcome,
     pub(crate) portals: Portals,
     /// Statements of the proxy's own that are to be executed, by the client's messages, in their order.
     pub(crate) sets: VecDeque<(u64, Served)>,
     /// Check under way.
-    pub(crate) check: Option<Found>,
+    pub(crate) check: Option<CheckResult>,
     /// True if the last check was not answered.
     pub(crate) has_failed_check: bool,
     /// Number of checks in a row that were cancelled.
@@ -187,7 +187,7 @@ impl Link {
             brings_skewed: false,
             hold: Hold::Free,
             has_temporary: false,
-            outcome: Outcome::default(),
+            outcome: TransactionOutcome::default(),
             portals: Portals::default(),
             sets: VecDeque::new(),
             check: None,
@@ -214,7 +214,7 @@ impl Link {
         let is_reset = reset == Reset::Always;
         if is_reset || (!Arc::ptr_eq(&server.settings, wanted) && server.settings != *wanted) {
             let (mut change, is_careful) = match is_reset {
-                true => wanted.change_from(&Settings::default()),
+                true => wanted.change_from(&SessionSettings::default()),
                 false => wanted.change_from(&server.settings),
             };
             if is_reset {
@@ -227,7 +227,7 @@ impl Link {
             }
             message::query(&mut server.out, &change);
             server.unnamed = (0, 0);
-            link.expects.push(Expect::Prelude);
+            link.expects.push(ExpectedReply::Prelude);
             link.has_settings = false;
             link.is_careful = is_careful || link.has_deadline;
         } else {
@@ -253,7 +253,7 @@ impl Link {
             Block::Failed { text } => {
                 block::open_failed(&mut server.out, &text);
                 server.unnamed = (0, 0);
-                self.expects.push(Expect::BeginFailed);
+                self.expects.push(ExpectedReply::BeginFailed);
                 self.outcome.sent(Act::Begins);
                 (self.status, self.has_failed) = (b'E', true);
                 return;
@@ -261,11 +261,11 @@ impl Link {
         };
         block::open(&mut server.out, &text);
         server.unnamed = (0, 0);
-        self.expects.push(Expect::Begin);
+        self.expects.push(ExpectedReply::Begin);
         // A query removes the portal by itself.
         if is_query && talk.conn.input.first() != Some(&b'Q') {
             message::put(&mut server.out, b'C', |out| out.extend_from_slice(b"P\0"));
-            self.expects.push(Expect::Close { message: 0 });
+            self.expects.push(ExpectedReply::Close { message: 0 });
         }
         self.outcome.sent(Act::Begins);
         self.status = b'T';
@@ -284,7 +284,7 @@ impl Link {
     }
 
     /// Goes on as far as both sides allow.
-    pub(crate) fn poll(&mut self, talk: &mut Talk, cx: &mut Context<'_>) -> Poll<Event> {
+    pub(crate) fn poll(&mut self, talk: &mut Talk, cx: &mut Context<'_>) -> Poll<LinkEvent> {
         // A side with nothing to do is not polled again: its stream wakes the task.
         let (mut server_rests, mut client_rests) = (false, false);
         for round in 1.. {
@@ -293,7 +293,7 @@ impl Link {
             if listens && !talk.conn.input.is_empty() {
                 if self.is_idle {
                     if self.expects.copies_in || 0 < self.client_rest || talk.has_spoken() {
-                        return Poll::Ready(Event::Speaks);
+                        return Poll::Ready(LinkEvent::Speaks);
                     }
                 } else if let Err(event) = self.forward(talk) {
                     return Poll::Ready(event);
@@ -314,10 +314,10 @@ impl Link {
             if !server_rests && talk.conn.replies.out.len() < ANSWERS {
                 let server = &mut self.taken.server;
                 if let Err(gone) = server.make_room() {
-                    return Poll::Ready(Event::Gone(gone));
+                    return Poll::Ready(LinkEvent::Gone(gone));
                 }
                 match pin!(server.io.read_buf(&mut server.inbox)).poll(cx) {
-                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Event::ServerGone),
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(LinkEvent::ServerGone),
                     Poll::Ready(Ok(_)) => {
                         has_moved = true;
                         if let Err(event) = self.backward(talk) {
@@ -330,7 +330,7 @@ impl Link {
             }
             // The messages that it would have to send first do not come any more.
             if self.is_leaving && (self.expects.is_empty() || self.expects.copies_in || self.is_open_batch) {
-                return Poll::Ready(Event::Left);
+                return Poll::Ready(LinkEvent::Left);
             }
             if self.is_settled() {
                 self.is_touched |= self.check.is_none() && self.is_unexplained();
@@ -338,7 +338,7 @@ impl Link {
                     self.begin_check(talk);
                     has_moved = true;
                 } else if self.check.is_none() && self.hold == Hold::Free {
-                    return Poll::Ready(Event::Done);
+                    return Poll::Ready(LinkEvent::Done);
                 } else if self.check.is_none() {
                     // The connection stays with the client, but the slot is free for other transactions.
                     self.leave_door();
@@ -349,13 +349,13 @@ impl Link {
             if (!talk.conn.replies.out.is_empty() && !self.holds_answers) || talk.conn.flushes {
                 match talk.conn.poll_send(cx) {
                     Poll::Ready(Ok(())) => has_moved = true,
-                    Poll::Ready(Err(gone)) => return Poll::Ready(Event::Gone(gone)),
+                    Poll::Ready(Err(gone)) => return Poll::Ready(LinkEvent::Gone(gone)),
                     Poll::Pending => {}
                 }
             }
             // The server is read again from here on.
             if self.is_unread && talk.conn.replies.out.len() < ANSWERS {
-                return Poll::Ready(Event::Reads);
+                return Poll::Ready(LinkEvent::Reads);
             }
             if !self.is_leaving
                 && !client_rests
@@ -363,10 +363,10 @@ impl Link {
                 && self.taken.server.out.len() < QUESTIONS
             {
                 if let Err(gone) = talk.conn.make_room(CLIENT_READ) {
-                    return Poll::Ready(Event::Gone(gone));
+                    return Poll::Ready(LinkEvent::Gone(gone));
                 }
                 match pin!(talk.conn.io.read_buf(&mut talk.conn.input)).poll(cx) {
-                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Event::Gone(Gone::Client)),
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(LinkEvent::Gone(Gone::Client)),
                     Poll::Ready(Ok(_)) => has_moved = true,
                     Poll::Pending => client_rests = true,
                 }
@@ -378,7 +378,7 @@ impl Link {
             }
             if !has_moved || round == ROUNDS {
                 if Pin::new(talk.conn.ending()).poll(cx).is_ready() {
-                    return Poll::Ready(Event::Gone(Gone::Server));
+                    return Poll::Ready(LinkEvent::Gone(Gone::Server));
                 }
                 if has_moved {
                     cx.waker().wake_by_ref();
@@ -448,8 +448,8 @@ impl Link {
         let customs = customs.filter(|name| !check::OWN.contains(name)).chain(check::OWN);
         message::query(&mut server.out, &check::question(customs));
         server.unnamed = (0, 0);
-        self.expects.push(Expect::Check { has_begun: false });
-        self.check = Some(Found::default());
+        self.expects.push(ExpectedReply::Check { has_begun: false });
+        self.check = Some(CheckResult::default());
     }
 
     /// True if a text parsed now may mean something else to other clients under the same settings.
@@ -467,7 +467,9 @@ impl Link {
 
     /// Ends the check.
     pub(crate) fn end_check(&mut self, talk: &mut Talk) {
-        let Some(Found { settings, holds, has_temporary, failed, is_cancelled }) = self.check.take() else { return };
+        let Some(CheckResult { settings, holds, has_temporary, failed, is_cancelled }) = self.check.take() else {
+            return;
+        };
         self.params = Arc::clone(&self.taken.server.params);
         if is_cancelled && self.cancelled_checks < check::TRIES {
             self.cancelled_checks += 1;

@@ -12,9 +12,9 @@ use wire::Cancel;
 use wire::conn::Conn;
 
 /// Destination of an authenticated client.
-pub struct Opened(pub(crate) Whom);
+pub struct Opened(pub(crate) Destination);
 
-pub(crate) enum Whom {
+pub(crate) enum Destination {
     Servers(Box<Client>),
     Admin(Admin),
 }
@@ -29,17 +29,17 @@ impl Cancel for Nothing {
 impl front::Opened for Opened {
     fn canceller(&self) -> Arc<dyn Cancel> {
         match &self.0 {
-            Whom::Servers(client) => client.canceller(),
-            Whom::Admin(_) => Arc::new(Nothing),
+            Destination::Servers(client) => client.canceller(),
+            Destination::Admin(_) => Arc::new(Nothing),
         }
     }
 
     fn take_reports(&mut self) -> Vec<(Cow<'static, str>, String)> {
         match &self.0 {
-            Whom::Servers(client) => {
+            Destination::Servers(client) => {
                 client.told.iter().map(|(name, value)| (name.to_owned().into(), value.to_owned())).collect()
             }
-            Whom::Admin(admin) => admin.reports(),
+            Destination::Admin(admin) => admin.reports(),
         }
     }
 
@@ -50,8 +50,8 @@ impl front::Opened for Opened {
             return;
         }
         match self.0 {
-            Whom::Servers(client) => talk::serve(*client, conn, site).await,
-            Whom::Admin(admin) => admin.serve(conn, site).await,
+            Destination::Servers(client) => talk::serve(*client, conn, site).await,
+            Destination::Admin(admin) => admin.serve(conn, site).await,
         }
     }
 }

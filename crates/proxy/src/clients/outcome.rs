@@ -80,7 +80,7 @@ impl Act {
 
 /// Known outcome of a transaction whose connection was lost.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct TransactionOutcome {
     /// True if the next statement is inside a block, as far as is known.
     is_in_block: bool,
     /// Statement that may have been committed.
@@ -94,7 +94,7 @@ enum Doubt {
     Commit,
 }
 
-impl Outcome {
+impl TransactionOutcome {
     /// Notes that a text with this effect is sent to be run.
     pub(crate) fn sent(&mut self, act: Act) {
         match act {
@@ -123,7 +123,7 @@ impl Outcome {
 
     /// Notes that everything sent is answered.
     pub(crate) fn settled(&mut self, is_in_block: bool) {
-        *self = Outcome { is_in_block, doubt: None };
+        *self = TransactionOutcome { is_in_block, doubt: None };
     }
 
     /// Returns the error for the client if the outcome of its transaction is unknown.
@@ -149,7 +149,7 @@ mod tests {
     use crate::statements::scan::scan;
 
     fn doubt(texts: &[&str]) -> Option<Doubt> {
-        let mut outcome = Outcome::default();
+        let mut outcome = TransactionOutcome::default();
         texts.iter().for_each(|text| outcome.sent(Act::of_query(text.as_bytes(), &scan(text.as_bytes()))));
         outcome.doubt
     }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_begin_that_may_have_been_ignored_is_none() {
-        let mut outcome = Outcome::default();
+        let mut outcome = TransactionOutcome::default();
         outcome.sent(Act::Begins);
         outcome.has_failed();
         outcome.sent(Act::States);

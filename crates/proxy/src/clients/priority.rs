@@ -16,7 +16,7 @@ use wire::reply::Format;
 use wire::reply::{Formats, Replies};
 
 mod command;
-pub(crate) use command::{Command, command};
+pub(crate) use command::{PriorityCommand, command};
 
 /// Setting of a client that belongs to the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Setting {
 
 /// Value that follows transactions as settings do.
 #[derive(Clone, Debug)]
-struct Follows<T> {
+struct TransactionalValue<T> {
     /// Value at login.
     default: T,
     session: T,
@@ -52,9 +52,9 @@ struct Follows<T> {
     before: Option<T>,
 }
 
-impl<T: Clone> Follows<T> {
-    fn new(default: T) -> Follows<T> {
-        Follows { session: default.clone(), default, local: None, before: None }
+impl<T: Clone> TransactionalValue<T> {
+    fn new(default: T) -> TransactionalValue<T> {
+        TransactionalValue { session: default.clone(), default, local: None, before: None }
     }
 
     fn current(&self) -> &T {
@@ -91,14 +91,14 @@ pub(crate) const MAX: &str = "overtake.priority_max";
 /// Class of a client, its highest allowed class, and its hot key.
 #[derive(Clone, Debug)]
 pub(crate) struct Priority {
-    class: Follows<Class>,
+    class: TransactionalValue<Class>,
     max: Class,
-    hot_key: Follows<Arc<str>>,
+    hot_key: TransactionalValue<Arc<str>>,
 }
 
 /// Answer of the proxy, before `ReadyForQuery`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum CommandResult {
     Tag(&'static str),
     /// Row with the value of this setting.
     Shows(Arc<str>, Arc<str>),
@@ -106,7 +106,7 @@ pub(crate) enum Answer {
 
 /// SET or RESET.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Set {
+pub(crate) struct SetCommand {
     setting: Setting,
     is_local: bool,
     /// True for `SET … TO DEFAULT`.
@@ -118,12 +118,12 @@ pub(crate) struct Set {
 /// Prepared statement that the proxy serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Served {
-    Set(Set),
+    Set(SetCommand),
     /// SHOW of the setting of this name.
     Show(Arc<str>),
 }
 
-impl Set {
+impl SetCommand {
     /// Returns the setting, if the value is to outlast the transaction.
     pub(crate) fn of_session(&self) -> Option<Setting> {
         (!self.is_local).then_some(self.setting)
@@ -133,11 +133,11 @@ impl Set {
 /// OID of the type `text`.
 const TEXT: u32 = 25;
 
-impl Answer {
+impl CommandResult {
     pub(crate) fn write(self, replies: &mut Replies) {
         match self {
-            Answer::Tag(tag) => replies.command(tag),
-            Answer::Shows(name, value) => {
+            CommandResult::Tag(tag) => replies.command(tag),
+            CommandResult::Shows(name, value) => {
                 let column = Column { name: &name, table: 0, number: 0, oid: TEXT, length: -1, typmod: -1 };
                 replies.columns(Some(vec![column]), &Formats::All(Format::Text));
                 replies.text_row([Some(&*value)].into_iter());
@@ -170,10 +170,14 @@ pub(crate) fn is_for_server(text: &[u8]) -> bool {
 /// settings can be shown.
 pub(crate) fn served(text: &[u8], has: impl Fn(&str) -> bool) -> Option<Served> {
     match command(text)? {
-        Command::Set(Set { setting: Setting::Priority, value: Some(value), .. }) if class_of(&value).is_err() => None,
-        Command::Set(set) => Some(Served::Set(set)),
-        Command::Show(name) if has(&name) => Some(Served::Show(name)),
-        Command::Show(_) | Command::SetOther(_) | Command::Deallocate(_) => None,
+        PriorityCommand::Set(SetCommand { setting: Setting::Priority, value: Some(value), .. })
+            if class_of(&value).is_err() =>
+        {
+            None
+        }
+        PriorityCommand::Set(set) => Some(Served::Set(set)),
+        PriorityCommand::Show(name) if has(&name) => Some(Served::Show(name)),
+        PriorityCommand::Show(_) | PriorityCommand::SetOther(_) | PriorityCommand::Deallocate(_) => None,
     }
 }
 
@@ -203,7 +207,7 @@ pub(crate) fn denied_hint(class: Class, max: Class) -> SqlError {
 
 impl Priority {
     pub(crate) fn new(class: Class, max: Class, hot_key: &str) -> Priority {
-        Priority { class: Follows::new(class), max, hot_key: Follows::new(hot_key.into()) }
+        Priority { class: TransactionalValue::new(class), max, hot_key: TransactionalValue::new(hot_key.into()) }
     }
 
     /// Highest class that the client may have.
@@ -212,7 +216,7 @@ impl Priority {
     }
 
     /// True if a SET asks for a class that the client may not have.
-    pub(crate) fn denies(&self, set: &Set) -> bool {
+    pub(crate) fn denies(&self, set: &SetCommand) -> bool {
         let class = set.value.as_deref().filter(|_| set.setting == Setting::Priority).map(class_of);
         class.is_some_and(|class| class.is_ok_and(|class| class.outranks(self.max)))
     }
@@ -221,7 +225,7 @@ impl Priority {
     ///
     /// # Errors
     /// `22023`: there is no such class; `42501`: it is above the client's highest.
-    pub(crate) fn set(&mut self, set: Set, is_open: bool) -> Result<&'static str, SqlError> {
+    pub(crate) fn set(&mut self, set: SetCommand, is_open: bool) -> Result<&'static str, SqlError> {
         let tag = if set.value.is_some() || set.is_default { "SET" } else { "RESET" };
         match set.setting {
             Setting::Priority => {
@@ -303,9 +307,9 @@ pub(crate) fn hint(text: &[u8]) -> Option<Class> {
 mod tests {
     use super::*;
 
-    fn set(text: &str) -> Set {
+    fn set(text: &str) -> SetCommand {
         match command(text.as_bytes()) {
-            Some(Command::Set(set)) => set,
+            Some(PriorityCommand::Set(set)) => set,
             other => panic!("{other:?}"),
         }
     }

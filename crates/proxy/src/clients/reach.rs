@@ -1,11 +1,11 @@
 //! Cancels a client's statement, wherever it is: waiting for admission, or on a server connection.
 //!
 //! **Invariant:** a cancel reaches the statement of the client that asked for it and no other. While one is [under
-//! way](UnderWay) to a server connection, that connection belongs to the client; it goes back to the pool when the
+//! way](CancelInFlight) to a server connection, that connection belongs to the client; it goes back to the pool when the
 //! server has closed the connection that brought the cancel. A cancel whose end was not seen may still come at any
-//! time: its connection goes to nobody ([`Line::is_in_doubt`]). A cancel goes to the address of the connection,
+//! time: its connection goes to nobody ([`ServerCancel::is_in_doubt`]). A cancel goes to the address of the connection,
 //! encrypted as that is.
-//! A cancel of one transaction ([`Once`]) does nothing when that has ended, however late it comes; where the client
+//! A cancel of one transaction ([`TransactionCancel`]) does nothing when that has ended, however late it comes; where the client
 //! keeps its connection, the next transaction waits for its end.
 //!
 //! The close is enough, without a question to the server afterwards. PostgreSQL closes after `kill()` has returned, so
@@ -13,8 +13,8 @@
 //! message, and ignores cancels until it has read that message whole.
 
 use crate::servers::dial::Way;
-use crate::servers::internal::Lever;
-use crate::servers::url::Host;
+use crate::servers::internal::PriorityControl;
+use crate::servers::url::ServerAddress;
 use locked::Locked;
 use std::io;
 use std::pin::Pin;
@@ -32,11 +32,11 @@ const CANCEL_REQUEST: i32 = 80_877_102;
 
 /// Handle that cancels the work of a server connection.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct ServerCancel {
     way: Way,
     key: Option<(i32, i32)>,
     /// Handle that lowers the processor priority of the server's process.
-    lever: Mutex<Lever>,
+    lever: Mutex<PriorityControl>,
     /// Number of cancels on their way.
     under_way: AtomicUsize,
     delivered: Notify,
@@ -46,11 +46,11 @@ pub(crate) struct Line {
 
 /// Cancel on its way to a connection. Dropping it gives it up.
 #[derive(Debug)]
-pub(crate) struct UnderWay(Arc<Line>);
+pub(crate) struct CancelInFlight(Arc<ServerCancel>);
 
-impl Line {
-    pub(crate) fn new(way: Way) -> Line {
-        Line {
+impl ServerCancel {
+    pub(crate) fn new(way: Way) -> ServerCancel {
+        ServerCancel {
             way,
             key: None,
             lever: Mutex::default(),
@@ -60,15 +60,15 @@ impl Line {
         }
     }
 
-    pub(crate) fn with_key(way: Way, pid: i32, secret: i32) -> Line {
-        Line { key: Some((pid, secret)), ..Line::new(way) }
+    pub(crate) fn with_key(way: Way, pid: i32, secret: i32) -> ServerCancel {
+        ServerCancel { key: Some((pid, secret)), ..ServerCancel::new(way) }
     }
 
-    pub(crate) fn host(&self) -> &Host {
+    pub(crate) fn host(&self) -> &ServerAddress {
         self.way.host()
     }
 
-    pub(crate) fn lever(&self) -> MutexGuard<'_, Lever> {
+    pub(crate) fn lever(&self) -> MutexGuard<'_, PriorityControl> {
         self.lever.locked_anyway()
     }
 
@@ -99,13 +99,13 @@ impl Line {
     }
 
     /// Begins a cancel of the connection's work; from here on it is under way.
-    pub(crate) fn cancel(self: &Arc<Line>) -> UnderWay {
+    pub(crate) fn cancel(self: &Arc<ServerCancel>) -> CancelInFlight {
         self.under_way.fetch_add(1, SeqCst);
-        UnderWay(Arc::clone(self))
+        CancelInFlight(Arc::clone(self))
     }
 }
 
-impl UnderWay {
+impl CancelInFlight {
     /// Delivers the cancel. Returns when the server has signalled, or the result is unknown.
     pub(crate) async fn deliver(self) {
         let delivered = tokio::time::timeout(DELIVERY_TIME, self.send()).await;
@@ -132,7 +132,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for CancelInFlight {
     fn drop(&mut self) {
         self.0.under_way.fetch_sub(1, SeqCst);
         self.0.delivered.notify_waiters();
@@ -141,8 +141,8 @@ impl Drop for UnderWay {
 
 /// Location of a client's work, for those that cancel it.
 #[derive(Debug, Default)]
-pub(crate) struct Reach {
-    at: Mutex<At>,
+pub(crate) struct CancelTarget {
+    at: Mutex<WorkLocation>,
     /// Number of the client's transaction under way. It changes under the lock.
     number: AtomicU64,
     is_cancelled: AtomicBool,
@@ -150,23 +150,23 @@ pub(crate) struct Reach {
 }
 
 #[derive(Debug, Default)]
-enum At {
+enum WorkLocation {
     #[default]
     Nowhere,
     Door,
-    Server(Arc<Line>),
+    Server(Arc<ServerCancel>),
 }
 
 /// Handle that cancels one transaction of a client, and no later one.
 #[derive(Debug)]
-pub(crate) struct Once {
-    reach: Arc<Reach>,
+pub(crate) struct TransactionCancel {
+    reach: Arc<CancelTarget>,
     number: u64,
 }
 
-impl Once {
+impl TransactionCancel {
     /// Calls `act` with the location of the client, while it is in that transaction.
-    fn act(&self, act: impl FnOnce(&Reach, &At)) {
+    fn act(&self, act: impl FnOnce(&CancelTarget, &WorkLocation)) {
         let at = self.reach.lock();
         if self.reach.number.load(SeqCst) == self.number {
             act(&self.reach, &at);
@@ -174,30 +174,30 @@ impl Once {
     }
 }
 
-impl Reach {
-    fn lock(&self) -> MutexGuard<'_, At> {
+impl CancelTarget {
+    fn lock(&self) -> MutexGuard<'_, WorkLocation> {
         self.at.locked_anyway()
     }
 
-    fn set(&self, at: At) {
+    fn set(&self, at: WorkLocation) {
         *self.lock() = at;
     }
 
     /// Begins a transaction and returns its cancel handle.
-    pub(crate) fn once(self: &Arc<Reach>) -> Once {
+    pub(crate) fn once(self: &Arc<CancelTarget>) -> TransactionCancel {
         let _at = self.lock();
-        Once { reach: Arc::clone(self), number: self.number.fetch_add(1, SeqCst) + 1 }
+        TransactionCancel { reach: Arc::clone(self), number: self.number.fetch_add(1, SeqCst) + 1 }
     }
 
     /// Notes that the client waits for a connection.
     pub(crate) fn waits(&self) {
-        self.set(At::Door);
+        self.set(WorkLocation::Door);
     }
 
     /// Notes that the client has a connection, on which only its request is under way. A cancel that came before goes
     /// on.
-    pub(crate) fn works(&self, line: &Arc<Line>) {
-        self.set(At::Server(Arc::clone(line)));
+    pub(crate) fn works(&self, line: &Arc<ServerCancel>) {
+        self.set(WorkLocation::Server(Arc::clone(line)));
         if self.is_cancelled.swap(false, SeqCst) {
             self.cancel();
         }
@@ -206,7 +206,7 @@ impl Reach {
     /// Notes that the client has no connection. No cancel starts towards its former connection after this.
     pub(crate) fn rests(&self) {
         let mut at = self.lock();
-        *at = At::Nowhere;
+        *at = WorkLocation::Nowhere;
         self.number.fetch_add(1, SeqCst);
         drop(at);
         // A cancel that came too late for a wait is dropped as well.
@@ -221,14 +221,14 @@ impl Reach {
     }
 
     /// Cancels the work at this location. The caller holds the lock.
-    fn cancel_at(&self, at: &At) {
+    fn cancel_at(&self, at: &WorkLocation) {
         match at {
-            At::Nowhere => {}
-            At::Door => {
+            WorkLocation::Nowhere => {}
+            WorkLocation::Door => {
                 self.is_cancelled.store(true, SeqCst);
                 self.told.notify_one();
             }
-            At::Server(line) => {
+            WorkLocation::Server(line) => {
                 let Ok(runtime) = Handle::try_current() else { return };
                 // The lock is held, so the client has not left the connection yet, and sees the cancel when it does.
                 runtime.spawn(line.cancel().deliver());
@@ -238,14 +238,14 @@ impl Reach {
 
     /// Lowers the priority of the work at this location. The caller holds the lock, so the next user of the connection
     /// begins with the priority of its own class.
-    fn demote_at(&self, at: &At) {
-        if let At::Server(line) = at {
+    fn demote_at(&self, at: &WorkLocation) {
+        if let WorkLocation::Server(line) = at {
             line.lever().lower();
         }
     }
 }
 
-impl Cancel for Reach {
+impl Cancel for CancelTarget {
     fn cancel(&self) {
         self.cancel_at(&self.lock());
     }
@@ -256,8 +256,8 @@ impl Cancel for Reach {
 
     fn delivered(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let line = match &*self.lock() {
-            At::Server(line) => Some(Arc::clone(line)),
-            At::Nowhere | At::Door => None,
+            WorkLocation::Server(line) => Some(Arc::clone(line)),
+            WorkLocation::Nowhere | WorkLocation::Door => None,
         };
         Box::pin(async move {
             if let Some(line) = line {
@@ -267,13 +267,13 @@ impl Cancel for Reach {
     }
 }
 
-impl Cancel for Once {
+impl Cancel for TransactionCancel {
     fn cancel(&self) {
-        self.act(Reach::cancel_at);
+        self.act(CancelTarget::cancel_at);
     }
 
     fn demote(&self) {
-        self.act(Reach::demote_at);
+        self.act(CancelTarget::demote_at);
     }
 }
 
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_late_cancel_of_a_transaction_hits_no_other() {
-        let reach = Arc::new(Reach::default());
+        let reach = Arc::new(CancelTarget::default());
         let is_cancelled = || reach.is_cancelled.load(SeqCst);
         let first = reach.once();
         // The client has sent the next transaction meanwhile, which waits.

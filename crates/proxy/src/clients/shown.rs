@@ -3,7 +3,7 @@
 //! **Invariant:** a text is copied once, however often it is run in a row, and no more of it than PostgreSQL keeps.
 
 use crate::statements::message;
-use crate::statements::shared::Names;
+use crate::statements::shared::StatementNames;
 use std::sync::Arc;
 
 /// Number of bytes for which PostgreSQL's `track_activity_query_size` leaves room.
@@ -34,7 +34,7 @@ impl Shown {
     }
 
     /// Returns the text of the statement of this name.
-    pub(crate) fn statement(&mut self, names: &Names, name: &[u8]) -> &Arc<str> {
+    pub(crate) fn statement(&mut self, names: &StatementNames, name: &[u8]) -> &Arc<str> {
         if name.is_empty() {
             return self.text(message::text(&names.unnamed.body).map_or(&[], |(text, _)| text));
         }
@@ -45,7 +45,7 @@ impl Shown {
     }
 
     /// Returns the text that a message of this kind is about.
-    pub(crate) fn message(&mut self, names: &Names, kind: u8, body: &[u8]) -> &Arc<str> {
+    pub(crate) fn message(&mut self, names: &StatementNames, kind: u8, body: &[u8]) -> &Arc<str> {
         let text = |rest| message::text(rest).map(|(text, _)| text);
         match (kind, message::text(body)) {
             (b'Q', Some((query, _))) => self.text(query),
@@ -65,8 +65,8 @@ mod tests {
         let mut shown = Shown::default();
         let one = Arc::clone(shown.text(b"select 1"));
         assert!(Arc::ptr_eq(&one, shown.text(b"select 1")));
-        assert_eq!(&**shown.message(&Names::default(), b'P', b"a\0select 2\0\0\0"), "select 2");
-        assert_eq!(&**shown.message(&Names::default(), b'D', b"Sa\0"), "select 2");
+        assert_eq!(&**shown.message(&StatementNames::default(), b'P', b"a\0select 2\0\0\0"), "select 2");
+        assert_eq!(&**shown.message(&StatementNames::default(), b'D', b"Sa\0"), "select 2");
         let long = "é".repeat(1_000);
         assert_eq!(shown.text(long.as_bytes()).len(), 1_022);
     }

@@ -3,12 +3,12 @@
 //! **Invariant:** a client waits for a connection only with a complete message in hand, and pending answers are sent
 //! before that.
 
-use crate::clients::block::{self, Bare, Block, Found};
+use crate::clients::block::{self, Block, BlockCommand, FirstRequest};
 use crate::clients::client::Client;
 use crate::clients::leave;
-use crate::clients::link::{Event, Link};
+use crate::clients::link::{Link, LinkEvent};
 use crate::clients::shown::Shown;
-use crate::clients::turn::Wanted;
+use crate::clients::turn::TransactionRequest;
 use crate::servers::target::{self};
 use crate::statements::message;
 use crate::statements::scan::{Scan, scan_known};
@@ -35,7 +35,7 @@ const READ: usize = 8 << 10;
 const KEEP: usize = 16 << 10;
 
 /// Kind and length of the next message, which stands first in the input.
-type Next = Result<(u8, usize), Broken>;
+type MessageHead = Result<(u8, usize), Broken>;
 
 /// Client with its connection to the proxy.
 pub(crate) struct Talk {
@@ -100,15 +100,15 @@ impl Talk {
             };
             let event = loop {
                 match poll_fn(|cx| link.poll(self, cx)).await {
-                    Event::Speaks => match self.come_back(&mut link).await {
+                    LinkEvent::Speaks => match self.come_back(&mut link).await {
                         Ok(true) => link.is_idle = false,
-                        Ok(false) => break Event::Left,
-                        Err(Stop::Gone(gone)) => break Event::Gone(gone),
-                        Err(Stop::Error(error)) => break Event::Refused(error),
+                        Ok(false) => break LinkEvent::Left,
+                        Err(Stop::Gone(gone)) => break LinkEvent::Gone(gone),
+                        Err(Stop::Error(error)) => break LinkEvent::Refused(error),
                     },
-                    Event::Reads => match self.go_on(&mut link).await {
+                    LinkEvent::Reads => match self.go_on(&mut link).await {
                         Ok(()) => link.is_unread = false,
-                        Err(error) => break Event::Refused(error),
+                        Err(error) => break LinkEvent::Refused(error),
                     },
                     event => break event,
                 }
@@ -118,12 +118,12 @@ impl Talk {
             // Anything sent within a message of the server would be read as the rest of it.
             let is_whole = link.server_rest == 0;
             match event {
-                Event::Done => leave::put_back(link, &self.client.pool),
-                Event::Left => {
+                LinkEvent::Done => leave::put_back(link, &self.client.pool),
+                LinkEvent::Left => {
                     leave::clean(link, &self.client.pool).await;
                     return None;
                 }
-                Event::Gone(gone @ (Gone::Client | Gone::Unread(_))) => {
+                LinkEvent::Gone(gone @ (Gone::Client | Gone::Unread(_))) => {
                     self.stats.note_unread(&self.seen, gone);
                     self.conn.replies.out.clear();
                     leave::clean(link, &self.client.pool).await;
@@ -131,21 +131,21 @@ impl Talk {
                 }
                 // The server rolls an open transaction back when its connection closes, unless it has just committed
                 // it.
-                Event::Gone(gone) => {
+                LinkEvent::Gone(gone) => {
                     return link.outcome.unknown().or_else(|| errors::gone(gone)).filter(|_| is_whole);
                 }
-                Event::Refused(error) => {
+                LinkEvent::Refused(error) => {
                     // The client is told at once.
                     let pool = Arc::clone(&self.client.pool);
                     tokio::spawn(async move { leave::clean(link, &pool).await });
                     return Some(error).filter(|_| is_whole);
                 }
-                Event::ServerGone => {
+                LinkEvent::ServerGone => {
                     self.client.pool.nodes.suspect(&link.taken.node);
                     return link.last_words().filter(|_| is_whole);
                 }
                 // The first message is still here: another connection is to have it.
-                Event::Again | Event::Speaks | Event::Reads => {}
+                LinkEvent::Again | LinkEvent::Speaks | LinkEvent::Reads => {}
             }
         }
     }
@@ -258,11 +258,11 @@ impl Talk {
                 b'd' | b'c' | b'f' | b'H' => {}
                 _ if self.skips => {}
                 _ => match block::found(kind, length, &self.conn.input, &self.client.names) {
-                    Found::Partly => {
+                    FirstRequest::Partly => {
                         poll_fn(|cx| self.poll_more(cx)).await?;
                         continue;
                     }
-                    Found::Alone(alone) if holds_begin && self.block.takes(alone.bare) => {
+                    FirstRequest::Alone(alone) if holds_begin && self.block.takes(alone.bare) => {
                         self.answer(&alone);
                         continue;
                     }
@@ -328,8 +328,9 @@ impl Talk {
             (b'C', [b'S' | b'P', .., 0]) => replies.close_complete(),
             (b'P', _) => {
                 let Some((name, rest)) = message::text(body) else { return false };
-                let ends =
-                    message::text(rest).and_then(|(text, _)| block::bare(text)).is_some_and(|bare| bare != Bare::Begin);
+                let ends = message::text(rest)
+                    .and_then(|(text, _)| block::bare(text))
+                    .is_some_and(|bare| bare != BlockCommand::Begin);
                 if !ends || names.get(name).is_some() {
                     return false;
                 }
@@ -341,7 +342,7 @@ impl Talk {
                 }
                 replies.parse_complete();
             }
-            (b'D', [b'S', name @ .., 0]) if names.bare(name).is_some_and(|(bare, _)| bare != Bare::Begin) => {
+            (b'D', [b'S', name @ .., 0]) if names.bare(name).is_some_and(|(bare, _)| bare != BlockCommand::Begin) => {
                 replies.parameters(Vec::new());
                 replies.no_data();
             }
@@ -355,7 +356,7 @@ impl Talk {
     }
 
     /// Answers a command that opens or closes a block of which no server knows.
-    fn answer(&mut self, alone: &block::Alone) {
+    fn answer(&mut self, alone: &block::BlockRequest) {
         let client = &mut self.client;
         match alone.unnamed() {
             Some(body) if body.is_empty() => client.names.forget_unnamed(0, 0),
@@ -364,12 +365,12 @@ impl Talk {
         }
         let has_failed = matches!(self.block, Block::Failed { .. });
         let tag = match alone.bare {
-            Bare::Begin if block::is_start(&alone.text) => "START TRANSACTION",
-            Bare::Begin => "BEGIN",
-            Bare::Commit if !has_failed => "COMMIT",
+            BlockCommand::Begin if block::is_start(&alone.text) => "START TRANSACTION",
+            BlockCommand::Begin => "BEGIN",
+            BlockCommand::Commit if !has_failed => "COMMIT",
             _ => "ROLLBACK",
         };
-        if alone.bare == Bare::Begin {
+        if alone.bare == BlockCommand::Begin {
             let known = client.known_of_begin(&alone.text);
             self.block = Block::Begun { known, text: alone.text.clone(), is_query: alone.is_query() };
         } else {
@@ -386,7 +387,7 @@ impl Talk {
     }
 
     /// Polls for the next message.
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Gone>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<MessageHead, Gone>> {
         loop {
             match frame::whole(&self.conn.input, self.message_max) {
                 Ok(Some(found)) => return Poll::Ready(Ok(Ok(found))),
@@ -437,7 +438,7 @@ impl Talk {
     }
 
     /// Describes the transaction that begins with the first message, if it is allowed.
-    fn wanted(&mut self, kind: u8, length: usize) -> Result<Wanted, SqlError> {
+    fn wanted(&mut self, kind: u8, length: usize) -> Result<TransactionRequest, SqlError> {
         self.client.learn();
         let about = self.client.about(self.block.known(), &self.conn.input, self.seen.owner())?;
         let Client { pool, targets, names, .. } = &self.client;
@@ -449,7 +450,7 @@ impl Talk {
         self.seen.show(text, about.class, arrived);
         self.is_shown = true;
         let (pool, stats) = (Arc::clone(pool), Arc::clone(&self.stats));
-        Ok(Wanted { pool, stats, about, target, arrived })
+        Ok(TransactionRequest { pool, stats, about, target, arrived })
     }
 
     /// Shows the first message, a query of this length, which is sent to the server.
@@ -474,7 +475,7 @@ impl Talk {
         let is_open = self.block.is_open();
         let answer = match target::command(text) {
             // A rollback would have to undo the change, so it is the server's.
-            Some(target::Command::Set { is_local: false, .. }) if is_open => None,
+            Some(target::TargetCommand::Set { is_local: false, .. }) if is_open => None,
             Some(command) => Some(self.client.aim(&command)),
             None => self.client.command(text, is_open),
         };

@@ -7,8 +7,8 @@
 use crate::clients::database::Passage;
 use crate::servers::node::Presence;
 use crate::servers::nodes::Patience;
-use crate::servers::pool::{NotTaken, Pool, Taken, Why};
-use crate::servers::target::Target;
+use crate::servers::pool::{Pool, TakeError, TakeErrorKind, Taken};
+use crate::servers::target::TargetRole;
 use gate::Ticket;
 use server::door::{About, Place, Room, Slot, TurnedAway};
 use server::stats::{Stage, Stats};
@@ -22,11 +22,11 @@ use std::time::{Duration, Instant};
 use wire::Cancel;
 
 /// Transaction that is about to begin.
-pub(crate) struct Wanted {
+pub(crate) struct TransactionRequest {
     pub(crate) pool: Arc<Pool>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) about: About,
-    pub(crate) target: Target,
+    pub(crate) target: TargetRole,
     pub(crate) arrived: Instant,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Debug for Turn {
 
 /// Waiting times of a transaction: since when it has waited, since when for admission, and for how long; `None` if it
 /// did not wait.
-struct Waits {
+struct WaitTimes {
     since: Instant,
     came: Instant,
     at_door: Option<Duration>,
@@ -71,7 +71,7 @@ async fn waited<T>(job: impl Future<Output = T>) -> (T, bool) {
     (done.await, has_waited)
 }
 
-impl Wanted {
+impl TransactionRequest {
     /// Waits for a turn and a connection.
     pub(crate) async fn connected(self) -> Result<(Taken, Turn), TurnedAway> {
         let nodes = &self.pool.nodes;
@@ -105,7 +105,7 @@ impl Wanted {
                 Err(not) => {
                     // Other transactions may enter meanwhile.
                     drop(slot);
-                    if not.why != Why::Away || !Box::pin(nodes.may_retry(node, &mut patience)).await {
+                    if not.why != TakeErrorKind::Away || !Box::pin(nodes.may_retry(node, &mut patience)).await {
                         return Err(not.error.into());
                     }
                     was_elsewhere = true;
@@ -119,14 +119,16 @@ impl Wanted {
         &self,
         presence: &Presence,
         is_late: bool,
-    ) -> Result<(Slot, Waits, Result<Taken, NotTaken>), TurnedAway> {
+    ) -> Result<(Slot, WaitTimes, Result<Taken, TakeError>), TurnedAway> {
         let (node, pool) = (&presence.0, &self.pool);
         let (mut slot, mut waits) = self.admitted(presence, is_late, Some(pool.room(node))).await?;
         waits.has_waited |= is_late;
         loop {
             let (taken, has_waited) = waited(pool.take(node, self.target, self.arrived)).await;
             waits.has_waited |= has_waited;
-            let Err(NotTaken { why: Why::Full(ceiling), .. }) = taken else { return Ok((slot, waits, taken)) };
+            let Err(TakeError { why: TakeErrorKind::Full(ceiling), .. }) = taken else {
+                return Ok((slot, waits, taken));
+            };
             let again = Instant::now();
             Box::pin(pool.in_patience(node, waits.came, slot.wait_again(ceiling))).await??;
             *waits.at_door.get_or_insert_default() += again.elapsed();
@@ -150,7 +152,7 @@ impl Wanted {
         Presence(node): &Presence,
         is_late: bool,
         room: Option<&Arc<Room>>,
-    ) -> Result<(Slot, Waits), TurnedAway> {
+    ) -> Result<(Slot, WaitTimes), TurnedAway> {
         let mut since = self.arrived;
         let mut came = if is_late { Instant::now() } else { since };
         if self.pool.database.is_paused() {
@@ -167,10 +169,10 @@ impl Wanted {
             }
         };
         let at_door = has_waited.then(|| came.elapsed());
-        Ok((slot??, Waits { since, came, at_door, has_waited }))
+        Ok((slot??, WaitTimes { since, came, at_door, has_waited }))
     }
 
-    fn begun(&self, slot: Slot, passage: Passage, presence: Presence, waits: &Waits) -> Turn {
+    fn begun(&self, slot: Slot, passage: Passage, presence: Presence, waits: &WaitTimes) -> Turn {
         let class = self.about.class;
         let mut begun = waits.since;
         if waits.has_waited {

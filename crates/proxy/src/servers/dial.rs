@@ -3,7 +3,7 @@
 //! **Invariant:** with `verify-ca` and `verify-full` nothing is sent to a server whose certificate is not of a
 //! configured issuer; with these and `require` nothing is sent unencrypted.
 
-use crate::servers::url::{Host, SslMode, Url};
+use crate::servers::url::{ServerAddress, SslMode, Url};
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ pub(crate) struct Dialled {
 /// Way to a server that a connection has taken: its host's name may mean another server by now.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
-    host: Host,
+    host: ServerAddress,
     address: Option<SocketAddr>,
     /// Encryption of everything that is sent on it.
     encryption: Option<Arc<ClientConfig>>,
@@ -40,11 +40,11 @@ pub(crate) struct Way {
 
 impl Way {
     /// Way that no connection has taken yet.
-    pub(crate) fn to(host: Host) -> Way {
+    pub(crate) fn to(host: ServerAddress) -> Way {
         Way { host, address: None, encryption: None }
     }
 
-    pub(crate) fn host(&self) -> &Host {
+    pub(crate) fn host(&self) -> &ServerAddress {
         &self.host
     }
 
@@ -55,9 +55,9 @@ impl Way {
     /// Connects to the host, without encryption so far.
     async fn reach(&mut self) -> io::Result<Box<dyn Io>> {
         let stream = match (&self.host, self.address) {
-            (Host::Unix(path), _) => return Ok(Box::new(UnixStream::connect(path).await?)),
-            (Host::Tcp(..), Some(address)) => TcpStream::connect(address).await?,
-            (Host::Tcp(name, port), None) => TcpStream::connect((&**name, *port)).await?,
+            (ServerAddress::Unix(path), _) => return Ok(Box::new(UnixStream::connect(path).await?)),
+            (ServerAddress::Tcp(..), Some(address)) => TcpStream::connect(address).await?,
+            (ServerAddress::Tcp(name, port), None) => TcpStream::connect((&**name, *port)).await?,
         };
         self.address = Some(stream.peer_addr()?);
         // One write is one request, so nothing is gained by waiting for more.
@@ -121,19 +121,27 @@ async fn has_encryption(io: &mut Box<dyn Io>) -> io::Result<bool> {
     }
 }
 
-async fn encrypt(io: Box<dyn Io>, host: &Host, config: &Arc<ClientConfig>) -> io::Result<TlsStream<Box<dyn Io>>> {
+async fn encrypt(
+    io: Box<dyn Io>,
+    host: &ServerAddress,
+    config: &Arc<ClientConfig>,
+) -> io::Result<TlsStream<Box<dyn Io>>> {
     let name = match host {
-        Host::Tcp(name, _) => ServerName::try_from(name.clone()).map_err(io::Error::other)?,
-        Host::Unix(_) => return Err(unsupported()),
+        ServerAddress::Tcp(name, _) => ServerName::try_from(name.clone()).map_err(io::Error::other)?,
+        ServerAddress::Unix(_) => return Err(unsupported()),
     };
     TlsConnector::from(Arc::clone(config)).connect(name, io).await.map_err(client::explained)
 }
 
 /// Connects to a host, encrypted as the URL demands. As with libpq, encryption means nothing on a unix socket.
-pub(crate) async fn dial(host: &Host, mode: SslMode, config: Option<&Arc<ClientConfig>>) -> io::Result<Dialled> {
+pub(crate) async fn dial(
+    host: &ServerAddress,
+    mode: SslMode,
+    config: Option<&Arc<ClientConfig>>,
+) -> io::Result<Dialled> {
     let mut way = Way::to(host.clone());
     let mut io = way.reach().await?;
-    let Some(config) = config.filter(|_| matches!(host, Host::Tcp(..))) else {
+    let Some(config) = config.filter(|_| matches!(host, ServerAddress::Tcp(..))) else {
         return Ok(Dialled { io, way, end_point: None });
     };
     if has_encryption(&mut io).await? {

@@ -7,7 +7,7 @@
 //! change hands; when none has for `overtake.upstream_wait`, nobody can tell when one will.
 
 use crate::servers::node::Node;
-use crate::servers::pool::{NotTaken, Pool, Shelf, Why};
+use crate::servers::pool::{Pool, Shelf, TakeError, TakeErrorKind};
 use locked::Locked;
 use statement::{SqlError, SqlState};
 use std::future::poll_fn;
@@ -70,7 +70,7 @@ impl Pool {
     }
 
     /// Notes that a server has no room for another connection of this pool.
-    pub(crate) fn full(self: &Arc<Pool>, node: &Node, error: SqlError) -> NotTaken {
+    pub(crate) fn full(self: &Arc<Pool>, node: &Node, error: SqlError) -> TakeError {
         let shelf = self.shelf(node);
         let (count, full) = (shelf.count.load(SeqCst), &shelf.full);
         if count == 0 {
@@ -89,7 +89,7 @@ impl Pool {
                 }
             });
         }
-        NotTaken { error, why: Why::Full(count) }
+        TakeError { error, why: TakeErrorKind::Full(count) }
     }
 
     /// Waits for a place at this node for a client that has waited since then, for as long as there is hope.

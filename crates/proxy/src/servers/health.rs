@@ -7,7 +7,7 @@ use crate::servers::login::Servers;
 use crate::servers::node::{Node, Standing};
 use crate::servers::nodes::Nodes;
 use crate::servers::server_conn::{Failed, ServerConn};
-use crate::servers::succession::{History, Said, position};
+use crate::servers::succession::{ServerReport, TimelineHistory, position};
 use statement::{SqlError, SqlState};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -34,22 +34,22 @@ const MAY_READ: &str = "\
 SELECT pg_catalog.has_function_privilege('pg_catalog.pg_read_file(text,bigint,bigint,boolean)', 'execute')";
 
 /// Watch of one node.
-struct Watch {
+struct NodeWatch {
     servers: Arc<Servers>,
     connection: Option<ServerConn>,
     /// History of the timeline that the connection's server has reported last, 0 being none.
-    history: (u32, Option<History>),
+    history: (u32, Option<TimelineHistory>),
 }
 
 /// Starts the checks in the runtime of the caller, for as long as the nodes exist.
 pub(crate) fn begin(nodes: &Arc<Nodes>) {
     for node in nodes.all() {
-        let watch = Watch { servers: Arc::clone(&nodes.servers), connection: None, history: (0, None) };
+        let watch = NodeWatch { servers: Arc::clone(&nodes.servers), connection: None, history: (0, None) };
         tokio::spawn(watch.go_on(Arc::downgrade(nodes), Arc::clone(node)));
     }
 }
 
-impl Watch {
+impl NodeWatch {
     async fn go_on(mut self, nodes: Weak<Nodes>, node: Arc<Node>) {
         loop {
             let found = tokio::time::timeout(ANSWER_TIME, self.look(&node)).await;
@@ -86,7 +86,7 @@ impl Watch {
         }
     }
 
-    async fn look(&mut self, node: &Node) -> Result<Said, Failed> {
+    async fn look(&mut self, node: &Node) -> Result<ServerReport, Failed> {
         if let Some(connection) = &mut self.connection
             && let Ok(rows) = connection.ask(QUESTION).await
         {
@@ -100,11 +100,11 @@ impl Watch {
     }
 
     /// Asks for the history of a timeline when it is new.
-    async fn with_history(&mut self, mut said: Said) -> Result<Said, Failed> {
+    async fn with_history(&mut self, mut said: ServerReport) -> Result<ServerReport, Failed> {
         let Some(connection) = self.connection.as_mut().filter(|_| said.timeline != 0) else { return Ok(said) };
         if self.history.0 != said.timeline {
             let history = match said.timeline {
-                1 => Some(History::default()),
+                1 => Some(TimelineHistory::default()),
                 timeline => history_of(timeline, connection).await?,
             };
             self.history = (said.timeline, history);
@@ -115,13 +115,13 @@ impl Watch {
 }
 
 /// Returns the timelines that led to this one, if the server reports them.
-async fn history_of(timeline: u32, connection: &mut ServerConn) -> Result<Option<History>, Failed> {
+async fn history_of(timeline: u32, connection: &mut ServerConn) -> Result<Option<TimelineHistory>, Failed> {
     if one(connection.ask(MAY_READ).await?).as_deref() != Some("t") {
         return Ok(None);
     }
     let text = format!("SELECT pg_catalog.pg_read_file('pg_wal/{timeline:08X}.history', 0, 1048576, true)");
     match connection.ask(&text).await {
-        Ok(rows) => Ok(one(rows).and_then(|text| History::parse(&text))),
+        Ok(rows) => Ok(one(rows).and_then(|text| TimelineHistory::parse(&text))),
         Err(Failed::Said(error)) => {
             tracing::info!(timeline, error = error.message(), "the history of a timeline cannot be read");
             Ok(None)
@@ -143,7 +143,7 @@ async fn ended(connection: &mut Option<ServerConn>) {
     }
 }
 
-fn said(rows: Vec<Vec<Option<String>>>) -> Result<Said, Failed> {
+fn said(rows: Vec<Vec<Option<String>>>) -> Result<ServerReport, Failed> {
     let confused = || std::io::Error::new(std::io::ErrorKind::InvalidData, "the server has not said what it is");
     let row = rows.into_iter().next().ok_or_else(confused)?;
     let mut columns = row.into_iter().map(Option::unwrap_or_default);
@@ -154,7 +154,7 @@ fn said(rows: Vec<Vec<Option<String>>>) -> Result<Said, Failed> {
         "f" => false,
         _ => return Err(confused().into()),
     };
-    Ok(Said {
+    Ok(ServerReport {
         is_standby,
         is_read_only: read_only != "0",
         // The value is signed there.

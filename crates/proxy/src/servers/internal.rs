@@ -37,7 +37,7 @@ struct Rights {
 
 /// Reason why a process keeps its priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum FixedReason {
     NotHere,
     /// The process belongs to this user.
     OtherUser(u32),
@@ -49,16 +49,16 @@ enum Why {
 
 /// Priority control of the process of one connection.
 #[derive(Debug, Default)]
-pub(crate) enum Lever {
+pub(crate) enum PriorityControl {
     /// The priority cannot be changed, or is not to be.
     #[default]
     Fixed,
-    At(Box<Grip>),
+    At(Box<ControlledProcess>),
 }
 
 /// Process whose priority can be changed.
 #[derive(Debug)]
-pub(crate) struct Grip {
+pub(crate) struct ControlledProcess {
     process: Process,
     /// Autogroup of the process, if that counts, and the group's original value.
     autogroup: Option<(File, i32)>,
@@ -85,14 +85,14 @@ impl Rights {
     }
 
     /// Checks that the rights suffice to lower this process, and to restore its priority.
-    fn suffice(&self, process: &Process) -> Result<(), Why> {
+    fn suffice(&self, process: &Process) -> Result<(), FixedReason> {
         if self.has(CAP_SYS_NICE) {
         } else if self.user != process.user {
-            return Err(Why::OtherUser(process.user));
+            return Err(FixedReason::OtherUser(process.user));
         } else if process.stat.nice < process.nice_min {
-            return Err(Why::NoWayBack);
+            return Err(FixedReason::NoWayBack);
         }
-        if process.is_autogrouped && !self.has(CAP_SYS_ADMIN) { Err(Why::Autogroup) } else { Ok(()) }
+        if process.is_autogrouped && !self.has(CAP_SYS_ADMIN) { Err(FixedReason::Autogroup) } else { Ok(()) }
     }
 }
 
@@ -103,23 +103,23 @@ fn capabilities(status: &str, users: &str) -> u64 {
     if is_host == ["0", "0", "4294967295"] { bits } else { 0 }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for FixedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::NotHere => f.write_str(
+            FixedReason::NotHere => f.write_str(
                 "the server is not on this host, or its processes cannot be seen or told from here; \
                  overtake.internal_priorities = off says that nothing is to be done",
             ),
-            Why::OtherUser(user) => write!(
+            FixedReason::OtherUser(user) => write!(
                 f,
                 "its processes belong to user {user}: give this one CAP_SYS_NICE \
                  (AmbientCapabilities=CAP_SYS_NICE, or setcap cap_sys_nice+ep on the program)",
             ),
-            Why::NoWayBack => f.write_str(
+            FixedReason::NoWayBack => f.write_str(
                 "what a process had could not be given back: give this one CAP_SYS_NICE, or the server a limit of nice values \
                  (LimitNICE=20 in its unit, ulimit -e 20 before its start)",
             ),
-            Why::Autogroup => f.write_str(
+            FixedReason::Autogroup => f.write_str(
                 "the kernel makes a group of each server process, which may be changed ten times a second only: set \
                  kernel.sched_autogroup_enabled = 0, or give this one CAP_SYS_ADMIN",
             ),
@@ -134,21 +134,21 @@ impl Internal {
 
     /// Returns the priority control for the process that serves a new connection. The files are read on a blocking
     /// thread.
-    pub(crate) async fn lever(self: &Arc<Internal>, peer: Peer, pid: i32) -> Lever {
+    pub(crate) async fn lever(self: &Arc<Internal>, peer: Peer, pid: i32) -> PriorityControl {
         if !self.is_on {
-            return Lever::Fixed;
+            return PriorityControl::Fixed;
         }
         let own = Arc::clone(self);
         tokio::task::spawn_blocking(move || own.find(peer, pid)).await.unwrap_or_default()
     }
 
-    fn find(&self, peer: Peer, pid: i32) -> Lever {
-        let found = Process::serving(peer, pid).ok_or(Why::NotHere);
+    fn find(&self, peer: Peer, pid: i32) -> PriorityControl {
+        let found = Process::serving(peer, pid).ok_or(FixedReason::NotHere);
         match found.and_then(|process| self.rights.suffice(&process).map(|()| process)) {
-            Ok(process) => Lever::At(Box::new(Grip::new(process))),
+            Ok(process) => PriorityControl::At(Box::new(ControlledProcess::new(process))),
             Err(why) => {
                 self.tell(why);
-                Lever::Fixed
+                PriorityControl::Fixed
             }
         }
     }
@@ -165,17 +165,17 @@ impl Internal {
     }
 
     /// Logs the reason, once.
-    fn tell(&self, why: Why) {
+    fn tell(&self, why: FixedReason) {
         if !self.was_told.swap(true, Relaxed) {
             tracing::warn!("server processes keep their processor priority under overtake.internal_priorities: {why}");
         }
     }
 }
 
-impl Lever {
+impl PriorityControl {
     /// Lowers the process, so that it runs when nothing else wants to.
     pub(crate) fn lower(&mut self) {
-        if let Lever::At(grip) = self
+        if let PriorityControl::At(grip) = self
             && !grip.is_lowered
         {
             grip.is_lowered = true;
@@ -187,16 +187,16 @@ impl Lever {
 
     /// Restores the priority of the process.
     pub(crate) fn release(&mut self) {
-        if let Lever::At(grip) = self {
+        if let PriorityControl::At(grip) = self {
             grip.release();
         }
     }
 }
 
-impl Grip {
-    fn new(process: Process) -> Grip {
+impl ControlledProcess {
+    fn new(process: Process) -> ControlledProcess {
         let autogroup = process.is_autogrouped.then(|| autogroup(process.pid)).flatten();
-        Grip { process, autogroup, is_lowered: false }
+        ControlledProcess { process, autogroup, is_lowered: false }
     }
 
     fn set(&mut self, nice: i32, group: i32) -> io::Result<()> {
@@ -224,7 +224,7 @@ impl Grip {
     }
 }
 
-impl Drop for Grip {
+impl Drop for ControlledProcess {
     fn drop(&mut self) {
         // The connection may be closed because the process has died, and its number may be another one's.
         if self.is_lowered && self.process.is_there() {
@@ -261,16 +261,16 @@ mod tests {
         let nice = Rights { user: 102, capabilities: CAP_SYS_NICE };
         let root = Rights { user: 0, capabilities: CAP_SYS_NICE | CAP_SYS_ADMIN };
         let usual = process(|_| {});
-        assert_eq!(plain.suffice(&usual), Err(Why::NoWayBack));
-        assert_eq!(other.suffice(&usual), Err(Why::OtherUser(101)));
+        assert_eq!(plain.suffice(&usual), Err(FixedReason::NoWayBack));
+        assert_eq!(other.suffice(&usual), Err(FixedReason::OtherUser(101)));
         assert_eq!(nice.suffice(&usual), Ok(()));
         // No capability is needed if the limits of the server let its processes regain their priority.
         assert_eq!(plain.suffice(&process(|it| it.nice_min = 0)), Ok(()));
-        assert_eq!(plain.suffice(&process(|it| it.nice_min = 1)), Err(Why::NoWayBack));
+        assert_eq!(plain.suffice(&process(|it| it.nice_min = 1)), Err(FixedReason::NoWayBack));
         assert_eq!(plain.suffice(&process(|it| (it.nice_min, it.stat.nice) = (15, 15))), Ok(()));
         let grouped = process(|it| (it.nice_min, it.is_autogrouped) = (0, true));
-        assert_eq!(plain.suffice(&grouped), Err(Why::Autogroup));
-        assert_eq!(nice.suffice(&grouped), Err(Why::Autogroup));
+        assert_eq!(plain.suffice(&grouped), Err(FixedReason::Autogroup));
+        assert_eq!(nice.suffice(&grouped), Err(FixedReason::Autogroup));
         assert_eq!(root.suffice(&grouped), Ok(()));
     }
 
@@ -293,7 +293,7 @@ mod tests {
         let nice = || Stat::of(pid).map(|stat| stat.nice);
         if rights.suffice(&found).is_ok() {
             let before = (nice(), group());
-            let mut lever = Lever::At(Box::new(Grip::new(found)));
+            let mut lever = PriorityControl::At(Box::new(ControlledProcess::new(found)));
             lever.lower();
             assert_eq!(nice(), Some(LOWEST));
             assert!(!is_grouped || group().ends_with("nice 19\n"), "{}", group());
@@ -324,10 +324,10 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_with_what_to_grant() {
         for (why, word) in [
-            (Why::NotHere, "internal_priorities = off"),
-            (Why::OtherUser(101), "user 101"),
-            (Why::NoWayBack, "LimitNICE=20"),
-            (Why::Autogroup, "sched_autogroup_enabled = 0"),
+            (FixedReason::NotHere, "internal_priorities = off"),
+            (FixedReason::OtherUser(101), "user 101"),
+            (FixedReason::NoWayBack, "LimitNICE=20"),
+            (FixedReason::Autogroup, "sched_autogroup_enabled = 0"),
         ] {
             assert!(why.to_string().contains(word), "{why}");
         }

@@ -3,12 +3,12 @@
 //! **Invariant:** a password in clear text goes over an encrypted connection or a unix socket only, unless the URL says
 //! `sslmode=disable`.
 
-use crate::clients::reach::Line;
+use crate::clients::reach::ServerCancel;
 use crate::servers::dial::{self, Dialled};
 use crate::servers::passwords::Passwords;
 use crate::servers::proof::{self, Exchange, Secret};
 use crate::servers::server_conn::{Failed, ServerConn, error_of};
-use crate::servers::url::{Host, SslMode, Url};
+use crate::servers::url::{ServerAddress, SslMode, Url};
 use crate::statements::message;
 use bytes::BytesMut;
 use statement::{SqlError, SqlState};
@@ -44,12 +44,12 @@ impl Servers {
     }
 
     /// Connects the URL's user to the URL's database, for the proxy's own questions.
-    pub(crate) async fn connect_own(&self, host: &Host) -> Result<ServerConn, Failed> {
+    pub(crate) async fn connect_own(&self, host: &ServerAddress) -> Result<ServerConn, Failed> {
         self.connect(host, &self.url.user, &self.url.database, &Secret::Nothing).await
     }
 
     /// Returns the secret of a login: the password of the URL's user precedes everything that clients have proved.
-    async fn secret(&self, host: &Host, user: &str, database: &str, secret: &Secret) -> Secret {
+    async fn secret(&self, host: &ServerAddress, user: &str, database: &str, secret: &Secret) -> Secret {
         if user != self.url.user {
             return secret.clone();
         }
@@ -63,7 +63,7 @@ impl Servers {
     /// Connects to a server; `secret` is known of a user other than the URL's.
     pub(crate) async fn connect(
         &self,
-        host: &Host,
+        host: &ServerAddress,
         user: &str,
         database: &str,
         secret: &Secret,
@@ -73,10 +73,17 @@ impl Servers {
         in_time.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time").into()))
     }
 
-    async fn log_in(&self, host: &Host, user: &str, database: &str, secret: &Secret) -> Result<ServerConn, Failed> {
+    async fn log_in(
+        &self,
+        host: &ServerAddress,
+        user: &str,
+        database: &str,
+        secret: &Secret,
+    ) -> Result<ServerConn, Failed> {
         let Dialled { io, way, end_point } = dial::dial(host, self.url.ssl_mode, self.encryption.as_ref()).await?;
-        let may_be_clear = way.is_encrypted() || matches!(host, Host::Unix(_)) || self.url.ssl_mode == SslMode::Disable;
-        let mut server = ServerConn::new(io, Arc::new(Line::new(way.clone())));
+        let may_be_clear =
+            way.is_encrypted() || matches!(host, ServerAddress::Unix(_)) || self.url.ssl_mode == SslMode::Disable;
+        let mut server = ServerConn::new(io, Arc::new(ServerCancel::new(way.clone())));
         startup(&mut server.out, user, database);
         server.flush().await?;
         loop {
@@ -116,7 +123,7 @@ impl Servers {
                         body.split_first_chunk::<4>().ok_or_else(|| failed("the server's key is none"))?;
                     let secret = rest.first_chunk::<4>().ok_or_else(|| failed("the server's key is none"))?;
                     let (pid, secret) = (i32::from_be_bytes(*pid), i32::from_be_bytes(*secret));
-                    server.line = Arc::new(Line::with_key(way.clone(), pid, secret));
+                    server.line = Arc::new(ServerCancel::with_key(way.clone(), pid, secret));
                 }
                 b'S' => server.note(&body),
                 b'E' => return Err(Failed::Said(error_of(&body))),

@@ -3,9 +3,9 @@
 //! **Invariant:** a node has the state that it reported last, and only until it stops answering. It has an admission
 //! control of its own: the number of transactions that one server takes tells nothing about another.
 
-use crate::servers::succession::Said;
-use crate::servers::target::Target;
-use crate::servers::url::Host;
+use crate::servers::succession::ServerReport;
+use crate::servers::target::TargetRole;
+use crate::servers::url::ServerAddress;
 use locked::Locked;
 use server::door::{Door, Room};
 use statement::{SqlError, SqlState};
@@ -52,7 +52,7 @@ impl Standing {
 pub(crate) struct Node {
     /// Index of the node in the list.
     pub(crate) number: usize,
-    pub(crate) host: Host,
+    pub(crate) host: ServerAddress,
     pub(crate) name: Arc<str>,
     pub(crate) door: Door,
     standing: AtomicU8,
@@ -60,16 +60,16 @@ pub(crate) struct Node {
     was_there: AtomicBool,
     /// Number of transactions that are there, or on their way.
     active: AtomicUsize,
-    word: Mutex<Word>,
+    word: Mutex<NodeReport>,
     /// Signal that the server is to be asked at once.
     pub(crate) is_asked_for: Notify,
 }
 
-/// Further information about it.
+/// Last report of a server, with what is wrong with it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Word {
+pub(crate) struct NodeReport {
     /// Last report of the server; all 0 before the first.
-    pub(crate) said: Said,
+    pub(crate) said: ServerReport,
     /// Reason why it is down, or fenced.
     pub(crate) trouble: String,
     /// Time at which it was last asked.
@@ -81,7 +81,7 @@ pub(crate) struct Word {
 pub(crate) struct Presence(pub(crate) Arc<Node>);
 
 impl Node {
-    pub(crate) fn new(number: usize, host: Host, door: Door) -> Node {
+    pub(crate) fn new(number: usize, host: ServerAddress, door: Door) -> Node {
         let name = host.to_string().into();
         Node {
             number,
@@ -114,10 +114,10 @@ impl Node {
     }
 
     /// True if transactions with this target may begin there.
-    pub(crate) fn suits(&self, target: Target) -> bool {
+    pub(crate) fn suits(&self, target: TargetRole) -> bool {
         match (self.standing(), target) {
-            (Standing::Primary, target) => target != Target::Standby,
-            (Standing::Standby, target) => target != Target::Primary,
+            (Standing::Primary, target) => target != TargetRole::Standby,
+            (Standing::Standby, target) => target != TargetRole::Primary,
             _ => false,
         }
     }
@@ -140,7 +140,7 @@ impl Node {
         self.active.load(Relaxed)
     }
 
-    pub(crate) fn word(&self) -> MutexGuard<'_, Word> {
+    pub(crate) fn word(&self) -> MutexGuard<'_, NodeReport> {
         self.word.locked()
     }
 

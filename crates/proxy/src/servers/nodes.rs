@@ -9,9 +9,9 @@ use crate::servers::health;
 use crate::servers::login::Servers;
 use crate::servers::node::{Node, Presence, Standing};
 use crate::servers::pool::Pool;
-use crate::servers::succession::{Said, Succession, Verdict};
-use crate::servers::target::Target;
-use crate::servers::url::Host;
+use crate::servers::succession::{ServerReport, Succession, Verdict};
+use crate::servers::target::TargetRole;
+use crate::servers::url::ServerAddress;
 use crate::setup::ready;
 use gate::SettingsError;
 use locked::Locked;
@@ -25,16 +25,16 @@ use tokio::time::Instant;
 
 /// Options of the watch over the servers.
 #[derive(Clone, Copy, Debug)]
-pub struct Watching {
+pub struct WatchOptions {
     /// Interval at which each of several servers is asked for its state.
     pub period: Duration,
     /// Time for which a transaction waits for a server that suits it.
     pub patience: Duration,
 }
 
-impl Default for Watching {
-    fn default() -> Watching {
-        Watching { period: Duration::from_secs(1), patience: Duration::from_secs(30) }
+impl Default for WatchOptions {
+    fn default() -> WatchOptions {
+        WatchOptions { period: Duration::from_secs(1), patience: Duration::from_secs(30) }
     }
 }
 
@@ -42,7 +42,7 @@ impl Default for Watching {
 pub(crate) struct Nodes {
     pub(crate) servers: Arc<Servers>,
     all: Box<[Arc<Node>]>,
-    pub(crate) watching: Watching,
+    pub(crate) watching: WatchOptions,
     /// True if their state matters: there are several, or the URL asks for one of a kind.
     pub(crate) are_asked: bool,
     is_watched: AtomicBool,
@@ -51,7 +51,7 @@ pub(crate) struct Nodes {
     waiting: AtomicUsize,
     /// Signal that the state of a server has changed.
     pub(crate) changed: Notify,
-    pub(crate) last_answer: ready::Known,
+    pub(crate) last_answer: ready::ReadyCache,
     /// Pools that have connections.
     pools: Mutex<Vec<Weak<Pool>>>,
 }
@@ -64,9 +64,9 @@ const RETRY: Duration = Duration::from_millis(500);
 pub(crate) struct Patience(Option<Instant>);
 
 /// Waiting transaction, for which servers are asked more often.
-struct Waiting<'n>(&'n Nodes);
+struct WaitingTransaction<'n>(&'n Nodes);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingTransaction<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Relaxed);
     }
@@ -74,8 +74,8 @@ impl Drop for Waiting<'_> {
 
 impl Nodes {
     /// Creates the nodes. The first has this admission control, the others their own of the same kind.
-    pub(crate) fn new(servers: Servers, door: &Door, watching: Watching) -> Nodes {
-        let node = |(number, host): (usize, &Host)| {
+    pub(crate) fn new(servers: Servers, door: &Door, watching: WatchOptions) -> Nodes {
+        let node = |(number, host): (usize, &ServerAddress)| {
             let door = if number == 0 { door.granting() } else { door.another().granting() };
             Arc::new(Node::new(number, host.clone(), door))
         };
@@ -89,7 +89,7 @@ impl Nodes {
             succession: Mutex::default(),
             waiting: AtomicUsize::new(0),
             changed: Notify::new(),
-            last_answer: ready::Known::default(),
+            last_answer: ready::ReadyCache::default(),
             pools: Mutex::default(),
         }
     }
@@ -129,12 +129,12 @@ impl Nodes {
     }
 
     /// True if the state of a server matters to a transaction with this target.
-    pub(crate) fn must_ask(&self, target: Target) -> bool {
-        self.are_asked || target == Target::Standby
+    pub(crate) fn must_ask(&self, target: TargetRole) -> bool {
+        self.are_asked || target == TargetRole::Standby
     }
 
     /// True if transactions with this target may begin there.
-    pub(crate) fn suits(&self, node: &Node, target: Target) -> bool {
+    pub(crate) fn suits(&self, node: &Node, target: TargetRole) -> bool {
         !self.must_ask(target) || node.suits(target)
     }
 
@@ -144,16 +144,16 @@ impl Nodes {
     }
 
     /// Target of the proxy's own questions: the primary's answer is preferred, if there is one.
-    pub(crate) fn target_of_own(&self) -> Target {
+    pub(crate) fn target_of_own(&self) -> TargetRole {
         let is_there = self.all.iter().any(|node| node.standing() == Standing::Primary);
-        if !self.are_asked || is_there { Target::Primary } else { Target::Any }
+        if !self.are_asked || is_there { TargetRole::Primary } else { TargetRole::Any }
     }
 
     /// Returns the best suitable server: the one with the fewest transactions, the first of the list among equals.
-    fn pick(&self, target: Target) -> Option<Presence> {
+    fn pick(&self, target: TargetRole) -> Option<Presence> {
         let suited = self.all.iter().filter(|node| self.suits(node, target));
         let by_need = |node: &&Arc<Node>| {
-            let is_second = target == Target::PreferStandby && node.standing() != Standing::Standby;
+            let is_second = target == TargetRole::PreferStandby && node.standing() != Standing::Standby;
             (is_second, node.active())
         };
         suited.min_by_key(by_need).map(Node::enter)
@@ -165,7 +165,7 @@ impl Nodes {
     /// `57P03`: there is none.
     pub(crate) async fn choose(
         self: &Arc<Nodes>,
-        target: Target,
+        target: TargetRole,
         patience: &mut Patience,
     ) -> Result<Presence, SqlError> {
         if !self.must_ask(target) {
@@ -179,10 +179,10 @@ impl Nodes {
         Box::pin(self.wait_for(target, patience)).await
     }
 
-    async fn wait_for(&self, target: Target, patience: &mut Patience) -> Result<Presence, SqlError> {
+    async fn wait_for(&self, target: TargetRole, patience: &mut Patience) -> Result<Presence, SqlError> {
         let until = *patience.0.get_or_insert_with(|| Instant::now() + self.watching.patience);
         self.waiting.fetch_add(1, Relaxed);
-        let _waiting = Waiting(self);
+        let _waiting = WaitingTransaction(self);
         self.ask_all();
         loop {
             let changed = self.changed.notified();
@@ -190,7 +190,7 @@ impl Nodes {
                 return Ok(presence);
             }
             // A primary will come back. The operator decides if there are standbys.
-            let is_hopeless = target == Target::Standby && self.all.iter().all(|node| is_known(node));
+            let is_hopeless = target == TargetRole::Standby && self.all.iter().all(|node| is_known(node));
             if is_hopeless || tokio::time::timeout_at(until, changed).await.is_err() {
                 return Err(self.nobody(target));
             }
@@ -229,7 +229,12 @@ impl Nodes {
     }
 
     /// Runs a job for as long as a node suits; returns `None` if it ceases to.
-    pub(crate) async fn while_suited<T>(&self, node: &Node, target: Target, job: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn while_suited<T>(
+        &self,
+        node: &Node,
+        target: TargetRole,
+        job: impl Future<Output = T>,
+    ) -> Option<T> {
         if !self.must_ask(target) {
             return Some(job.await);
         }
@@ -241,7 +246,7 @@ impl Nodes {
     }
 
     /// Waits until a node does not suit any more.
-    async fn ceased(&self, node: &Node, target: Target) {
+    async fn ceased(&self, node: &Node, target: TargetRole) {
         loop {
             let changed = self.changed.notified();
             if !node.suits(target) {
@@ -282,7 +287,7 @@ impl Nodes {
     }
 
     /// Notes the report of a server.
-    pub(crate) fn has_said(&self, node: &Node, said: Said) {
+    pub(crate) fn has_said(&self, node: &Node, said: ServerReport) {
         node.word().said = said.clone();
         if said.is_standby {
             return self.stand(node, Standing::Standby, "");
@@ -294,7 +299,7 @@ impl Nodes {
         let mut succession = self.succession.locked();
         let is_primary = |other: &&Arc<Node>| other.standing() == Standing::Primary;
         let primaries = self.all.iter().filter(is_primary).map(|other| (other.number, other.word().said.clone()));
-        let primaries: Vec<(usize, Said)> = primaries.collect();
+        let primaries: Vec<(usize, ServerReport)> = primaries.collect();
         let verdict = succession.judge(node.number, &said, primaries.iter().map(|(number, said)| (*number, said)));
         let left_behind = |latest| format!("another server has gone on since, on timeline {latest}");
         let trouble = match verdict {
@@ -374,11 +379,11 @@ impl Nodes {
         self.changed.notify_waiters();
     }
 
-    pub(crate) fn nobody(&self, target: Target) -> SqlError {
+    pub(crate) fn nobody(&self, target: TargetRole) -> SqlError {
         let what = match target {
-            Target::Primary => "no server is the primary",
-            Target::Standby => "no server is a standby",
-            Target::PreferStandby | Target::Any => "no server can be reached",
+            TargetRole::Primary => "no server is the primary",
+            TargetRole::Standby => "no server is a standby",
+            TargetRole::PreferStandby | TargetRole::Any => "no server can be reached",
         };
         let one = |node: &Arc<Node>| {
             let trouble = node.word().trouble.clone();
@@ -387,11 +392,11 @@ impl Nodes {
         };
         let all: Vec<String> = self.all.iter().map(one).collect();
         let hint = match target {
-            Target::Primary if self.all.iter().any(|node| node.is_acceptable()) => {
+            TargetRole::Primary if self.all.iter().any(|node| node.is_acceptable()) => {
                 "After a split brain, ACCEPT 'host:port' in the administration database makes a fenced server the primary; \
                  see docs/split-brain.md."
             }
-            Target::Standby => "SET overtake.target = prefer_standby takes the primary where there is none.",
+            TargetRole::Standby => "SET overtake.target = prefer_standby takes the primary where there is none.",
             _ => {
                 "Transactions wait for one for overtake.upstream_wait. SHOW UPSTREAM in the administration database says more."
             }

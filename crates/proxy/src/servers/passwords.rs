@@ -3,7 +3,7 @@
 //!
 //! **Invariant:** the first place that has one counts. A file that others may read is ignored.
 
-use crate::servers::url::{Host, Url};
+use crate::servers::url::{ServerAddress, Url};
 use locked::Locked;
 use std::ffi::OsString;
 use std::fmt;
@@ -51,13 +51,13 @@ impl Passwords {
     }
 
     /// Finds the password for a login to this database of this server. May read a file.
-    pub(crate) fn find(&self, host: &Host, user: &str, database: &str) -> Option<String> {
+    pub(crate) fn find(&self, host: &ServerAddress, user: &str, database: &str) -> Option<String> {
         self.known.clone().or_else(|| self.file.as_ref()?.find(host, user, database))
     }
 }
 
 impl PasswordFile {
-    fn find(&self, host: &Host, user: &str, database: &str) -> Option<String> {
+    fn find(&self, host: &ServerAddress, user: &str, database: &str) -> Option<String> {
         let (lines, trouble) = match self.read() {
             Ok(lines) => (lines, String::new()),
             Err(trouble) => (String::new(), trouble),
@@ -71,8 +71,8 @@ impl PasswordFile {
         }
         let found = |name: &str, port: &str| lines.lines().find_map(|line| of_line(line, [name, port, database, user]));
         let password = match host {
-            Host::Tcp(name, port) => found(name, &port.to_string()),
-            Host::Unix(path) => {
+            ServerAddress::Tcp(name, port) => found(name, &port.to_string()),
+            ServerAddress::Unix(path) => {
                 let directory = path.parent().and_then(Path::to_str).unwrap_or_default();
                 let port = path.extension().and_then(|port| port.to_str()).unwrap_or_default();
                 let is_default = SOCKET_DIRECTORIES.contains(&directory);
@@ -147,8 +147,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn tcp(name: &str, port: u16) -> Host {
-        Host::Tcp(name.to_owned(), port)
+    fn tcp(name: &str, port: u16) -> ServerAddress {
+        ServerAddress::Tcp(name.to_owned(), port)
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
             _ => None,
         };
         let url = |more: &str| format!("postgres://u{more}").parse::<Url>().expect("a URL");
-        let find = |passwords: &Passwords, host: &Host, database: &str| passwords.find(host, "u", database);
+        let find = |passwords: &Passwords, host: &ServerAddress, database: &str| passwords.find(host, "u", database);
         let of_own = Passwords::of(&url(&format!("@a/d?passfile={own}")), variables);
         for (host, database, password) in [
             (tcp("a", 1), "d", Some("one")),
@@ -203,9 +203,9 @@ mod tests {
             // The first matching line counts, though its password is empty.
             (tcp("a", 2), "d", None),
             (tcp("::1", 7), "d", Some("six")),
-            (Host::Unix("/tmp/.s.PGSQL.5432".into()), "d", Some("socket")),
-            (Host::Unix("/tmp/.s.PGSQL.5433".into()), "d", None),
-            (Host::Unix("/sock/.s.PGSQL.1".into()), "d", Some("other")),
+            (ServerAddress::Unix("/tmp/.s.PGSQL.5432".into()), "d", Some("socket")),
+            (ServerAddress::Unix("/tmp/.s.PGSQL.5433".into()), "d", None),
+            (ServerAddress::Unix("/sock/.s.PGSQL.1".into()), "d", Some("other")),
             (tcp("b", 1), "e", Some("all")),
         ] {
             assert_eq!(find(&of_own, &host, database).as_deref(), password, "{host} {database}");

@@ -5,7 +5,7 @@
 //! respect. A transaction that wants the primary gets a connection whose server has said on it that it is the primary.
 
 use crate::clients::consent::Consent;
-use crate::clients::database::{Database, Passage};
+use crate::clients::database::{DatabaseState, Passage};
 use crate::servers::full::Full;
 use crate::servers::internal::Internal;
 use crate::servers::node::Node;
@@ -14,8 +14,8 @@ use crate::servers::params::Params;
 use crate::servers::proof::Secret;
 use crate::servers::server_conn::{Failed, ServerConn, Settled};
 use crate::servers::sight::Sight;
-use crate::servers::target::Target;
-use crate::statements::session_settings::Settings;
+use crate::servers::target::TargetRole;
+use crate::statements::session_settings::SessionSettings;
 use locked::Locked;
 use server::door::{Place, Room};
 use statement::{SqlError, SqlState};
@@ -41,7 +41,7 @@ const WELCOMES_MAX: usize = 1_000;
 
 /// Limits of a pool: number and age of its connections.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct PoolLimits {
     /// Maximum number of connections of one user to one database, at each server.
     pub size: usize,
     /// Idle time after which a connection is closed.
@@ -50,17 +50,17 @@ pub struct Limits {
     pub lifetime: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
+impl Default for PoolLimits {
+    fn default() -> PoolLimits {
         // The gate limits transactions, not the pool.
-        Limits { size: 100, idle: Duration::from_mins(10), lifetime: Duration::from_hours(1) }
+        PoolLimits { size: 100, idle: Duration::from_mins(10), lifetime: Duration::from_hours(1) }
     }
 }
 
 /// Parameters that a client is told which logs in with certain settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Welcome {
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<SessionSettings>,
     pub(crate) params: Arc<Params>,
 }
 
@@ -70,16 +70,16 @@ pub(crate) struct Pool {
     pub(crate) user: Arc<str>,
     /// Name of the database.
     pub(crate) name: Arc<str>,
-    pub(crate) database: Arc<Database>,
+    pub(crate) database: Arc<DatabaseState>,
     secret: Mutex<Secret>,
-    limits: Mutex<Limits>,
+    limits: Mutex<PoolLimits>,
     /// Number of RECONNECTs: connections from before the last one serve nobody any more.
     generation: AtomicU64,
     sights: Mutex<Vec<Weak<Sight>>>,
     /// Connections to each node, in the order of the nodes.
     pub(crate) shelves: Box<[Shelf]>,
     /// Cached logins, by the settings that clients have asked for.
-    welcomes: Mutex<HashMap<Settings, Welcome>>,
+    welcomes: Mutex<HashMap<SessionSettings, Welcome>>,
     /// Last answers about its user.
     pub(crate) consent: Consent,
 }
@@ -105,13 +105,13 @@ pub(crate) struct Taken {
 }
 
 /// Reason why there is no connection.
-pub(crate) struct NotTaken {
+pub(crate) struct TakeError {
     pub(crate) error: SqlError,
-    pub(crate) why: Why,
+    pub(crate) why: TakeErrorKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum TakeErrorKind {
     /// The server refuses the connection.
     Refused,
     /// The server is unreachable, or not what it was taken for: another one may serve.
@@ -135,8 +135,8 @@ impl Pool {
         nodes: Arc<Nodes>,
         internal: Arc<Internal>,
         (user, name): (&str, &str),
-        database: Arc<Database>,
-        limits: Limits,
+        database: Arc<DatabaseState>,
+        limits: PoolLimits,
     ) -> Arc<Pool> {
         let shelf = |node: &Arc<Node>| Shelf {
             room: node.room(limits.size),
@@ -198,11 +198,11 @@ impl Pool {
     pub(crate) async fn take(
         self: &Arc<Pool>,
         node: &Arc<Node>,
-        target: Target,
+        target: TargetRole,
         now: Instant,
-    ) -> Result<Taken, NotTaken> {
+    ) -> Result<Taken, TakeError> {
         let shelf = &self.shelves[node.number];
-        let must_be_primary = self.nodes.are_asked && target == Target::Primary;
+        let must_be_primary = self.nodes.are_asked && target == TargetRole::Primary;
         let server = loop {
             if let Some(server) = self.idle_of(shelf, must_be_primary, now).await {
                 break server;
@@ -212,7 +212,7 @@ impl Pool {
                     self.rises(node);
                     break server;
                 }
-                Err(NotTaken { error, why: Why::Refused }) if error.state() == TOO_MANY => {
+                Err(TakeError { error, why: TakeErrorKind::Refused }) if error.state() == TOO_MANY => {
                     if is_of_all(&error) && self.nodes.make_room(node, self) {
                         tokio::time::sleep(ROOM_SOON).await;
                         continue;
@@ -255,7 +255,7 @@ impl Pool {
     }
 
     /// Opens a new connection.
-    async fn connected(&self, node: &Arc<Node>, must_be_primary: bool) -> Result<Box<ServerConn>, NotTaken> {
+    async fn connected(&self, node: &Arc<Node>, must_be_primary: bool) -> Result<Box<ServerConn>, TakeError> {
         let (secret, generation) = (self.secret.locked_anyway().clone(), self.generation.load(SeqCst));
         let connected = self.nodes.servers.connect(&node.host, &self.user, &self.name, &secret).await;
         let mut server = Box::new(connected.map_err(|failed| self.not_taken(node, failed))?);
@@ -264,7 +264,7 @@ impl Pool {
             if !is_primary.map_err(|failed| self.not_taken(node, failed))? {
                 self.nodes.is_no_primary(node);
                 let error = SqlError::new(SqlState("57P03"), "the server is a standby");
-                return Err(NotTaken { error, why: Why::Away });
+                return Err(TakeError { error, why: TakeErrorKind::Away });
             }
         }
         self.nodes.was_tried(node, "");
@@ -287,7 +287,7 @@ impl Pool {
     }
 
     /// Handles a failed connection to a server.
-    fn not_taken(&self, node: &Node, failed: Failed) -> NotTaken {
+    fn not_taken(&self, node: &Node, failed: Failed) -> TakeError {
         let (error, is_away) = match failed {
             Failed::Broken(error) => {
                 let detail = format!("{}: {error}.", node.name);
@@ -308,11 +308,11 @@ impl Pool {
         if is_away && self.nodes.are_asked {
             self.nodes.is_down(node, error.detail_text().unwrap_or(error.message()).trim_end_matches('.'));
         }
-        NotTaken { error, why: if is_away { Why::Away } else { Why::Refused } }
+        TakeError { error, why: if is_away { TakeErrorKind::Away } else { TakeErrorKind::Refused } }
     }
 
     /// Takes a connection for a question of the proxy's own, which a pause holds up, too.
-    pub(crate) async fn take_open(self: &Arc<Pool>, target: Target) -> Result<(Taken, Passage), SqlError> {
+    pub(crate) async fn take_open(self: &Arc<Pool>, target: TargetRole) -> Result<(Taken, Passage), SqlError> {
         let mut patience = Patience::default();
         let since = Instant::now();
         loop {
@@ -322,7 +322,7 @@ impl Pool {
             let taking = async {
                 let place = self.in_patience(node, since, self.room(node).place()).await?;
                 let taken = self.take(node, target, Instant::now()).await;
-                if let Err(NotTaken { why: Why::Full(ceiling), .. }) = taken {
+                if let Err(TakeError { why: TakeErrorKind::Full(ceiling), .. }) = taken {
                     // The bound is set before another transaction takes the place.
                     self.room(node).bound(Some(ceiling));
                 }
@@ -330,9 +330,9 @@ impl Pool {
             };
             let mut taken = match self.nodes.while_suited(node, target, taking).await {
                 Some(Ok(Ok(taken))) => taken,
-                Some(Ok(Err(NotTaken { why: Why::Full(_), .. }))) => continue,
+                Some(Ok(Err(TakeError { why: TakeErrorKind::Full(_), .. }))) => continue,
                 Some(Ok(Err(not))) => {
-                    if not.why != Why::Away || !Box::pin(self.nodes.may_retry(node, &mut patience)).await {
+                    if not.why != TakeErrorKind::Away || !Box::pin(self.nodes.may_retry(node, &mut patience)).await {
                         return Err(not.error);
                     }
                     continue;
@@ -342,8 +342,8 @@ impl Pool {
             };
             taken.server.line.lever().release();
             // Settings of the last client do not apply to questions of the proxy.
-            if let (change, _) = Settings::default().change_from(&taken.server.settings)
-                && *taken.server.settings != Settings::default()
+            if let (change, _) = SessionSettings::default().change_from(&taken.server.settings)
+                && *taken.server.settings != SessionSettings::default()
             {
                 match taken.server.ask(&change).await {
                     Ok(_) => taken.server.settings = Arc::default(),
@@ -385,11 +385,11 @@ impl Pool {
     }
 
     /// Returns the cached parameters for a client that asks for these settings, if there are any.
-    pub(crate) fn welcome(&self, asked: &Settings) -> Option<Welcome> {
+    pub(crate) fn welcome(&self, asked: &SessionSettings) -> Option<Welcome> {
         self.welcomes.locked().get(asked).cloned()
     }
 
-    pub(crate) fn remember(&self, asked: Settings, welcome: Welcome) {
+    pub(crate) fn remember(&self, asked: SessionSettings, welcome: Welcome) {
         let mut welcomes = self.welcomes.locked();
         if WELCOMES_MAX <= welcomes.len() {
             welcomes.clear();
@@ -423,13 +423,13 @@ impl Pool {
     }
 
     /// Sets other limits.
-    pub(crate) fn set_limits(&self, limits: Limits) {
+    pub(crate) fn set_limits(&self, limits: PoolLimits) {
         *self.limits.locked_anyway() = limits;
         self.shelves.iter().for_each(|shelf| shelf.resize(limits.size));
     }
 
     fn close_idle(&self) {
-        let Limits { idle: longest, lifetime, .. } = *self.limits.locked_anyway();
+        let PoolLimits { idle: longest, lifetime, .. } = *self.limits.locked_anyway();
         let is_old = |server: &ServerConn| longest < server.rested.elapsed() || lifetime < server.born.elapsed();
         for shelf in &self.shelves {
             let mut idle = shelf.idle.locked();

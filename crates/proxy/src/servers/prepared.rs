@@ -12,8 +12,8 @@ use std::mem;
 const STATEMENTS_MAX: usize = 200;
 
 #[derive(Debug, Default)]
-pub(crate) struct Prepared {
-    statements: HashMap<u64, State>,
+pub(crate) struct PreparedStatements {
+    statements: HashMap<u64, PreparedState>,
     /// Statements that are not being closed, by the time of their last use.
     by_use: BTreeMap<u64, u64>,
     clock: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Prepared {
 }
 
 #[derive(Debug)]
-struct State {
+struct PreparedState {
     used: u64,
     /// Batch that brings the statement, until it is present.
     comes_with: Option<u64>,
@@ -41,7 +41,7 @@ pub(crate) enum Missing {
     CloseAndParse,
 }
 
-impl Prepared {
+impl PreparedStatements {
     /// Begins a batch after a `Sync`, or for another client.
     pub(crate) fn next_batch(&mut self) {
         self.batch += 1;
@@ -54,7 +54,7 @@ impl Prepared {
             None => {
                 self.clock += 1;
                 let used = self.clock;
-                self.statements.insert(statement, State { used, comes_with: Some(batch), goes: false });
+                self.statements.insert(statement, PreparedState { used, comes_with: Some(batch), goes: false });
                 self.by_use.insert(used, statement);
                 Missing::Parse
             }
@@ -99,7 +99,8 @@ impl Prepared {
     pub(crate) fn stays(&mut self, statement: u64) {
         let next = self.clock + 1;
         // A statement that was closed, brought and closed again may have gone by the first `Close`.
-        let state = self.statements.entry(statement).or_insert(State { used: next, comes_with: Some(0), goes: true });
+        let state =
+            self.statements.entry(statement).or_insert(PreparedState { used: next, comes_with: Some(0), goes: true });
         if mem::take(&mut state.goes) {
             self.clock = self.clock.max(state.used);
             self.by_use.insert(state.used, statement);
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_is_not_sure_is_brought_again() {
-        let mut prepared = Prepared::default();
+        let mut prepared = PreparedStatements::default();
         prepared.next_batch();
         assert_eq!(prepared.want(7), Missing::Parse);
         assert_eq!(prepared.want(7), Missing::Nothing);
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_one_not_used_for_longest_goes() {
-        let mut prepared = Prepared::default();
+        let mut prepared = PreparedStatements::default();
         prepared.next_batch();
         for statement in 0..STATEMENTS_MAX as u64 {
             prepared.want(statement);
@@ -193,9 +194,9 @@ mod tests {
     fn a_long_pipeline_is_not_walked_for_each_message() {
         const MANY: u64 = 100_000;
         let begun = std::time::Instant::now();
-        let mut prepared = Prepared::default();
+        let mut prepared = PreparedStatements::default();
         prepared.next_batch();
-        let bring = |prepared: &mut Prepared, statement| {
+        let bring = |prepared: &mut PreparedStatements, statement| {
             assert_eq!(prepared.want(statement), Missing::Parse);
             std::iter::from_fn(|| prepared.evict()).take(2).collect::<Vec<_>>()
         };

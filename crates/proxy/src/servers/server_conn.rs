@@ -4,15 +4,15 @@
 //! its session has no state beside `settings` and `prepared`.
 
 use crate::clients::check;
-use crate::clients::expect::{Expects, Reply};
-use crate::clients::reach::Line;
+use crate::clients::expect::{ExpectedReplies, ReplyKind};
+use crate::clients::reach::ServerCancel;
 use crate::servers::dial::SILENCE;
-use crate::servers::internal::Lever;
+use crate::servers::internal::PriorityControl;
 use crate::servers::params::Params;
-use crate::servers::prepared::Prepared;
+use crate::servers::prepared::PreparedStatements;
 use crate::servers::sight::Sight;
 use crate::statements::message;
-use crate::statements::session_settings::Settings;
+use crate::statements::session_settings::SessionSettings;
 use bytes::{Buf, BytesMut};
 use gate::Ticket;
 use statement::{SqlError, SqlState};
@@ -47,12 +47,12 @@ pub(crate) struct ServerConn {
     unread: usize,
     is_limited: bool,
     /// Cancel handle.
-    pub(crate) line: Arc<Line>,
+    pub(crate) line: Arc<ServerCancel>,
     pub(crate) params: Arc<Params>,
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) prepared: Prepared,
+    pub(crate) settings: Arc<SessionSettings>,
+    pub(crate) prepared: PreparedStatements,
     /// Queue of the last link, kept for its memory.
-    pub(crate) expects: Expects,
+    pub(crate) expects: ExpectedReplies,
     /// Owner of the current unnamed statement: the client's number, and the statement's number of that client.
     pub(crate) unnamed: (u64, u64),
     /// Thread whose runtime it is registered with.
@@ -129,7 +129,7 @@ impl ServerConn {
         self.generation = u64::MAX;
     }
 
-    pub(crate) fn new(io: Box<dyn Io>, line: Arc<Line>) -> ServerConn {
+    pub(crate) fn new(io: Box<dyn Io>, line: Arc<ServerCancel>) -> ServerConn {
         let now = Instant::now();
         ServerConn {
             io,
@@ -141,8 +141,8 @@ impl ServerConn {
             line,
             params: Arc::default(),
             settings: Arc::default(),
-            prepared: Prepared::default(),
-            expects: Expects::default(),
+            prepared: PreparedStatements::default(),
+            expects: ExpectedReplies::default(),
             unnamed: (0, 0),
             home: thread::current().id(),
             born: now,
@@ -276,13 +276,13 @@ impl ServerConn {
         let (mut rows, mut error) = (Vec::new(), None);
         loop {
             let (kind, body) = self.next().await?;
-            match Reply::of(kind) {
-                Reply::Row => rows.extend(message::row(&body)),
-                Reply::Error => {
+            match ReplyKind::of(kind) {
+                ReplyKind::Row => rows.extend(message::row(&body)),
+                ReplyKind::Error => {
                     error.get_or_insert_with(|| error_of(&body));
                 }
-                Reply::Parameter => self.note(&body),
-                Reply::Ready => {
+                ReplyKind::Parameter => self.note(&body),
+                ReplyKind::Ready => {
                     self.has_read_all();
                     return error.map_or(Ok(rows), |error| Err(Failed::Said(error)));
                 }
@@ -344,7 +344,7 @@ impl ServerConn {
 impl Drop for ServerConn {
     fn drop(&mut self) {
         // This happens while the process still exists.
-        *self.line.lever() = Lever::Fixed;
+        *self.line.lever() = PriorityControl::Fixed;
         if let Some(count) = self.count.take() {
             count.fetch_sub(1, Relaxed);
         }
@@ -358,7 +358,7 @@ impl Drop for ServerConn {
 mod tests {
     use super::*;
     use crate::servers::dial::Way;
-    use crate::servers::url::Host;
+    use crate::servers::url::ServerAddress;
     use std::pin::Pin;
     use std::sync::Mutex;
     use std::time::Duration;
@@ -402,7 +402,8 @@ mod tests {
     async fn silence_about_what_has_no_room_is_not_limited() {
         let limit = Arc::new(Mutex::new(Some(SILENCE)));
         let io = Box::new(Silent(tokio::io::sink(), Arc::clone(&limit)));
-        let mut server = ServerConn::new(io, Arc::new(Line::new(Way::to(Host::Tcp("a".to_owned(), 1)))));
+        let mut server =
+            ServerConn::new(io, Arc::new(ServerCancel::new(Way::to(ServerAddress::Tcp("a".to_owned(), 1)))));
         let now = || *limit.lock().expect("nobody fails");
         for _ in 0..3 {
             for bytes in [ROOM - 1, 1] {

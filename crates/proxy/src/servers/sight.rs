@@ -3,8 +3,8 @@
 //! **Invariant:** a view holds nobody up: the connection's owner writes three numbers when it takes the connection and
 //! one when it returns it.
 
-use crate::clients::reach::Line;
-use crate::servers::url::Host;
+use crate::clients::reach::ServerCancel;
+use crate::servers::url::ServerAddress;
 use gate::Ticket;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// Description of a server connection.
 #[derive(Debug)]
 pub(crate) struct Sight {
-    pub(crate) host: Host,
+    pub(crate) host: ServerAddress,
     /// Process number at the server.
     pub(crate) pid: i32,
     born: Instant,
@@ -27,7 +27,7 @@ pub(crate) struct Sight {
 }
 
 impl Sight {
-    pub(crate) fn new(line: &Line) -> Sight {
+    pub(crate) fn new(line: &ServerCancel) -> Sight {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Sight {
             host: line.host().clone(),

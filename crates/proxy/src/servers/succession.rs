@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Report of a server about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ServerReport {
     pub(crate) is_standby: bool,
     /// True if its configuration makes transactions read only.
     pub(crate) is_read_only: bool,
@@ -27,12 +27,12 @@ pub(crate) struct Said {
     /// Position up to which it has written its log.
     pub(crate) position: u64,
     /// History of the timeline; `None` if it cannot be read.
-    pub(crate) history: Option<History>,
+    pub(crate) history: Option<TimelineHistory>,
 }
 
 /// Timelines that led to a server's own, each with the position in the log at which it was left; oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct History(Arc<[(u32, u64)]>);
+pub(crate) struct TimelineHistory(Arc<[(u32, u64)]>);
 
 /// Parses a position in the log, such as `16/B374D848`.
 pub(crate) fn position(text: &str) -> Option<u64> {
@@ -40,15 +40,15 @@ pub(crate) fn position(text: &str) -> Option<u64> {
     Some(u64::from(u32::from_str_radix(high, 16).ok()?) << 32 | u64::from(u32::from_str_radix(low, 16).ok()?))
 }
 
-impl History {
+impl TimelineHistory {
     /// Parses a history file.
-    pub(crate) fn parse(text: &str) -> Option<History> {
+    pub(crate) fn parse(text: &str) -> Option<TimelineHistory> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let of_line = |line: &str| {
             let mut words = line.split_whitespace();
             Some((words.next()?.parse().ok()?, position(words.next()?)?))
         };
-        lines.map(of_line).collect::<Option<Vec<_>>>().map(|all| History(all.into()))
+        lines.map(of_line).collect::<Option<Vec<_>>>().map(|all| TimelineHistory(all.into()))
     }
 }
 
@@ -56,7 +56,7 @@ impl History {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Branch {
     timeline: u32,
-    history: Option<History>,
+    history: Option<TimelineHistory>,
 }
 
 /// Timelines of one cluster.
@@ -66,12 +66,12 @@ struct Cluster {
     latest: u32,
     /// Timelines that servers have reported as primaries.
     seen: Vec<Branch>,
-    chosen: Option<Chosen>,
+    chosen: Option<AcceptedServer>,
 }
 
 /// Server that an administrator has accepted, in its state at that time.
 #[derive(Debug)]
-struct Chosen {
+struct AcceptedServer {
     node: usize,
     name: Arc<str>,
     branch: Branch,
@@ -102,15 +102,15 @@ pub(crate) enum Verdict {
 pub(crate) struct Succession(HashMap<u64, Cluster>);
 
 impl Branch {
-    fn of(said: &Said) -> Branch {
+    fn of(said: &ServerReport) -> Branch {
         Branch { timeline: said.timeline, history: said.history.clone() }
     }
 
     /// Position at which another timeline has left this one, directly or on its way.
     fn left_by(&self, later: &Branch) -> Option<u64> {
-        let History(path) = later.history.as_ref()?;
+        let TimelineHistory(path) = later.history.as_ref()?;
         let end = match &self.history {
-            Some(History(own)) => path.strip_prefix(&**own)?.first(),
+            Some(TimelineHistory(own)) => path.strip_prefix(&**own)?.first(),
             // Only its number is known.
             None => path.iter().find(|(timeline, _)| *timeline == self.timeline),
         };
@@ -138,7 +138,7 @@ impl Branch {
     }
 }
 
-impl Chosen {
+impl AcceptedServer {
     /// True if a server's timeline is the accepted one, or goes on from it.
     fn admits(&self, node: usize, branch: &Branch) -> bool {
         if branch.may_be(&self.branch) {
@@ -159,8 +159,8 @@ impl Succession {
     pub(crate) fn judge<'s>(
         &mut self,
         node: usize,
-        said: &Said,
-        primaries: impl Iterator<Item = (usize, &'s Said)>,
+        said: &ServerReport,
+        primaries: impl Iterator<Item = (usize, &'s ServerReport)>,
     ) -> Verdict {
         let cluster = self.0.entry(said.system).or_default();
         let branch = Branch::of(said);
@@ -178,20 +178,21 @@ impl Succession {
             return Verdict::LeftBehind { latest: cluster.latest };
         }
         // The server that was there first is the primary, unless this one has gone on from it.
-        let is_earlier = |other: &Said| other.system == said.system && other.timeline < said.timeline;
+        let is_earlier = |other: &ServerReport| other.system == said.system && other.timeline < said.timeline;
         let mut rivals = primaries.filter(|&(number, other)| number != node && !is_earlier(other));
         rivals.next().map_or(Verdict::Primary, |(first, _)| Verdict::Second { first })
     }
 
     /// Accepts a server with this report, for an administrator. Returns the latest timeline of all.
-    pub(crate) fn accept(&mut self, node: usize, name: &Arc<str>, said: &Said) -> u32 {
+    pub(crate) fn accept(&mut self, node: usize, name: &Arc<str>, said: &ServerReport) -> u32 {
         let cluster = self.0.entry(said.system).or_default();
         let branch = Branch::of(said);
         let latest = cluster.seen.iter().map(|seen| seen.timeline).max().unwrap_or(0);
         // The ancestors of its timeline were left behind in any case.
         let set_aside = cluster.seen.iter().filter(|seen| seen.is_beside(&branch)).cloned().collect();
         cluster.latest = said.timeline;
-        cluster.chosen = Some(Chosen { node, name: Arc::clone(name), branch, position: said.position, set_aside });
+        cluster.chosen =
+            Some(AcceptedServer { node, name: Arc::clone(name), branch, position: said.position, set_aside });
         latest
     }
 }
@@ -205,12 +206,12 @@ mod tests {
     const C: usize = 2;
 
     /// Report from a timeline, with this position and history; without a history, it cannot be read.
-    fn on(timeline: u32, position: u64, history: Option<&str>) -> Said {
-        let history = history.map(|text| History::parse(text).expect("a history"));
-        Said { system: 7, timeline, position, history, ..Said::default() }
+    fn on(timeline: u32, position: u64, history: Option<&str>) -> ServerReport {
+        let history = history.map(|text| TimelineHistory::parse(text).expect("a history"));
+        ServerReport { system: 7, timeline, position, history, ..ServerReport::default() }
     }
 
-    fn alone(succession: &mut Succession, node: usize, said: &Said) -> Verdict {
+    fn alone(succession: &mut Succession, node: usize, said: &ServerReport) -> Verdict {
         succession.judge(node, said, std::iter::empty())
     }
 
@@ -221,11 +222,11 @@ mod tests {
     #[test]
     fn histories_are_read() {
         let text = "1\t0/3000060\tno recovery target specified\n\n# ours\n2\t16/B374D848\tbefore 2000-01-01\n";
-        let read = History::parse(text).expect("a history");
+        let read = TimelineHistory::parse(text).expect("a history");
         assert_eq!(*read.0, [(1, 0x0300_0060), (2, 0x16_b374_d848)]);
-        assert_eq!(History::parse(""), Some(History::default()));
+        assert_eq!(TimelineHistory::parse(""), Some(TimelineHistory::default()));
         for wrong in ["x\t0/1", "1", "1\t3000060", "1\t0/x", "1\t1/100000000"] {
-            assert_eq!(History::parse(wrong), None, "{wrong}");
+            assert_eq!(TimelineHistory::parse(wrong), None, "{wrong}");
         }
     }
 
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(alone(&mut succession, A, &three), Verdict::Primary);
         // Of two servers on one timeline, or of two clusters, the first counts.
         assert_eq!(succession.judge(B, &three, [(A, &three)].into_iter()), Verdict::Second { first: A });
-        let other = Said { system: 8, ..three.clone() };
+        let other = ServerReport { system: 8, ..three.clone() };
         assert_eq!(succession.judge(B, &other, [(A, &three)].into_iter()), Verdict::Second { first: A });
         assert_eq!(succession.judge(B, &four, [(A, &three)].into_iter()), Verdict::Primary);
         // The verdict stays to the end, though the later server has gone.

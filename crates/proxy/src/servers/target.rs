@@ -9,7 +9,7 @@ use statement::{SqlError, SqlState};
 
 /// Role of the server that transactions need. The names are those of libpq's `target_session_attrs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum TargetRole {
     /// Server that says that it is the primary.
     #[default]
     Primary,
@@ -24,26 +24,26 @@ pub enum Target {
 /// Name of the setting.
 pub(crate) const NAME: &str = "overtake.target";
 
-impl Target {
-    const ALL: [Target; 4] = [Target::Primary, Target::Standby, Target::PreferStandby, Target::Any];
+impl TargetRole {
+    const ALL: [TargetRole; 4] = [TargetRole::Primary, TargetRole::Standby, TargetRole::PreferStandby, TargetRole::Any];
 
     /// Name of the target as a value of the setting.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Target::Primary => "primary",
-            Target::Standby => "standby",
-            Target::PreferStandby => "prefer_standby",
-            Target::Any => "any",
+            TargetRole::Primary => "primary",
+            TargetRole::Standby => "standby",
+            TargetRole::PreferStandby => "prefer_standby",
+            TargetRole::Any => "any",
         }
     }
 
     /// Parses a name of the setting or of libpq.
-    pub(crate) fn named(name: &str) -> Option<Target> {
+    pub(crate) fn named(name: &str) -> Option<TargetRole> {
         let name = name.to_ascii_lowercase().replace('-', "_");
         match &*name {
-            "read_write" => Some(Target::Primary),
-            "read_only" => Some(Target::Standby),
-            name => Target::ALL.into_iter().find(|target| target.name() == name),
+            "read_write" => Some(TargetRole::Primary),
+            "read_only" => Some(TargetRole::Standby),
+            name => TargetRole::ALL.into_iter().find(|target| target.name() == name),
         }
     }
 
@@ -51,8 +51,8 @@ impl Target {
     ///
     /// # Errors
     /// `22023`: there is none.
-    pub(crate) fn of(name: &str) -> Result<Target, SqlError> {
-        Target::named(name).ok_or_else(|| {
+    pub(crate) fn of(name: &str) -> Result<TargetRole, SqlError> {
+        TargetRole::named(name).ok_or_else(|| {
             let message = format!("invalid value for parameter \"{NAME}\": \"{name}\"");
             SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
                 .hint("Available values: primary, standby, prefer_standby, any.")
@@ -62,17 +62,17 @@ impl Target {
 
 /// Targets of a client.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Targets {
+pub(crate) struct ClientTargets {
     /// Target at login.
-    default: Target,
-    session: Target,
+    default: TargetRole,
+    session: TargetRole,
     /// Target of the next transaction only.
-    local: Option<Target>,
+    local: Option<TargetRole>,
 }
 
 /// Command of the proxy about the target.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum TargetCommand {
     /// SET; `None` is the default.
     Set {
         is_local: bool,
@@ -82,13 +82,13 @@ pub(crate) enum Command {
     Show,
 }
 
-impl Targets {
-    pub(crate) fn new(default: Target) -> Targets {
-        Targets { default, session: default, local: None }
+impl ClientTargets {
+    pub(crate) fn new(default: TargetRole) -> ClientTargets {
+        ClientTargets { default, session: default, local: None }
     }
 
     /// Target of the next transaction.
-    pub(crate) fn current(&self) -> Target {
+    pub(crate) fn current(&self) -> TargetRole {
         self.local.unwrap_or(self.session)
     }
 
@@ -96,8 +96,8 @@ impl Targets {
     ///
     /// # Errors
     /// `22023`: there is no such target.
-    pub(crate) fn set(&mut self, is_local: bool, value: Option<&str>) -> Result<Target, SqlError> {
-        let target = value.map_or(Ok(self.default), Target::of)?;
+    pub(crate) fn set(&mut self, is_local: bool, value: Option<&str>) -> Result<TargetRole, SqlError> {
+        let target = value.map_or(Ok(self.default), TargetRole::of)?;
         if is_local {
             self.local = Some(target);
         } else {
@@ -108,12 +108,12 @@ impl Targets {
 
     /// Adopts the value that the server reports for the session; `None`: it has none of its own.
     pub(crate) fn follow(&mut self, value: Option<&str>) {
-        self.session = value.map_or(Some(self.default), Target::named).unwrap_or(self.session);
+        self.session = value.map_or(Some(self.default), TargetRole::named).unwrap_or(self.session);
     }
 
     /// Target of a transaction that begins with this text.
-    pub(crate) fn for_text(&self, text: &str) -> Target {
-        if is_named_in(text.as_bytes()) { Target::Any } else { self.current() }
+    pub(crate) fn for_text(&self, text: &str) -> TargetRole {
+        if is_named_in(text.as_bytes()) { TargetRole::Any } else { self.current() }
     }
 
     /// Notes that a transaction has begun.
@@ -133,7 +133,7 @@ pub(crate) fn is_named_in(text: &[u8]) -> bool {
 }
 
 /// Parses a text that is one of the proxy's commands and nothing else.
-pub(crate) fn command(text: &[u8]) -> Option<Command> {
+pub(crate) fn command(text: &[u8]) -> Option<TargetCommand> {
     if !is_named_in(text) {
         return None;
     }
@@ -145,11 +145,11 @@ pub(crate) fn command(text: &[u8]) -> Option<Command> {
     let set = |is_local, value: &str| {
         let value = value.trim_matches(['\'', '"']);
         let value = (!value.eq_ignore_ascii_case("default")).then(|| value.to_owned());
-        Some(Command::Set { is_local, tag: "SET", value })
+        Some(TargetCommand::Set { is_local, tag: "SET", value })
     };
     match lower[..] {
-        ["show", NAME] => Some(Command::Show),
-        ["reset", NAME] => Some(Command::Set { is_local: false, tag: "RESET", value: None }),
+        ["show", NAME] => Some(TargetCommand::Show),
+        ["reset", NAME] => Some(TargetCommand::Set { is_local: false, tag: "RESET", value: None }),
         ["set", NAME, "=" | "to", value] | ["set", "session", NAME, "=" | "to", value] => set(false, value),
         ["set", "local", NAME, "=" | "to", value] => set(true, value),
         _ => None,
@@ -163,35 +163,35 @@ mod tests {
     #[test]
     fn only_whole_commands_are_ours() {
         let set = |is_local, value: Option<&str>| {
-            Some(Command::Set { is_local, tag: "SET", value: value.map(str::to_owned) })
+            Some(TargetCommand::Set { is_local, tag: "SET", value: value.map(str::to_owned) })
         };
         assert_eq!(command(b" SET overtake.target = 'standby';"), set(false, Some("standby")));
         assert_eq!(command(b"set local Overtake.Target to any"), set(true, Some("any")));
         assert_eq!(command(b"set session overtake.target=default"), set(false, None));
-        let reset = Command::Set { is_local: false, tag: "RESET", value: None };
+        let reset = TargetCommand::Set { is_local: false, tag: "RESET", value: None };
         assert_eq!(command(b"reset overtake.target"), Some(reset));
-        assert_eq!(command(b"SHOW overtake.target"), Some(Command::Show));
+        assert_eq!(command(b"SHOW overtake.target"), Some(TargetCommand::Show));
         for text in ["set overtake.target = any; select 1", "select 1", "set work_mem = 1", "show overtake.priority"] {
             assert_eq!(command(text.as_bytes()), None, "{text}");
         }
-        let targets = Targets::new(Target::Standby);
-        assert_eq!(targets.for_text("RESET overtake.target"), Target::Any);
-        assert_eq!(targets.for_text("select 'overtake.target'"), Target::Standby);
+        let targets = ClientTargets::new(TargetRole::Standby);
+        assert_eq!(targets.for_text("RESET overtake.target"), TargetRole::Any);
+        assert_eq!(targets.for_text("select 'overtake.target'"), TargetRole::Standby);
     }
 
     #[test]
     fn a_target_is_the_sessions_or_the_next_transactions() {
-        let mut targets = Targets::new(Target::Primary);
-        assert_eq!(targets.set(false, Some("prefer-standby")), Ok(Target::PreferStandby));
-        assert_eq!(targets.set(true, Some("any")), Ok(Target::Any));
-        assert_eq!(targets.current(), Target::Any);
+        let mut targets = ClientTargets::new(TargetRole::Primary);
+        assert_eq!(targets.set(false, Some("prefer-standby")), Ok(TargetRole::PreferStandby));
+        assert_eq!(targets.set(true, Some("any")), Ok(TargetRole::Any));
+        assert_eq!(targets.current(), TargetRole::Any);
         targets.begun();
-        assert_eq!(targets.current(), Target::PreferStandby);
+        assert_eq!(targets.current(), TargetRole::PreferStandby);
         targets.follow(Some("standby"));
         targets.follow(Some("nonsense"));
-        assert_eq!(targets.current(), Target::Standby);
+        assert_eq!(targets.current(), TargetRole::Standby);
         targets.follow(None);
-        assert_eq!(targets.current(), Target::Primary);
+        assert_eq!(targets.current(), TargetRole::Primary);
         assert_eq!(targets.set(false, Some("slave")).map_err(|error| error.state().0), Err("22023"));
     }
 }

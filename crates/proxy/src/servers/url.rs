@@ -4,7 +4,7 @@
 //! **Invariant:** a part that is not understood is refused: an ignored parameter may have been meant to protect
 //! something.
 
-use crate::servers::target::Target;
+use crate::servers::target::TargetRole;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -15,18 +15,18 @@ const PORT: u16 = 5432;
 
 /// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Host {
+pub enum ServerAddress {
     /// Name or IP address, and port.
     Tcp(String, u16),
     /// Path of a unix socket.
     Unix(PathBuf),
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Host::Tcp(name, port) => write!(f, "{name}:{port}"),
-            Host::Unix(path) => write!(f, "{}", path.display()),
+            ServerAddress::Tcp(name, port) => write!(f, "{name}:{port}"),
+            ServerAddress::Unix(path) => write!(f, "{}", path.display()),
         }
     }
 }
@@ -92,7 +92,7 @@ impl SslMode {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     /// Servers; among equals the first is preferred.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<ServerAddress>,
     /// User for the proxy's own questions, to whom the password belongs.
     pub user: String,
     /// Password of that user.
@@ -106,7 +106,7 @@ pub struct Url {
     /// PEM file with the certificates of trusted issuers.
     pub ssl_root_cert: Option<PathBuf>,
     /// Target of transactions whose clients have not asked for another: `target_session_attrs`.
-    pub target: Option<Target>,
+    pub target: Option<TargetRole>,
     /// Time that a server may take to complete a login.
     pub connect_timeout: Option<Duration>,
 }
@@ -162,7 +162,7 @@ fn name_and_port(text: &str) -> Result<(String, &str), UrlError> {
 }
 
 /// Returns the hosts of these names, with a port for each, or one for all.
-fn hosts(names: &[String], ports: &[&str]) -> Result<Vec<Host>, UrlError> {
+fn hosts(names: &[String], ports: &[&str]) -> Result<Vec<ServerAddress>, UrlError> {
     if ports.len() != 1 && ports.len() != names.len() {
         return Err(wrong(format!("there are {} ports for {} hosts", ports.len(), names.len())));
     }
@@ -172,9 +172,9 @@ fn hosts(names: &[String], ports: &[&str]) -> Result<Vec<Host>, UrlError> {
             port => port.parse().map_err(|_| wrong(format!("the port \"{port}\" of \"{name}\" is no number")))?,
         };
         Ok(match name.as_str() {
-            "" => Host::Tcp("localhost".to_owned(), port),
-            path if path.starts_with('/') => Host::Unix(PathBuf::from(format!("{path}/.s.PGSQL.{port}"))),
-            _ => Host::Tcp(name.clone(), port),
+            "" => ServerAddress::Tcp("localhost".to_owned(), port),
+            path if path.starts_with('/') => ServerAddress::Unix(PathBuf::from(format!("{path}/.s.PGSQL.{port}"))),
+            _ => ServerAddress::Tcp(name.clone(), port),
         })
     };
     names.iter().enumerate().map(one).collect()
@@ -215,7 +215,7 @@ impl FromStr for Url {
                 "target_session_attrs" => {
                     let known =
                         "target_session_attrs is one of any, read-write, read-only, primary, standby, prefer-standby";
-                    target = Some(Target::named(&value).ok_or_else(|| wrong(known))?);
+                    target = Some(TargetRole::named(&value).ok_or_else(|| wrong(known))?);
                 }
                 "connect_timeout" => {
                     let seconds: u64 = value.parse().map_err(|_| wrong("connect_timeout is no number of seconds"))?;
@@ -272,22 +272,22 @@ mod tests {
     #[test]
     fn urls_are_read_as_libpq_does() {
         let url: Url = "postgres://ann:p%40ss@a:1,[::1]:2,c/sales?sslmode=require".parse().expect("a URL");
-        let tcp = |name: &str, port| Host::Tcp(name.to_owned(), port);
+        let tcp = |name: &str, port| ServerAddress::Tcp(name.to_owned(), port);
         assert_eq!(url.hosts, [tcp("a", 1), tcp("::1", 2), tcp("c", 5432)]);
         assert_eq!((&*url.user, url.password.as_deref(), &*url.database), ("ann", Some("p@ss"), "sales"));
         assert_eq!(url.ssl_mode, SslMode::Require);
         let url: Url = "postgresql:///?host=/tmp/pg&port=7".parse().expect("a URL");
-        assert_eq!(url.hosts, [Host::Unix("/tmp/pg/.s.PGSQL.7".into())]);
+        assert_eq!(url.hosts, [ServerAddress::Unix("/tmp/pg/.s.PGSQL.7".into())]);
         assert_eq!((&*url.user, &*url.database), ("postgres", "postgres"));
         let url: Url =
             "postgres:///?host=a,b&port=7,8&target_session_attrs=read-write&connect_timeout=3".parse().expect("a URL");
         assert_eq!(url.hosts, [tcp("a", 7), tcp("b", 8)]);
-        assert_eq!((url.target, url.connect_timeout), (Some(Target::Primary), Some(Duration::from_secs(3))));
+        assert_eq!((url.target, url.connect_timeout), (Some(TargetRole::Primary), Some(Duration::from_secs(3))));
         let url: Url = "postgres:///?host=::1,/tmp&port=7&target_session_attrs=prefer-standby".parse().expect("a URL");
-        assert_eq!(url.hosts, [tcp("::1", 7), Host::Unix("/tmp/.s.PGSQL.7".into())]);
-        assert_eq!(url.target, Some(Target::PreferStandby));
+        assert_eq!(url.hosts, [tcp("::1", 7), ServerAddress::Unix("/tmp/.s.PGSQL.7".into())]);
+        assert_eq!(url.target, Some(TargetRole::PreferStandby));
         let url: Url = "postgres://localhost:7/d?host=/tmp".parse().expect("a URL");
-        assert_eq!(url.hosts, [Host::Unix("/tmp/.s.PGSQL.7".into())]);
+        assert_eq!(url.hosts, [ServerAddress::Unix("/tmp/.s.PGSQL.7".into())]);
         let url: Url = "postgres://a:1,b:2/d?port=7".parse().expect("a URL");
         assert_eq!(url.hosts, [tcp("a", 7), tcp("b", 7)]);
         let urls = ["postgres://u@a/d", "postgres://u@b:6/d"].map(|url| url.parse::<Url>().expect("a URL"));
@@ -295,7 +295,7 @@ mod tests {
         let urls = ["postgres://u@a/d", "postgres://v@b/d"].map(|url| url.parse::<Url>().expect("a URL"));
         assert!(Url::joined(urls).is_err());
         let url: Url = "postgres://%2Ftmp:7".parse().expect("a URL");
-        assert_eq!(url.hosts, [Host::Unix("/tmp/.s.PGSQL.7".into())]);
+        assert_eq!(url.hosts, [ServerAddress::Unix("/tmp/.s.PGSQL.7".into())]);
         for wrong in [
             "mysql://a",
             "postgres:///?host=a,b&port=1,2,3",

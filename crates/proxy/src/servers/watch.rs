@@ -8,7 +8,7 @@
 //! **Invariant:** no transaction waits for a watcher, and a watcher that cannot see says so: then the gate goes by time
 //! again.
 
-use crate::Shared;
+use crate::ProxyState;
 use crate::servers::node::Node;
 use crate::servers::process::{Process, Stat};
 use crate::servers::server_conn::{Failed, ServerConn};
@@ -38,7 +38,7 @@ const TICKS: f64 = 100.0;
 
 /// Observation of one server process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
+struct ProcessSample {
     pid: i32,
     is_idle: bool,
     /// True if it waits for a lock, or for its client. The holders of the lock are known only where the question asked
@@ -49,14 +49,14 @@ struct Seen {
 }
 
 /// Connection of a watcher.
-struct Eye {
+struct WatchConn {
     server: ServerConn,
-    host: Option<Host>,
+    host: Option<LocalHost>,
 }
 
 /// Host of the server, if it is this one.
 #[derive(Debug, Default)]
-struct Host {
+struct LocalHost {
     /// Ticks of processor time that processes have had.
     used: HashMap<i32, u64>,
     /// Busy ticks of this host's processors, and all ticks.
@@ -65,14 +65,14 @@ struct Host {
 
 /// Reason why nothing can be observed.
 #[derive(Debug)]
-enum Blind {
+enum WatchError {
     Failed(Failed),
     Rights,
 }
 
-impl From<Failed> for Blind {
-    fn from(failed: Failed) -> Blind {
-        Blind::Failed(failed)
+impl From<Failed> for WatchError {
+    fn from(failed: Failed) -> WatchError {
+        WatchError::Failed(failed)
     }
 }
 
@@ -94,18 +94,18 @@ fn resource(state: &str, wait: Option<(&str, &str)>) -> Option<Resource> {
     })
 }
 
-impl Seen {
+impl ProcessSample {
     /// Reads a row of [`question`].
-    fn of(row: &[Option<String>]) -> Result<Option<Seen>, Blind> {
+    fn of(row: &[Option<String>]) -> Result<Option<ProcessSample>, WatchError> {
         let text = |at: usize| row.get(at).and_then(Option::as_deref);
         let Some(pid) = text(0).and_then(|pid| pid.parse().ok()) else { return Ok(None) };
         let state = match text(1) {
             // For processes of others all columns are empty; or statistics are turned off.
-            None | Some("disabled") => return Err(Blind::Rights),
+            None | Some("disabled") => return Err(WatchError::Rights),
             Some(state) => state,
         };
         let blockers = text(4).unwrap_or_default().trim_matches(['{', '}']);
-        Ok(Some(Seen {
+        Ok(Some(ProcessSample {
             pid,
             // A process whose client takes nothing of its answers has lent its slot, too.
             is_idle: state.starts_with("idle in transaction") || text(3) == Some("ClientWrite"),
@@ -134,7 +134,7 @@ fn question(sights: &[Arc<Sight>], for_whom: bool) -> String {
 }
 
 /// Returns the waiting transactions, and the idle ones that block them.
-fn stalls(seen: &[Seen], sights: &[Arc<Sight>]) -> Stalls {
+fn stalls(seen: &[ProcessSample], sights: &[Arc<Sight>]) -> Stalls {
     let ticket = |pid: i32| sights.iter().find(|sight| sight.pid == pid)?.ticket();
     let waits = seen.iter().filter_map(|one| Some((ticket(one.pid)?, one.waits))).collect();
     let is_idle = |pid: &&i32| seen.iter().any(|one| one.pid == **pid && one.is_idle);
@@ -142,7 +142,7 @@ fn stalls(seen: &[Seen], sights: &[Arc<Sight>]) -> Stalls {
     Stalls { waits, blockers }
 }
 
-impl Host {
+impl LocalHost {
     /// Returns the processor time of the processes and of the host since the last call; new processes count nothing.
     fn look(&mut self, sights: &[Arc<Sight>]) -> (Option<f64>, Option<f64>) {
         if PIDS_MAX < self.used.len() {
@@ -171,23 +171,23 @@ fn processors(text: &str) -> (u64, u64) {
     (all - idle, all)
 }
 
-impl Eye {
-    async fn open(shared: &Shared, node: &Node) -> Result<Eye, SqlError> {
+impl WatchConn {
+    async fn open(shared: &ProxyState, node: &Node) -> Result<WatchConn, SqlError> {
         let mut server = shared.nodes.servers.connect_own(&node.host).await?;
         server.ask("SET application_name = 'overtake watcher'").await?;
         let process = Process::serving(server.io.peer(), server.line.pid());
         if let Some(processors) = process.as_ref().and_then(|process| process.processors) {
             node.door.know_processors(processors);
         }
-        Ok(Eye { server, host: process.map(|_| Host::default()) })
+        Ok(WatchConn { server, host: process.map(|_| LocalHost::default()) })
     }
 
-    async fn look(&mut self, sights: &[Arc<Sight>], for_whom: bool) -> Result<(Sample, Stalls), Blind> {
+    async fn look(&mut self, sights: &[Arc<Sight>], for_whom: bool) -> Result<(Sample, Stalls), WatchError> {
         let answer = time::timeout(ANSWER_TIME, self.server.ask(&question(sights, for_whom))).await;
         let late = |_| Failed::Broken(std::io::ErrorKind::TimedOut.into());
         let mut seen = Vec::new();
         for row in answer.map_err(late)?? {
-            seen.extend(Seen::of(&row)?);
+            seen.extend(ProcessSample::of(&row)?);
         }
         let mut sample = Sample::default();
         for resource in seen.iter().filter_map(|one| one.at) {
@@ -210,9 +210,9 @@ impl Eye {
 }
 
 /// Watches a server for as long as clients may come.
-pub(crate) async fn watch(shared: Weak<Shared>, node: Arc<Node>, every: Duration) {
+pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Duration) {
     let door = &node.door;
-    let mut eye: Option<Eye> = None;
+    let mut eye: Option<WatchConn> = None;
     let (mut retry, mut last) = (Instant::now(), Instant::now());
     let (mut wait, mut used) = (every, Instant::now());
     loop {
@@ -240,7 +240,7 @@ pub(crate) async fn watch(shared: Weak<Shared>, node: Arc<Node>, every: Duration
         }
         if eye.is_none() {
             let late = || SqlError::new(SqlState("08006"), "it did not answer in time");
-            let open = time::timeout(ANSWER_TIME, Eye::open(&shared, &node)).await;
+            let open = time::timeout(ANSWER_TIME, WatchConn::open(&shared, &node)).await;
             match open.unwrap_or_else(|_| Err(late())) {
                 Ok(open) => eye = Some(open),
                 Err(error) => {
@@ -266,10 +266,10 @@ pub(crate) async fn watch(shared: Weak<Shared>, node: Arc<Node>, every: Duration
                 retry = now + RETRY;
                 door.know_stalls(false);
                 match blind {
-                    Blind::Failed(failed) => {
+                    WatchError::Failed(failed) => {
                         tracing::info!(server = %node.name, ?failed, "what the server waits for cannot be looked at")
                     }
-                    Blind::Rights => tracing::warn!(
+                    WatchError::Rights => tracing::warn!(
                         server = %node.name,
                         "what the server's processes wait for cannot be seen: grant pg_read_all_stats to the user of --upstream, \
                          and set track_activities = on"
@@ -284,7 +284,7 @@ pub(crate) async fn watch(shared: Weak<Shared>, node: Arc<Node>, every: Duration
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clients::reach::Line;
+    use crate::clients::reach::ServerCancel;
     use crate::servers::dial::Way;
     use crate::servers::url;
     use gate::Ticket;
@@ -318,7 +318,8 @@ mod tests {
     #[test]
     fn who_waits_for_whom_is_told() {
         let sight = |pid, ticket: u64| {
-            let sight = Sight::new(&Line::with_key(Way::to(url::Host::Tcp("a".to_owned(), 1)), pid, 0));
+            let sight =
+                Sight::new(&ServerCancel::with_key(Way::to(url::ServerAddress::Tcp("a".to_owned(), 1)), pid, 0));
             sight.works_for(Some(Ticket::from_bits(ticket)));
             Arc::new(sight)
         };
@@ -328,15 +329,16 @@ mod tests {
             row(["12", "idle in transaction", "Client", "ClientRead", "-"]),
             row(["13", "active", "-", "-", "-"]),
         ];
-        let unread = Seen::of(&row(["14", "active", "Client", "ClientWrite", "-"])).expect("it can be seen");
+        let unread = ProcessSample::of(&row(["14", "active", "Client", "ClientWrite", "-"])).expect("it can be seen");
         assert!(unread.is_some_and(|seen| seen.is_idle && !seen.waits));
-        let seen: Vec<Seen> = rows.iter().filter_map(|row| Seen::of(row).expect("it can be seen")).collect();
+        let seen: Vec<ProcessSample> =
+            rows.iter().filter_map(|row| ProcessSample::of(row).expect("it can be seen")).collect();
         let [one, two, three] = [1, 0, 3].map(Ticket::from_bits);
         let wanted = Stalls { waits: vec![(one, true), (two, false), (three, false)], blockers: vec![two] };
         assert_eq!(stalls(&seen, &sights), wanted);
         assert!(question(&sights, true).ends_with("pid IN (0,11,12,13)"));
         for hidden in [["11", "-", "-", "-", "-"], ["11", "disabled", "-", "-", "-"]] {
-            assert!(matches!(Seen::of(&row(hidden)), Err(Blind::Rights)), "{hidden:?}");
+            assert!(matches!(ProcessSample::of(&row(hidden)), Err(WatchError::Rights)), "{hidden:?}");
         }
     }
 

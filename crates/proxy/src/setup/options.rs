@@ -3,9 +3,9 @@
 //! **Invariant:** the default follows the defaults of the settings.
 
 use crate::clients::priority;
-use crate::servers::nodes::Watching;
-use crate::servers::pool::Limits;
-use crate::servers::target::Target;
+use crate::servers::nodes::WatchOptions;
+use crate::servers::pool::PoolLimits;
+use crate::servers::target::TargetRole;
 use crate::setup::sessions::{self, Sessions};
 use crate::statements::resets::Resets;
 use settings::priority::Rules;
@@ -24,9 +24,9 @@ const PERIOD_MIN: Duration = Duration::from_millis(10);
 #[derive(Clone)]
 pub struct UpstreamOptions {
     /// Limits of the connections to the servers.
-    pub limits: Limits,
+    pub limits: PoolLimits,
     /// Options of the watch over the servers.
-    pub watching: Watching,
+    pub watching: WatchOptions,
     /// Time after which a client that waits for slot and connection is disconnected; `None`: never.
     pub query_wait: Option<Duration>,
     /// Query for a role's password, `$1` being its name. The second column of the row is as in `pg_authid`; a third
@@ -61,15 +61,15 @@ impl fmt::Debug for UpstreamOptions {
 
 impl Default for UpstreamOptions {
     fn default() -> UpstreamOptions {
-        Limits::default().into()
+        PoolLimits::default().into()
     }
 }
 
-impl From<Limits> for UpstreamOptions {
-    fn from(limits: Limits) -> UpstreamOptions {
+impl From<PoolLimits> for UpstreamOptions {
+    fn from(limits: PoolLimits) -> UpstreamOptions {
         let settings = Defaults::default();
         let auth_query = settings.get("overtake.upstream_auth_query").to_owned();
-        let (rules, watch, watching) = (Arc::default(), watch_of(&settings), Watching::default());
+        let (rules, watch, watching) = (Arc::default(), watch_of(&settings), WatchOptions::default());
         UpstreamOptions {
             limits,
             watching,
@@ -110,8 +110,8 @@ impl UpstreamOptions {
     }
 
     /// Target of a client that has not asked for one, unless the URL has one.
-    pub(crate) fn target(&self) -> Target {
-        Target::named(self.settings.get("overtake.target")).unwrap_or_default()
+    pub(crate) fn target(&self) -> TargetRole {
+        TargetRole::named(self.settings.get("overtake.target")).unwrap_or_default()
     }
 
     /// Reads the options from the settings.
@@ -119,12 +119,12 @@ impl UpstreamOptions {
     /// # Errors
     /// A query that asks for no role; an invalid rule; a setting of sessions that cannot reach the servers.
     pub fn from_settings(settings: &Defaults) -> Result<UpstreamOptions, OptionError> {
-        let limits = Limits {
+        let limits = PoolLimits {
             size: usize::try_from(settings.number("overtake.upstream_pool")).unwrap_or(1),
             idle: settings.duration("overtake.upstream_idle"),
             lifetime: settings.duration("overtake.upstream_lifetime"),
         };
-        let watching = Watching {
+        let watching = WatchOptions {
             period: settings.duration("overtake.upstream_check").max(PERIOD_MIN),
             patience: settings.duration("overtake.upstream_wait"),
         };
@@ -138,7 +138,7 @@ impl UpstreamOptions {
         })?;
         let resets = Resets::parse(settings.get("overtake.upstream_reset"))
             .map_err(|error| OptionError::of("overtake.upstream_reset", error))?;
-        Target::of(settings.get("overtake.target"))
+        TargetRole::of(settings.get("overtake.target"))
             .map_err(|error| OptionError::of("overtake.target", error.message().to_owned()))?;
         Ok(UpstreamOptions {
             limits,
@@ -166,7 +166,7 @@ mod tests {
     fn settings_reach_the_front() {
         let mut settings = Defaults::default();
         let by_default = UpstreamOptions::from_settings(&settings).expect("defaults").limits;
-        let wanted = Limits::default();
+        let wanted = PoolLimits::default();
         assert_eq!(
             (by_default.size, by_default.idle, by_default.lifetime),
             (wanted.size, wanted.idle, wanted.lifetime)

@@ -6,7 +6,7 @@
 use crate::servers::node::{Node, Standing};
 use crate::servers::nodes::Nodes;
 use crate::servers::server_conn::Failed;
-use crate::servers::target::Target;
+use crate::servers::target::TargetRole;
 use statement::{SqlError, SqlState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const AGE: Duration = Duration::from_secs(1);
 
 /// Last answer of a single server, and its time.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<Option<(Instant, Result<(), String>)>>);
+pub(crate) struct ReadyCache(Mutex<Option<(Instant, Result<(), String>)>>);
 
 impl Nodes {
     /// Checks that one of the servers can be used.
@@ -42,7 +42,7 @@ impl Nodes {
             }
             let is_hopeless = self.all().iter().all(|node| node.standing() != Standing::Unknown);
             if is_hopeless || tokio::time::timeout_at(until, changed).await.is_err() {
-                return Err(line(&self.nobody(Target::Any)));
+                return Err(line(&self.nobody(TargetRole::Any)));
             }
         }
     }

@@ -37,7 +37,7 @@ pub(crate) fn effective<'v>(name: &str, value: &'v str) -> &'v str {
     if name == "overtake.mpl" && value.is_empty() { MPL } else { value }
 }
 
-impl crate::Shared {
+impl crate::ProxyState {
     pub(crate) fn options(&self) -> Arc<UpstreamOptions> {
         Arc::clone(&self.live.options.read_locked_anyway())
     }
@@ -82,11 +82,11 @@ impl crate::Shared {
         Ok(Some(changed))
     }
 
-    /// Reloads like [`Shared::read_again`](crate::Shared::read_again), and forgets the answers of servers about logins.
+    /// Reloads like [`ProxyState::read_again`](crate::ProxyState::read_again), and forgets the answers of servers about logins.
     /// Everything is logged.
     ///
     /// # Errors
-    /// The same as those of [`Shared::read_again`](crate::Shared::read_again).
+    /// The same as those of [`ProxyState::read_again`](crate::ProxyState::read_again).
     pub(crate) fn reload(&self) -> Result<Option<Vec<&'static str>>, OptionError> {
         let read = self.read_again();
         match &read {

@@ -19,14 +19,14 @@ pub(crate) const FRESH: Duration = Duration::from_secs(5);
 const ROLES_MAX: usize = 10_000;
 
 /// Last answer about one role. A task that asks holds the lock.
-type Answer = Arc<tokio::sync::Mutex<Option<(Instant, Role)>>>;
+type CachedRole = Arc<tokio::sync::Mutex<Option<(Instant, Role)>>>;
 
 /// Answers by role.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<HashMap<String, Answer>>);
+pub(crate) struct RoleCache(Mutex<HashMap<String, CachedRole>>);
 
-impl Known {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Answer>> {
+impl RoleCache {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, CachedRole>> {
         self.0.locked()
     }
 
@@ -44,7 +44,7 @@ impl Known {
         }
     }
 
-    fn of(&self, user: &str) -> Answer {
+    fn of(&self, user: &str) -> CachedRole {
         let mut known = self.lock();
         if ROLES_MAX <= known.len() {
             known.clear();

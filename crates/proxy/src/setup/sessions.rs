@@ -8,7 +8,7 @@
 
 use crate::clients::check;
 use crate::clients::priority;
-use crate::statements::session_settings::{Settings, literal};
+use crate::statements::session_settings::{SessionSettings, literal};
 use settings::sources::OptionError;
 use settings::{Defaults, Source};
 
@@ -18,14 +18,14 @@ const SUPERUSERS: &[&str] =
 
 /// Settings that clients' sessions begin with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sessions(Settings);
+pub struct Sessions(SessionSettings);
 
 /// Reads the settings of sessions.
 ///
 /// # Errors
 /// A setting cannot reach the servers' sessions.
 pub(crate) fn read(settings: &Defaults) -> Result<Sessions, OptionError> {
-    let mut sessions = Settings::default();
+    let mut sessions = SessionSettings::default();
     let said = settings.all().filter(|own| !own.is_of_server && settings.source(own.name) != Source::Default);
     for setting in said {
         let name = setting.name;
@@ -52,7 +52,7 @@ pub(crate) fn read(settings: &Defaults) -> Result<Sessions, OptionError> {
 
 /// Statement by which a session that has asked for these settings begins with the configured ones, except for those
 /// that the server has for its role or database. All names are qualified with `pg_catalog`.
-pub(crate) fn begin(Sessions(sessions): &Sessions, asked: &Settings) -> String {
+pub(crate) fn begin(Sessions(sessions): &Sessions, asked: &SessionSettings) -> String {
     let mut rows = String::new();
     for (name, value) in sessions.iter().filter(|(name, _)| asked.get(name).is_none()) {
         rows.push_str(if rows.is_empty() { "(" } else { ", (" });
@@ -92,7 +92,7 @@ mod tests {
         let sessions = sessions.expect("settings");
         let names: Vec<&str> = sessions.0.iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["statement_timeout", "timezone"]);
-        let asked = Settings::from_iter([("timezone".to_owned(), "GMT".to_owned())]);
+        let asked = SessionSettings::from_iter([("timezone".to_owned(), "GMT".to_owned())]);
         let text = begin(&sessions, &asked);
         assert!(text.contains("(VALUES (E'statement_timeout', E'1500ms')) AS"), "{text}");
         assert_eq!(begin(&Sessions(asked.clone()), &asked), "");

@@ -7,7 +7,7 @@
 //! asked to show a setting that does not exist. Its error is replaced by the proxy's.
 
 use crate::clients::client::Client;
-use crate::clients::priority::{self, Command, Setting, command};
+use crate::clients::priority::{self, PriorityCommand, Setting, command};
 use crate::statements::message;
 use server::reload::is_changeable;
 use settings::{Defaults, Source};
@@ -65,8 +65,8 @@ impl Client {
         let Some(text) = body.get_mut(begin..) else { return };
         let Some(length) = message::text(text).map(|(text, _)| text.len()) else { return };
         let name = match command(&text[..length]) {
-            Some(Command::SetOther(name)) if refused(&self.shared.options().settings, &name).is_some() => name,
-            Some(Command::Set(set)) if self.priority.denies(&set) => Setting::Priority.name().to_owned(),
+            Some(PriorityCommand::SetOther(name)) if refused(&self.shared.options().settings, &name).is_some() => name,
+            Some(PriorityCommand::Set(set)) if self.priority.denies(&set) => Setting::Priority.name().to_owned(),
             _ => return,
         };
         let show = format!("{:length$}", format!("SHOW {name}{MARK}"));

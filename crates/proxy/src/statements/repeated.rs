@@ -7,7 +7,7 @@
 //! **Invariant:** each place holds one text, of limited length, so that memory is bounded whatever clients send. A
 //! frequent text does not lose its place to those that come once, unless they are very many.
 
-use crate::statements::shared::Statement;
+use crate::statements::shared::SharedStatement;
 use locked::Locked;
 use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -23,12 +23,12 @@ const PLACES: usize = 1 << 10;
 const LENGTH_MAX: usize = 16 << 10;
 
 #[derive(Default)]
-struct Place {
+struct RepeatBucket {
     hash: u64,
     /// Counter that rises with each occurrence of the text, and falls with each one of another.
     heat: u8,
     /// Settings that the text was sent under, and its statement; `None` before it was seen often enough.
-    found: Option<(Box<str>, Arc<Statement>)>,
+    found: Option<(Box<str>, Arc<SharedStatement>)>,
 }
 
 /// Counts of unnamed statements that repeat.
@@ -36,7 +36,7 @@ pub(crate) struct Repeated {
     is_on: AtomicBool,
     /// Hasher of the texts. A client that finds two texts with one hash only keeps one of them from being prepared.
     hasher: BuildHasherDefault<DefaultHasher>,
-    places: Box<[Mutex<Place>]>,
+    places: Box<[Mutex<RepeatBucket>]>,
 }
 
 impl Default for Repeated {
@@ -66,8 +66,8 @@ impl Repeated {
         &self,
         context: &str,
         body: &[u8],
-        make: impl FnOnce() -> Arc<Statement>,
-    ) -> Option<Arc<Statement>> {
+        make: impl FnOnce() -> Arc<SharedStatement>,
+    ) -> Option<Arc<SharedStatement>> {
         if !self.is_on.load(Relaxed) || LENGTH_MAX < body.len() {
             return None;
         }
@@ -76,7 +76,7 @@ impl Repeated {
         if place.hash != hash {
             place.heat = place.heat.saturating_sub(1);
             if place.heat == 0 {
-                *place = Place { hash, heat: 1, found: None };
+                *place = RepeatBucket { hash, heat: 1, found: None };
             }
             return None;
         }
@@ -91,7 +91,7 @@ impl Repeated {
     /// Forgets all texts.
     pub(crate) fn clear(&self) {
         for place in &self.places {
-            *place.locked_anyway() = Place::default();
+            *place.locked_anyway() = RepeatBucket::default();
         }
     }
 }
@@ -99,16 +99,16 @@ impl Repeated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statements::shared::Statements;
+    use crate::statements::shared::SharedStatements;
 
     /// Number of requests until the text was a statement.
-    fn asked(all: &Statements, path: &str, body: &[u8]) -> Option<usize> {
+    fn asked(all: &SharedStatements, path: &str, body: &[u8]) -> Option<usize> {
         (1..=100).find(|_| all.repeated(path, body).is_some())
     }
 
     #[test]
     fn the_fifth_time_counts_under_the_same_settings() {
-        let all = Statements::default();
+        let all = SharedStatements::default();
         let body = b"select $1\0\0\0";
         assert_eq!(asked(&all, "", body), None);
         all.repeated.turn(true);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn those_that_come_once_take_no_place_from_one_that_comes_often() {
-        let all = Statements::default();
+        let all = SharedStatements::default();
         all.repeated.turn(true);
         let body = b"select $1\0\0\0";
         asked(&all, "", body);

@@ -18,11 +18,11 @@ pub(crate) enum Reset {
 
 /// Rules, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resets(Vec<Rule>);
+pub struct Resets(Vec<ResetRule>);
 
 /// Rule, which matches every user or database that it does not name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
+struct ResetRule {
     reset: Reset,
     user: Option<String>,
     database: Option<String>,
@@ -35,18 +35,18 @@ impl Resets {
     /// A rule is invalid.
     pub fn parse(text: &str) -> Result<Resets, String> {
         let rules = cut(text, |letter| letter == ';').into_iter().filter(|rule| !rule.trim().is_empty());
-        rules.map(Rule::parse).collect::<Result<_, _>>().map(Resets)
+        rules.map(ResetRule::parse).collect::<Result<_, _>>().map(Resets)
     }
 
     pub(crate) fn of(&self, user: &str, database: &str) -> Reset {
         let is = |own: &Option<String>, name: &str| own.as_ref().is_none_or(|own| own == name);
-        let fits = |rule: &&Rule| is(&rule.user, user) && is(&rule.database, database);
+        let fits = |rule: &&ResetRule| is(&rule.user, user) && is(&rule.database, database);
         self.0.iter().find(fits).map_or_else(Reset::default, |rule| rule.reset)
     }
 }
 
-impl Rule {
-    fn parse(text: &str) -> Result<Rule, String> {
+impl ResetRule {
+    fn parse(text: &str) -> Result<ResetRule, String> {
         let wrong = |why: &str| format!("\"{}\": {why}. A rule is MODE [user=NAME] [database=NAME]", text.trim());
         let mut words = cut(text, char::is_whitespace).into_iter().filter(|word| !word.is_empty());
         let reset = match words.next().unwrap_or_default() {
@@ -55,7 +55,7 @@ impl Rule {
             "always" => Reset::Always,
             _ => return Err(wrong("it does not begin with never, unexplained or always")),
         };
-        let mut rule = Rule { reset, user: None, database: None };
+        let mut rule = ResetRule { reset, user: None, database: None };
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(|| wrong("a part of it has no \"=\""))?;
             let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);

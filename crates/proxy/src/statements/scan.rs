@@ -148,11 +148,11 @@ fn next_word(text: &[u8], at: usize) -> &[u8] {
 }
 
 /// Text, with the result of its scan.
-type Known = (Box<[u8]>, Scan);
+type CachedScan = (Box<[u8]>, Scan);
 
 thread_local! {
     /// Results for texts that repeat; each text has one place where it may be.
-    static KNOWN: RefCell<Vec<Option<Known>>> = RefCell::new(vec![None; 256]);
+    static KNOWN: RefCell<Vec<Option<CachedScan>>> = RefCell::new(vec![None; 256]);
 }
 
 /// Length in bytes above which texts are scanned each time.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Names and values, ordered by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Settings(Vec<(Box<str>, Box<str>)>);
+pub(crate) struct SessionSettings(Vec<(Box<str>, Box<str>)>);
 
 /// Settings whose values may be refused though they were good before, and those that decide what a statement may do.
 /// Messages behind them in the line wait until they are known to be accepted.
@@ -48,7 +48,7 @@ pub(crate) fn literal(out: &mut String, text: &str) {
     out.push('\'');
 }
 
-impl Settings {
+impl SessionSettings {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let at = self.0.binary_search_by(|(own, _)| (**own).cmp(name)).ok()?;
         self.0.get(at).map(|(_, value)| &**value)
@@ -98,7 +98,7 @@ impl Settings {
 
     /// Returns the statements that make these settings from those of a connection, and true if the next message must
     /// wait for their end.
-    pub(crate) fn change_from(&self, had: &Settings) -> (String, bool) {
+    pub(crate) fn change_from(&self, had: &SessionSettings) -> (String, bool) {
         let mut text = String::new();
         let mut is_careful = false;
         let is_user = |name: &str| matches!(name, "role" | "session_authorization");
@@ -144,9 +144,9 @@ impl Settings {
     }
 }
 
-impl FromIterator<(String, String)> for Settings {
-    fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Settings {
-        let mut settings = Settings::default();
+impl FromIterator<(String, String)> for SessionSettings {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> SessionSettings {
+        let mut settings = SessionSettings::default();
         pairs.into_iter().for_each(|(name, value)| settings.set(&name, &value));
         settings
     }
@@ -156,7 +156,7 @@ impl FromIterator<(String, String)> for Settings {
 mod tests {
     use super::*;
 
-    fn of(pairs: &[(&str, &str)]) -> Settings {
+    fn of(pairs: &[(&str, &str)]) -> SessionSettings {
         pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 

@@ -7,8 +7,8 @@
 //! **Invariant:** a number belongs to one content for as long as the process lives. The table holds only statements
 //! that some client has.
 
-use crate::clients::begin::Known;
-use crate::clients::block::{Bare, bare};
+use crate::clients::begin::StatementProperties;
+use crate::clients::block::{BlockCommand, bare};
 use crate::clients::priority::{self, Served};
 use crate::clients::shown::shortened;
 use crate::statements::repeated::Repeated;
@@ -21,26 +21,26 @@ use std::sync::{Arc, Mutex, Weak};
 
 /// Statement of one content.
 #[derive(Debug)]
-pub(crate) struct Statement {
+pub(crate) struct SharedStatement {
     pub(crate) number: u64,
     /// Name on server connections.
     pub(crate) name: Box<str>,
     /// Text and types, as `Parse` has them behind the name.
     pub(crate) body: Box<[u8]>,
     pub(crate) scan: Scan,
-    pub(crate) bare: Option<Bare>,
+    pub(crate) bare: Option<BlockCommand>,
     /// Text as it is shown.
     pub(crate) text: Arc<str>,
 }
 
 /// Key of a statement: the settings that it is parsed under, and the body.
-type Content = (Box<str>, Box<[u8]>);
+type StatementKey = (Box<str>, Box<[u8]>);
 
 /// Table of the shared statements.
 #[derive(Debug, Default)]
-pub(crate) struct Statements {
+pub(crate) struct SharedStatements {
     last: AtomicU64,
-    by_content: Mutex<(HashMap<Content, Weak<Statement>>, usize)>,
+    by_content: Mutex<(HashMap<StatementKey, Weak<SharedStatement>>, usize)>,
     pub(crate) repeated: Repeated,
 }
 
@@ -68,10 +68,10 @@ pub(crate) fn names_one(text: &[u8]) -> bool {
     behind_prefix(text).is_some_and(|(_, rest)| rest.first().is_some_and(u8::is_ascii_digit))
 }
 
-impl Statements {
+impl SharedStatements {
     /// Returns the statement of this content.
-    pub(crate) fn of(&self, context: &str, body: &[u8]) -> Arc<Statement> {
-        let key: Content = (context.into(), body.into());
+    pub(crate) fn of(&self, context: &str, body: &[u8]) -> Arc<SharedStatement> {
+        let key: StatementKey = (context.into(), body.into());
         if let Some(statement) = self.by_content.locked().0.get(&key).and_then(Weak::upgrade) {
             return statement;
         }
@@ -92,16 +92,16 @@ impl Statements {
 
     /// Creates a statement that is not shared: its meaning depends on the time when it is parsed, or on settings that
     /// are not known.
-    pub(crate) fn alone(&self, body: &[u8]) -> Arc<Statement> {
+    pub(crate) fn alone(&self, body: &[u8]) -> Arc<SharedStatement> {
         let number = self.last.fetch_add(1, Relaxed) + 1;
         let text = body.split(|&byte| byte == 0).next().unwrap_or_default();
         let scan = if priority::is_for_server(text) { Scan::default() } else { scan(text) };
         let (name, bare, text) = (name_of(number).into(), bare(text), shortened(text));
-        Arc::new(Statement { number, name, body: body.into(), scan, bare, text })
+        Arc::new(SharedStatement { number, name, body: body.into(), scan, bare, text })
     }
 
     /// Returns the statement of this content, which has no name, if it repeats.
-    pub(crate) fn repeated(&self, context: &str, body: &[u8]) -> Option<Arc<Statement>> {
+    pub(crate) fn repeated(&self, context: &str, body: &[u8]) -> Option<Arc<SharedStatement>> {
         self.repeated.get(context, body, || self.of(context, body))
     }
 
@@ -116,16 +116,16 @@ impl Statements {
 
 /// Names of one client's statements.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
-    named: HashMap<Arc<[u8]>, Named>,
+pub(crate) struct StatementNames {
+    named: HashMap<Arc<[u8]>, NamedStatement>,
     /// Names that were assigned or removed by messages without an answer yet, in their order, and their former
     /// statements.
-    unsure: VecDeque<Unsure>,
+    unsure: VecDeque<UnsureName>,
     /// Number of these for each name, and their batch: a message of a later batch that would use the name has to wait.
     unsure_names: HashMap<Arc<[u8]>, (usize, u64)>,
     pub(crate) unnamed: Unnamed,
     /// Unnamed statements that were replaced by messages without an answer yet, in their order.
-    former: VecDeque<Former>,
+    former: VecDeque<FormerUnnamed>,
     /// Number of the last unnamed statement.
     last_unnamed: u64,
     /// Empty buffer for the next one.
@@ -140,14 +140,14 @@ pub(crate) struct Unnamed {
     /// Number of it among the unnamed ones of the client.
     pub(crate) number: u64,
     /// Shared statement for all clients that send it, if it repeats.
-    pub(crate) shared: Option<Arc<Statement>>,
+    pub(crate) shared: Option<Arc<SharedStatement>>,
     pub(crate) scan: Scan,
     pub(crate) set: Option<Served>,
 }
 
 /// Unnamed statement that existed before a message.
 #[derive(Debug)]
-struct Former {
+struct FormerUnnamed {
     message: u64,
     batch: u64,
     before: Unnamed,
@@ -161,33 +161,33 @@ const KEEP: usize = 16 << 10;
 const MANY: usize = 1 << 10;
 
 #[derive(Debug)]
-struct Named {
-    statement: Arc<Statement>,
+struct NamedStatement {
+    statement: Arc<SharedStatement>,
     /// Action of the proxy when it is executed.
     set: Option<Served>,
     /// Number of the message that has named it.
     message: u64,
     /// Properties of a transaction that begins with it, if they were determined.
-    known: Option<Known>,
+    known: Option<StatementProperties>,
 }
 
 #[derive(Debug)]
-struct Unsure {
+struct UnsureName {
     message: u64,
     name: Arc<[u8]>,
     /// Statement that the name stands for again if the message fails.
-    closed: Option<Named>,
+    closed: Option<NamedStatement>,
     /// True if the message has failed.
     is_gone: bool,
 }
 
-impl Names {
-    pub(crate) fn get(&self, name: &[u8]) -> Option<&Arc<Statement>> {
+impl StatementNames {
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&Arc<SharedStatement>> {
         self.named.get(name).map(|named| &named.statement)
     }
 
     /// Returns the command that the statement of this name is, and its text.
-    pub(crate) fn bare(&self, name: &[u8]) -> Option<(Bare, &[u8])> {
+    pub(crate) fn bare(&self, name: &[u8]) -> Option<(BlockCommand, &[u8])> {
         if !name.is_empty() && self.get(name)?.bare.is_none() {
             return None;
         }
@@ -202,11 +202,11 @@ impl Names {
     }
 
     /// Returns the known properties of the statement of this name.
-    pub(crate) fn known(&self, name: &[u8]) -> Option<Known> {
+    pub(crate) fn known(&self, name: &[u8]) -> Option<StatementProperties> {
         self.named.get(name)?.known
     }
 
-    pub(crate) fn know(&mut self, name: &[u8], known: Known) {
+    pub(crate) fn know(&mut self, name: &[u8], known: StatementProperties) {
         if let Some(named) = self.named.get_mut(name) {
             named.known = Some(known);
         }
@@ -221,18 +221,18 @@ impl Names {
     pub(crate) fn insert(
         &mut self,
         name: &[u8],
-        statement: Arc<Statement>,
+        statement: Arc<SharedStatement>,
         set: Option<Served>,
         (message, batch): (u64, u64),
     ) {
         let name: Arc<[u8]> = name.into();
-        self.named.insert(Arc::clone(&name), Named { statement, set, message, known: None });
-        self.doubt(Unsure { message, name, closed: None, is_gone: false }, batch);
+        self.named.insert(Arc::clone(&name), NamedStatement { statement, set, message, known: None });
+        self.doubt(UnsureName { message, name, closed: None, is_gone: false }, batch);
     }
 
     /// Assigns a name by a message that the proxy has answered already.
-    pub(crate) fn has_inserted(&mut self, name: &[u8], statement: Arc<Statement>, message: u64) {
-        self.named.insert(name.into(), Named { statement, set: None, message, known: None });
+    pub(crate) fn has_inserted(&mut self, name: &[u8], statement: Arc<SharedStatement>, message: u64) {
+        self.named.insert(name.into(), NamedStatement { statement, set: None, message, known: None });
     }
 
     /// True if no name depends on a message without an answer.
@@ -257,12 +257,12 @@ impl Names {
     /// Closes a statement by a message of this batch, unless an error comes first. Returns true if there is one.
     pub(crate) fn close(&mut self, name: &[u8], message: u64, batch: u64) -> bool {
         let Some((name, named)) = self.named.remove_entry(name) else { return false };
-        self.doubt(Unsure { message, name, closed: Some(named), is_gone: false }, batch);
+        self.doubt(UnsureName { message, name, closed: Some(named), is_gone: false }, batch);
         true
     }
 
     /// Notes that a name depends on a message of this batch.
-    fn doubt(&mut self, unsure: Unsure, batch: u64) {
+    fn doubt(&mut self, unsure: UnsureName, batch: u64) {
         let (count, own) = self.unsure_names.entry(Arc::clone(&unsure.name)).or_default();
         (*count, *own) = (*count + 1, batch);
         self.unsure.push_back(unsure);
@@ -292,7 +292,7 @@ impl Names {
                 self.is_settled(&unsure.name);
             }
         }
-        let is_answered = |former: &&Former| former.message <= message;
+        let is_answered = |former: &&FormerUnnamed| former.message <= message;
         let count = self.former.iter().take_while(is_answered).count();
         self.forget_former(count);
     }
@@ -303,7 +303,7 @@ impl Names {
     }
 
     fn forget_former(&mut self, count: usize) {
-        for Former { before, .. } in self.former.drain(..count) {
+        for FormerUnnamed { before, .. } in self.former.drain(..count) {
             self.spare = before.body;
         }
         self.spare.clear();
@@ -387,7 +387,7 @@ impl Names {
             self.spare = before.body;
             self.forget_former(0);
         } else {
-            self.former.push_back(Former { message, batch, before, gone: 0 });
+            self.former.push_back(FormerUnnamed { message, batch, before, gone: 0 });
         }
     }
 
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn one_content_is_one_statement() {
-        let all = Statements::default();
+        let all = SharedStatements::default();
         let one = all.of("", b"select 1\0\0\0");
         assert!(Arc::ptr_eq(&one, &all.of("", b"select 1\0\0\0")));
         assert_ne!(one.number, all.of("a", b"select 1\0\0\0").number);
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_text_whose_meaning_has_changed_is_another_statement() {
-        let all = Statements::default();
+        let all = SharedStatements::default();
         all.repeated.turn(true);
         let seen = || (0..20).find_map(|_| all.repeated("", b"select 1\0\0\0"));
         let (one, named) = (seen().expect("it comes again"), all.of("", b"select 2\0\0\0"));
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn names_are_taken_back() {
-        let (all, mut names) = (Statements::default(), Names::default());
+        let (all, mut names) = (SharedStatements::default(), StatementNames::default());
         names.insert(b"a", all.of("", b"1\0"), None, (1, 1));
         names.insert(b"b", all.of("", b"2\0"), None, (5, 1));
         names.clear_before(3);
@@ -452,10 +452,10 @@ mod tests {
     fn a_long_pipeline_is_not_walked_for_each_message() {
         const MESSAGES: u64 = 100_000;
         let begun = std::time::Instant::now();
-        let (all, mut names) = (Statements::default(), Names::default());
+        let (all, mut names) = (SharedStatements::default(), StatementNames::default());
         let one = all.of("", b"select 1\0\0\0");
         let name = |message: u64| message.to_string().into_bytes();
-        let send = |names: &mut Names, batch: u64, from: u64| {
+        let send = |names: &mut StatementNames, batch: u64, from: u64| {
             for message in from..from + MESSAGES {
                 assert!(!names.is_unsure(&name(message), batch) && !names.is_unnamed_unsure(batch));
                 names.insert(&name(message), Arc::clone(&one), None, (message, batch));
@@ -482,11 +482,11 @@ mod tests {
 
     #[test]
     fn unnamed_statements_are_taken_back() {
-        let set = |names: &mut Names, message: u64| {
+        let set = |names: &mut StatementNames, message: u64| {
             names.set_unnamed(message.to_string().as_bytes(), Scan::default(), message, 1);
         };
         // A failed statement is gone, and so is the one before it; an ignored one leaves the one before.
-        let mut names = Names::default();
+        let mut names = StatementNames::default();
         set(&mut names, 1);
         names.confirm(1);
         let number = names.unnamed.number;

@@ -3,7 +3,7 @@
 use crate::fake::{Fake, PRIMARY};
 use crate::servers::{self, client};
 use crate::support::{Front, Gate, value};
-use proxy::Limits;
+use proxy::PoolLimits;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use wirekit::waits::{until, waiting};
 /// Gate with one connection.
 fn before(fake: &Fake) -> Gate {
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", fake.port);
-    Gate::over(&url, Limits { size: 1, ..Limits::default() }, 1_000, |_| {})
+    Gate::over(&url, PoolLimits { size: 1, ..PoolLimits::default() }, 1_000, |_| {})
 }
 
 /// Number that the server has for the client's connection.

@@ -3,7 +3,7 @@
 
 use crate::support::{Front, value};
 use ::gate::Settings;
-use proxy::Limits;
+use proxy::PoolLimits;
 use server::{DoorOptions, Mode};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
@@ -96,7 +96,7 @@ fn front(size: usize, slots: u32, change: impl FnOnce(&mut Settings)) -> Option<
     let mut gate = Settings::of_priorities(slots);
     change(&mut gate);
     let door = DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() };
-    let limits = Limits { size, ..Limits::default() };
+    let limits = PoolLimits { size, ..PoolLimits::default() };
     Some(Front::behind(cluster, &url, limits, &door, |config| {
         config.connections_max = 3_000;
         config.log_connections = false;

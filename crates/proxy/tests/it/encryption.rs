@@ -1,7 +1,7 @@
 //! Logins to real servers: their certificates under each `sslmode`, and the sources of the URL user's password.
 
 use crate::support::{Gate, value};
-use proxy::Limits;
+use proxy::PoolLimits;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -51,7 +51,7 @@ impl Office {
 /// Logs in by a gate in front of this URL. Returns `t` or `f` for an encrypted connection to the server or not, or the
 /// error.
 fn log_in(url: &str) -> Result<String, String> {
-    let gate = Gate::over(url, Limits::default(), 9, |_| {});
+    let gate = Gate::over(url, PoolLimits::default(), 9, |_| {});
     gate.runtime.block_on(async {
         match gate.try_client("").await {
             Ok(client) => Ok(value(&client, "select ssl from pg_stat_ssl where pid = pg_backend_pid()").await),
@@ -261,7 +261,7 @@ pub fn cancels_go_the_way_of_their_session() {
     std::thread::spawn(move || relay(listener, to, own));
     for (mode, is_encrypted) in [("require", true), ("disable", false)] {
         let url = format!("postgres://postgres@localhost:{port}/postgres?sslmode={mode}");
-        let gate = Gate::over(&url, Limits { size: 1, ..Limits::default() }, 9, |_| {});
+        let gate = Gate::over(&url, PoolLimits { size: 1, ..PoolLimits::default() }, 9, |_| {});
         gate.runtime.block_on(async {
             let client = gate.client().await;
             client.batch_execute("select 1").await.unwrap();

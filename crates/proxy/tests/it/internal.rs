@@ -1,7 +1,7 @@
 //! Internal priorities: server processes on this host run low transactions at a low processor priority.
 
 use crate::support::{Front, value};
-use proxy::{Limits, UpstreamOptions};
+use proxy::{PoolLimits, UpstreamOptions};
 use std::fs;
 use std::process::Command;
 use std::time::Instant;
@@ -17,7 +17,7 @@ fn front(size: usize, by_socket: bool) -> Option<Front> {
     } else {
         format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port)
     };
-    let limits = Limits { size, ..Limits::default() };
+    let limits = PoolLimits { size, ..PoolLimits::default() };
     let options = UpstreamOptions { internal_priorities: true, ..limits.into() };
     Some(Front::over(cluster, &url, options, 1_000, |_| {}))
 }
@@ -147,7 +147,8 @@ pub fn high_gets_the_processor() {
 pub fn a_runaway_is_lowered() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
-    let options = UpstreamOptions { internal_priorities: true, ..Limits { size: 1, ..Limits::default() }.into() };
+    let options =
+        UpstreamOptions { internal_priorities: true, ..PoolLimits { size: 1, ..PoolLimits::default() }.into() };
     let mut gate = ::gate::Settings::of_priorities(1);
     let low = gate.class("low").unwrap();
     let after = std::time::Duration::from_millis(50);

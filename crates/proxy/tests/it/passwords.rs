@@ -1,7 +1,7 @@
 //! Authentication of clients to the proxy, and of the proxy to the server.
 
 use crate::support::{Front, try_value, value};
-use proxy::Limits;
+use proxy::PoolLimits;
 use server::Rule;
 use std::time::{Duration, Instant};
 use wirekit::cluster::Cluster;
@@ -16,7 +16,7 @@ fn front(server_method: &str, url: impl FnOnce(u16) -> String) -> Option<Front> 
          create role ghost password 'pencil'; alter role postgres password 'iron'",
     );
     let url = url(cluster.port);
-    Some(Front::over(cluster, &url, Limits::default(), 1_000, |config| {
+    Some(Front::over(cluster, &url, PoolLimits::default(), 1_000, |config| {
         config.rules = Rule::parse_all("host all all all scram-sha-256").unwrap();
     }))
 }
@@ -136,7 +136,7 @@ pub fn roles_are_asked_for_again() {
     let Some(cluster) = Cluster::start("") else { return };
     cluster.ask("create role ann login; create role bob login");
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
-    let front = Front::over(cluster, &url, Limits { size: 2, ..Limits::default() }, 1_000, |_| {});
+    let front = Front::over(cluster, &url, PoolLimits { size: 2, ..PoolLimits::default() }, 1_000, |_| {});
     front.runtime.block_on(async {
         let begun = Instant::now();
         let login = async |user: &str| front.try_client(&format!("user={user} dbname=postgres")).await;
@@ -179,7 +179,7 @@ pub fn older_methods_are_known() {
         let Some(cluster) = Cluster::start(&hba) else { return };
         cluster.ask("set password_encryption = 'md5'; create role old login password 'rust'");
         let url = url(cluster.port);
-        let front = Front::over(cluster, &url, Limits::default(), 1_000, |_| {});
+        let front = Front::over(cluster, &url, PoolLimits::default(), 1_000, |_| {});
         front.runtime.block_on(async {
             let client = front.try_client("user=old dbname=postgres").await.unwrap();
             assert_eq!(value(&client, "select session_user").await, "old");
@@ -198,7 +198,7 @@ pub fn servers_are_encrypted() {
     cluster.ask("alter role postgres password 'iron'");
     cluster.encrypt();
     let url = format!("postgres://postgres:iron@127.0.0.1:{}/postgres", cluster.port);
-    let front = Front::over(cluster, &format!("{url}?sslmode=require"), Limits::default(), 1_000, |_| {});
+    let front = Front::over(cluster, &format!("{url}?sslmode=require"), PoolLimits::default(), 1_000, |_| {});
     front.runtime.block_on(async {
         let encrypted = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
         // Connections move from thread to thread.
@@ -210,7 +210,7 @@ pub fn servers_are_encrypted() {
     });
     let root = "../wire/tests/tls/cert.pem";
     let verified = format!("{url}?sslmode=verify-full&sslrootcert={root}");
-    let front = Front::over(front.cluster, &verified, Limits::default(), 1_000, |_| {});
+    let front = Front::over(front.cluster, &verified, PoolLimits::default(), 1_000, |_| {});
     front.runtime.block_on(async {
         // The certificate belongs to another host.
         let error = front.try_client("").await.err().unwrap();
@@ -247,7 +247,7 @@ pub fn a_failed_login_leaves_pools_alone() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
     let idle = std::time::Duration::from_millis(1);
-    let front = Front::over(cluster, &url, Limits { idle, ..Limits::default() }, 1_000, |_| {});
+    let front = Front::over(cluster, &url, PoolLimits { idle, ..PoolLimits::default() }, 1_000, |_| {});
     front.runtime.block_on(async {
         let client = front.client().await;
         assert_eq!(value(&client, "select 1").await, "1");

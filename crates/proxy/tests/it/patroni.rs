@@ -1,7 +1,7 @@
 //! Three PostgreSQL 15 servers under Patroni and etcd, whose primary is killed under load.
 
 use crate::support::{Gate, try_value, value};
-use proxy::{Limits, UpstreamOptions, Watching};
+use proxy::{PoolLimits, UpstreamOptions, WatchOptions};
 use std::collections::HashSet;
 use std::fs;
 use std::net::TcpListener;
@@ -216,8 +216,8 @@ pub fn nothing_acknowledged_is_lost() {
     let hosts: Vec<String> = ensemble.nodes.iter().map(|(_, port)| format!("127.0.0.1:{port}")).collect();
     let url = format!("postgres://postgres@{}/postgres", hosts.join(","));
     let options = UpstreamOptions {
-        watching: Watching { period: Duration::from_millis(200), patience: PATIENCE },
-        ..Limits::default().into()
+        watching: WatchOptions { period: Duration::from_millis(200), patience: PATIENCE },
+        ..PoolLimits::default().into()
     };
     let gate = Arc::new(Gate::over(&url, options, 6, |_| {}));
     let begun = Instant::now();

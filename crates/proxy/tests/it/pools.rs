@@ -4,7 +4,7 @@
 use crate::admin::{cell, rows};
 use crate::support::{Front, Gate, value};
 use ::gate::Settings;
-use proxy::{Limits, UpstreamOptions, Watching};
+use proxy::{PoolLimits, UpstreamOptions, WatchOptions};
 use server::{DoorOptions, Mode};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn door(slots: u32, change: impl FnOnce(&mut Settings)) -> DoorOptions {
 }
 
 fn of(size: usize) -> UpstreamOptions {
-    Limits { size, ..Limits::default() }.into()
+    PoolLimits { size, ..PoolLimits::default() }.into()
 }
 
 fn url(cluster: &Cluster) -> String {
@@ -75,7 +75,7 @@ pub fn the_wait_for_a_connection_has_an_end() {
     let url = url(&cluster);
     let short = Duration::from_millis(300);
     let class = door(4, |gate| gate.classes[1].wait_max = Some(short));
-    let watching = Watching { patience: short, ..Watching::default() };
+    let watching = WatchOptions { patience: short, ..WatchOptions::default() };
     let fronts = [
         (
             "E(ERROR|57014|transaction of class \"normal\" waited too long to be let in",
@@ -118,7 +118,7 @@ pub fn the_wait_for_a_connection_has_an_end() {
 pub fn a_line_that_moves_is_waited_in() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = url(&cluster);
-    let watching = Watching { patience: Duration::from_secs(2), ..Watching::default() };
+    let watching = WatchOptions { patience: Duration::from_secs(2), ..WatchOptions::default() };
     let gate = Gate::behind(&url, UpstreamOptions { watching, ..of(1) }, &door(40, |_| {}), |_| {});
     let begun = Instant::now();
     let mut all: Vec<_> = (0..30).map(|_| gate.raw()).collect();
@@ -236,7 +236,7 @@ pub fn who_keeps_a_connection_keeps_its_place() {
 pub fn a_login_waits_no_longer() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = url(&cluster);
-    let watching = Watching { patience: Duration::from_millis(200), ..Watching::default() };
+    let watching = WatchOptions { patience: Duration::from_millis(200), ..WatchOptions::default() };
     let front = Front::behind(cluster, &url, UpstreamOptions { watching, ..of(1) }, &door(4, |_| {}), |_| {});
     front.runtime.block_on(async {
         let holder = front.client().await;

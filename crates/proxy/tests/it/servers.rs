@@ -4,7 +4,7 @@ use crate::fake::{DOWN, FULL, Fake, PRIMARY, Role, STANDBY, half};
 use crate::support::{Front, Gate, try_value, value};
 use engine::memory::{MESSAGES, held_bytes, limit_bytes};
 use preempt::memory::set_limit_bytes;
-use proxy::{Limits, UpstreamOptions, Watching};
+use proxy::{PoolLimits, UpstreamOptions, WatchOptions};
 use server::Config;
 use std::io::Read;
 use std::net::TcpStream;
@@ -20,8 +20,8 @@ pub fn before(fakes: &[&Fake], patience: Duration, slots: usize) -> Gate {
 pub fn before_with(fakes: &[&Fake], patience: Duration, slots: usize, change: impl FnOnce(&mut Config)) -> Gate {
     let hosts: Vec<String> = fakes.iter().map(|fake| format!("127.0.0.1:{}", fake.port)).collect();
     let url = format!("postgres://postgres@{}/postgres?sslmode=disable", hosts.join(","));
-    let watching = Watching { period: Duration::from_millis(20), patience };
-    Gate::over(&url, UpstreamOptions { watching, ..Limits::default().into() }, slots, change)
+    let watching = WatchOptions { period: Duration::from_millis(20), patience };
+    Gate::over(&url, UpstreamOptions { watching, ..PoolLimits::default().into() }, slots, change)
 }
 
 pub fn client(gate: &Gate, more: &[(&str, &str)]) -> Raw<TcpStream> {
@@ -268,7 +268,7 @@ pub fn nothing_is_said_within_a_message() {
         let one = Fake::new(PRIMARY);
         let url = format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", one.port);
         let (end, ended) = tokio::sync::oneshot::channel::<()>();
-        let gate = Gate::until(&url, Limits::default(), async move { drop(ended.await) });
+        let gate = Gate::until(&url, PoolLimits::default(), async move { drop(ended.await) });
         let mut client = client(&gate, &[]);
         client.send(&query("half a row"));
         let sent = half(b'D', 0);

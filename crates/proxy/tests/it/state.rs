@@ -2,7 +2,7 @@
 
 use crate::admin::{cell, rows};
 use crate::support::{Front, Gate, try_value, value};
-use proxy::{Limits, UpstreamOptions};
+use proxy::{PoolLimits, UpstreamOptions};
 use settings::Defaults;
 use settings::sources;
 use std::time::Duration;
@@ -595,7 +595,7 @@ pub fn what_functions_set_goes_to_nobody_else() {
         });
     }
     // By the fast path: set_config, of a name of two parts, too.
-    let gate = Gate::over(&url, Limits { size: 1, ..Limits::default() }, 1_000, |_| {});
+    let gate = Gate::over(&url, PoolLimits { size: 1, ..PoolLimits::default() }, 1_000, |_| {});
     for name in ["search_path", "my.tenant"] {
         let (mut first, mut second) = (gate.raw(), gate.raw());
         let shows = query(&format!("select coalesce(nullif(current_setting('{name}', true), ''), 'nothing') as s"));

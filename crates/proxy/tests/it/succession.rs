@@ -3,7 +3,7 @@
 use crate::fake::{DOWN, Fake, PRIMARY, Role, STANDBY};
 use crate::servers::{before, before_with, client, is, until, who};
 use crate::support::Gate;
-use proxy::{Limits, UpstreamOptions, Watching};
+use proxy::{PoolLimits, UpstreamOptions, WatchOptions};
 use std::time::Duration;
 use wirekit::cluster::Cluster;
 use wirekit::raw::{PATIENCE, query};
@@ -90,8 +90,8 @@ pub fn a_promotion_goes_on_from_what_was_accepted() {
     one.start_again();
     let [first, second, third] = [one.port, two.port, three.port];
     let url = format!("postgres://postgres@127.0.0.1:{first},127.0.0.1:{second},127.0.0.1:{third}/postgres");
-    let watching = Watching { period: Duration::from_millis(20), patience: PATIENCE };
-    let gate = Gate::over(&url, UpstreamOptions { watching, ..Limits::default().into() }, 9, |_| {});
+    let watching = WatchOptions { period: Duration::from_millis(20), patience: PATIENCE };
+    let gate = Gate::over(&url, UpstreamOptions { watching, ..PoolLimits::default().into() }, 9, |_| {});
     let mut admin = client(&gate, &[("database", "overtake")]);
     let mut stands = |port: u16, role: &str, why: &str| {
         until(role, || {

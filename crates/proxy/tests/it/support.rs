@@ -1,6 +1,6 @@
 //! Proxy in front of a real PostgreSQL 15.
 
-use proxy::{Limits, Upstream, UpstreamOptions};
+use proxy::{PoolLimits, Upstream, UpstreamOptions};
 use server::{Config, Door, DoorOptions, Mode, Server};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
@@ -41,7 +41,7 @@ impl Front {
     pub fn preparing(size: usize) -> Option<Front> {
         let cluster = Cluster::start("")?;
         let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
-        let limits = Limits { size, ..Limits::default() };
+        let limits = PoolLimits { size, ..PoolLimits::default() };
         let options = UpstreamOptions { prepare: true, ..limits.into() };
         Some(Front::over(cluster, &url, options, 1_000, |_| {}))
     }
@@ -49,7 +49,7 @@ impl Front {
     pub fn with(size: usize, slots: usize, change: impl FnOnce(&mut Config)) -> Option<Front> {
         let cluster = Cluster::start("")?;
         let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
-        Some(Front::over(cluster, &url, Limits { size, ..Limits::default() }, slots, change))
+        Some(Front::over(cluster, &url, PoolLimits { size, ..PoolLimits::default() }, slots, change))
     }
 
     pub fn over(

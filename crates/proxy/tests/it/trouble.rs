@@ -1,7 +1,7 @@
 //! Clients that go, servers that go, and cancels.
 
 use crate::support::{Front, Gate, spared, value};
-use proxy::Limits;
+use proxy::PoolLimits;
 use std::time::Duration;
 use tokio_postgres::NoTls;
 use wirekit::cluster::Cluster;
@@ -211,7 +211,7 @@ pub fn a_shutdown_says_what_is_known() {
         ("begin; insert into t select 1 from pg_sleep(30)", "08007"),
     ] {
         let (end, ends) = tokio::sync::oneshot::channel();
-        let gate = Gate::until(&url, Limits::default(), async { drop(ends.await) });
+        let gate = Gate::until(&url, PoolLimits::default(), async { drop(ends.await) });
         gate.runtime.block_on(async {
             let client = gate.client().await;
             let pid: i32 = value(&client, "select pg_backend_pid()").await.parse().unwrap();

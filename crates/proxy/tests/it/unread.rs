@@ -15,7 +15,7 @@ fn narrow(slots: u32, change: impl FnOnce(&mut Config)) -> Option<Front> {
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
     let mut gate = Settings::of_priorities(slots);
     (gate.lend_after, gate.stall_patience) = (Some(Duration::from_millis(5)), None);
-    Some(Front::gated(cluster, &url, proxy::Limits::default(), gate, change))
+    Some(Front::gated(cluster, &url, proxy::PoolLimits::default(), gate, change))
 }
 
 fn lent(front: &Front) -> usize {

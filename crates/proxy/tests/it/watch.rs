@@ -4,7 +4,7 @@
 use crate::admin::{admin, cell, rows};
 use crate::support::Front;
 use ::gate::Settings;
-use proxy::{Limits, UpstreamOptions};
+use proxy::{PoolLimits, UpstreamOptions};
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 use wirekit::cluster::Cluster;
@@ -17,7 +17,7 @@ fn front(user: &str, gate: Settings) -> Option<Front> {
     cluster.pin();
     let url = format!("postgres://{user}@127.0.0.1:{}/postgres", cluster.port);
     let watch = Some(Duration::from_millis(10));
-    let options = UpstreamOptions { watch, ..Limits { size: 20, ..Limits::default() }.into() };
+    let options = UpstreamOptions { watch, ..PoolLimits { size: 20, ..PoolLimits::default() }.into() };
     Some(Front::gated(cluster, &url, options, gate, |_| {}))
 }
 

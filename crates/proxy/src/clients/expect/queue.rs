@@ -3,19 +3,19 @@
 //! **Invariant:** the checks that are made for each message need no walk through the queue: a client may have a hundred
 //! thousand messages under way.
 
-use super::Expect;
+use super::ExpectedReply;
 use std::collections::VecDeque;
 
 /// Entries, and the numbers of those that end a batch.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    entries: VecDeque<Expect>,
+pub(super) struct ReplyQueue {
+    entries: VecDeque<ExpectedReply>,
     syncs: usize,
     /// Number of queries and function calls, which end a batch as well.
     queries: usize,
 }
 
-impl Queue {
+impl ReplyQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -29,35 +29,35 @@ impl Queue {
         0 < self.syncs + self.queries
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Expect> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &ExpectedReply> {
         self.entries.iter()
     }
 
-    pub(super) fn front(&self) -> Option<&Expect> {
+    pub(super) fn front(&self) -> Option<&ExpectedReply> {
         self.entries.front()
     }
 
-    pub(super) fn second(&self) -> Option<&Expect> {
+    pub(super) fn second(&self) -> Option<&ExpectedReply> {
         self.entries.get(1)
     }
 
-    pub(super) fn back(&self) -> Option<&Expect> {
+    pub(super) fn back(&self) -> Option<&ExpectedReply> {
         self.entries.back()
     }
 
     /// Mutable access to the first entry, which must neither be the end of a batch nor become one.
-    pub(super) fn front_mut(&mut self) -> Option<&mut Expect> {
+    pub(super) fn front_mut(&mut self) -> Option<&mut ExpectedReply> {
         self.entries.front_mut()
     }
 
-    pub(super) fn push_back(&mut self, expect: Expect) {
-        let (syncs, queries) = Queue::ends(&expect);
+    pub(super) fn push_back(&mut self, expect: ExpectedReply) {
+        let (syncs, queries) = ReplyQueue::ends(&expect);
         self.syncs += syncs;
         self.queries += queries;
         self.entries.push_back(expect);
     }
 
-    pub(super) fn pop_front(&mut self) -> Option<Expect> {
+    pub(super) fn pop_front(&mut self) -> Option<ExpectedReply> {
         let expect = self.entries.pop_front()?;
         self.has_lost(&expect);
         Some(expect)
@@ -69,7 +69,7 @@ impl Queue {
     }
 
     /// Removes all remaining entries after the first `kept`.
-    pub(super) fn drain_from(&mut self, kept: usize) -> impl Iterator<Item = Expect> {
+    pub(super) fn drain_from(&mut self, kept: usize) -> impl Iterator<Item = ExpectedReply> {
         let rest = self.entries.split_off(kept.min(self.entries.len()));
         rest.iter().for_each(|expect| self.has_lost(expect));
         rest.into_iter()
@@ -80,34 +80,34 @@ impl Queue {
         (self.syncs, self.queries) = (0, 0);
     }
 
-    fn has_lost(&mut self, expect: &Expect) {
-        let (syncs, queries) = Queue::ends(expect);
+    fn has_lost(&mut self, expect: &ExpectedReply) {
+        let (syncs, queries) = ReplyQueue::ends(expect);
         self.syncs -= syncs;
         self.queries -= queries;
     }
 
     /// Numbers of batch ends that an entry stands for: by Sync, and by Query or a function call.
-    fn ends(expect: &Expect) -> (usize, usize) {
+    fn ends(expect: &ExpectedReply) -> (usize, usize) {
         match expect {
-            Expect::Sync => (1, 0),
-            Expect::Query(_) | Expect::Function => (0, 1),
-            Expect::Parse { .. }
-            | Expect::Bind
-            | Expect::Parameters
-            | Expect::Columns
-            | Expect::Execute(_)
-            | Expect::Close { .. }
-            | Expect::Evicted(_)
-            | Expect::CopyEnd
-            | Expect::Settle
-            | Expect::Own(_)
-            | Expect::Refusal
-            | Expect::Prelude
-            | Expect::Begin
-            | Expect::BeginFailed
-            | Expect::Check { .. }
-            | Expect::Barrier { .. }
-            | Expect::BarrierSync { .. } => (0, 0),
+            ExpectedReply::Sync => (1, 0),
+            ExpectedReply::Query(_) | ExpectedReply::Function => (0, 1),
+            ExpectedReply::Parse { .. }
+            | ExpectedReply::Bind
+            | ExpectedReply::Parameters
+            | ExpectedReply::Columns
+            | ExpectedReply::Execute(_)
+            | ExpectedReply::Close { .. }
+            | ExpectedReply::Evicted(_)
+            | ExpectedReply::CopyEnd
+            | ExpectedReply::Settle
+            | ExpectedReply::Own(_)
+            | ExpectedReply::Refusal
+            | ExpectedReply::Prelude
+            | ExpectedReply::Begin
+            | ExpectedReply::BeginFailed
+            | ExpectedReply::Check { .. }
+            | ExpectedReply::Barrier { .. }
+            | ExpectedReply::BarrierSync { .. } => (0, 0),
         }
     }
 }

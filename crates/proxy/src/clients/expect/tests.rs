@@ -1,38 +1,45 @@
 use super::*;
 
-fn expects(all: impl IntoIterator<Item = Expect>) -> Expects {
-    let mut expects = Expects::default();
+fn expects(all: impl IntoIterator<Item = ExpectedReply>) -> ExpectedReplies {
+    let mut expects = ExpectedReplies::default();
     all.into_iter().for_each(|one| assert!(expects.push(one)));
     expects
 }
 
-fn answer(expects: &mut Expects, kinds: &[u8]) -> Vec<Means> {
-    kinds.iter().map(|&kind| expects.answered(Reply::of(kind), &mut |_| {}).expect("it fits")).collect()
+fn answer(expects: &mut ExpectedReplies, kinds: &[u8]) -> Vec<Means> {
+    kinds.iter().map(|&kind| expects.answered(ReplyKind::of(kind), &mut |_| {}).expect("it fits")).collect()
 }
 
 #[test]
 fn a_prepared_execution() {
-    let parse = Expect::Parse { statement: 7, message: 1 };
-    let mut all = expects([parse, Expect::Bind, Expect::Columns, Expect::Execute(4), Expect::Sync]);
+    let parse = ExpectedReply::Parse { statement: 7, message: 1 };
+    let mut all =
+        expects([parse, ExpectedReply::Bind, ExpectedReply::Columns, ExpectedReply::Execute(4), ExpectedReply::Sync]);
     let means = answer(&mut all, b"12TDDCZ");
     assert_eq!(means[0], Means::Parsed { statement: 7, message: 1 });
     assert_eq!(means[5..], [Means::Executed(4), Means::Ready]);
     assert!(all.is_empty());
-    assert_eq!(all.answered(Reply::Bound, &mut |_| {}), Err(Confused));
+    assert_eq!(all.answered(ReplyKind::Bound, &mut |_| {}), Err(UnexpectedReply));
 }
 
 #[test]
 fn an_error_takes_with_it_what_follows_up_to_sync() {
-    let mut all = expects([Expect::Bind, Expect::Execute(2), Expect::Query(3), Expect::Sync, Expect::Query(5)]);
+    let mut all = expects([
+        ExpectedReply::Bind,
+        ExpectedReply::Execute(2),
+        ExpectedReply::Query(3),
+        ExpectedReply::Sync,
+        ExpectedReply::Query(5),
+    ]);
     let mut dropped = 0;
-    assert_eq!(all.answered(Reply::Error, &mut |_| dropped += 1), Ok(Means::Pass));
+    assert_eq!(all.answered(ReplyKind::Error, &mut |_| dropped += 1), Ok(Means::Pass));
     assert_eq!(dropped, 3);
     answer(&mut all, b"ZCZ");
     // Messages that are sent later are ignored, too, until there is a Sync.
-    let mut all = expects([Expect::Bind]);
+    let mut all = expects([ExpectedReply::Bind]);
     answer(&mut all, b"E");
-    assert!(!all.push(Expect::Query(2)));
-    assert!(all.push(Expect::Sync));
+    assert!(!all.push(ExpectedReply::Query(2)));
+    assert!(all.push(ExpectedReply::Sync));
     answer(&mut all, b"Z");
     assert!(all.is_empty());
 }
@@ -40,19 +47,19 @@ fn an_error_takes_with_it_what_follows_up_to_sync() {
 #[test]
 fn a_long_pipeline_is_not_walked_for_each_message() {
     let begun = std::time::Instant::now();
-    let mut all = Expects::default();
+    let mut all = ExpectedReplies::default();
     for message in 1..300_000 {
-        all.push(Expect::Parse { statement: message, message });
+        all.push(ExpectedReply::Parse { statement: message, message });
         assert!(all.is_one_batch());
     }
-    all.push(Expect::Sync);
+    all.push(ExpectedReply::Sync);
     assert!(!all.is_one_batch() && !all.owes_sync());
     answer(&mut all, &[b'1'; 299_999]);
     assert!(!all.is_one_batch());
     answer(&mut all, b"Z");
     assert!(all.is_one_batch() && all.is_empty());
     // Ignored messages do not count any more.
-    let mut all = expects([Expect::Bind, Expect::Query(2), Expect::Function, Expect::Sync]);
+    let mut all = expects([ExpectedReply::Bind, ExpectedReply::Query(2), ExpectedReply::Function, ExpectedReply::Sync]);
     answer(&mut all, b"E");
     assert!(!all.is_one_batch());
     answer(&mut all, b"Z");
@@ -62,16 +69,16 @@ fn a_long_pipeline_is_not_walked_for_each_message() {
 
 #[test]
 fn an_error_of_a_query_ends_with_its_own_ready() {
-    let mut all = expects([Expect::Query(1), Expect::Query(2)]);
+    let mut all = expects([ExpectedReply::Query(1), ExpectedReply::Query(2)]);
     answer(&mut all, b"TDEZCZ");
     assert!(all.is_empty());
 }
 
 #[test]
 fn a_copy_that_fails_is_resolved_by_a_barrier() {
-    let mut all = Expects::default();
-    all.push_copy(Expect::Execute(1));
-    assert!(all.push(Expect::Sync));
+    let mut all = ExpectedReplies::default();
+    all.push_copy(ExpectedReply::Execute(1));
+    assert!(all.push(ExpectedReply::Sync));
     answer(&mut all, b"GE");
     let mut out = BytesMut::new();
     all.put_barrier(&mut out);
@@ -79,7 +86,7 @@ fn a_copy_that_fails_is_resolved_by_a_barrier() {
     // The server has ignored the client's Sync: the client owes one.
     let means = answer(&mut all, b"Z3Z");
     assert_eq!(means, [Means::Swallow, Means::Swallow, Means::Resolved { skips: true }]);
-    assert!(all.skips() && all.is_empty() && all.push(Expect::Sync));
+    assert!(all.skips() && all.is_empty() && all.push(ExpectedReply::Sync));
 }
 
 /// Explores a client, the queue and a server together, in all their states. Whatever the client sends, whenever the
@@ -196,7 +203,7 @@ mod model {
     /// Proxy between the two, with as much of the link as the queue needs.
     #[derive(Debug, Default)]
     struct Front {
-        expects: Expects,
+        expects: ExpectedReplies,
         input: VecDeque<Message>,
         sent: VecDeque<Message>,
         is_open_batch: bool,
@@ -204,12 +211,12 @@ mod model {
 
     impl Front {
         fn again(&self) -> Front {
-            let mut queue = Queue::default();
+            let mut queue = ReplyQueue::default();
             self.expects.queue.iter().map(again).for_each(|expect| queue.push_back(expect));
             // All fields except the queue are plain values.
-            let Expects { skips, copies_in, is_copy, may_copy, may_copy_next, .. } = self.expects;
-            let Expects { ignorable, has_flushed, has_probed, wants_barrier, .. } = self.expects;
-            let expects = Expects {
+            let ExpectedReplies { skips, copies_in, is_copy, may_copy, may_copy_next, .. } = self.expects;
+            let ExpectedReplies { ignorable, has_flushed, has_probed, wants_barrier, .. } = self.expects;
+            let expects = ExpectedReplies {
                 queue,
                 skips,
                 copies_in,
@@ -254,16 +261,16 @@ mod model {
                 match message.0 {
                     Kind::ExecuteCopy => {
                         self.is_open_batch = true;
-                        self.expects.push_copy(Expect::Execute(0));
+                        self.expects.push_copy(ExpectedReply::Execute(0));
                     }
                     Kind::Execute => {
                         self.is_open_batch = true;
-                        self.expects.push(Expect::Execute(0));
+                        self.expects.push(ExpectedReply::Execute(0));
                     }
-                    Kind::QueryCopy => self.expects.push_copy(Expect::Query(0)),
-                    Kind::Query => drop(self.expects.push(Expect::Query(0))),
+                    Kind::QueryCopy => self.expects.push_copy(ExpectedReply::Query(0)),
+                    Kind::Query => drop(self.expects.push(ExpectedReply::Query(0))),
                     Kind::Sync => {
-                        let is_read = self.expects.push(Expect::Sync);
+                        let is_read = self.expects.push(ExpectedReply::Sync);
                         self.is_open_batch &= !is_read;
                     }
                     Kind::Done | Kind::Fail => self.expects.end_copy(),
@@ -275,7 +282,7 @@ mod model {
 
         /// Takes an answer of the server; returns the client's answer.
         fn answered(&mut self, kind: u8) -> Option<u8> {
-            let means = self.expects.answered(Reply::of(kind), &mut |_| {}).expect("it answers something");
+            let means = self.expects.answered(ReplyKind::of(kind), &mut |_| {}).expect("it answers something");
             let mut out = BytesMut::new();
             self.expects.put_barrier(&mut out);
             if !out.is_empty() {
@@ -297,14 +304,14 @@ mod model {
         }
     }
 
-    fn again(expect: &Expect) -> Expect {
+    fn again(expect: &ExpectedReply) -> ExpectedReply {
         match *expect {
-            Expect::Execute(number) => Expect::Execute(number),
-            Expect::Query(number) => Expect::Query(number),
-            Expect::Sync => Expect::Sync,
-            Expect::CopyEnd => Expect::CopyEnd,
-            Expect::Barrier { own, is_ready } => Expect::Barrier { own, is_ready },
-            Expect::BarrierSync { skips } => Expect::BarrierSync { skips },
+            ExpectedReply::Execute(number) => ExpectedReply::Execute(number),
+            ExpectedReply::Query(number) => ExpectedReply::Query(number),
+            ExpectedReply::Sync => ExpectedReply::Sync,
+            ExpectedReply::CopyEnd => ExpectedReply::CopyEnd,
+            ExpectedReply::Barrier { own, is_ready } => ExpectedReply::Barrier { own, is_ready },
+            ExpectedReply::BarrierSync { skips } => ExpectedReply::BarrierSync { skips },
             ref other => panic!("nobody has asked for {other:?}"),
         }
     }

@@ -2,13 +2,13 @@
 //!
 //! **Invariant:** a text that is not for certain such a command in whole is none.
 
-use super::{Set, Setting};
+use super::{SetCommand, Setting};
 use std::sync::Arc;
 
 /// Command of the proxy.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Command {
-    Set(Set),
+pub(crate) enum PriorityCommand {
+    Set(SetCommand),
     /// SET of another setting whose name begins with `overtake.`.
     SetOther(String),
     /// DEALLOCATE of one statement.
@@ -45,7 +45,7 @@ fn value(text: &str) -> Option<(String, bool)> {
 }
 
 /// Parses a text that is one of the proxy's commands and nothing else.
-pub(crate) fn command(text: &[u8]) -> Option<Command> {
+pub(crate) fn command(text: &[u8]) -> Option<PriorityCommand> {
     // Almost no text gets further than this.
     let text = text.trim_ascii_start();
     let begins = |word: &[u8]| text.get(..word.len()).is_some_and(|own| own.eq_ignore_ascii_case(word));
@@ -59,12 +59,12 @@ pub(crate) fn command(text: &[u8]) -> Option<Command> {
         "deallocate" => deallocate(rest),
         "show" => {
             let (name, rest) = word(rest)?;
-            (name.starts_with(PREFIX) && rest.trim().is_empty()).then(|| Command::Show(name.into()))
+            (name.starts_with(PREFIX) && rest.trim().is_empty()).then(|| PriorityCommand::Show(name.into()))
         }
         "reset" => {
             let (name, rest) = word(rest)?;
             let setting = Setting::of(&name).filter(|_| rest.trim().is_empty())?;
-            Some(Command::Set(Set { setting, is_local: false, is_default: false, value: None }))
+            Some(PriorityCommand::Set(SetCommand { setting, is_local: false, is_default: false, value: None }))
         }
         "set" => {
             let (mut name, mut rest) = word(rest)?;
@@ -82,15 +82,20 @@ pub(crate) fn command(text: &[u8]) -> Option<Command> {
                 None => word(rest).filter(|(to, _)| to == "to")?.1,
             };
             let (value, is_quoted) = value(rest)?;
-            let Some(setting) = setting else { return Some(Command::SetOther(name)) };
+            let Some(setting) = setting else { return Some(PriorityCommand::SetOther(name)) };
             let is_default = !is_quoted && value.eq_ignore_ascii_case("default");
-            Some(Command::Set(Set { setting, is_local, is_default, value: (!is_default).then_some(value) }))
+            Some(PriorityCommand::Set(SetCommand {
+                setting,
+                is_local,
+                is_default,
+                value: (!is_default).then_some(value),
+            }))
         }
         _ => None,
     }
 }
 
-fn deallocate(rest: &str) -> Option<Command> {
+fn deallocate(rest: &str) -> Option<PriorityCommand> {
     let mut words = rest.split_whitespace();
     let mut name = words.next()?;
     if name.eq_ignore_ascii_case("prepare") {
@@ -100,7 +105,7 @@ fn deallocate(rest: &str) -> Option<Command> {
         Some(name) => name.replace("\"\"", "\""),
         None => name.to_ascii_lowercase(),
     };
-    words.next().is_none().then(|| Command::Deallocate(name.into_bytes()))
+    words.next().is_none().then(|| PriorityCommand::Deallocate(name.into_bytes()))
 }
 
 #[cfg(test)]
@@ -111,7 +116,7 @@ mod tests {
     fn only_whole_commands_are_ours() {
         let set = |setting, is_local, value: Option<&str>| {
             let is_default = value.is_none();
-            Some(Command::Set(Set { setting, is_local, is_default, value: value.map(str::to_owned) }))
+            Some(PriorityCommand::Set(SetCommand { setting, is_local, is_default, value: value.map(str::to_owned) }))
         };
         let (class, key) = (Setting::Priority, Setting::HotKey);
         assert_eq!(command(b" SET overtake.priority = 'high';"), set(class, false, Some("high")));
@@ -120,12 +125,12 @@ mod tests {
         assert_eq!(command(b"set overtake.hot_key = 'it''s = 7; x'"), set(key, false, Some("it's = 7; x")));
         assert_eq!(command(b"set overtake.hot_key to 'default'"), set(key, false, Some("default")));
         assert_eq!(command(b"set overtake.hot_key = ''"), set(key, false, Some("")));
-        let reset = Set { setting: class, is_local: false, is_default: false, value: None };
-        assert_eq!(command(b"reset Overtake.Priority"), Some(Command::Set(reset)));
-        assert_eq!(command(b"SHOW overtake.Priority;"), Some(Command::Show("overtake.priority".into())));
-        assert_eq!(command(b"set local overtake.MPL to 1"), Some(Command::SetOther("overtake.mpl".to_owned())));
+        let reset = SetCommand { setting: class, is_local: false, is_default: false, value: None };
+        assert_eq!(command(b"reset Overtake.Priority"), Some(PriorityCommand::Set(reset)));
+        assert_eq!(command(b"SHOW overtake.Priority;"), Some(PriorityCommand::Show("overtake.priority".into())));
+        assert_eq!(command(b"set local overtake.MPL to 1"), Some(PriorityCommand::SetOther("overtake.mpl".to_owned())));
         assert_eq!(command(b"deallocate \"P 1\""), None);
-        assert_eq!(command(b"deallocate prepare \"P\""), Some(Command::Deallocate(b"P".to_vec())));
+        assert_eq!(command(b"deallocate prepare \"P\""), Some(PriorityCommand::Deallocate(b"P".to_vec())));
         for text in [
             "set overtake.priority = high; select 1",
             "set overtake.hot_key = 'a', 'b'",
