@@ -51,7 +51,7 @@ const TOOLS: &[(&str, &str)] = &[
 const SEEDS: (u64, u64) = (23, 1);
 
 /// Step of the checks.
-enum Step {
+enum CiStep {
     /// Installation of missing programs.
     Tools,
     /// Command with its arguments, and variables of its environment.
@@ -69,7 +69,7 @@ pub fn run(options: &Ci) {
         }
         return;
     }
-    let mut report = Report::new();
+    let mut report = CiReport::new();
     let outcome = steps.iter().try_for_each(|(name, step)| report.step(name, step));
     if let Err(error) = &outcome {
         println!("\n=== {error:#}");
@@ -81,8 +81,8 @@ pub fn run(options: &Ci) {
 }
 
 /// Returns the steps in the order in which they are run. The steps that fail soonest come first.
-fn steps(extent: Extent) -> Vec<(&'static str, Step)> {
-    let command = |line: &str| Step::Command(line.split(' ').map(str::to_owned).collect(), Vec::new());
+fn steps(extent: Extent) -> Vec<(&'static str, CiStep)> {
+    let command = |line: &str| CiStep::Command(line.split(' ').map(str::to_owned).collect(), Vec::new());
     let binary = target().join("release/overtake").display().to_string();
     let format = ("format", command("cargo fmt --all --check"));
     if extent == Extent::Quick {
@@ -94,14 +94,14 @@ fn steps(extent: Extent) -> Vec<(&'static str, Step)> {
     }
     let doc = command("cargo doc --no-deps --workspace --release").with(("RUSTDOCFLAGS", "-Dwarnings"));
     let mut steps = vec![
-        ("tools", Step::Tools),
+        ("tools", CiStep::Tools),
         format,
         // In release, because DataFusion is compiled in that profile only; the documentation uses the same metadata.
         ("clippy", command("cargo clippy --workspace --all-targets --release -- -D warnings")),
         ("doc", doc),
         // The command is the README's, word for word.
         ("test", command("cargo test --release --workspace --no-fail-fast")),
-        ("skips", Step::NothingSkipped),
+        ("skips", CiStep::NothingSkipped),
         ("shuttle", command("cargo test --release -p preempt -p sched -p engine --features shuttle --test shuttle")),
         ("plants", command("cargo xtask plants")),
         // This is the binary that the tests were built with: `cargo run` would ask cargo once more.
@@ -133,12 +133,12 @@ fn days() -> u64 {
     now.as_secs() / 86_400
 }
 
-impl Step {
-    fn with(self, variable: (&'static str, &'static str)) -> Step {
+impl CiStep {
+    fn with(self, variable: (&'static str, &'static str)) -> CiStep {
         match self {
-            Step::Command(words, mut variables) => {
+            CiStep::Command(words, mut variables) => {
                 variables.push(variable);
-                Step::Command(words, variables)
+                CiStep::Command(words, variables)
             }
             other => other,
         }
@@ -146,9 +146,9 @@ impl Step {
 
     fn shown(&self) -> String {
         match self {
-            Step::Tools => "install what tests call".to_owned(),
-            Step::NothingSkipped => "no test was skipped".to_owned(),
-            Step::Command(words, variables) => {
+            CiStep::Tools => "install what tests call".to_owned(),
+            CiStep::NothingSkipped => "no test was skipped".to_owned(),
+            CiStep::Command(words, variables) => {
                 let variables = variables.iter().map(|(name, value)| format!("{name}={value} "));
                 format!("{}{}", variables.collect::<String>(), words.join(" "))
             }
@@ -157,7 +157,7 @@ impl Step {
 }
 
 /// Results of the steps so far.
-struct Report {
+struct CiReport {
     began: Instant,
     /// Minutes of each step.
     minutes: Vec<(String, f64)>,
@@ -167,18 +167,18 @@ struct Report {
     skipped: Vec<String>,
 }
 
-impl Report {
-    fn new() -> Report {
-        Report { began: Instant::now(), minutes: Vec::new(), passed: 0, failed: 0, skipped: Vec::new() }
+impl CiReport {
+    fn new() -> CiReport {
+        CiReport { began: Instant::now(), minutes: Vec::new(), passed: 0, failed: 0, skipped: Vec::new() }
     }
 
-    fn step(&mut self, name: &str, step: &Step) -> anyhow::Result<()> {
+    fn step(&mut self, name: &str, step: &CiStep) -> anyhow::Result<()> {
         println!("\n=== {name}: {}", step.shown());
         let began = Instant::now();
         let outcome = match step {
-            Step::Tools => self.install_tools(),
-            Step::Command(words, variables) => self.command(words, variables),
-            Step::NothingSkipped => self.nothing_was_skipped(),
+            CiStep::Tools => self.install_tools(),
+            CiStep::Command(words, variables) => self.command(words, variables),
+            CiStep::NothingSkipped => self.nothing_was_skipped(),
         };
         let minutes = began.elapsed().as_secs_f64() / 60.0;
         println!("=== {minutes:6.1} min  {name}");
@@ -288,11 +288,11 @@ fn read(pipe: impl std::io::Read + Send + 'static, lines: Arc<Mutex<Vec<String>>
 
 #[cfg(test)]
 mod tests {
-    use super::{Extent, Report, Step, steps};
+    use super::{CiReport, CiStep, Extent, steps};
 
     #[test]
     fn results_of_tests_are_counted() {
-        let mut report = Report::new();
+        let mut report = CiReport::new();
         report.note("test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out".to_owned());
         report.note("test result: FAILED. 4 passed; 2 failed; 1 ignored; 0 measured".to_owned());
         report.note("SKIPPED: no KVM".to_owned());
@@ -305,13 +305,13 @@ mod tests {
     fn full_runs_the_command_of_the_readme() {
         let readme = std::fs::read_to_string(crate::tidy::root().join("README.md")).unwrap();
         let steps = steps(Extent::Full);
-        let is_in_readme = |step: &Step| readme.contains(&step.shown());
+        let is_in_readme = |step: &CiStep| readme.contains(&step.shown());
         assert!(steps.iter().any(|(name, step)| *name == "test" && is_in_readme(step)));
     }
 
     #[test]
     fn a_failed_command_fails_the_step() {
-        let mut report = Report::new();
+        let mut report = CiReport::new();
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         report.command(&words("true"), &[]).unwrap();
         report.command(&words("false"), &[]).unwrap_err();

@@ -7,7 +7,7 @@
 use crate::differential::Rng;
 use crate::server;
 use crate::tidy;
-use crate::wire::{Answer, Client};
+use crate::wire::{QueryAnswer, WireClient};
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use std::fmt::Write as _;
@@ -83,7 +83,7 @@ pub struct Grammar {
 }
 
 /// Outcome of parsing a text: nothing, or position and message.
-type Outcome = Option<(usize, String)>;
+type ParseOutcome = Option<(usize, String)>;
 
 /// Parses random texts on both sides.
 ///
@@ -96,7 +96,7 @@ pub fn run(options: &Grammar) -> anyhow::Result<()> {
     ensure!(server::has_postgres(), "PostgreSQL 15 is not installed");
     let statements = statements()?;
     let postgres = server::postgres()?;
-    let mut client = Client::connect(&postgres.address)?;
+    let mut client = WireClient::connect(&postgres.address)?;
     client.run("begin")?;
     client.send("select 1/0")?;
     client.receive()?;
@@ -123,7 +123,7 @@ pub fn run(options: &Grammar) -> anyhow::Result<()> {
             continue;
         }
         failures += 1;
-        let shown = |outcome: &Outcome| match outcome {
+        let shown = |outcome: &ParseOutcome| match outcome {
             None => "parsed".to_owned(),
             Some((position, message)) => format!("{position}: {message}"),
         };
@@ -166,7 +166,7 @@ fn time() -> anyhow::Result<()> {
 }
 
 /// Records PostgreSQL's messages for the texts of the tests.
-fn record(client: &mut Client) -> anyhow::Result<()> {
+fn record(client: &mut WireClient) -> anyhow::Result<()> {
     let path = tidy::root().join("crates/syntax/tests/errors.tsv");
     let mut recorded = String::new();
     for line in std::fs::read_to_string(&path)?.lines() {
@@ -249,7 +249,7 @@ fn rng_pick(statements: &[Vec<String>], at: usize) -> &[String] {
 
 /// Outcome of the parser here, and whether it did not look at a part.
 struct Ours {
-    outcome: Outcome,
+    outcome: ParseOutcome,
     is_lenient: bool,
 }
 
@@ -269,10 +269,10 @@ fn ours(text: &str) -> Ours {
     }
 }
 
-fn theirs(client: &mut Client, text: &str) -> anyhow::Result<Outcome> {
+fn theirs(client: &mut WireClient, text: &str) -> anyhow::Result<ParseOutcome> {
     client.send(text)?;
     Ok(match client.receive()? {
-        Answer::Error { state, message } if state != NOT_RUN => Some((client.position().unwrap_or(0), message)),
-        Answer::Error { .. } | Answer::Rows { .. } => None,
+        QueryAnswer::Error { state, message } if state != NOT_RUN => Some((client.position().unwrap_or(0), message)),
+        QueryAnswer::Error { .. } | QueryAnswer::Rows { .. } => None,
     })
 }

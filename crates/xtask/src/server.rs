@@ -1,6 +1,6 @@
 //! Servers of a run: the binary of this repository, and a PostgreSQL 15 in a temporary folder. Both end with the run.
 
-use crate::wire::{Address, Client};
+use crate::wire::{Address, WireClient};
 use anyhow::{Context, bail, ensure};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -117,7 +117,7 @@ pub fn postgres() -> anyhow::Result<Server> {
     let process = start.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let server = Server { process, folder: Some(folder), address: Address::local(port) };
     let begun = Instant::now();
-    while Client::connect(&server.address).is_err() {
+    while WireClient::connect(&server.address).is_err() {
         ensure!(begun.elapsed() < Duration::from_secs(30), "PostgreSQL does not answer");
         std::thread::sleep(Duration::from_millis(50));
     }

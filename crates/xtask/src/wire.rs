@@ -99,7 +99,7 @@ pub fn query(text: &str) -> Vec<u8> {
 
 /// Column of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct ResultColumn {
     pub name: String,
     pub oid: u32,
     /// Type's modifier: the length of a char(n), the scale of a numeric.
@@ -108,13 +108,13 @@ pub struct Column {
 
 /// Rows as text, or the error that ended the statement.
 #[derive(Clone, Debug)]
-pub enum Answer {
-    Rows { columns: Vec<Column>, rows: Vec<Vec<Option<String>>> },
+pub enum QueryAnswer {
+    Rows { columns: Vec<ResultColumn>, rows: Vec<Vec<Option<String>>> },
     Error { state: String, message: String },
 }
 
 /// Connection to a server.
-pub struct Client {
+pub struct WireClient {
     stream: Box<dyn Stream>,
     unread: Vec<u8>,
     at: usize,
@@ -122,17 +122,17 @@ pub struct Client {
     position: Option<usize>,
 }
 
-impl Client {
+impl WireClient {
     /// Connects and logs in without a password.
     ///
     /// # Errors
     /// If the server is not there or asks for a password.
-    pub fn connect(address: &Address) -> anyhow::Result<Client> {
-        let mut client = Client { stream: address.open(ANSWER_MAX)?, unread: Vec::new(), at: 0, position: None };
+    pub fn connect(address: &Address) -> anyhow::Result<WireClient> {
+        let mut client = WireClient { stream: address.open(ANSWER_MAX)?, unread: Vec::new(), at: 0, position: None };
         client.stream.write_all(&address.startup(&[]))?;
         match client.receive()? {
-            Answer::Rows { .. } => Ok(client),
-            Answer::Error { state, message } => bail!("login failed: {state} {message}"),
+            QueryAnswer::Rows { .. } => Ok(client),
+            QueryAnswer::Error { state, message } => bail!("login failed: {state} {message}"),
         }
     }
 
@@ -143,8 +143,8 @@ impl Client {
     pub fn run(&mut self, text: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
         self.send(text)?;
         match self.receive()? {
-            Answer::Rows { rows, .. } => Ok(rows),
-            Answer::Error { state, message } => bail!("{state} {message}\n{text}"),
+            QueryAnswer::Rows { rows, .. } => Ok(rows),
+            QueryAnswer::Error { state, message } => bail!("{state} {message}\n{text}"),
         }
     }
 
@@ -160,7 +160,7 @@ impl Client {
     ///
     /// # Errors
     /// If the connection is dead, or silent for a minute.
-    pub fn receive(&mut self) -> anyhow::Result<Answer> {
+    pub fn receive(&mut self) -> anyhow::Result<QueryAnswer> {
         let mut columns = Vec::new();
         let mut rows = Vec::new();
         let mut error = None;
@@ -168,7 +168,7 @@ impl Client {
             let kind = self.bytes(1)?[0];
             let size = i32::from_be_bytes(self.bytes(4)?.try_into().expect("four bytes"));
             let body = self.bytes(usize::try_from(size)?.checked_sub(4).context("a message without a length")?)?;
-            let mut reader = Reader(&body);
+            let mut reader = FieldReader(&body);
             match kind {
                 b'T' => columns = reader.columns()?,
                 b'D' => rows.push(reader.row()?),
@@ -186,8 +186,8 @@ impl Client {
         self.unread.drain(..self.at);
         self.at = 0;
         Ok(match error {
-            Some((state, message)) => Answer::Error { state, message },
-            None => Answer::Rows { columns, rows },
+            Some((state, message)) => QueryAnswer::Error { state, message },
+            None => QueryAnswer::Rows { columns, rows },
         })
     }
 
@@ -214,9 +214,9 @@ fn length(body: usize) -> [u8; 4] {
 }
 
 /// Fields of a message that are still unread.
-pub struct Reader<'a>(pub &'a [u8]);
+pub struct FieldReader<'a>(pub &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> FieldReader<'a> {
     pub fn take(&mut self, count: usize) -> anyhow::Result<&'a [u8]> {
         let (found, rest) = self.0.split_at_checked(count).context("a message ends early")?;
         self.0 = rest;
@@ -243,7 +243,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the message is cut off.
     pub fn position(&self) -> anyhow::Result<Option<usize>> {
-        let mut reader = Reader(self.0);
+        let mut reader = FieldReader(self.0);
         loop {
             match reader.take(1)? {
                 [0] => return Ok(None),
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub fn columns(&mut self) -> anyhow::Result<Vec<Column>> {
+    pub fn columns(&mut self) -> anyhow::Result<Vec<ResultColumn>> {
         let count = self.int2()?;
         let mut columns = Vec::new();
         for _ in 0..count {
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
             self.take(6)?;
             let oid = u32::from_be_bytes(self.take(4)?.try_into()?);
             self.take(2)?;
-            columns.push(Column { name, oid, modifier: self.int4()? });
+            columns.push(ResultColumn { name, oid, modifier: self.int4()? });
             self.take(2)?;
         }
         Ok(columns)
@@ -307,8 +307,8 @@ mod tests {
     #[test]
     fn an_error_that_quotes_half_a_character_is_read() {
         let body = b"C22P02\0Minvalid input: \xe6\x97\0Whalf \xe6\0\0";
-        let (state, message) = Reader(body).error().expect("an error");
+        let (state, message) = FieldReader(body).error().expect("an error");
         assert_eq!((state.as_str(), message.as_str()), ("22P02", "invalid input: \u{fffd}"));
-        assert!(Reader(b"Chalf \xe6\0\0").error().is_err(), "states are compared, so they have to be right");
+        assert!(FieldReader(b"Chalf \xe6\0\0").error().is_err(), "states are compared, so they have to be right");
     }
 }

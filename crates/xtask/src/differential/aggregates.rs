@@ -1,8 +1,8 @@
 //! Aggregates, and windows with their frames.
 
-use super::ast::{Expr, Node};
-use super::catalog::{Kind, Want};
-use super::exprs::{Gen, Scope};
+use super::ast::{Expr, ExprNode};
+use super::catalog::{CallableKind, Want};
+use super::exprs::{ExprScope, Gen};
 use super::queries::DIRECTIONS;
 use super::types::{ELEMENTS, Ty};
 
@@ -26,12 +26,12 @@ const EXCLUDES: [&str; 6] = ["", "", " exclude current row", " exclude group", "
 
 impl Gen<'_> {
     /// Generates an aggregate that returns the type, or any type.
-    pub fn aggregate(&mut self, ty: Option<Ty>, depth: usize, scope: &Scope, exact: bool) -> Option<Expr> {
+    pub fn aggregate(&mut self, ty: Option<Ty>, depth: usize, scope: &ExprScope, exact: bool) -> Option<Expr> {
         let catalog = self.catalog;
         for _ in 0..30 {
             let at = self.rng.below(catalog.all.len());
             let callable = &catalog.all[at];
-            let is_aggregate = matches!(callable.kind, Kind::Aggregate | Kind::OrderedSet);
+            let is_aggregate = matches!(callable.kind, CallableKind::Aggregate | CallableKind::OrderedSet);
             if !is_aggregate || exact && callable.vague {
                 continue;
             }
@@ -51,16 +51,16 @@ impl Gen<'_> {
     }
 
     /// Generates a call of this aggregate, with DISTINCT, ORDER BY and FILTER.
-    pub fn aggregate_call(&mut self, at: usize, element: Ty, depth: usize, scope: &Scope) -> Expr {
+    pub fn aggregate_call(&mut self, at: usize, element: Ty, depth: usize, scope: &ExprScope) -> Expr {
         let callable = &self.catalog.all[at];
         // Aggregates of expressions over columns of enclosing queries alone would belong to those.
-        let scope = &Scope { outer: Vec::new(), plain: true, ..scope.clone() };
+        let scope = &ExprScope { outer: Vec::new(), plain: true, ..scope.clone() };
         let mut made = self.call(at, element, depth, scope);
-        let Node::Call { template, args } = &mut made.node else { return made };
+        let ExprNode::Call { template, args } = &mut made.node else { return made };
         for arg in args.iter_mut() {
             if !arg.has_column()
                 && arg.ty != Ty::Text
-                && callable.kind == Kind::Aggregate
+                && callable.kind == CallableKind::Aggregate
                 && let Some(leaf) = self.leaf(arg.ty, scope, true)
             {
                 *arg = leaf;
@@ -71,14 +71,14 @@ impl Gen<'_> {
                 callable.signature.as_str(),
                 "sum(real)" | "avg(real)" | "sum(double precision)" | "avg(double precision)"
             );
-        let is_tame = args.iter().all(|arg| !arg.ty.is_float() || matches!(&arg.node, Node::Column(name) if !name.ends_with(".wf")) || matches!(&arg.node, Node::Call { template, .. } if ["($0 * $1)", "($0 + $1)", "($0 - $1)"].contains(&template.as_str())));
+        let is_tame = args.iter().all(|arg| !arg.ty.is_float() || matches!(&arg.node, ExprNode::Column(name) if !name.ends_with(".wf")) || matches!(&arg.node, ExprNode::Call { template, .. } if ["($0 * $1)", "($0 + $1)", "($0 - $1)"].contains(&template.as_str())));
         let in_any_order =
             made.ty.element().is_none() && !matches!(made.ty, Ty::Text | Ty::Bytea | Ty::Json | Ty::Varchar);
         let is_extreme = callable.signature.starts_with("min(") || callable.signature.starts_with("max(");
         made.vague |= sums_floats && !is_tame || callable.vague;
-        made.vague |= (is_extreme || callable.kind == Kind::OrderedSet) && !made.ty.is_clean();
+        made.vague |= (is_extreme || callable.kind == CallableKind::OrderedSet) && !made.ty.is_clean();
         // A sum of intervals or of arrays prints by its parts; it is not determined which '30 days' is the largest.
-        if callable.kind == Kind::Aggregate && template.ends_with(')') && !args.is_empty() {
+        if callable.kind == CallableKind::Aggregate && template.ends_with(')') && !args.is_empty() {
             let is_joined = args.len() == 2 && callable.signature.starts_with("string_agg") && !args[1].has_column();
             let distinct = self.rng.chance(15)
                 && made.ty != Ty::Json
@@ -121,18 +121,18 @@ impl Gen<'_> {
     }
 
     /// Generates a window function or an aggregate over a window, whose order is total.
-    pub fn window(&mut self, depth: usize, scope: &Scope) -> Option<Expr> {
+    pub fn window(&mut self, depth: usize, scope: &ExprScope) -> Option<Expr> {
         if self.rng.chance(35) {
             return self.window_of_peers(depth, scope);
         }
         let catalog = self.catalog;
         let unique = scope.unique.clone()?;
-        let plain = Scope { plain: true, ..scope.clone() };
+        let plain = ExprScope { plain: true, ..scope.clone() };
         for _ in 0..60 {
             let at = self.rng.below(catalog.all.len());
             let callable = &catalog.all[at];
-            if !matches!(callable.kind, Kind::Window | Kind::Aggregate)
-                || callable.kind == Kind::Aggregate && !self.rng.chance(25)
+            if !matches!(callable.kind, CallableKind::Window | CallableKind::Aggregate)
+                || callable.kind == CallableKind::Aggregate && !self.rng.chance(25)
             {
                 continue;
             }
@@ -142,8 +142,9 @@ impl Gen<'_> {
             let partition = if self.rng.chance(60) { self.leaf(partition, &plain, true) } else { None };
             let key = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Numeric, Ty::Date, Ty::Interval, Ty::Float8]);
             let key = self.leaf(key, &plain, true);
-            let filter = (callable.kind == Kind::Aggregate && self.rng.chance(20)).then(|| self.condition(1, &plain));
-            let Node::Call { template, args } = &mut made.node else { continue };
+            let filter =
+                (callable.kind == CallableKind::Aggregate && self.rng.chance(20)).then(|| self.condition(1, &plain));
+            let ExprNode::Call { template, args } = &mut made.node else { continue };
             if let Some(filter) = filter {
                 template.push_str(&format!(" filter (where ${})", args.len()));
                 args.push(filter);
@@ -166,16 +167,17 @@ impl Gen<'_> {
             }
             let frame = if self.rng.chance(40) { String::new() } else { self.frame("rows", &["0", "1", "2", "3"]) };
             template.push_str(&format!(" over ({}{frame})", over.trim_start()));
-            made.vague |= callable.kind == Kind::Aggregate && !made.ty.is_clean() && !matches!(made.ty, Ty::Numeric);
+            made.vague |=
+                callable.kind == CallableKind::Aggregate && !made.ty.is_clean() && !matches!(made.ty, Ty::Numeric);
             return Some(made);
         }
         None
     }
 
     /// Generates an aggregate over a frame that peers or distances bound. The result depends on no order among peers.
-    fn window_of_peers(&mut self, depth: usize, scope: &Scope) -> Option<Expr> {
+    fn window_of_peers(&mut self, depth: usize, scope: &ExprScope) -> Option<Expr> {
         let catalog = self.catalog;
-        let plain = Scope { plain: true, ..scope.clone() };
+        let plain = ExprScope { plain: true, ..scope.clone() };
         let (ty, steps) = *self.rng.pick(&STEPS);
         let key = self.leaf(ty, &plain, true)?;
         for _ in 0..60 {
@@ -188,7 +190,8 @@ impl Gen<'_> {
                 Want::Element => true,
                 Want::Array | Want::Any | Want::Word => false,
             };
-            if callable.kind != Kind::Aggregate || !in_any_order || callable.signature.starts_with("string_agg") {
+            if callable.kind != CallableKind::Aggregate || !in_any_order || callable.signature.starts_with("string_agg")
+            {
                 continue;
             }
             let element = *self.rng.pick(&ELEMENTS);
@@ -200,7 +203,7 @@ impl Gen<'_> {
                 0..6 => self.frame("range", steps),
                 _ => self.frame("groups", &["0", "1", "2"]),
             };
-            let Node::Call { template, args } = &mut made.node else { continue };
+            let ExprNode::Call { template, args } = &mut made.node else { continue };
             if 7 < args.len() {
                 continue;
             }

@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 /// Expression with the type that it has.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    pub node: Node,
+    pub node: ExprNode,
     pub ty: Ty,
     /// True if the value's last digits, or the choice among several equal values, are not determined: it is compared by
     /// value.
@@ -15,7 +15,7 @@ pub struct Expr {
 }
 
 #[derive(Clone, Debug)]
-pub enum Node {
+pub enum ExprNode {
     Literal {
         raw: &'static str,
         choices: Choices,
@@ -30,7 +30,7 @@ pub enum Node {
     Query {
         template: String,
         args: Vec<Expr>,
-        query: Box<Query>,
+        query: Box<QueryTree>,
     },
 }
 
@@ -71,7 +71,7 @@ pub enum FromItem {
         alias: String,
     },
     Sub {
-        query: Box<Query>,
+        query: Box<QueryTree>,
         alias: String,
         columns: Vec<String>,
         lateral: bool,
@@ -122,20 +122,20 @@ impl Select {
 pub enum Body {
     Select(Box<Select>),
     Values(Vec<Vec<Expr>>),
-    Set { operator: &'static str, left: Box<Query>, right: Box<Query> },
+    Set { operator: &'static str, left: Box<QueryTree>, right: Box<QueryTree> },
 }
 
 #[derive(Clone, Debug)]
 pub struct Cte {
     pub name: String,
     pub columns: Vec<String>,
-    pub query: Query,
+    pub query: QueryTree,
     pub recursive: bool,
     pub materialized: &'static str,
 }
 
 #[derive(Clone, Debug)]
-pub struct Query {
+pub struct QueryTree {
     pub with: Vec<Cte>,
     pub body: Body,
     pub order: Vec<(Expr, &'static str)>,
@@ -152,33 +152,33 @@ impl Expr {
     /// Replaces every literal by another of its choices.
     pub fn vary(&mut self, rng: &mut Rng) {
         match &mut self.node {
-            Node::Literal { raw, choices, .. } => {
+            ExprNode::Literal { raw, choices, .. } => {
                 *raw = match choices {
                     Choices::Type(ty) => ty.random(rng),
                     Choices::Pool(pool) => rng.word(pool),
                 }
             }
-            Node::Column(_) => {}
-            Node::Call { args, .. } | Node::Query { args, .. } => args.iter_mut().for_each(|arg| arg.vary(rng)),
+            ExprNode::Column(_) => {}
+            ExprNode::Call { args, .. } | ExprNode::Query { args, .. } => args.iter_mut().for_each(|arg| arg.vary(rng)),
         }
     }
 
     /// Returns true if the value depends on the row.
     pub fn has_column(&self) -> bool {
         match &self.node {
-            Node::Literal { .. } => false,
-            Node::Column(_) => true,
-            Node::Call { args, .. } => args.iter().any(Expr::has_column),
-            Node::Query { .. } => true,
+            ExprNode::Literal { .. } => false,
+            ExprNode::Column(_) => true,
+            ExprNode::Call { args, .. } => args.iter().any(Expr::has_column),
+            ExprNode::Query { .. } => true,
         }
     }
 
     /// Returns true if a literal is in the expression.
     pub fn has_literal(&self) -> bool {
         match &self.node {
-            Node::Literal { .. } => true,
-            Node::Column(_) => false,
-            Node::Call { args, .. } | Node::Query { args, .. } => args.iter().any(Expr::has_literal),
+            ExprNode::Literal { .. } => true,
+            ExprNode::Column(_) => false,
+            ExprNode::Call { args, .. } | ExprNode::Query { args, .. } => args.iter().any(Expr::has_literal),
         }
     }
 }
@@ -193,7 +193,7 @@ fn list<T: Display>(f: &mut Formatter<'_>, items: &[T], between: &str) -> fmt::R
     Ok(())
 }
 
-fn filled(f: &mut Formatter<'_>, template: &str, args: &[Expr], query: Option<&Query>) -> fmt::Result {
+fn filled(f: &mut Formatter<'_>, template: &str, args: &[Expr], query: Option<&QueryTree>) -> fmt::Result {
     let mut rest = template;
     while let Some(at) = rest.find('$') {
         f.write_str(&rest[..at])?;
@@ -215,13 +215,13 @@ fn filled(f: &mut Formatter<'_>, template: &str, args: &[Expr], query: Option<&Q
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.node {
-            Node::Literal { raw, form: Form::Typed, .. } => f.write_str(&self.ty.literal(raw)),
-            Node::Literal { raw, form: Form::Unknown, .. } => f.write_str(&quoted(raw)),
-            Node::Literal { raw, form: Form::Word, .. } if raw.starts_with('-') => write!(f, "({raw})"),
-            Node::Literal { raw, form: Form::Word, .. } => f.write_str(raw),
-            Node::Column(name) => f.write_str(name),
-            Node::Call { template, args } => filled(f, template, args, None),
-            Node::Query { template, args, query } => filled(f, template, args, Some(query)),
+            ExprNode::Literal { raw, form: Form::Typed, .. } => f.write_str(&self.ty.literal(raw)),
+            ExprNode::Literal { raw, form: Form::Unknown, .. } => f.write_str(&quoted(raw)),
+            ExprNode::Literal { raw, form: Form::Word, .. } if raw.starts_with('-') => write!(f, "({raw})"),
+            ExprNode::Literal { raw, form: Form::Word, .. } => f.write_str(raw),
+            ExprNode::Column(name) => f.write_str(name),
+            ExprNode::Call { template, args } => filled(f, template, args, None),
+            ExprNode::Query { template, args, query } => filled(f, template, args, Some(query)),
         }
     }
 }
@@ -322,7 +322,7 @@ impl Display for Select {
     }
 }
 
-impl Display for Query {
+impl Display for QueryTree {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if !self.with.is_empty() {
             f.write_str(if self.with.iter().any(|cte| cte.recursive) { "with recursive " } else { "with " })?;
@@ -359,14 +359,14 @@ impl Display for Query {
 impl Expr {
     fn has_query(&self) -> bool {
         match &self.node {
-            Node::Literal { .. } | Node::Column(_) => false,
-            Node::Call { args, .. } => args.iter().any(Expr::has_query),
-            Node::Query { .. } => true,
+            ExprNode::Literal { .. } | ExprNode::Column(_) => false,
+            ExprNode::Call { args, .. } => args.iter().any(Expr::has_query),
+            ExprNode::Query { .. } => true,
         }
     }
 }
 
-impl Query {
+impl QueryTree {
     /// Returns true if every plan evaluates the same expressions over the same rows, so that an error has to be the
     /// same, too.
     pub fn is_simple(&self) -> bool {
@@ -387,8 +387,8 @@ impl Query {
     }
 
     /// Returns a query of a body alone.
-    pub fn of(body: Body) -> Query {
-        Query { with: Vec::new(), body, order: Vec::new(), limit: None, offset: None, total: false, strict: false }
+    pub fn of(body: Body) -> QueryTree {
+        QueryTree { with: Vec::new(), body, order: Vec::new(), limit: None, offset: None, total: false, strict: false }
     }
 
     /// Returns the columns of the result, by type and vagueness.

@@ -4,13 +4,13 @@
 
 use super::hints::{FORMS, HINTS, WINDOWS, fields, pool};
 use super::types::Ty;
-use crate::wire::{Answer, Client};
+use crate::wire::{QueryAnswer, WireClient};
 use anyhow::Context;
 use std::collections::BTreeSet;
 
 /// Place of an argument.
 #[derive(Clone, Debug)]
-pub struct Slot {
+pub struct ArgumentSlot {
     pub want: Want,
     /// Literals that make sense here.
     pub pool: Option<&'static [&'static str]>,
@@ -32,7 +32,7 @@ pub enum Want {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CallableKind {
     Scalar,
     Aggregate,
     /// Aggregate with `WITHIN GROUP (ORDER BY …)`.
@@ -49,9 +49,9 @@ pub struct Callable {
     pub signature: String,
     /// SQL with `$0` to `$9` where the arguments go.
     pub template: String,
-    pub slots: Vec<Slot>,
+    pub slots: Vec<ArgumentSlot>,
     pub returns: Want,
-    pub kind: Kind,
+    pub kind: CallableKind,
     /// True if the last digits may differ: a library of floating-point functions, or the order of a sum.
     pub vague: bool,
 }
@@ -66,15 +66,15 @@ pub struct Catalog {
 }
 
 /// Exceptions: a callable, and the type with which it is not tried; none for all.
-pub type Known = BTreeSet<(String, Option<Ty>)>;
+pub type KnownExceptions = BTreeSet<(String, Option<Ty>)>;
 
-fn is_known(known: &Known, signature: &str) -> bool {
+fn is_known(known: &KnownExceptions, signature: &str) -> bool {
     known.contains(&(signature.to_owned(), None))
 }
 
 /// Function or operator as both catalogs describe it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct CatalogEntry {
     name: String,
     kind: char,
     arguments: Vec<u32>,
@@ -87,7 +87,7 @@ const FUNCTIONS: &str = "select proname, prokind, proargtypes::text, prorettype:
     and proname !~ '^(pg_|has_|txid_|inet_|current_|ts_|row_security|obj_|col_|shobj_|to_reg)'";
 const OPERATORS: &str = "select oprname, oprkind, oprleft::int8 || ' ' || oprright::int8, oprresult::int8, false from pg_catalog.pg_operator";
 
-fn entries(client: &mut Client, text: &str) -> anyhow::Result<BTreeSet<Entry>> {
+fn entries(client: &mut WireClient, text: &str) -> anyhow::Result<BTreeSet<CatalogEntry>> {
     let mut found = BTreeSet::new();
     for row in client.run(text)? {
         let mut cells = row.into_iter().map(Option::unwrap_or_default);
@@ -95,7 +95,7 @@ fn entries(client: &mut Client, text: &str) -> anyhow::Result<BTreeSet<Entry>> {
         let (name, kind, arguments, result, set) = (cell()?, cell()?, cell()?, cell()?, cell()?);
         let arguments = arguments.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
         let kind = kind.chars().next().context("a kind")?;
-        found.insert(Entry { name, kind, arguments, result: result.parse()?, set: set == "t" });
+        found.insert(CatalogEntry { name, kind, arguments, result: result.parse()?, set: set == "t" });
     }
     Ok(found)
 }
@@ -105,7 +105,11 @@ impl Catalog {
     ///
     /// # Errors
     /// If a server does not answer.
-    pub fn read(server: &mut Client, postgres: Option<&mut Client>, known: &Known) -> anyhow::Result<Catalog> {
+    pub fn read(
+        server: &mut WireClient,
+        postgres: Option<&mut WireClient>,
+        known: &KnownExceptions,
+    ) -> anyhow::Result<Catalog> {
         let mut functions = entries(server, FUNCTIONS)?;
         let mut operators = entries(server, OPERATORS)?;
         if let Some(postgres) = postgres {
@@ -132,7 +136,7 @@ impl Catalog {
     }
 
     /// Leaves out callables that the server's catalog lists for its clients' sake but the server itself does not have.
-    fn probe(&mut self, server: &mut Client) -> anyhow::Result<()> {
+    fn probe(&mut self, server: &mut WireClient) -> anyhow::Result<()> {
         let mut kept = Vec::new();
         for callable in self.all.drain(..) {
             let mut text = callable.template.clone();
@@ -146,23 +150,23 @@ impl Catalog {
                 text = text.replace(&format!("${at}"), &value);
             }
             let text = match callable.kind {
-                Kind::Scalar | Kind::Aggregate | Kind::OrderedSet => format!("select {text}"),
-                Kind::Window => format!("select {text} over ()"),
-                Kind::Set => format!("select * from {text}"),
+                CallableKind::Scalar | CallableKind::Aggregate | CallableKind::OrderedSet => format!("select {text}"),
+                CallableKind::Window => format!("select {text} over ()"),
+                CallableKind::Set => format!("select * from {text}"),
             };
             server.send(&text)?;
             match server.receive()? {
-                Answer::Error { state, .. } if ["42883", "42601"].contains(&state.as_str()) => {
+                QueryAnswer::Error { state, .. } if ["42883", "42601"].contains(&state.as_str()) => {
                     self.left_out.push(callable.signature)
                 }
-                Answer::Error { .. } | Answer::Rows { .. } => kept.push(callable),
+                QueryAnswer::Error { .. } | QueryAnswer::Rows { .. } => kept.push(callable),
             }
         }
         self.all = kept;
         Ok(())
     }
 
-    fn add(&mut self, entry: &Entry, callable: Option<Callable>, known: &Known) {
+    fn add(&mut self, entry: &CatalogEntry, callable: Option<Callable>, known: &KnownExceptions) {
         match callable {
             Some(callable) if !is_known(known, &callable.signature) => self.all.push(callable),
             _ => self.left_out.push(format!("{}{:?}", entry.name, entry.arguments)),
@@ -228,15 +232,15 @@ const CASTS: &[(&str, &str)] = &[
 ];
 
 /// Returns the callables that no catalog lists: syntax, window functions, casts.
-fn forms(known: &Known) -> Vec<Callable> {
+fn forms(known: &KnownExceptions) -> Vec<Callable> {
     let mut all = Vec::new();
-    for (forms, kind) in [(FORMS, Kind::Scalar), (WINDOWS, Kind::Window)] {
+    for (forms, kind) in [(FORMS, CallableKind::Scalar), (WINDOWS, CallableKind::Window)] {
         for (template, places, result) in forms {
             let signature = format!("{template} {}", places.join(", "));
             if !is_known(known, &signature) {
                 let slots = places.iter().map(|place| slot(place)).collect();
                 let returns = want(result);
-                let vague = kind == Kind::Window && returns == Want::Exact(Ty::Float8);
+                let vague = kind == CallableKind::Window && returns == Want::Exact(Ty::Float8);
                 all.push(Callable { signature, template: (*template).to_owned(), slots, returns, kind, vague });
             }
         }
@@ -246,7 +250,7 @@ fn forms(known: &Known) -> Vec<Callable> {
         if !is_known(known, &signature) {
             let template = format!("($0)::{to}");
             let (slots, returns) = (vec![slot(from)], want(to));
-            all.push(Callable { signature, template, slots, returns, kind: Kind::Scalar, vague: false });
+            all.push(Callable { signature, template, slots, returns, kind: CallableKind::Scalar, vague: false });
         }
     }
     all
@@ -266,16 +270,16 @@ fn want(text: &str) -> Want {
 }
 
 /// Reads a place of a form.
-fn slot(text: &str) -> Slot {
+fn slot(text: &str) -> ArgumentSlot {
     if let Some(name) = text.strip_prefix('@') {
-        return Slot { want: Want::Word, pool: Some(pool(name)), wrap: None };
+        return ArgumentSlot { want: Want::Word, pool: Some(pool(name)), wrap: None };
     }
     let (name, of) = text.split_once('@').map_or((text, None), |(name, of)| (name, Some(of)));
-    Slot { want: want(name), pool: of.map(pool), wrap: None }
+    ArgumentSlot { want: want(name), pool: of.map(pool), wrap: None }
 }
 
 /// Returns the places of a function with these argument types, if all of them can be filled.
-fn slots(name: &str, arguments: &[u32]) -> Option<Vec<Slot>> {
+fn slots(name: &str, arguments: &[u32]) -> Option<Vec<ArgumentSlot>> {
     let wants: Option<Vec<Want>> = arguments.iter().map(|oid| polymorphic(*oid)).collect();
     let wants = wants?;
     let first = match wants.first() {
@@ -291,7 +295,7 @@ fn slots(name: &str, arguments: &[u32]) -> Option<Vec<Slot>> {
     });
     let filled = wants.iter().enumerate().map(|(at, want)| {
         let hint = hints.get(at).copied().unwrap_or_default();
-        let mut slot = Slot { want: *want, pool: None, wrap: None };
+        let mut slot = ArgumentSlot { want: *want, pool: None, wrap: None };
         match hint {
             "+" => slot.wrap = Some("(abs($0) + 1)"),
             "~" => slot.wrap = Some("sin($0)"),
@@ -361,8 +365,8 @@ fn direct_arguments(name: &str) -> Option<usize> {
     }
 }
 
-fn function(entry: &Entry) -> Option<Callable> {
-    let Entry { name, kind, arguments, result, set } = entry;
+fn function(entry: &CatalogEntry) -> Option<Callable> {
+    let CatalogEntry { name, kind, arguments, result, set } = entry;
     let mut slots = slots(name, arguments)?;
     if name.starts_with("json_extract_path") {
         // The arguments of the VARIADIC array are written one by one.
@@ -372,14 +376,14 @@ fn function(entry: &Entry) -> Option<Callable> {
     let places: Vec<String> = (0..slots.len()).map(|at| format!("${at}")).collect();
     let quoted = if KEYWORDS.contains(&name.as_str()) { format!("\"{name}\"") } else { name.clone() };
     let kind = match (kind, set) {
-        ('a', _) if direct_arguments(name).is_some() => Kind::OrderedSet,
-        ('a', _) => Kind::Aggregate,
-        (_, true) => Kind::Set,
-        ('f', false) => Kind::Scalar,
+        ('a', _) if direct_arguments(name).is_some() => CallableKind::OrderedSet,
+        ('a', _) => CallableKind::Aggregate,
+        (_, true) => CallableKind::Set,
+        ('f', false) => CallableKind::Scalar,
         _ => return None,
     };
     let template = match direct_arguments(name) {
-        Some(direct) if kind == Kind::OrderedSet => {
+        Some(direct) if kind == CallableKind::OrderedSet => {
             format!("{name}({}) within group (order by {})", places[..direct].join(", "), places[direct..].join(", "))
         }
         _ if name == "count" && places.is_empty() => "count(*)".to_owned(),
@@ -423,8 +427,8 @@ const KEYWORDS: [&str; 14] = [
     "char",
 ];
 
-fn operator(entry: &Entry) -> Option<Callable> {
-    let Entry { name, kind, arguments, result, .. } = entry;
+fn operator(entry: &CatalogEntry) -> Option<Callable> {
+    let CatalogEntry { name, kind, arguments, result, .. } = entry;
     let arguments: Vec<u32> = if *kind == 'l' { arguments[1..].to_vec() } else { arguments.clone() };
     let slots = slots(name, &arguments)?;
     let returns = polymorphic(*result)?;
@@ -432,13 +436,13 @@ fn operator(entry: &Entry) -> Option<Callable> {
     let is_float = matches!(returns, Want::Exact(ty) if ty.is_float());
     let vague = is_float && !["+", "-", "*", "/", "@"].contains(&name.as_str());
     let signature = signature(name, &arguments);
-    Some(Callable { signature, template, slots, returns, kind: Kind::Scalar, vague })
+    Some(Callable { signature, template, slots, returns, kind: CallableKind::Scalar, vague })
 }
 
 #[cfg(test)]
 impl Catalog {
     /// Returns the catalog of the callables that need no server.
     pub fn of_forms() -> Catalog {
-        Catalog { all: forms(&Known::new()), left_out: Vec::new(), excepted: BTreeSet::new() }
+        Catalog { all: forms(&KnownExceptions::new()), left_out: Vec::new(), excepted: BTreeSet::new() }
     }
 }

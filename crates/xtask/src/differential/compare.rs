@@ -1,13 +1,13 @@
 //! Comparison of two answers to one query: columns by name and type, rows as a multiset, or in order where ORDER BY
 //! determines it, errors by SQLSTATE.
 
-use super::ast::Query;
-use crate::wire::{Answer, Column};
+use super::ast::QueryTree;
+use crate::wire::{QueryAnswer, ResultColumn};
 use std::cmp::Ordering;
 
 /// Difference between two answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum Difference {
     /// Internal error XX000, or a dead connection.
     Internal,
     Columns,
@@ -22,39 +22,40 @@ pub enum Kind {
 }
 
 /// Returns the difference, if there is one.
-pub fn compare(query: &Query, one: &Answer, two: &Answer) -> Option<Kind> {
+pub fn compare(query: &QueryTree, one: &QueryAnswer, two: &QueryAnswer) -> Option<Difference> {
     match (one, two) {
-        (Answer::Error { state: one, .. }, Answer::Error { state: two, .. }) => {
+        (QueryAnswer::Error { state: one, .. }, QueryAnswer::Error { state: two, .. }) => {
             let excused = is_data(one) && is_data(two) && !is_strict(query);
-            (one != two && !excused).then_some(Kind::State)
+            (one != two && !excused).then_some(Difference::State)
         }
-        (Answer::Error { state, .. }, Answer::Rows { .. }) | (Answer::Rows { .. }, Answer::Error { state, .. }) => {
-            (!is_data(state) || is_strict(query)).then_some(Kind::Failure)
+        (QueryAnswer::Error { state, .. }, QueryAnswer::Rows { .. })
+        | (QueryAnswer::Rows { .. }, QueryAnswer::Error { state, .. }) => {
+            (!is_data(state) || is_strict(query)).then_some(Difference::Failure)
         }
-        (Answer::Rows { columns, rows }, Answer::Rows { columns: others, rows: other_rows }) => {
+        (QueryAnswer::Rows { columns, rows }, QueryAnswer::Rows { columns: others, rows: other_rows }) => {
             if columns != others && !(folds(query) && differ_in_modifiers_alone(columns, others)) {
-                return Some(Kind::Columns);
+                return Some(Difference::Columns);
             }
             let vague: Vec<bool> = query.outputs().iter().map(|(_, vague)| *vague).collect();
-            let same_row = |one: &Row, two: &Row| {
+            let same_row = |one: &TextRow, two: &TextRow| {
                 one.iter().zip(two).enumerate().all(|(at, (one, two))| {
                     one == two || vague.get(at).copied().unwrap_or(false) && alike(one.as_deref(), two.as_deref())
                 })
             };
             if rows.len() != other_rows.len() {
-                return Some(Kind::Rows);
+                return Some(Difference::Rows);
             }
             if query.total && !query.order.is_empty() {
                 let in_order = rows.iter().zip(other_rows).all(|(one, two)| same_row(one, two));
                 return if in_order {
                     None
                 } else if same_bag(rows, other_rows, &vague, same_row) {
-                    Some(Kind::Order)
+                    Some(Difference::Order)
                 } else {
-                    Some(Kind::Rows)
+                    Some(Difference::Rows)
                 };
             }
-            (!same_bag(rows, other_rows, &vague, same_row)).then_some(Kind::Rows)
+            (!same_bag(rows, other_rows, &vague, same_row)).then_some(Difference::Rows)
         }
     }
 }
@@ -69,13 +70,13 @@ fn is_data(state: &str) -> bool {
 
 /// Returns true if PostgreSQL may describe a column as it is after constants are folded: of CASE, COALESCE or a set
 /// operation one branch is left, and the column has its modifier.
-fn folds(query: &Query) -> bool {
+fn folds(query: &QueryTree) -> bool {
     let text = query.to_string();
     ["case ", "coalesce(", ") union", ") except", ") intersect"].iter().any(|word| text.contains(word))
 }
 
 /// Returns true if columns are the same except for modifiers that one side does not know.
-fn differ_in_modifiers_alone(columns: &[Column], others: &[Column]) -> bool {
+fn differ_in_modifiers_alone(columns: &[ResultColumn], others: &[ResultColumn]) -> bool {
     columns.len() == others.len()
         && columns.iter().zip(others).all(|(one, two)| {
             one.name == two.name
@@ -84,18 +85,18 @@ fn differ_in_modifiers_alone(columns: &[Column], others: &[Column]) -> bool {
         })
 }
 
-fn is_strict(query: &Query) -> bool {
+fn is_strict(query: &QueryTree) -> bool {
     query.strict || query.is_simple()
 }
 
-type Row = Vec<Option<String>>;
+type TextRow = Vec<Option<String>>;
 
 /// Compares rows in any order: sorted by the determined columns, and where that does not suffice, each against each.
-fn same_bag(one: &[Row], two: &[Row], vague: &[bool], same: impl Fn(&Row, &Row) -> bool) -> bool {
-    let sorted = |rows: &[Row]| {
+fn same_bag(one: &[TextRow], two: &[TextRow], vague: &[bool], same: impl Fn(&TextRow, &TextRow) -> bool) -> bool {
+    let sorted = |rows: &[TextRow]| {
         let mut rows = rows.to_vec();
         rows.sort_by(|one, two| {
-            let exact = |row: &Row| {
+            let exact = |row: &TextRow| {
                 row.iter()
                     .enumerate()
                     .filter(|(at, _)| !vague.get(*at).copied().unwrap_or(false))
@@ -207,12 +208,12 @@ fn interval(text: &str) -> Option<i128> {
 }
 
 /// Describes an answer for the report.
-pub fn describe(answer: &Answer) -> String {
+pub fn describe(answer: &QueryAnswer) -> String {
     match answer {
-        Answer::Error { state, message } => format!("ERROR {state}: {message}"),
-        Answer::Rows { columns, rows } => {
+        QueryAnswer::Error { state, message } => format!("ERROR {state}: {message}"),
+        QueryAnswer::Rows { columns, rows } => {
             let heads: Vec<String> =
-                columns.iter().map(|Column { name, oid, modifier }| format!("{name}:{oid}:{modifier}")).collect();
+                columns.iter().map(|ResultColumn { name, oid, modifier }| format!("{name}:{oid}:{modifier}")).collect();
             let shown = rows
                 .iter()
                 .take(12)
@@ -254,11 +255,11 @@ mod tests {
 
     #[test]
     fn rows_with_equal_intervals_pair_up_in_any_number() {
-        let rows = |spellings: [&str; 2]| -> Vec<Row> {
+        let rows = |spellings: [&str; 2]| -> Vec<TextRow> {
             (0..900).map(|at| vec![Some(spellings[at % 2].to_owned()), Some((at / 2).to_string())]).collect()
         };
         let (one, mut two) = (rows(["1 mon", "1 day"]), rows(["30 days", "24:00:00"]));
-        let same = |one: &Row, two: &Row| alike(one[0].as_deref(), two[0].as_deref()) && one[1] == two[1];
+        let same = |one: &TextRow, two: &TextRow| alike(one[0].as_deref(), two[0].as_deref()) && one[1] == two[1];
         assert!(same_bag(&one, &two, &[true, false], same));
         two[7][0] = Some("25:00:00".to_owned());
         assert!(!same_bag(&one, &two, &[true, false], same));

@@ -1,7 +1,7 @@
 //! Generator of expressions, by the type that is wanted.
 
-use super::ast::{Body, Choices, Expr, Form, FromItem, Item, Node, Query, Select};
-use super::catalog::{Callable, Catalog, Kind, Slot, Want};
+use super::ast::{Body, Choices, Expr, ExprNode, Form, FromItem, Item, QueryTree, Select};
+use super::catalog::{ArgumentSlot, Callable, CallableKind, Catalog, Want};
 use super::rng::Rng;
 use super::schema::{COLUMNS, TABLES};
 use super::types::{ELEMENTS, Ty};
@@ -17,7 +17,7 @@ pub struct Leaf {
 
 /// Values in reach, and the expressions that may be built of them.
 #[derive(Clone, Default)]
-pub struct Scope {
+pub struct ExprScope {
     pub leaves: Vec<Leaf>,
     /// Columns of enclosing queries.
     pub outer: Vec<Leaf>,
@@ -42,12 +42,12 @@ pub struct Gen<'a> {
 }
 
 pub fn column(name: String, ty: Ty, vague: bool) -> Expr {
-    Expr { node: Node::Column(name), ty, vague }
+    Expr { node: ExprNode::Column(name), ty, vague }
 }
 
 pub fn call(template: &str, args: Vec<Expr>, ty: Ty) -> Expr {
     let vague = args.iter().any(|arg| arg.vague);
-    Expr { node: Node::Call { template: template.to_owned(), args }, ty, vague }
+    Expr { node: ExprNode::Call { template: template.to_owned(), args }, ty, vague }
 }
 
 impl Gen<'_> {
@@ -57,7 +57,7 @@ impl Gen<'_> {
     }
 
     pub fn literal(&mut self, ty: Ty) -> Expr {
-        let node = Node::Literal { raw: ty.random(&mut self.rng), choices: Choices::Type(ty), form: Form::Typed };
+        let node = ExprNode::Literal { raw: ty.random(&mut self.rng), choices: Choices::Type(ty), form: Form::Typed };
         Expr { node, ty, vague: false }
     }
 
@@ -67,7 +67,11 @@ impl Gen<'_> {
     }
 
     fn pooled(&mut self, pool: &'static [&'static str], ty: Ty, form: Form) -> Expr {
-        Expr { node: Node::Literal { raw: self.rng.word(pool), choices: Choices::Pool(pool), form }, ty, vague: false }
+        Expr {
+            node: ExprNode::Literal { raw: self.rng.word(pool), choices: Choices::Pool(pool), form },
+            ty,
+            vague: false,
+        }
     }
 
     /// Returns the columns of a table, under an alias.
@@ -82,7 +86,7 @@ impl Gen<'_> {
     }
 
     /// Returns a value of the type that is in reach, if there is one.
-    pub fn leaf(&mut self, ty: Ty, scope: &Scope, exact: bool) -> Option<Expr> {
+    pub fn leaf(&mut self, ty: Ty, scope: &ExprScope, exact: bool) -> Option<Expr> {
         let fits = |leaf: &&Leaf| leaf.expr.ty == ty && !(exact && leaf.expr.vague);
         let from_outer = !scope.outer.is_empty() && self.rng.chance(20);
         let leaves = if from_outer { &scope.outer } else { &scope.leaves };
@@ -94,7 +98,7 @@ impl Gen<'_> {
     }
 
     /// Returns a value of the type whose sums are exact.
-    fn tame(&mut self, ty: Ty, scope: &Scope) -> Option<Expr> {
+    fn tame(&mut self, ty: Ty, scope: &ExprScope) -> Option<Expr> {
         let found: Vec<&Leaf> =
             scope.leaves.iter().filter(|leaf| leaf.expr.ty == ty && leaf.tame && !leaf.expr.vague).collect();
         if found.is_empty() {
@@ -111,7 +115,7 @@ impl Gen<'_> {
     }
 
     /// Generates an expression of the type. An exact one depends only on determined values.
-    pub fn expr(&mut self, ty: Ty, depth: usize, scope: &Scope, exact: bool) -> Expr {
+    pub fn expr(&mut self, ty: Ty, depth: usize, scope: &ExprScope, exact: bool) -> Expr {
         let roll = self.rng.below(100);
         if depth == 0 || roll < 30 {
             if !self.rng.chance(12)
@@ -145,7 +149,7 @@ impl Gen<'_> {
     }
 
     /// Generates a call of some function that returns the type.
-    fn call_of(&mut self, ty: Ty, depth: usize, scope: &Scope, exact: bool) -> Option<Expr> {
+    fn call_of(&mut self, ty: Ty, depth: usize, scope: &ExprScope, exact: bool) -> Option<Expr> {
         let catalog = self.catalog;
         for _ in 0..20 {
             let at = self.rng.below(catalog.all.len());
@@ -156,7 +160,7 @@ impl Gen<'_> {
                 Want::Array => ty.element().is_some(),
                 Want::Any | Want::Word => false,
             };
-            if callable.kind == Kind::Scalar && fits && !(exact && callable.vague) {
+            if callable.kind == CallableKind::Scalar && fits && !(exact && callable.vague) {
                 let element = match callable.returns {
                     Want::Element => ty,
                     Want::Array => ty.element().expect("it is an array"),
@@ -172,7 +176,7 @@ impl Gen<'_> {
     }
 
     /// Generates a call of this callable, with its polymorphic places of this type.
-    pub fn call(&mut self, at: usize, element: Ty, depth: usize, scope: &Scope) -> Expr {
+    pub fn call(&mut self, at: usize, element: Ty, depth: usize, scope: &ExprScope) -> Expr {
         let callable = &self.catalog.all[at];
         self.used.push(at);
         let ty = match callable.returns {
@@ -190,7 +194,7 @@ impl Gen<'_> {
         made
     }
 
-    fn slot_type(&mut self, slot: &Slot, element: Ty) -> Ty {
+    fn slot_type(&mut self, slot: &ArgumentSlot, element: Ty) -> Ty {
         match slot.want {
             Want::Exact(ty) => ty,
             Want::Element => element,
@@ -200,17 +204,19 @@ impl Gen<'_> {
         }
     }
 
-    fn arguments(&mut self, callable: &Callable, element: Ty, depth: usize, scope: &Scope) -> Vec<Expr> {
+    fn arguments(&mut self, callable: &Callable, element: Ty, depth: usize, scope: &ExprScope) -> Vec<Expr> {
         // One place at least takes a value of the row; constants stand in many of the others.
         let open: Vec<usize> = (0..callable.slots.len()).filter(|at| callable.slots[*at].pool.is_none()).collect();
         let main = if open.is_empty() { usize::MAX } else { *self.rng.pick(&open) };
-        let is_sum = callable.kind == Kind::Aggregate || callable.kind == Kind::Window;
+        let is_sum = callable.kind == CallableKind::Aggregate || callable.kind == CallableKind::Window;
         let mut args = Vec::new();
         for (at, slot) in callable.slots.iter().enumerate() {
             let ty = self.slot_type(slot, element);
             let arg = if let Want::Word = slot.want {
                 self.pooled(slot.pool.unwrap_or(&["1"]), ty, Form::Word)
-            } else if let Some(pool) = slot.pool.filter(|_| callable.kind == Kind::OrderedSet || self.rng.chance(92)) {
+            } else if let Some(pool) =
+                slot.pool.filter(|_| callable.kind == CallableKind::OrderedSet || self.rng.chance(92))
+            {
                 let form = if ty == Ty::Text && self.rng.chance(70) { Form::Unknown } else { Form::Typed };
                 self.pooled(pool, ty, form)
             } else if is_sum
@@ -235,7 +241,7 @@ impl Gen<'_> {
     }
 
     /// Generates a condition.
-    pub fn condition(&mut self, depth: usize, scope: &Scope) -> Expr {
+    pub fn condition(&mut self, depth: usize, scope: &ExprScope) -> Expr {
         if !scope.plain && self.rng.chance(10) {
             return self.exists(depth, scope);
         }
@@ -254,19 +260,19 @@ impl Gen<'_> {
 
     /// Generates FROM, WHERE and the scope of a small subquery over one table, which may have to refer to the row
     /// around it.
-    pub fn small(&mut self, scope: &Scope, must_look: bool) -> (Select, Scope) {
+    pub fn small(&mut self, scope: &ExprScope, must_look: bool) -> (Select, ExprScope) {
         let (table, _) = *self.rng.pick(&TABLES);
         let alias = self.alias("s");
         let mut outer = scope.leaves.clone();
         outer.extend(scope.outer.iter().cloned());
         let unique = Some(vec![column(format!("{alias}.id"), Ty::Int4, false)]);
         let leaves = Self::table_leaves(&alias);
-        let inner = Scope { leaves, outer, unique, plain: true };
+        let inner = ExprScope { leaves, outer, unique, plain: true };
         let mut filter = Vec::new();
         if must_look || self.rng.chance(60) {
             let ty = *self.rng.pick(&[Ty::Int4, Ty::Int4, Ty::Text, Ty::Date, Ty::Int8]);
-            let mine = Scope { outer: Vec::new(), ..inner.clone() };
-            let theirs = Scope { leaves: inner.outer.clone(), ..Scope::default() };
+            let mine = ExprScope { outer: Vec::new(), ..inner.clone() };
+            let theirs = ExprScope { leaves: inner.outer.clone(), ..ExprScope::default() };
             if let (Some(one), Some(two)) = (self.leaf(ty, &mine, true), self.leaf(ty, &theirs, true)) {
                 let template =
                     *self.rng.pick(&["($0 = $1)", "($0 = $1)", "($0 = $1)", "($0 < $1)", "($0 = ($1 + 1000))"]);
@@ -287,7 +293,7 @@ impl Gen<'_> {
     }
 
     /// Generates a scalar subquery: an aggregate, or the first row by the key.
-    pub fn subquery(&mut self, ty: Ty, depth: usize, scope: &Scope, exact: bool) -> Expr {
+    pub fn subquery(&mut self, ty: Ty, depth: usize, scope: &ExprScope, exact: bool) -> Expr {
         let (mut select, inner) = self.small(scope, false);
         let aggregate = if self.rng.chance(70) { self.aggregate(Some(ty), depth.min(1), &inner, exact) } else { None };
         let mut query = if let Some(value) = aggregate {
@@ -298,30 +304,38 @@ impl Gen<'_> {
                     *self.rng.pick(&["(count(*) <> 1)", "(count(*) = 0)", "(count(*) < 2)", "(count(*) > 1)"]);
                 select.having.push(call(template, Vec::new(), Ty::Bool));
             }
-            Query::of(Body::Select(Box::new(select)))
+            QueryTree::of(Body::Select(Box::new(select)))
         } else {
             let value = self.expr(ty, depth.min(1), &inner, exact);
             select.items.push(Item { expr: value, name: None });
-            let mut query = Query::of(Body::Select(Box::new(select)));
+            let mut query = QueryTree::of(Body::Select(Box::new(select)));
             query.order = inner.unique.into_iter().flatten().map(|key| (key, "")).collect();
             query.limit = Some(1);
             query
         };
         query.total = true;
         let vague = query.outputs()[0].1;
-        Expr { node: Node::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) }, ty, vague }
+        Expr {
+            node: ExprNode::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) },
+            ty,
+            vague,
+        }
     }
 
     /// Generates a scalar subquery of this aggregate that refers to the row around it. Some of these rows find none.
-    pub fn correlated(&mut self, at: usize, element: Ty, scope: &Scope) -> Expr {
+    pub fn correlated(&mut self, at: usize, element: Ty, scope: &ExprScope) -> Expr {
         let (select, inner) = self.small(scope, true);
         let value = self.aggregate_call(at, element, 1, &inner);
         let query = self.total(select, value, &inner);
         let (ty, vague) = query.outputs()[0];
-        Expr { node: Node::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) }, ty, vague }
+        Expr {
+            node: ExprNode::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) },
+            ty,
+            vague,
+        }
     }
 
-    pub fn exists(&mut self, depth: usize, scope: &Scope) -> Expr {
+    pub fn exists(&mut self, depth: usize, scope: &ExprScope) -> Expr {
         if self.rng.chance(20) {
             return self.exists_of_part(depth, scope);
         }
@@ -343,12 +357,12 @@ impl Gen<'_> {
             return self.row_in_query(select, &inner, depth, scope);
         }
         let args = if template.contains("$0") { vec![self.expr(ty, depth.min(1), scope, true)] } else { Vec::new() };
-        let query = Box::new(Query::of(Body::Select(Box::new(select))));
-        Expr { node: Node::Query { template: template.to_owned(), args, query }, ty: Ty::Bool, vague: false }
+        let query = Box::new(QueryTree::of(Body::Select(Box::new(select))));
+        Expr { node: ExprNode::Query { template: template.to_owned(), args, query }, ty: Ty::Bool, vague: false }
     }
 
     /// Generates `(a, b) IN (query)` and its kin. The query has one column so far.
-    fn row_in_query(&mut self, mut select: Select, inner: &Scope, depth: usize, scope: &Scope) -> Expr {
+    fn row_in_query(&mut self, mut select: Select, inner: &ExprScope, depth: usize, scope: &ExprScope) -> Expr {
         let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Int8, Ty::Date]);
         let first = select.items[0].expr.ty;
         let value = self.expr(ty, depth.min(1), inner, true);
@@ -361,7 +375,7 @@ impl Gen<'_> {
             "(($0, $1) <> all ($q))",
         ]);
         let args = vec![self.expr(first, depth.min(1), scope, true), self.expr(ty, depth.min(1), scope, true)];
-        let query = Box::new(Query::of(Body::Select(Box::new(select))));
-        Expr { node: Node::Query { template: template.to_owned(), args, query }, ty: Ty::Bool, vague: false }
+        let query = Box::new(QueryTree::of(Body::Select(Box::new(select))));
+        Expr { node: ExprNode::Query { template: template.to_owned(), args, query }, ty: Ty::Bool, vague: false }
     }
 }

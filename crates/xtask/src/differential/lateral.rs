@@ -1,7 +1,7 @@
 //! LATERAL: items of FROM that refer to the rows of the items before them.
 
-use super::ast::{Body, Cte, Expr, FromItem, Group, Item, Node, Query, Select};
-use super::exprs::{Gen, Leaf, Scope, call, column};
+use super::ast::{Body, Cte, Expr, ExprNode, FromItem, Group, Item, QueryTree, Select};
+use super::exprs::{ExprScope, Gen, Leaf, call, column};
 use super::queries::COMMON;
 use super::shapes::moments;
 use super::types::Ty;
@@ -21,19 +21,19 @@ fn one(expr: Expr) -> Item {
     Item { expr, name: None }
 }
 
-fn simple(items: Vec<Expr>, from: Vec<FromItem>, filter: Vec<Expr>) -> Query {
-    Query::of(Body::Select(Box::new(Select::plain(items.into_iter().map(one).collect(), from, filter))))
+fn simple(items: Vec<Expr>, from: Vec<FromItem>, filter: Vec<Expr>) -> QueryTree {
+    QueryTree::of(Body::Select(Box::new(Select::plain(items.into_iter().map(one).collect(), from, filter))))
 }
 
 impl Gen<'_> {
     /// Generates a lateral source. `left` is the scope that it may refer to, beside the columns of enclosing queries;
     /// its columns go into `scope`.
-    pub fn lateral(&mut self, depth: usize, left: &Scope, outer: &[Leaf], scope: &mut Scope) -> FromItem {
+    pub fn lateral(&mut self, depth: usize, left: &ExprScope, outer: &[Leaf], scope: &mut ExprScope) -> FromItem {
         let around: Vec<Leaf> = left.leaves.iter().chain(outer).cloned().collect();
         let roll = self.rng.below(100);
         if roll < 14 {
             let (template, from, ty) = *self.rng.pick(&CALLS);
-            let seen = Scope { leaves: around.clone(), ..Scope::default() };
+            let seen = ExprScope { leaves: around.clone(), ..ExprScope::default() };
             if let Some(value) = self.leaf(from, &seen, true) {
                 return self.call_in_from(call(template, vec![value], ty), ty, scope);
             }
@@ -66,8 +66,8 @@ impl Gen<'_> {
     }
 
     /// Generates a small query over one table, with conditions that tie its rows to those around it.
-    fn tied(&mut self, around: &[Leaf]) -> (Select, Scope) {
-        let scope = Scope { leaves: around.to_vec(), ..Scope::default() };
+    fn tied(&mut self, around: &[Leaf]) -> (Select, ExprScope) {
+        let scope = ExprScope { leaves: around.to_vec(), ..ExprScope::default() };
         let (mut select, mut inner) = self.small(&scope, true);
         inner.plain = true;
         if self.rng.chance(20) {
@@ -78,7 +78,7 @@ impl Gen<'_> {
     }
 
     /// Generates aggregates of the rows that belong to the row around them.
-    fn aggregated(&mut self, around: &[Leaf]) -> Query {
+    fn aggregated(&mut self, around: &[Leaf]) -> QueryTree {
         let (mut select, inner) = self.tied(around);
         for _ in 0..1 + self.rng.below(2) {
             let found = self.aggregate(None, 1, &inner, false);
@@ -87,17 +87,17 @@ impl Gen<'_> {
         if self.rng.chance(15) {
             select.having.push(call("(count(*) > 1)", Vec::new(), Ty::Bool));
         }
-        Query::of(Body::Select(Box::new(select)))
+        QueryTree::of(Body::Select(Box::new(select)))
     }
 
     /// Generates a query of the first rows by the key.
-    fn first_rows(&mut self, around: &[Leaf], rows: usize) -> Query {
+    fn first_rows(&mut self, around: &[Leaf], rows: usize) -> QueryTree {
         let (mut select, inner) = self.tied(around);
         for _ in 0..1 + self.rng.below(2) {
             let ty = *self.rng.pick(&COMMON);
             select.items.push(one(self.expr(ty, 1, &inner, false)));
         }
-        let mut query = Query::of(Body::Select(Box::new(select)));
+        let mut query = QueryTree::of(Body::Select(Box::new(select)));
         let direction = *self.rng.pick(&["", " desc"]);
         query.order = inner.unique.into_iter().flatten().map(|key| (key, direction)).collect();
         query.total = true;
@@ -106,17 +106,17 @@ impl Gen<'_> {
     }
 
     /// Generates VALUES of the row around it.
-    fn values_of(&mut self, around: &[Leaf]) -> Query {
-        let scope = Scope { leaves: around.to_vec(), plain: true, ..Scope::default() };
+    fn values_of(&mut self, around: &[Leaf]) -> QueryTree {
+        let scope = ExprScope { leaves: around.to_vec(), plain: true, ..ExprScope::default() };
         let types: Vec<Ty> = (0..1 + self.rng.below(2)).map(|_| *self.rng.pick(&COMMON)).collect();
         let rows = 1 + self.rng.below(3);
         let row = |gen_: &mut Self| types.iter().map(|ty| gen_.expr(*ty, 1, &scope, false)).collect();
-        Query::of(Body::Values((0..rows).map(|_| row(self)).collect()))
+        QueryTree::of(Body::Values((0..rows).map(|_| row(self)).collect()))
     }
 
     /// Generates UNION ALL, or another set operation, of values of the row around it.
-    fn both_of(&mut self, around: &[Leaf]) -> Query {
-        let scope = Scope { leaves: around.to_vec(), plain: true, ..Scope::default() };
+    fn both_of(&mut self, around: &[Leaf]) -> QueryTree {
+        let scope = ExprScope { leaves: around.to_vec(), plain: true, ..ExprScope::default() };
         let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Date, Ty::Int8, Ty::Timestamp]);
         let mut side = || {
             let value = self.expr(ty, 1, &scope, true);
@@ -125,11 +125,11 @@ impl Gen<'_> {
         };
         let (left, right) = (side(), side());
         let operator = *self.rng.pick(&["union all", "union all", "union", "intersect", "except"]);
-        Query::of(Body::Set { operator, left, right })
+        QueryTree::of(Body::Set { operator, left, right })
     }
 
     /// Generates a WITH whose query refers to the row around it.
-    fn with_inside(&mut self, around: &[Leaf]) -> Query {
+    fn with_inside(&mut self, around: &[Leaf]) -> QueryTree {
         let query = if self.rng.chance(50) { self.aggregated(around) } else { self.first_rows(around, 2) };
         let name = self.alias("w");
         let outputs = query.outputs();
@@ -152,10 +152,10 @@ impl Gen<'_> {
     }
 
     /// Generates groups of the rows that belong to the row around them.
-    fn per_group(&mut self, around: &[Leaf]) -> Query {
+    fn per_group(&mut self, around: &[Leaf]) -> QueryTree {
         let (mut select, inner) = self.tied(around);
         let ty = *self.rng.pick(&[Ty::Bool, Ty::Int2, Ty::Text, Ty::Date]);
-        let mine = Scope { outer: Vec::new(), ..inner.clone() };
+        let mine = ExprScope { outer: Vec::new(), ..inner.clone() };
         let key = self.leaf(ty, &mine, true).filter(Expr::has_column);
         let found = self.aggregate(None, 1, &inner, false);
         select.items.push(one(found.unwrap_or_else(|| call("count(*)", Vec::new(), Ty::Int8))));
@@ -163,13 +163,13 @@ impl Gen<'_> {
             select.items.insert(0, one(key.clone()));
             select.group = Some(if self.rng.chance(25) { Group::Rollup(vec![key]) } else { Group::Keys(vec![key]) });
         }
-        Query::of(Body::Select(Box::new(select)))
+        QueryTree::of(Body::Select(Box::new(select)))
     }
 
     /// Generates a WITH RECURSIVE that begins with a column of an enclosing query, and may refer to it in each round.
     /// There are few rounds: it begins near zero, and ends there.
-    pub fn steps(&mut self, around: &[Leaf]) -> Query {
-        let scope = Scope { leaves: around.to_vec(), ..Scope::default() };
+    pub fn steps(&mut self, around: &[Leaf]) -> QueryTree {
+        let scope = ExprScope { leaves: around.to_vec(), ..ExprScope::default() };
         let mut looked = |choices: &'static [&'static str]| {
             let value = self.leaf(Ty::Int4, &scope, true).unwrap_or_else(|| self.literal(Ty::Int4));
             call(self.rng.word(choices), vec![value], Ty::Int4)
@@ -183,7 +183,7 @@ impl Gen<'_> {
         let below = call(&format!("({name}.k < $0)"), vec![bound], Ty::Bool);
         let right = simple(vec![number(format!("{name}.k + 1"), Ty::Int4)], again(), vec![below]);
         let operator = *self.rng.pick(&["union all", "union all", "union"]);
-        let query = Query::of(Body::Set { operator, left: Box::new(left), right: Box::new(right) });
+        let query = QueryTree::of(Body::Set { operator, left: Box::new(left), right: Box::new(right) });
         let (shown, ty) =
             *self.rng.pick(&[("k", Ty::Int4), ("k", Ty::Int4), ("sum(k)", Ty::Int8), ("count(*)", Ty::Int8)]);
         let shown = shown.replace('k', &format!("{name}.k"));
@@ -195,7 +195,7 @@ impl Gen<'_> {
 
     /// Generates EXISTS or IN of a total, of groups or of some rows of those that belong to the row around them,
     /// perhaps under another total: queries that a condition may not be moved past.
-    pub fn exists_of_part(&mut self, depth: usize, scope: &Scope) -> Expr {
+    pub fn exists_of_part(&mut self, depth: usize, scope: &ExprScope) -> Expr {
         let around: Vec<Leaf> = scope.leaves.iter().chain(&scope.outer).cloned().collect();
         let mut query = match self.rng.below(5) {
             0 | 1 => self.aggregated(&around),
@@ -207,10 +207,10 @@ impl Gen<'_> {
             }
         };
         if self.rng.chance(30) {
-            let mut inner = Scope { outer: around, ..Scope::default() };
+            let mut inner = ExprScope { outer: around, ..ExprScope::default() };
             let mut from = self.derived(query, false, &mut inner);
             if self.rng.chance(40) {
-                let (select, _) = self.small(&Scope::default(), false);
+                let (select, _) = self.small(&ExprScope::default(), false);
                 if let Some(left) = select.from.into_iter().next() {
                     let kind = *self.rng.pick(&["left join", "cross join"]);
                     let on = if kind == "left join" { vec![call("true", Vec::new(), Ty::Bool)] } else { Vec::new() };
@@ -235,14 +235,14 @@ impl Gen<'_> {
         };
         let args = if template.contains("$0") { vec![self.expr(ty, depth.min(1), scope, true)] } else { Vec::new() };
         Expr {
-            node: Node::Query { template: template.to_owned(), args, query: Box::new(query) },
+            node: ExprNode::Query { template: template.to_owned(), args, query: Box::new(query) },
             ty: Ty::Bool,
             vague: false,
         }
     }
 
     /// Generates a scalar subquery with WITH RECURSIVE over the row around it.
-    pub fn counted_steps(&mut self, ty: Ty, scope: &Scope) -> Expr {
+    pub fn counted_steps(&mut self, ty: Ty, scope: &ExprScope) -> Expr {
         let around: Vec<Leaf> = scope.leaves.iter().chain(&scope.outer).cloned().collect();
         let mut query = self.steps(&around);
         if let Body::Select(select) = &mut query.body {
@@ -252,7 +252,7 @@ impl Gen<'_> {
             select.items = vec![one(call(&format!("{shown}({key}.k)"), Vec::new(), ty))];
         }
         Expr {
-            node: Node::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) },
+            node: ExprNode::Query { template: "($q)".to_owned(), args: Vec::new(), query: Box::new(query) },
             ty,
             vague: false,
         }

@@ -25,11 +25,11 @@ mod totals;
 mod types;
 
 use crate::server;
-use crate::wire::{Address, Answer, Client};
+use crate::wire::{Address, QueryAnswer, WireClient};
 use anyhow::{Context, ensure};
-use ast::Query;
+use ast::QueryTree;
 use catalog::Catalog;
-use compare::{Kind, compare, describe};
+use compare::{Difference, compare, describe};
 use locked::{Locked, LockedResult};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -115,9 +115,9 @@ enum Side {
 
 /// Answers to one query.
 struct Answers {
-    row: Answer,
-    analytics: Answer,
-    postgres: Option<Answer>,
+    row: QueryAnswer,
+    analytics: QueryAnswer,
+    postgres: Option<QueryAnswer>,
 }
 
 /// Judgement about one query.
@@ -126,13 +126,13 @@ enum Verdict {
     Same,
     /// The query ran into a timeout in the reference server.
     Late,
-    Different(Side, Kind),
+    Different(Side, Difference),
 }
 
-fn state(answer: &Answer) -> &str {
+fn state(answer: &QueryAnswer) -> &str {
     match answer {
-        Answer::Rows { .. } => "",
-        Answer::Error { state, .. } => state,
+        QueryAnswer::Rows { .. } => "",
+        QueryAnswer::Error { state, .. } => state,
     }
 }
 
@@ -154,13 +154,13 @@ impl Answers {
         text
     }
 
-    fn judge(&self, query: &Query) -> Verdict {
+    fn judge(&self, query: &QueryTree) -> Verdict {
         let Answers { row, analytics, postgres } = self;
         for (side, answer) in
             [(Side::Row, Some(row)), (Side::Analytics, Some(analytics)), (Side::Postgres, postgres.as_ref())]
         {
             if answer.is_some_and(|answer| state(answer).starts_with("XX")) && side != Side::Postgres {
-                return Verdict::Different(side, Kind::Internal);
+                return Verdict::Different(side, Difference::Internal);
             }
         }
         let right = postgres.as_ref().unwrap_or(row);
@@ -169,7 +169,7 @@ impl Answers {
         }
         for (side, answer) in [(Side::Row, row), (Side::Analytics, analytics)] {
             if state(answer) == CANCELED {
-                return Verdict::Different(side, Kind::Late);
+                return Verdict::Different(side, Difference::Late);
             }
             if state(answer) != REFUSED
                 && let Some(kind) = compare(query, right, answer)
@@ -183,9 +183,9 @@ impl Answers {
 
 /// Connections of one worker.
 struct Connections {
-    row: Client,
-    analytics: Client,
-    postgres: Option<Client>,
+    row: WireClient,
+    analytics: WireClient,
+    postgres: Option<WireClient>,
 }
 
 const SETTINGS: &str = "set timezone = 'America/New_York'; set statement_timeout = '5s'";
@@ -193,12 +193,12 @@ const SETTINGS: &str = "set timezone = 'America/New_York'; set statement_timeout
 impl Connections {
     fn open(targets: &Targets) -> anyhow::Result<Connections> {
         let connect = |path: &str| {
-            let mut client = Client::connect(&targets.server)?;
+            let mut client = WireClient::connect(&targets.server)?;
             client.run(&format!("{SETTINGS}; set overtake.path = {path}"))?;
             anyhow::Ok(client)
         };
         let postgres = targets.postgres.as_ref().map(|address| {
-            let mut client = Client::connect(address)?;
+            let mut client = WireClient::connect(address)?;
             client.run(&format!("{SETTINGS}; set jit = off; set search_path = {}", targets.schema))?;
             anyhow::Ok(client)
         });
@@ -211,7 +211,7 @@ impl Connections {
         let mut dead = false;
         let mut lost = |error: anyhow::Error| {
             dead = true;
-            Answer::Error { state: "XX000".to_owned(), message: format!("{error:#}") }
+            QueryAnswer::Error { state: "XX000".to_owned(), message: format!("{error:#}") }
         };
         // An error in sending shows in receiving, too.
         let _ = (self.row.send(text), self.analytics.send(text));
@@ -220,7 +220,7 @@ impl Connections {
         }
         let row = self.row.receive().unwrap_or_else(&mut lost);
         let analytics = self.analytics.receive().unwrap_or_else(&mut lost);
-        let postgres = self.postgres.as_mut().map(Client::receive).transpose()?;
+        let postgres = self.postgres.as_mut().map(WireClient::receive).transpose()?;
         if dead {
             *self = Connections::open(targets).context("the server is gone")?;
         }
@@ -281,7 +281,7 @@ impl Tally {
             add(&self.late);
         }
         if verdict == Verdict::Same
-            && let (Answer::Error { state, message }, Some(Answer::Rows { .. })) = (row, postgres)
+            && let (QueryAnswer::Error { state, message }, Some(QueryAnswer::Rows { .. })) = (row, postgres)
         {
             let mut excused = self.excused.locked();
             excused.entry(format!("{state} {message}")).or_insert((0, index)).0 += 1;
@@ -358,7 +358,7 @@ fn run_once(
     let sound = sound.as_ref().map(|server| Targets { server: server.address.clone(), ..targets.clone() });
     let catalog = prepare(&targets, options)?;
     if let Some(sound) = &sound {
-        let mut client = Client::connect(&sound.server)?;
+        let mut client = WireClient::connect(&sound.server)?;
         schema::statements().iter().try_for_each(|statement| client.run(statement).map(drop))?;
     }
     // One query is enough to find a plant.
@@ -368,7 +368,7 @@ fn run_once(
         None => search(&targets, sound.as_ref(), &catalog, seed, options, failures_max)?,
     };
     if let Some(address) = &targets.postgres {
-        Client::connect(address)?.run(&format!("drop schema {} cascade", targets.schema))?;
+        WireClient::connect(address)?.run(&format!("drop schema {} cascade", targets.schema))?;
     }
     Ok(found)
 }
@@ -393,8 +393,8 @@ fn postgres_of(options: &Differential) -> anyhow::Result<Option<(Address, Option
 
 /// Makes the tables, and reads the callables.
 fn prepare(targets: &Targets, options: &Differential) -> anyhow::Result<Catalog> {
-    let mut ours = Client::connect(&targets.server)?;
-    let mut theirs = targets.postgres.as_ref().map(Client::connect).transpose()?;
+    let mut ours = WireClient::connect(&targets.server)?;
+    let mut theirs = targets.postgres.as_ref().map(WireClient::connect).transpose()?;
     if let Some(theirs) = &mut theirs {
         theirs.run(&format!("create schema {0}; set search_path = {0}", targets.schema))?;
     }
@@ -438,7 +438,7 @@ fn report(
     targets: &Targets,
     connections: &mut Connections,
     index: u64,
-    query: &Query,
+    query: &QueryTree,
     first: &Answers,
 ) -> anyhow::Result<Verdict> {
     let text = query.to_string();
@@ -451,7 +451,7 @@ fn report(
     }
     let (query, answers) = match verdict {
         // Every smaller query would be waited for, too.
-        Verdict::Different(_, kind) if kind != Kind::Late => {
+        Verdict::Different(_, kind) if kind != Difference::Late => {
             let small = shrink::shrink(query.clone(), |smaller| {
                 // The errors must stay the same, too: a query that lost a necessary part fails in another way.
                 connections
@@ -516,7 +516,7 @@ fn search(
             drop(guard);
             // Late answers come from a busy machine, too: they find no planted bug.
             let is_different = match verdict {
-                Verdict::Different(_, kind) => sound.is_none() || kind != Kind::Late,
+                Verdict::Different(_, kind) => sound.is_none() || kind != Difference::Late,
                 Verdict::Same | Verdict::Late => false,
             };
             if is_different
@@ -618,7 +618,7 @@ mod tests {
     #[test]
     fn a_failing_query_is_shrunk_to_what_fails() {
         let catalog = Catalog::of_forms();
-        let fails = |query: &Query| query.to_string().contains(" similar to ");
+        let fails = |query: &QueryTree| query.to_string().contains(" similar to ");
         let long = (0..10_000)
             .map(|index| queries::generate(&catalog, 3, index).query)
             .filter(fails)
@@ -630,7 +630,7 @@ mod tests {
     #[test]
     fn an_internal_error_is_a_difference_whoever_shares_it() {
         let query = queries::generate(&Catalog::of_forms(), 1, 0).query;
-        let error = |state: &str| Answer::Error { state: state.to_owned(), message: String::new() };
+        let error = |state: &str| QueryAnswer::Error { state: state.to_owned(), message: String::new() };
         for (row, analytics, side) in [
             ("XX000", "XX000", Side::Row),
             ("XX000", REFUSED, Side::Row),
@@ -640,7 +640,7 @@ mod tests {
         ] {
             for postgres in [None, Some(error("22012")), Some(error("XX000"))] {
                 let answers = Answers { row: error(row), analytics: error(analytics), postgres };
-                assert_eq!(answers.judge(&query), Verdict::Different(side, Kind::Internal), "{row} {analytics}");
+                assert_eq!(answers.judge(&query), Verdict::Different(side, Difference::Internal), "{row} {analytics}");
             }
         }
     }
@@ -648,11 +648,11 @@ mod tests {
     #[test]
     fn who_is_late_where_another_answers_differs() {
         let query = queries::generate(&Catalog::of_forms(), 1, 0).query;
-        let error = |state: &str| Answer::Error { state: state.to_owned(), message: String::new() };
+        let error = |state: &str| QueryAnswer::Error { state: state.to_owned(), message: String::new() };
         for (row, analytics, postgres, verdict) in [
-            (CANCELED, REFUSED, Some("22012"), Verdict::Different(Side::Row, Kind::Late)),
-            ("22012", CANCELED, Some("22012"), Verdict::Different(Side::Analytics, Kind::Late)),
-            ("22012", CANCELED, None, Verdict::Different(Side::Analytics, Kind::Late)),
+            (CANCELED, REFUSED, Some("22012"), Verdict::Different(Side::Row, Difference::Late)),
+            ("22012", CANCELED, Some("22012"), Verdict::Different(Side::Analytics, Difference::Late)),
+            ("22012", CANCELED, None, Verdict::Different(Side::Analytics, Difference::Late)),
             ("22012", "22012", Some(CANCELED), Verdict::Late),
             (CANCELED, "22012", None, Verdict::Late),
             ("22012", "22012", Some("22012"), Verdict::Same),

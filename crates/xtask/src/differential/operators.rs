@@ -1,7 +1,7 @@
 //! Operators in a row without parentheses, so that their precedence counts.
 
 use super::ast::Expr;
-use super::exprs::{Gen, Scope, call};
+use super::exprs::{ExprScope, Gen, call};
 use super::types::Ty;
 use std::fmt::Write as _;
 
@@ -37,7 +37,7 @@ const TERMS: [&str; 16] = [
 
 impl Gen<'_> {
     /// Generates operators in a row, if the type has some.
-    pub fn row_of_operators(&mut self, ty: Ty, scope: &Scope) -> Option<Expr> {
+    pub fn row_of_operators(&mut self, ty: Ty, scope: &ExprScope) -> Option<Expr> {
         let mut args = Vec::new();
         let mut text = "(".to_owned();
         if ty == Ty::Bool {
@@ -69,7 +69,7 @@ impl Gen<'_> {
     }
 
     /// Adds a word of a term, with the sign behind it.
-    fn put_term(&mut self, word: &str, text: &mut String, args: &mut Vec<Expr>, scope: &Scope) {
+    fn put_term(&mut self, word: &str, text: &mut String, args: &mut Vec<Expr>, scope: &ExprScope) {
         let name = word.trim_end_matches(|c: char| !c.is_ascii_alphabetic());
         let ty = match name {
             "i" => Ty::Int4,
@@ -81,7 +81,7 @@ impl Gen<'_> {
         text.push_str(&word[name.len()..]);
     }
 
-    fn put(&mut self, ty: Ty, text: &mut String, args: &mut Vec<Expr>, scope: &Scope) {
+    fn put(&mut self, ty: Ty, text: &mut String, args: &mut Vec<Expr>, scope: &ExprScope) {
         let _ = write!(text, "${}", args.len());
         let leaf = if self.rng.chance(60) { self.leaf(ty, scope, true) } else { None };
         args.push(leaf.unwrap_or_else(|| self.literal(ty)));

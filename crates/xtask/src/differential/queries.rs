@@ -1,16 +1,16 @@
 //! Generator of queries. Each has one callable in its focus, in turn, so that all are tried equally often; calls of it that
 //! differ only in their constants stand side by side.
 
-use super::ast::{Body, Cte, Distinct, Expr, FromItem, Group, Item, Node, Query, Select};
-use super::catalog::{Catalog, Kind, Want};
-use super::exprs::{Gen, Leaf, Scope, call, column};
+use super::ast::{Body, Cte, Distinct, Expr, ExprNode, FromItem, Group, Item, QueryTree, Select};
+use super::catalog::{CallableKind, Catalog, Want};
+use super::exprs::{ExprScope, Gen, Leaf, call, column};
 use super::rng::Rng;
 use super::schema::TABLES;
 use super::types::{ELEMENTS, Ty};
 
 /// Query, and the callables in it.
 pub struct Generated {
-    pub query: Query,
+    pub query: QueryTree,
     pub used: Vec<usize>,
 }
 
@@ -45,11 +45,13 @@ pub fn generate(catalog: &Catalog, seed: u64, index: u64) -> Generated {
 }
 
 impl Gen<'_> {
-    fn top(&mut self, focus: usize) -> Query {
-        let is_aggregate = matches!(self.catalog.all[focus].kind, Kind::Aggregate | Kind::OrderedSet);
+    fn top(&mut self, focus: usize) -> QueryTree {
+        let is_aggregate = matches!(self.catalog.all[focus].kind, CallableKind::Aggregate | CallableKind::OrderedSet);
         let mut query = match self.rng.below(100) {
             _ if is_aggregate && self.rng.chance(25) => self.looking_around(focus),
-            _ if self.catalog.all[focus].kind == Kind::Set && self.rng.chance(50) => self.sets_in_list(Some(focus)),
+            _ if self.catalog.all[focus].kind == CallableKind::Set && self.rng.chance(50) => {
+                self.sets_in_list(Some(focus))
+            }
             0..48 => self.select(Some(focus), 2, &[], 2),
             48..50 => self.sets_in_list(None),
             50..58 => self.set_operation(Some(focus), 2),
@@ -68,7 +70,7 @@ impl Gen<'_> {
     }
 
     /// Adds ORDER BY, LIMIT and OFFSET by the positions of the columns, where these determine the order.
-    pub fn finish(&mut self, query: &mut Query) {
+    pub fn finish(&mut self, query: &mut QueryTree) {
         let outputs = query.outputs();
         let sortable = outputs.iter().all(|(ty, vague)| ty.is_clean() && !vague) && !outputs.is_empty();
         if query.order.is_empty() && sortable && self.rng.chance(50) {
@@ -86,7 +88,7 @@ impl Gen<'_> {
     }
 
     /// Adds LIMIT and OFFSET to a query whose order is total.
-    fn cut(&mut self, query: &mut Query) {
+    fn cut(&mut self, query: &mut QueryTree) {
         match self.rng.below(10) {
             0..3 => query.limit = Some(self.rng.below(12)),
             3..5 => query.offset = Some(self.rng.below(12)),
@@ -96,7 +98,7 @@ impl Gen<'_> {
     }
 
     /// Generates a table, a subquery, a CTE or a list of values in FROM. `outer` are the columns of enclosing queries.
-    fn relation(&mut self, depth: usize, scope: &mut Scope, outer: &[Leaf]) -> FromItem {
+    fn relation(&mut self, depth: usize, scope: &mut ExprScope, outer: &[Leaf]) -> FromItem {
         let roll = self.rng.below(100);
         if roll < 72 || depth == 0 {
             let (table, _) = TABLES[[0, 0, 0, 1, 1, 2, 2, 3][self.rng.below(8)]];
@@ -128,7 +130,7 @@ impl Gen<'_> {
     }
 
     /// Puts a query into FROM, with its columns in the scope.
-    pub fn derived(&mut self, query: Query, lateral: bool, scope: &mut Scope) -> FromItem {
+    pub fn derived(&mut self, query: QueryTree, lateral: bool, scope: &mut ExprScope) -> FromItem {
         let alias = self.alias("q");
         let outputs = query.outputs();
         let columns: Vec<String> = (1..=outputs.len()).map(|at| format!("c{at}")).collect();
@@ -142,11 +144,11 @@ impl Gen<'_> {
     }
 
     /// Generates FROM with joins. `outer` are the columns of enclosing queries.
-    pub fn from(&mut self, depth: usize, scope: &mut Scope, outer: &[Leaf]) -> Vec<FromItem> {
+    pub fn from(&mut self, depth: usize, scope: &mut ExprScope, outer: &[Leaf]) -> Vec<FromItem> {
         let mut from = self.relation(depth, scope, outer);
         for _ in 0..[0, 0, 0, 1, 1, 2][self.rng.below(6)] {
             let kind = *self.rng.pick(&["inner", "inner", "left", "left", "right", "full", "cross"]);
-            let mut right_scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
+            let mut right_scope = ExprScope { unique: Some(Vec::new()), ..ExprScope::default() };
             let is_lateral = matches!(kind, "inner" | "left" | "cross") && self.rng.chance(14);
             let right = if is_lateral {
                 self.lateral(depth, scope, outer, &mut right_scope)
@@ -180,7 +182,7 @@ impl Gen<'_> {
                 _ => None,
             };
             if kind != "cross" && kind != "full" && self.rng.chance(30) {
-                let plain = Scope { plain: true, ..scope.clone() };
+                let plain = ExprScope { plain: true, ..scope.clone() };
                 on.push(self.condition(1, &plain));
             }
             from = FromItem::Join { kind, left: Box::new(from), right: Box::new(right), on };
@@ -192,7 +194,7 @@ impl Gen<'_> {
         // A condition of this kind does not stand beside a join: rows are late where PostgreSQL puts a condition below
         // the product.
         if self.rng.chance(3) && !matches!(all[0], FromItem::Join { .. }) {
-            let mut right = Scope { unique: Some(Vec::new()), ..Scope::default() };
+            let mut right = ExprScope { unique: Some(Vec::new()), ..ExprScope::default() };
             all.push(self.lateral(depth, scope, outer, &mut right));
             scope.leaves.extend(right.leaves);
             scope.unique = scope.unique.take().and_then(|unique| Some([unique, right.unique?].concat()));
@@ -201,11 +203,11 @@ impl Gen<'_> {
     }
 
     /// Generates a function that returns rows, in FROM.
-    fn function_in_from(&mut self, scope: &mut Scope) -> Option<FromItem> {
+    fn function_in_from(&mut self, scope: &mut ExprScope) -> Option<FromItem> {
         let sets: Vec<usize> =
-            (0..self.catalog.all.len()).filter(|at| self.catalog.all[*at].kind == Kind::Set).collect();
+            (0..self.catalog.all.len()).filter(|at| self.catalog.all[*at].kind == CallableKind::Set).collect();
         let catalog = self.catalog;
-        let plain = Scope { plain: true, ..scope.clone() };
+        let plain = ExprScope { plain: true, ..scope.clone() };
         let (made, ty) = if sets.is_empty() || self.rng.chance(40) {
             let array = self.leaf(Ty::Int4Array, scope, true)?;
             (call("unnest($0)", vec![array], Ty::Int4), Ty::Int4)
@@ -218,7 +220,7 @@ impl Gen<'_> {
     }
 
     /// Puts a call into FROM, with its rows numbered.
-    pub fn call_in_from(&mut self, made: Expr, ty: Ty, scope: &mut Scope) -> FromItem {
+    pub fn call_in_from(&mut self, made: Expr, ty: Ty, scope: &mut ExprScope) -> FromItem {
         let alias = self.alias("f");
         let columns = vec!["c1".to_owned(), "c2".to_owned()];
         scope.unique = None;
@@ -229,15 +231,15 @@ impl Gen<'_> {
     }
 
     /// Generates calls of the callable that differ only in their constants.
-    fn variants(&mut self, focus: usize, scope: &Scope) -> Vec<Expr> {
+    fn variants(&mut self, focus: usize, scope: &ExprScope) -> Vec<Expr> {
         let callable = &self.catalog.all[focus];
         let tried: Vec<Ty> =
             ELEMENTS.into_iter().filter(|element| !self.catalog.is_excepted(focus, *element)).collect();
         let element = *self.rng.pick(&tried);
         let first = match callable.kind {
-            Kind::Scalar => self.call(focus, element, 1, scope),
-            Kind::Aggregate | Kind::OrderedSet => self.aggregate_call(focus, element, 1, scope),
-            Kind::Window | Kind::Set => return Vec::new(),
+            CallableKind::Scalar => self.call(focus, element, 1, scope),
+            CallableKind::Aggregate | CallableKind::OrderedSet => self.aggregate_call(focus, element, 1, scope),
+            CallableKind::Window | CallableKind::Set => return Vec::new(),
         };
         let mut all = vec![first];
         if all[0].has_literal() {
@@ -251,12 +253,12 @@ impl Gen<'_> {
     }
 
     /// Generates a SELECT.
-    pub fn select(&mut self, focus: Option<usize>, items: usize, outer: &[Leaf], depth: usize) -> Query {
-        let mut scope = Scope { unique: Some(Vec::new()), outer: Vec::new(), ..Scope::default() };
+    pub fn select(&mut self, focus: Option<usize>, items: usize, outer: &[Leaf], depth: usize) -> QueryTree {
+        let mut scope = ExprScope { unique: Some(Vec::new()), outer: Vec::new(), ..ExprScope::default() };
         let from = self.from(depth, &mut scope, outer);
         scope.outer = outer.to_vec();
         let kind = focus.map(|focus| self.catalog.all[focus].kind);
-        let is_aggregate = matches!(kind, Some(Kind::Aggregate | Kind::OrderedSet));
+        let is_aggregate = matches!(kind, Some(CallableKind::Aggregate | CallableKind::OrderedSet));
         let mut select = Select::plain(Vec::new(), from, Vec::new());
         for _ in 0..[0, 0, 1, 1, 2][self.rng.below(5)] {
             select.filter.push(self.condition(2, &scope));
@@ -273,7 +275,7 @@ impl Gen<'_> {
             let expr = self.expr(ty, 2, &scope, false);
             select.items.push(Item { expr, name: None });
         }
-        let windows = kind == Some(Kind::Window) || self.rng.chance(6);
+        let windows = kind == Some(CallableKind::Window) || self.rng.chance(6);
         if windows && let Some(window) = self.window(1, &scope) {
             select.items.push(Item { expr: window, name: None });
         }
@@ -297,7 +299,7 @@ impl Gen<'_> {
     }
 
     /// Puts the calls into the items, the conditions, or both.
-    fn spread(&mut self, select: &mut Select, variants: Vec<Expr>, scope: &Scope) {
+    fn spread(&mut self, select: &mut Select, variants: Vec<Expr>, scope: &ExprScope) {
         let in_filter = self.rng.chance(30);
         for (at, expr) in variants.into_iter().enumerate() {
             let can_filter = !expr.vague && expr.ty.is_ordered() && (in_filter || 0 < at && self.rng.chance(10));
@@ -317,7 +319,7 @@ impl Gen<'_> {
         }
     }
 
-    fn as_condition(&mut self, expr: Expr, scope: &Scope) -> Expr {
+    fn as_condition(&mut self, expr: Expr, scope: &ExprScope) -> Expr {
         let ty = expr.ty;
         if ty == Ty::Bool {
             return expr;
@@ -329,14 +331,14 @@ impl Gen<'_> {
     }
 
     /// Adds DISTINCT, or ORDER BY with LIMIT and OFFSET by a unique key.
-    fn order_rows(&mut self, mut select: Select, scope: &Scope) -> Query {
+    fn order_rows(&mut self, mut select: Select, scope: &ExprScope) -> QueryTree {
         let sortable = |expr: &Expr| expr.ty.is_ordered() && !expr.vague;
         if self.rng.chance(8) && select.items.iter().all(|item| item.expr.ty.is_ordered()) {
             select.distinct = Distinct::Yes;
             for item in &mut select.items {
                 item.expr.vague |= !item.expr.ty.is_clean();
             }
-            return Query::of(Body::Select(Box::new(select)));
+            return QueryTree::of(Body::Select(Box::new(select)));
         }
         let mut order = Vec::new();
         if self.rng.chance(50)
@@ -373,7 +375,7 @@ impl Gen<'_> {
                 order.push((key.clone(), *self.rng.pick(&DIRECTIONS)));
             }
         }
-        let mut query = Query::of(Body::Select(Box::new(select)));
+        let mut query = QueryTree::of(Body::Select(Box::new(select)));
         query.total = !order.is_empty();
         query.order = order;
         if query.total {
@@ -383,9 +385,9 @@ impl Gen<'_> {
     }
 
     /// Generates GROUP BY with aggregates, HAVING, grouping sets.
-    fn grouped(&mut self, mut select: Select, focus: Option<usize>, items: usize, scope: Scope) -> Query {
-        let is_aggregate = focus.is_some_and(|focus| self.catalog.all[focus].kind != Kind::Scalar);
-        let plain = Scope { plain: true, outer: Vec::new(), ..scope.clone() };
+    fn grouped(&mut self, mut select: Select, focus: Option<usize>, items: usize, scope: ExprScope) -> QueryTree {
+        let is_aggregate = focus.is_some_and(|focus| self.catalog.all[focus].kind != CallableKind::Scalar);
+        let plain = ExprScope { plain: true, outer: Vec::new(), ..scope.clone() };
         let mut keys: Vec<Expr> = Vec::new();
         let mut aggregates = Vec::new();
         let variants = focus.map(|focus| self.variants(focus, &plain)).unwrap_or_default();
@@ -411,7 +413,7 @@ impl Gen<'_> {
         }
         if self.rng.chance(4) {
             let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Date, Ty::Int8]);
-            keys.push(self.subquery(ty, 1, &Scope { plain: false, ..plain.clone() }, true));
+            keys.push(self.subquery(ty, 1, &ExprScope { plain: false, ..plain.clone() }, true));
         }
         // Overtake does not recognise VALUES that refer to the row: it says that their columns are not grouped.
         keys.retain(|key| !key.to_string().contains("(values "));
@@ -422,12 +424,12 @@ impl Gen<'_> {
             let found = self.aggregate(None, 1, &plain, false);
             aggregates.push(found.unwrap_or_else(|| call("count(*)", Vec::new(), Ty::Int8)));
         }
-        let mut grouped = Scope { plain: true, ..Scope::default() };
+        let mut grouped = ExprScope { plain: true, ..ExprScope::default() };
         for expr in &mut keys {
             // It is not determined which of several equal values stands for the group, but only printing tells.
             expr.vague |= !expr.ty.is_clean();
             // PostgreSQL's parser makes one list of a connective within one of its kind, where it does not find the key again.
-            let is_flattened = matches!(&expr.node, Node::Call { template, .. } if template == "($0 and $1)" || template == "($0 or $1)");
+            let is_flattened = matches!(&expr.node, ExprNode::Call { template, .. } if template == "($0 and $1)" || template == "($0 or $1)");
             if !is_flattened {
                 grouped.leaves.push(Leaf { expr: expr.clone(), tame: false, wild: false });
             }
@@ -438,11 +440,11 @@ impl Gen<'_> {
         }
         // Leaves of a group that a subquery may refer to.
         let is_seen = |leaf: &Leaf| match leaf.expr.node {
-            Node::Column(_) => true,
+            ExprNode::Column(_) => true,
             _ => aggregates.iter().any(|own| own.to_string() == leaf.expr.to_string()) && leaf.expr.has_column(),
         };
         let seen = grouped.leaves.iter().filter(|leaf| is_seen(leaf)).cloned().collect();
-        let seen = Scope { leaves: seen, plain: false, ..Scope::default() };
+        let seen = ExprScope { leaves: seen, plain: false, ..ExprScope::default() };
         if self.rng.chance(6) {
             let ty = *self.rng.pick(&COMMON);
             let expr = self.subquery(ty, 1, &seen, false);
@@ -457,7 +459,7 @@ impl Gen<'_> {
         // comparison). It does not recognise them above the sets, and takes their values where a set lacks them.
         let is_rewritten = |key: &Expr| {
             let text = key.to_string();
-            key.ty == Ty::Bool && !matches!(key.node, Node::Column(_))
+            key.ty == Ty::Bool && !matches!(key.node, ExprNode::Column(_))
                 || ["case ", "coalesce(", " in (", " between ", " and ", " or ", "not "]
                     .iter()
                     .any(|word| text.contains(word))
@@ -495,7 +497,7 @@ impl Gen<'_> {
         }
         let is_exact = !sets && !keys.is_empty() && keys.iter().all(|key| !key.vague);
         if is_exact && self.rng.chance(10) {
-            let scope = Scope { unique: Some(keys.clone()), ..grouped.clone() };
+            let scope = ExprScope { unique: Some(keys.clone()), ..grouped.clone() };
             let window = self.window(1, &scope);
             select.items.extend(window.map(|expr| Item { expr, name: None }));
         }
@@ -508,7 +510,7 @@ impl Gen<'_> {
                 select.having.push(other);
             }
         }
-        let mut query = Query::of(Body::Select(Box::new(select)));
+        let mut query = QueryTree::of(Body::Select(Box::new(select)));
         if !keys.is_empty() && !sets && keys.iter().all(|key| !key.vague) && self.rng.chance(50) {
             if self.rng.chance(6) {
                 let ty = *self.rng.pick(&COMMON);
@@ -522,7 +524,7 @@ impl Gen<'_> {
     }
 
     /// Generates an aggregate of a call: counted, filtered by, or the largest.
-    fn counted(&mut self, expr: Expr, scope: &Scope) -> Expr {
+    fn counted(&mut self, expr: Expr, scope: &ExprScope) -> Expr {
         if !expr.ty.is_ordered() || expr.vague {
             return call("count($0)", vec![Expr { vague: false, ..expr }], Ty::Int8);
         }
@@ -548,10 +550,10 @@ impl Gen<'_> {
     }
 
     /// Generates a query around a query in FROM: a filter above, an order above an order.
-    fn around(&mut self, focus: usize) -> Query {
+    fn around(&mut self, focus: usize) -> QueryTree {
         let mut inner = self.select(Some(focus), 2, &[], 1);
         self.finish(&mut inner);
-        let mut scope = Scope::default();
+        let mut scope = ExprScope::default();
         let from = vec![self.derived(inner, false, &mut scope)];
         let mut select = Select::plain(Vec::new(), from, Vec::new());
         if self.rng.chance(60) {
@@ -571,10 +573,10 @@ impl Gen<'_> {
             let expr = self.expr(ty, 1, &scope, false);
             select.items.push(Item { expr, name: None });
         }
-        Query::of(Body::Select(Box::new(select)))
+        QueryTree::of(Body::Select(Box::new(select)))
     }
 
-    fn with(&mut self, focus: usize) -> Query {
+    fn with(&mut self, focus: usize) -> QueryTree {
         let mut query = self.select(Some(focus), 2, &[], 1);
         self.finish(&mut query);
         let outputs = query.outputs();
@@ -590,9 +592,9 @@ impl Gen<'_> {
     }
 
     /// Generates two mentions of a CTE, joined or side by side.
-    pub fn mentions_of_cte(&mut self) -> Query {
+    pub fn mentions_of_cte(&mut self) -> QueryTree {
         let (name, columns) = self.ctes[0].clone();
-        let mut scope = Scope::default();
+        let mut scope = ExprScope::default();
         let mut from = Vec::new();
         for _ in 0..1 + self.rng.below(2) {
             let alias = self.alias("w");
@@ -610,12 +612,12 @@ impl Gen<'_> {
         for leaf in scope.leaves.iter().take(6) {
             select.items.push(Item { expr: leaf.expr.clone(), name: None });
         }
-        Query::of(Body::Select(Box::new(select)))
+        QueryTree::of(Body::Select(Box::new(select)))
     }
 
     /// Generates aggregates in scalar subqueries that refer to the row around them.
-    fn looking_around(&mut self, focus: usize) -> Query {
-        let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
+    fn looking_around(&mut self, focus: usize) -> QueryTree {
+        let mut scope = ExprScope { unique: Some(Vec::new()), ..ExprScope::default() };
         let from = self.from(0, &mut scope, &[]);
         let mut select = Select::plain(Vec::new(), from, Vec::new());
         let tried: Vec<Ty> =
@@ -637,7 +639,7 @@ impl Gen<'_> {
     }
 
     /// Generates UNION, INTERSECT or EXCEPT, each with ALL and without; now and then of set operations.
-    fn set_operation(&mut self, focus: Option<usize>, items: usize) -> Query {
+    fn set_operation(&mut self, focus: Option<usize>, items: usize) -> QueryTree {
         let left = match self.rng.chance(20) {
             true => {
                 let mut inner = self.set_operation(focus, items);
@@ -654,10 +656,10 @@ impl Gen<'_> {
         let mut right = self.side(&types, operator != "union all");
         if self.rng.chance(15) && types.iter().all(can_merge) {
             let (two, operator) = (self.side(&types, true), self.set_operator());
-            right = Query::of(Body::Set { operator, left: Box::new(right), right: Box::new(two) });
+            right = QueryTree::of(Body::Set { operator, left: Box::new(right), right: Box::new(two) });
             self.finish(&mut right);
         }
-        Query::of(Body::Set { operator, left: Box::new(left), right: Box::new(right) })
+        QueryTree::of(Body::Set { operator, left: Box::new(left), right: Box::new(right) })
     }
 
     fn set_operator(&mut self) -> &'static str {
@@ -665,8 +667,8 @@ impl Gen<'_> {
     }
 
     /// Generates a side of a set operation with columns of these types.
-    fn side(&mut self, types: &[(Ty, bool)], exact: bool) -> Query {
-        let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
+    fn side(&mut self, types: &[(Ty, bool)], exact: bool) -> QueryTree {
+        let mut scope = ExprScope { unique: Some(Vec::new()), ..ExprScope::default() };
         let from = self.from(0, &mut scope, &[]);
         let mut select = Select::plain(Vec::new(), from, Vec::new());
         for (ty, _) in types {

@@ -2,9 +2,9 @@
 //! the select list. Constants that fail have none: PostgreSQL computes them when it plans, rows or no rows; rows here compute
 //! them when a row needs them.
 
-use super::ast::{Body, Cte, Distinct, Expr, FromItem, Group, Item, Query, Select};
+use super::ast::{Body, Cte, Distinct, Expr, FromItem, Group, Item, QueryTree, Select};
 use super::catalog::Want;
-use super::exprs::{Gen, Scope, call, column};
+use super::exprs::{ExprScope, Gen, call, column};
 use super::queries::COMMON;
 use super::schema::TABLES;
 use super::types::Ty;
@@ -46,10 +46,10 @@ const SETS: [(&str, &[Ty], Ty); 16] = [
 
 impl Gen<'_> {
     /// Generates functions that return sets in the select list, several of them side by side, and in expressions.
-    pub fn sets_in_list(&mut self, focus: Option<usize>) -> Query {
-        let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
+    pub fn sets_in_list(&mut self, focus: Option<usize>) -> QueryTree {
+        let mut scope = ExprScope { unique: Some(Vec::new()), ..ExprScope::default() };
         let from = self.from(0, &mut scope, &[]);
-        let plain = Scope { plain: true, ..scope.clone() };
+        let plain = ExprScope { plain: true, ..scope.clone() };
         let mut select = Select::plain(Vec::new(), from, Vec::new());
         if self.rng.chance(40) {
             select.filter.push(self.condition(1, &scope));
@@ -77,14 +77,14 @@ impl Gen<'_> {
         if self.rng.chance(15) && select.items.iter().all(|item| item.expr.ty.is_clean() && !item.expr.vague) {
             select.distinct = Distinct::Yes;
         }
-        Query::of(Body::Select(Box::new(select)))
+        QueryTree::of(Body::Select(Box::new(select)))
     }
 
     /// Generates values of one `char(n)` that are grouped or made distinct, where their blanks show.
-    pub fn padded(&mut self) -> Query {
-        let mut scope = Scope { unique: Some(Vec::new()), ..Scope::default() };
+    pub fn padded(&mut self) -> QueryTree {
+        let mut scope = ExprScope { unique: Some(Vec::new()), ..ExprScope::default() };
         let from = self.from(0, &mut scope, &[]);
-        let plain = Scope { plain: true, ..scope };
+        let plain = ExprScope { plain: true, ..scope };
         let (template, types): (&str, &[Ty]) = *self.rng.pick(&[
             ("($0)::char(5)", &[Ty::Text][..]),
             ("($0)::char(3)", &[Ty::Varchar]),
@@ -100,8 +100,8 @@ impl Gen<'_> {
             1 | 2 => select.distinct = Distinct::Yes,
             _ => select.group = Some(Group::Keys(vec![key])),
         }
-        let mut outer = Scope::default();
-        let from = vec![self.derived(Query::of(Body::Select(Box::new(select))), false, &mut outer)];
+        let mut outer = ExprScope::default();
+        let from = vec![self.derived(QueryTree::of(Body::Select(Box::new(select))), false, &mut outer)];
         let value = outer.leaves[0].expr.clone();
         let mut select = Select::plain(Vec::new(), from, Vec::new());
         let is_grouped = self.rng.chance(50);
@@ -131,17 +131,17 @@ impl Gen<'_> {
             let (template, ty) = *self.rng.pick(shown);
             select.items.push(Item { expr: call(template, vec![value.clone()], ty), name: None });
         }
-        Query::of(Body::Select(Box::new(select)))
+        QueryTree::of(Body::Select(Box::new(select)))
     }
 
     /// Generates a WITH RECURSIVE: numbers from a table's rows on.
-    pub fn recursive(&mut self, focus: usize) -> Query {
+    pub fn recursive(&mut self, focus: usize) -> QueryTree {
         let last = ["4", "7", "12"][self.rng.below(3)];
         let operator = *self.rng.pick(&["union", "union all"]);
         let number = |text: &str| call(text, Vec::new(), Ty::Int4);
         let select = |items: Vec<Expr>, from: FromItem, filter: Expr| {
             let items = items.into_iter().map(|expr| Item { expr, name: None }).collect();
-            Query::of(Body::Select(Box::new(Select::plain(items, vec![from], vec![filter]))))
+            QueryTree::of(Body::Select(Box::new(Select::plain(items, vec![from], vec![filter]))))
         };
         let base = FromItem::Table { name: (*self.rng.pick(&["t1", "t3", "t4"])).to_owned(), alias: "a".to_owned() };
         let left =
@@ -153,7 +153,7 @@ impl Gen<'_> {
             again,
             call(&format!("(r.k < {last})"), Vec::new(), Ty::Bool),
         );
-        let query = Query::of(Body::Set { operator, left: Box::new(left), right: Box::new(right) });
+        let query = QueryTree::of(Body::Set { operator, left: Box::new(left), right: Box::new(right) });
         let columns = vec![("k".to_owned(), Ty::Int4, false), ("x".to_owned(), Ty::Int4, false)];
         self.ctes.push(("r".to_owned(), columns));
         let mut main = if self.rng.chance(60) { self.mentions_of_cte() } else { self.select(Some(focus), 2, &[], 1) };
@@ -164,7 +164,7 @@ impl Gen<'_> {
 
     /// Generates an expression that fails on some rows, behind a condition that keeps these away, or in a column that
     /// nobody uses.
-    pub fn guarded(&mut self) -> Query {
+    pub fn guarded(&mut self) -> QueryTree {
         let (table, _) = *self.rng.pick(&TABLES);
         let alias = self.alias("t");
         let (ty, name, guard, failing) = *self.rng.pick(&[
@@ -190,7 +190,7 @@ impl Gen<'_> {
                 select.items.push(Item { expr: failing, name: None });
             }
         }
-        let mut query = Query::of(Body::Select(Box::new(select)));
+        let mut query = QueryTree::of(Body::Select(Box::new(select)));
         if is_unused {
             // A plain query becomes a part of the query around it; these do not.
             match self.rng.below(3) {
@@ -200,22 +200,22 @@ impl Gen<'_> {
                 }
                 1 => {
                     let other = Box::new(query.clone());
-                    query = Query::of(Body::Set { operator: "union all", left: Box::new(query), right: other });
+                    query = QueryTree::of(Body::Set { operator: "union all", left: Box::new(query), right: other });
                 }
                 _ => {}
             }
-            let mut scope = Scope::default();
+            let mut scope = ExprScope::default();
             let from = vec![self.derived(query, false, &mut scope)];
             let items = vec![Item { expr: scope.leaves[0].expr.clone(), name: None }];
             let outside = Select::plain(items, from, Vec::new());
-            query = Query::of(Body::Select(Box::new(outside)));
+            query = QueryTree::of(Body::Select(Box::new(outside)));
         }
         query.strict = true;
         query
     }
 
     /// Generates VALUES.
-    pub fn values(&mut self) -> Query {
+    pub fn values(&mut self) -> QueryTree {
         let types: Vec<Ty> = (0..1 + self.rng.below(3)).map(|_| *self.rng.pick(&COMMON)).collect();
         let mut rows = Vec::new();
         for _ in 0..1 + self.rng.below(5) {
@@ -226,6 +226,6 @@ impl Gen<'_> {
             }
             rows.push(row);
         }
-        Query::of(Body::Values(rows))
+        QueryTree::of(Body::Values(rows))
     }
 }

@@ -1,13 +1,13 @@
 //! Shrinker: smaller queries that still fail. Each step removes a part (a column, a condition, a join, a key, a LIMIT)
 //! or replaces a call by one of its arguments, as long as the same kind of difference stays.
 
-use super::ast::{Body, Distinct, Expr, FromItem, Group, Node, Query, Select};
+use super::ast::{Body, Distinct, Expr, ExprNode, FromItem, Group, QueryTree, Select};
 
 /// Maximum number of tries of one shrinking.
 const TRIES_MAX: usize = 1500;
 
 /// Returns the smallest query found that still fails.
-pub fn shrink(query: Query, mut fails: impl FnMut(&Query) -> bool) -> Query {
+pub fn shrink(query: QueryTree, mut fails: impl FnMut(&QueryTree) -> bool) -> QueryTree {
     let mut best = query;
     let mut tries = 0;
     'again: loop {
@@ -50,28 +50,28 @@ fn lists<T: Clone>(all: &[T], least: usize, of: impl Fn(&T) -> Vec<T>) -> Vec<Ve
 fn exprs(expr: &Expr) -> Vec<Expr> {
     let mut found = Vec::new();
     match &expr.node {
-        Node::Literal { .. } | Node::Column(_) => {}
-        Node::Call { template, args } => {
+        ExprNode::Literal { .. } | ExprNode::Column(_) => {}
+        ExprNode::Call { template, args } => {
             // An argument can take the call's place only if it has the same type.
             found.extend(args.iter().filter(|arg| arg.ty == expr.ty).cloned());
             for (at, arg) in args.iter().enumerate() {
                 for other in exprs(arg) {
                     let mut args = args.clone();
                     args[at] = other;
-                    found.push(Expr { node: Node::Call { template: template.clone(), args }, ..expr.clone() });
+                    found.push(Expr { node: ExprNode::Call { template: template.clone(), args }, ..expr.clone() });
                 }
             }
             if let Some((before, _)) = template.split_once(" filter (where") {
                 found.push(Expr {
-                    node: Node::Call { template: before.to_owned(), args: args.clone() },
+                    node: ExprNode::Call { template: before.to_owned(), args: args.clone() },
                     ..expr.clone()
                 });
             }
         }
-        Node::Query { template, args, query } => {
+        ExprNode::Query { template, args, query } => {
             for other in queries(query) {
                 found.push(Expr {
-                    node: Node::Query { template: template.clone(), args: args.clone(), query: Box::new(other) },
+                    node: ExprNode::Query { template: template.clone(), args: args.clone(), query: Box::new(other) },
                     ..expr.clone()
                 });
             }
@@ -80,7 +80,7 @@ fn exprs(expr: &Expr) -> Vec<Expr> {
                     let mut args = args.clone();
                     args[at] = other;
                     found.push(Expr {
-                        node: Node::Query { template: template.clone(), args, query: query.clone() },
+                        node: ExprNode::Query { template: template.clone(), args, query: query.clone() },
                         ..expr.clone()
                     });
                 }
@@ -184,9 +184,9 @@ fn selects(select: &Select) -> Vec<Select> {
 }
 
 /// Returns every query that is one step smaller.
-pub fn queries(query: &Query) -> Vec<Query> {
+pub fn queries(query: &QueryTree) -> Vec<QueryTree> {
     let mut found = Vec::new();
-    let mut with = |change: &dyn Fn(&mut Query)| {
+    let mut with = |change: &dyn Fn(&mut QueryTree)| {
         let mut other = query.clone();
         change(&mut other);
         found.push(other);

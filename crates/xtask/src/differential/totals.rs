@@ -1,8 +1,8 @@
 //! Totals in scalar subqueries: expressions of a total, and the conditions that its one row has to meet. Over no rows a
 //! total has a row all the same, for which a join has to supply the missing values.
 
-use super::ast::{Body, Expr, FromItem, Item, Query, Select};
-use super::exprs::{Gen, Leaf, Scope, call, column};
+use super::ast::{Body, Expr, FromItem, Item, QueryTree, Select};
+use super::exprs::{ExprScope, Gen, Leaf, call, column};
 use super::types::Ty;
 
 /// Conditions on a count; some hold over no rows, some do not, and a count is never null.
@@ -41,7 +41,7 @@ const OF_COUNT: [(&str, Ty); 14] = [
 
 impl Gen<'_> {
     /// Generates a scalar query of this value of a total, or of an expression of it.
-    pub fn total(&mut self, mut select: Select, value: Expr, inner: &Scope) -> Query {
+    pub fn total(&mut self, mut select: Select, value: Expr, inner: &ExprScope) -> QueryTree {
         let (count, condition) = (self.count(inner), self.of_total(&value, inner));
         let value = match self.rng.below(10) {
             0..5 => value,
@@ -63,11 +63,11 @@ impl Gen<'_> {
             4..6 => return self.around_total(select, count),
             _ => {}
         }
-        Query::of(Body::Select(Box::new(select)))
+        QueryTree::of(Body::Select(Box::new(select)))
     }
 
     /// Generates a query of the first column of a query with a total, for which the count, as a second column, decides.
-    fn around_total(&mut self, mut select: Select, count: Expr) -> Query {
+    fn around_total(&mut self, mut select: Select, count: Expr) -> QueryTree {
         let (ty, vague) = (select.items[0].expr.ty, select.items[0].expr.vague);
         select.items.push(Item { expr: count, name: None });
         let alias = self.alias("y");
@@ -75,18 +75,18 @@ impl Gen<'_> {
             .map(|(name, ty, vague)| column(format!("{alias}.{name}"), ty, vague));
         let condition = call(self.rng.word(&ON_COUNT), vec![count], Ty::Bool);
         let from = FromItem::Sub {
-            query: Box::new(Query::of(Body::Select(Box::new(select)))),
+            query: Box::new(QueryTree::of(Body::Select(Box::new(select)))),
             alias,
             columns: ["c1", "c2"].map(str::to_owned).into(),
             lateral: false,
         };
         let items = vec![Item { expr: value, name: None }];
-        Query::of(Body::Select(Box::new(Select::plain(items, vec![from], vec![condition]))))
+        QueryTree::of(Body::Select(Box::new(Select::plain(items, vec![from], vec![condition]))))
     }
 
     /// Generates a count of all rows, or of the values of a column.
-    fn count(&mut self, inner: &Scope) -> Expr {
-        let own = Scope { outer: Vec::new(), ..inner.clone() };
+    fn count(&mut self, inner: &ExprScope) -> Expr {
+        let own = ExprScope { outer: Vec::new(), ..inner.clone() };
         let ty = *self.rng.pick(&[Ty::Int4, Ty::Text, Ty::Date]);
         let leaf = if self.rng.chance(50) { self.leaf(ty, &own, true) } else { None };
         match leaf {
@@ -96,7 +96,7 @@ impl Gen<'_> {
     }
 
     /// Generates a condition of HAVING.
-    fn of_total(&mut self, value: &Expr, inner: &Scope) -> Expr {
+    fn of_total(&mut self, value: &Expr, inner: &ExprScope) -> Expr {
         let count = self.count(inner);
         let asked = call(self.rng.word(&ON_COUNT), vec![count.clone()], Ty::Bool);
         match self.rng.below(10) {
@@ -109,7 +109,7 @@ impl Gen<'_> {
             _ => {
                 let leaf = |expr: &Expr| Leaf { expr: expr.clone(), tame: false, wild: false };
                 let leaves = [value, &count].into_iter().map(leaf).collect();
-                self.condition(1, &Scope { leaves, plain: true, ..Scope::default() })
+                self.condition(1, &ExprScope { leaves, plain: true, ..ExprScope::default() })
             }
         }
     }

@@ -1,11 +1,11 @@
 //! The archive: both binaries, configurations and units to adapt, and the inputs of monitoring.
 
-use super::{Job, tools};
+use super::{PackagingJob, tools};
 use std::path::PathBuf;
 use std::process::Command;
 
 /// Makes `overtake-VERSION-x86_64-linux.tar.xz`.
-pub(super) fn make(job: &Job) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn make(job: &PackagingJob) -> anyhow::Result<Vec<PathBuf>> {
     let name = format!("overtake-{}-x86_64-linux", job.version);
     let stage = job.stage("tar")?;
     let folder = stage.join(&name);

@@ -1,10 +1,10 @@
 //! The folder in which docker or podman builds an image.
 
-use super::{Job, tools};
+use super::{PackagingJob, tools};
 use std::path::PathBuf;
 
 /// Makes the folder `container`.
-pub(super) fn make(job: &Job) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn make(job: &PackagingJob) -> anyhow::Result<Vec<PathBuf>> {
     let folder = tools::empty_folder(&job.out.join("container"))?;
     for name in ["Containerfile", "trust.conf"] {
         tools::copy(&job.input("container").join(name), &folder.join(name), 0o644)?;

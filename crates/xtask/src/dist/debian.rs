@@ -1,13 +1,13 @@
 //! Packages of Debian: a binary, its unit and its configuration each.
 
 use super::binaries::Binary;
-use super::{Job, tools};
+use super::{PackagingJob, tools};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
 /// Makes the packages `overtake` and `overtake-gate`.
-pub(super) fn make(job: &Job) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn make(job: &PackagingJob) -> anyhow::Result<Vec<PathBuf>> {
     let about = "in-memory database that speaks PostgreSQL's protocol\n Data are in memory only. With --upstream the same \
                  program is a gate before PostgreSQL\n servers.";
     let gate = "priority queues and a limit of transactions before PostgreSQL\n A pooling proxy that lets in as many \
@@ -15,7 +15,7 @@ pub(super) fn make(job: &Job) -> anyhow::Result<Vec<PathBuf>> {
     Ok(vec![package(job, &job.binaries.overtake, about)?, package(job, job.binaries.gate()?, gate)?])
 }
 
-fn package(job: &Job, binary: &Binary, description: &str) -> anyhow::Result<PathBuf> {
+fn package(job: &PackagingJob, binary: &Binary, description: &str) -> anyhow::Result<PathBuf> {
     let name = binary.name;
     let folder = job.stage(name)?;
     let input = |suffix: &str| job.input("debian").join(format!("{name}.{suffix}"));

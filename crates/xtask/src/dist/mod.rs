@@ -37,7 +37,7 @@ pub struct Dist {
     out: Option<PathBuf>,
     /// Kinds of packages to make.
     #[arg(long, value_delimiter = ',', value_enum)]
-    only: Vec<Kind>,
+    only: Vec<PackageKind>,
     /// Install the packages of this folder in empty places and try each, in place of making packages.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["binary", "gate", "out", "only"])]
     check: Option<PathBuf>,
@@ -45,7 +45,7 @@ pub struct Dist {
 
 /// Kind of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum PackageKind {
     /// Both binaries with the inputs of monitoring, as tar.xz.
     Tar,
     /// Packages of Debian, `overtake` and `overtake-gate`.
@@ -59,7 +59,7 @@ enum Kind {
 }
 
 /// Contents of the packages, and their destination.
-struct Job {
+struct PackagingJob {
     binaries: Binaries,
     /// Version of the workspace.
     version: String,
@@ -81,24 +81,24 @@ pub fn run(options: &Dist) -> anyhow::Result<()> {
     let out = options.out.clone().unwrap_or_else(|| target_directory().join("dist"));
     std::fs::create_dir_all(&out).with_context(|| format!("{} cannot be made", out.display()))?;
     let out = out.canonicalize()?;
-    let is_wanted = |kind: &Kind| options.only.is_empty() || options.only.contains(kind);
-    let kinds: Vec<Kind> = Kind::value_variants().iter().copied().filter(is_wanted).collect();
-    let with_gate = kinds.iter().any(|kind| matches!(kind, Kind::Tar | Kind::Deb));
+    let is_wanted = |kind: &PackageKind| options.only.is_empty() || options.only.contains(kind);
+    let kinds: Vec<PackageKind> = PackageKind::value_variants().iter().copied().filter(is_wanted).collect();
+    let with_gate = kinds.iter().any(|kind| matches!(kind, PackageKind::Tar | PackageKind::Deb));
     let binaries = Binaries::new(options.binary.as_deref(), options.gate.as_deref(), with_gate, &out)?;
     for binary in binaries.all() {
         print!("{}", size::table(binary)?);
     }
     let glibc = binaries::glibc(&binaries.overtake.stripped)?;
     println!("overtake needs glibc {glibc}\n");
-    let job = Job { binaries, version: version()?, glibc, inputs: root().join("packaging"), out };
+    let job = PackagingJob { binaries, version: version()?, glibc, inputs: root().join("packaging"), out };
     for kind in kinds {
         let began = Instant::now();
         let made = match kind {
-            Kind::Tar => archive::make(&job),
-            Kind::Deb => debian::make(&job),
-            Kind::Wheel => wheel::make(&job),
-            Kind::Npm => npm::make(&job),
-            Kind::Container => container::make(&job),
+            PackageKind::Tar => archive::make(&job),
+            PackageKind::Deb => debian::make(&job),
+            PackageKind::Wheel => wheel::make(&job),
+            PackageKind::Npm => npm::make(&job),
+            PackageKind::Container => container::make(&job),
         };
         let made = made.with_context(|| format!("package {kind:?}"))?;
         for path in &made {
@@ -119,7 +119,7 @@ fn version() -> anyhow::Result<String> {
     Ok(line.trim_matches('"').to_owned())
 }
 
-impl Job {
+impl PackagingJob {
     /// Makes an empty folder below the one of the packages, in which a package is put together.
     fn stage(&self, name: &str) -> anyhow::Result<PathBuf> {
         tools::empty_folder(&self.out.join("stage").join(name))

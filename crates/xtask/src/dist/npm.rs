@@ -1,11 +1,11 @@
 //! The package of npm.
 
-use super::{Job, tools};
+use super::{PackagingJob, tools};
 use std::path::PathBuf;
 use std::process::Command;
 
 /// Makes `overtake-VERSION.tgz`.
-pub(super) fn make(job: &Job) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn make(job: &PackagingJob) -> anyhow::Result<Vec<PathBuf>> {
     let folder = job.stage("npm")?;
     for name in ["index.js", "index.d.ts"] {
         tools::copy(&job.input("npm").join(name), &folder.join(name), 0o644)?;

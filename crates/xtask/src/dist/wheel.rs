@@ -1,12 +1,12 @@
 //! The wheel of Python, which a script of its standard library makes.
 
-use super::{Job, tools};
+use super::{PackagingJob, tools};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
 /// Makes `overtake-VERSION-py3-none-manylinux_….whl`, whose tag has the version of glibc that the binary needs.
-pub(super) fn make(job: &Job) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn make(job: &PackagingJob) -> anyhow::Result<Vec<PathBuf>> {
     // A wheel of another version of glibc would stay beside the new one.
     for entry in fs::read_dir(&job.out)? {
         let path = entry?.path();

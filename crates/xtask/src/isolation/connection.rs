@@ -3,8 +3,8 @@
 //!
 //! **Invariant:** between two queries nothing of the former's answer is unread.
 
-use super::print::{Message, Table};
-use crate::wire::{self, Address, Reader, Stream};
+use super::print::{Message, TextTable};
+use crate::wire::{self, Address, FieldReader, Stream};
 use anyhow::{Context, bail, ensure};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -15,7 +15,7 @@ const LOOK_MAX: Duration = Duration::from_millis(10);
 
 /// Part of an answer, in the order of arrival.
 #[derive(Debug)]
-pub enum Event {
+pub enum AnswerPart {
     Notice(Message),
     Notification {
         pid: i32,
@@ -23,7 +23,7 @@ pub enum Event {
         payload: String,
     },
     /// Rows that a statement returned.
-    Rows(Table),
+    Rows(TextTable),
     /// End of a statement without rows.
     Done,
     Error(Message),
@@ -39,8 +39,8 @@ pub struct Connection {
     stream: Box<dyn Stream>,
     unread: Vec<u8>,
     /// Result whose rows are arriving.
-    table: Option<Table>,
-    events: VecDeque<Event>,
+    table: Option<TextTable>,
+    events: VecDeque<AnswerPart>,
     key: [u8; 8],
     pub pid: i32,
     pub is_closed: bool,
@@ -92,7 +92,7 @@ impl Connection {
     ///
     /// # Errors
     /// If the server breaks the protocol.
-    pub fn next(&mut self) -> anyhow::Result<Option<Event>> {
+    pub fn next(&mut self) -> anyhow::Result<Option<AnswerPart>> {
         if self.events.is_empty() {
             let mut block = [0; 16384];
             match self.stream.read(&mut block) {
@@ -113,14 +113,14 @@ impl Connection {
     ///
     /// # Errors
     /// If the server breaks the protocol, or is silent for `answer_max`.
-    pub fn answer(&mut self, answer_max: Duration) -> anyhow::Result<Vec<Event>> {
+    pub fn answer(&mut self, answer_max: Duration) -> anyhow::Result<Vec<AnswerPart>> {
         let begun = Instant::now();
         let mut events = Vec::new();
         loop {
             match self.next()? {
-                Some(Event::Ready) => return Ok(events),
-                Some(Event::Closed) => {
-                    events.push(Event::Closed);
+                Some(AnswerPart::Ready) => return Ok(events),
+                Some(AnswerPart::Closed) => {
+                    events.push(AnswerPart::Closed);
                     return Ok(events);
                 }
                 Some(event) => events.push(event),
@@ -133,8 +133,8 @@ impl Connection {
     fn finish(&mut self, answer_max: Duration) -> anyhow::Result<()> {
         for event in self.answer(answer_max)? {
             match event {
-                Event::Error(message) => bail!("login failed: {}", message.primary),
-                Event::Closed => bail!("the server closed the connection"),
+                AnswerPart::Error(message) => bail!("login failed: {}", message.primary),
+                AnswerPart::Closed => bail!("the server closed the connection"),
                 _ => {}
             }
         }
@@ -143,7 +143,7 @@ impl Connection {
 
     fn close(&mut self) {
         self.is_closed = true;
-        self.events.push_back(Event::Closed);
+        self.events.push_back(AnswerPart::Closed);
     }
 
     fn decode(&mut self) -> anyhow::Result<()> {
@@ -153,28 +153,30 @@ impl Connection {
             let end = at + 1 + usize::try_from(size)?;
             // An incomplete message stays unread until the rest of it has come.
             let Some(body) = self.unread.get(at + 5..end) else { break };
-            let mut reader = Reader(body);
+            let mut reader = FieldReader(body);
             let event = match head[0] {
                 b'T' => {
                     let columns = reader.columns()?.into_iter().map(|column| column.name).collect();
-                    self.table = Some(Table { columns, rows: Vec::new() });
+                    self.table = Some(TextTable { columns, rows: Vec::new() });
                     None
                 }
                 b'D' => {
                     self.table.as_mut().context("a row before its columns")?.rows.push(reader.row()?);
                     None
                 }
-                b'C' => Some(self.table.take().map_or(Event::Done, Event::Rows)),
-                b'I' => Some(Event::Done),
+                b'C' => Some(self.table.take().map_or(AnswerPart::Done, AnswerPart::Rows)),
+                b'I' => Some(AnswerPart::Done),
                 b'E' => {
                     self.table = None;
-                    Some(Event::Error(message(&mut reader)?))
+                    Some(AnswerPart::Error(message(&mut reader)?))
                 }
-                b'N' => Some(Event::Notice(message(&mut reader)?)),
-                b'A' => {
-                    Some(Event::Notification { pid: reader.int4()?, channel: reader.text()?, payload: reader.text()? })
-                }
-                b'Z' => Some(Event::Ready),
+                b'N' => Some(AnswerPart::Notice(message(&mut reader)?)),
+                b'A' => Some(AnswerPart::Notification {
+                    pid: reader.int4()?,
+                    channel: reader.text()?,
+                    payload: reader.text()?,
+                }),
+                b'Z' => Some(AnswerPart::Ready),
                 b'K' => {
                     self.key = body.try_into().context("a key of another length")?;
                     self.pid = reader.int4()?;
@@ -195,7 +197,7 @@ impl Connection {
     }
 }
 
-fn message(reader: &mut Reader<'_>) -> anyhow::Result<Message> {
+fn message(reader: &mut FieldReader<'_>) -> anyhow::Result<Message> {
     let mut message = Message::default();
     loop {
         let kind = reader.take(1)?[0];

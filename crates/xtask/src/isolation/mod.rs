@@ -13,7 +13,7 @@ mod spec;
 use crate::server::{self, Server};
 use crate::wire::Address;
 use anyhow::{Context, ensure};
-use known::Known;
+use known::KnownDifferences;
 use locked::Locked;
 use play::Played;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub struct Isolation {
 
 /// Result of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Outcome {
+enum SpecOutcome {
     Equal,
     /// The server refused a feature or a name, with this message.
     Refused(String),
@@ -61,12 +61,12 @@ enum Outcome {
     },
 }
 
-impl std::fmt::Display for Outcome {
+impl std::fmt::Display for SpecOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Outcome::Equal => write!(f, "equal"),
-            Outcome::Refused(message) => write!(f, "refused\t{message}"),
-            Outcome::Differs { equal, of } => write!(f, "differs\t{equal}/{of}"),
+            SpecOutcome::Equal => write!(f, "equal"),
+            SpecOutcome::Refused(message) => write!(f, "refused\t{message}"),
+            SpecOutcome::Differs { equal, of } => write!(f, "differs\t{equal}/{of}"),
         }
     }
 }
@@ -75,14 +75,14 @@ impl std::fmt::Display for Outcome {
 const REFUSED: [&str; 4] = ["0A000", "42883", "42704", "42703"];
 
 /// Compares the output of a played spec with the expected outputs.
-fn judge(played: &Played, expected: &[String]) -> Outcome {
+fn judge(played: &Played, expected: &[String]) -> SpecOutcome {
     if expected.contains(&played.output) {
-        return Outcome::Equal;
+        return SpecOutcome::Equal;
     }
     let is_expected = |message: &str| expected.iter().any(|text| text.contains(message));
     let refusal = |error: &&print::Message| REFUSED.contains(&&*error.state) && !is_expected(&error.primary);
     if let Some(error) = played.errors.iter().find(refusal) {
-        return Outcome::Refused(error.primary.clone());
+        return SpecOutcome::Refused(error.primary.clone());
     }
     let parts = |text: &str| text.split("\nstarting permutation:").skip(1).map(str::to_owned).collect::<Vec<_>>();
     let found = parts(&played.output);
@@ -91,7 +91,7 @@ fn judge(played: &Played, expected: &[String]) -> Outcome {
         (wanted.iter().zip(&found).filter(|(wanted, found)| wanted == found).count(), wanted.len())
     });
     let (equal, of) = counts.max_by_key(|(equal, _)| *equal).unwrap_or_default();
-    Outcome::Differs { equal, of }
+    SpecOutcome::Differs { equal, of }
 }
 
 /// Returns the expected outputs of a spec: `NAME.out`, `NAME_1.out`, `NAME_2.out` and so on.
@@ -116,29 +116,29 @@ fn schedule(suite: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 /// Server on which specs are played.
-enum Target {
+enum SpecServer {
     /// Separate server for each spec.
     Own(PathBuf),
     Other(Address),
 }
 
-fn play_one(options: &Isolation, target: &Target, name: &str) -> anyhow::Result<Outcome> {
+fn play_one(options: &Isolation, target: &SpecServer, name: &str) -> anyhow::Result<SpecOutcome> {
     let path = options.suite.join(format!("specs/{name}.spec"));
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let spec = spec::parse(&text).with_context(|| path.display().to_string())?;
     let expected = expected(&options.suite, name)?;
     let own: Option<Server> = match target {
-        Target::Own(binary) => Some(server::overtake(binary, None)?),
-        Target::Other(_) => None,
+        SpecServer::Own(binary) => Some(server::overtake(binary, None)?),
+        SpecServer::Other(_) => None,
     };
     let address = match (target, &own) {
-        (Target::Other(address), _) => address,
-        (Target::Own(_), own) => &own.as_ref().context("the spec has a server")?.address,
+        (SpecServer::Other(address), _) => address,
+        (SpecServer::Own(_), own) => &own.as_ref().context("the spec has a server")?.address,
     };
     let played = play::play(&spec, name, address, Duration::from_secs(options.step_seconds));
     let outcome = judge(&played, &expected);
     if let Some(folder) = &options.out
-        && outcome != Outcome::Equal
+        && outcome != SpecOutcome::Equal
     {
         fs::write(folder.join(format!("{name}.out")), &played.output)?;
     }
@@ -152,16 +152,16 @@ fn play_one(options: &Isolation, target: &Target, name: &str) -> anyhow::Result<
 pub fn run(options: &Isolation) -> anyhow::Result<()> {
     let names = if options.specs.is_empty() { schedule(&options.suite)? } else { options.specs.clone() };
     let target = match (&options.url, &options.binary) {
-        (Some(url), _) => Target::Other(Address::read(url)?),
-        (None, Some(binary)) => Target::Own(binary.clone()),
-        (None, None) => Target::Own(server::build(false)?),
+        (Some(url), _) => SpecServer::Other(Address::read(url)?),
+        (None, Some(binary)) => SpecServer::Own(binary.clone()),
+        (None, None) => SpecServer::Own(server::build(false)?),
     };
     if let Some(folder) = &options.out {
         fs::create_dir_all(folder)?;
     }
     let known = match target {
-        Target::Own(_) => Known::read()?,
-        Target::Other(_) => Known::default(),
+        SpecServer::Own(_) => KnownDifferences::read()?,
+        SpecServer::Other(_) => KnownDifferences::default(),
     };
     // Specs use the same names of tables, so on a shared server they cannot run side by side.
     let jobs = if options.url.is_some() { 1 } else { options.jobs.clamp(1, names.len().max(1)) };
@@ -183,13 +183,13 @@ pub fn run(options: &Isolation) -> anyhow::Result<()> {
         workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
     })?;
     let outcomes = outcomes.into_inner().expect("no worker panics with it");
-    let count = |is: fn(&Outcome) -> bool| outcomes.values().filter(|outcome| is(outcome)).count();
+    let count = |is: fn(&SpecOutcome) -> bool| outcomes.values().filter(|outcome| is(outcome)).count();
     println!(
         "\n{} of {} specs are equal, {} need what is refused, {} differ",
-        count(|outcome| *outcome == Outcome::Equal),
+        count(|outcome| *outcome == SpecOutcome::Equal),
         outcomes.len(),
-        count(|outcome| matches!(outcome, Outcome::Refused(_))),
-        count(|outcome| matches!(outcome, Outcome::Differs { .. })),
+        count(|outcome| matches!(outcome, SpecOutcome::Refused(_))),
+        count(|outcome| matches!(outcome, SpecOutcome::Differs { .. })),
     );
     let changes = known.changes(&outcomes, options.specs.is_empty());
     ensure!(changes.is_empty(), "{} specs are not as known.tsv says:\n{}", changes.len(), changes.join("\n"));
@@ -199,7 +199,7 @@ pub fn run(options: &Isolation) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::print::Message;
-    use super::{Outcome, Played, judge};
+    use super::{Played, SpecOutcome, judge};
 
     fn played(output: &str, errors: &[(&str, &str)]) -> Played {
         let error = |(state, primary): &(&str, &str)| Message {
@@ -215,10 +215,10 @@ mod tests {
         let one = "Parsed\n\nstarting permutation: a\nERROR:  x\n\nstarting permutation: b\ny\n";
         let other = one.replace("\ny", "\nz");
         let expected = [one.to_owned(), other.clone()];
-        assert_eq!(judge(&played(&other, &[]), &expected), Outcome::Equal);
+        assert_eq!(judge(&played(&other, &[]), &expected), SpecOutcome::Equal);
         let output = one.replace("\ny", "\nw");
-        assert_eq!(judge(&played(&output, &[("0A000", "x")]), &expected), Outcome::Differs { equal: 1, of: 2 });
-        assert_eq!(judge(&played(&output, &[("42883", "no f")]), &expected), Outcome::Refused("no f".to_owned()));
-        assert_eq!(judge(&played(&output, &[("40001", "no f")]), &expected), Outcome::Differs { equal: 1, of: 2 });
+        assert_eq!(judge(&played(&output, &[("0A000", "x")]), &expected), SpecOutcome::Differs { equal: 1, of: 2 });
+        assert_eq!(judge(&played(&output, &[("42883", "no f")]), &expected), SpecOutcome::Refused("no f".to_owned()));
+        assert_eq!(judge(&played(&output, &[("40001", "no f")]), &expected), SpecOutcome::Differs { equal: 1, of: 2 });
     }
 }

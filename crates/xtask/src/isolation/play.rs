@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** the output depends on the order in which steps block and end, never on their duration.
 
-use super::connection::{Connection, Event};
-use super::print::{Message, Table};
+use super::connection::{AnswerPart, Connection};
+use super::print::{Message, TextTable};
 use super::spec::{Blocker, Spec, Turn};
 use crate::wire::Address;
 use anyhow::{Context, bail, ensure};
@@ -27,7 +27,7 @@ pub fn play(spec: &Spec, name: &str, address: &Address, step_max: Duration) -> P
         let _ = writeln!(played.output, "unused step name: {unused}");
     }
     let _ = writeln!(played.output, "Parsed test spec with {} sessions", spec.sessions.len());
-    let mut stage = match Stage::open(spec, name, address, step_max) {
+    let mut stage = match SpecRun::open(spec, name, address, step_max) {
         Ok(stage) => stage,
         Err(error) => {
             let _ = writeln!(played.output, "{error:#}");
@@ -58,14 +58,14 @@ struct Actor<'a> {
 struct Active {
     step: usize,
     /// First result of the step, once it has come.
-    first: Option<Event>,
+    first: Option<AnswerPart>,
     /// Sessions that have to reach these numbers of notices before the step ends.
     notices: Vec<(usize, usize)>,
 }
 
 /// Manner of looking at a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum StepPoll {
     /// First look: the step was sent a moment ago.
     First,
     /// Later look; the step may still wait for a lock.
@@ -74,7 +74,7 @@ enum Look {
     ToItsEnd,
 }
 
-struct Stage<'a> {
+struct SpecRun<'a> {
     spec: &'a Spec,
     step_max: Duration,
     control: Connection,
@@ -85,8 +85,8 @@ struct Stage<'a> {
     played: Played,
 }
 
-impl<'a> Stage<'a> {
-    fn open(spec: &'a Spec, name: &str, address: &Address, step_max: Duration) -> anyhow::Result<Stage<'a>> {
+impl<'a> SpecRun<'a> {
+    fn open(spec: &'a Spec, name: &str, address: &Address, step_max: Duration) -> anyhow::Result<SpecRun<'a>> {
         // The settings are those of pg_regress, in this order.
         let program = format!("isolation/{name}");
         let open = |session: &str| {
@@ -102,7 +102,7 @@ impl<'a> Stage<'a> {
                 "SELECT set_config('application_name', current_setting('application_name') || '/{session}', false)"
             ))?;
             let answer = connection.answer(step_max)?;
-            let is_set = answer.iter().any(|event| matches!(event, Event::Rows(_)));
+            let is_set = answer.iter().any(|event| matches!(event, AnswerPart::Rows(_)));
             ensure!(is_set, "setting of application name failed: {answer:?}");
             Ok(connection)
         };
@@ -119,7 +119,7 @@ impl<'a> Stage<'a> {
         }
         let pids: Vec<String> = actors.iter().map(|actor| actor.connection.pid.to_string()).collect();
         let pids = pids.join(",");
-        Ok(Stage { spec, step_max, control, actors, pids, has_new_notice: false, played: Played::default() })
+        Ok(SpecRun { spec, step_max, control, actors, pids, has_new_notice: false, played: Played::default() })
     }
 
     fn permutation(&mut self, turns: &[Turn]) -> anyhow::Result<()> {
@@ -141,7 +141,7 @@ impl<'a> Stage<'a> {
         for turn in turns {
             self.take_turn(turn, turns, &mut waiting)?;
         }
-        self.look_at_all(&mut waiting, Look::ToItsEnd)?;
+        self.look_at_all(&mut waiting, StepPoll::ToItsEnd)?;
         ensure!(waiting.is_empty(), "failed to complete permutation due to mutually-blocking steps");
         for (at, session) in spec.sessions.iter().enumerate() {
             let Some(teardown) = &session.teardown else { continue };
@@ -165,10 +165,10 @@ impl<'a> Stage<'a> {
         while let Some(active) = &self.actors[step.session].active {
             let former = active.step;
             let former = turns.iter().find(|turn| turn.step == former).context("an active step has its turn")?;
-            if !self.waits(former, Look::ToItsEnd)? {
+            if !self.waits(former, StepPoll::ToItsEnd)? {
                 waiting.retain(|turn| turn.step != former.step);
             }
-            self.look_at_all(waiting, Look::Again)?;
+            self.look_at_all(waiting, StepPoll::Again)?;
             let name = &spec.steps[former.step].name;
             let is_active = self.actors[step.session].active.is_some();
             ensure!(
@@ -188,8 +188,8 @@ impl<'a> Stage<'a> {
         });
         let active = Active { step: turn.step, first: None, notices: notices.collect() };
         self.actors[step.session].active = Some(active);
-        let waits = self.waits(turn, Look::First)?;
-        self.look_at_all(waiting, Look::Again)?;
+        let waits = self.waits(turn, StepPoll::First)?;
+        self.look_at_all(waiting, StepPoll::Again)?;
         if waits {
             waiting.push(turn);
         }
@@ -197,7 +197,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Looks at all waiting steps, again while ends and notices may release others of them.
-    fn look_at_all(&mut self, waiting: &mut Vec<&Turn>, look: Look) -> anyhow::Result<()> {
+    fn look_at_all(&mut self, waiting: &mut Vec<&Turn>, look: StepPoll) -> anyhow::Result<()> {
         loop {
             self.has_new_notice = false;
             let before = waiting.len();
@@ -218,21 +218,21 @@ impl<'a> Stage<'a> {
     }
 
     /// Looks at a step, prints its result if it has ended, and returns true if it has not.
-    fn waits(&mut self, turn: &Turn, look: Look) -> anyhow::Result<bool> {
+    fn waits(&mut self, turn: &Turn, look: StepPoll) -> anyhow::Result<bool> {
         let spec = self.spec;
         let step = &spec.steps[turn.step];
-        let wait = |stage: &mut Stage<'_>| {
-            if look == Look::First {
+        let wait = |stage: &mut SpecRun<'_>| {
+            if look == StepPoll::First {
                 let _ = writeln!(stage.played.output, "step {}: {} <waiting ...>", step.name, step.sql);
             }
             Ok(true)
         };
-        if look == Look::First && turn.blockers.contains(&Blocker::Once) {
+        if look == StepPoll::First && turn.blockers.contains(&Blocker::Once) {
             return wait(self);
         }
         let begun = Instant::now();
         while self.is_busy(step.session)? {
-            if look != Look::ToItsEnd && self.is_blocked(step.session)? {
+            if look != StepPoll::ToItsEnd && self.is_blocked(step.session)? {
                 // An answer that arrived during the question counts, too.
                 if self.is_busy(step.session)? {
                     return wait(self);
@@ -248,7 +248,7 @@ impl<'a> Stage<'a> {
         if self.is_held(turn, step.session) {
             return wait(self);
         }
-        let begins = if look == Look::First { step.sql.as_str() } else { "<... completed>" };
+        let begins = if look == StepPoll::First { step.sql.as_str() } else { "<... completed>" };
         let _ = writeln!(self.played.output, "step {}: {begins}", step.name);
         self.print_rest(step.session)?;
         Ok(false)
@@ -264,29 +264,31 @@ impl<'a> Stage<'a> {
             }
             match actor.connection.next()? {
                 None => return Ok(true),
-                Some(event @ (Event::Notice(_) | Event::Notification { .. })) => self.take_aside(session, event),
+                Some(event @ (AnswerPart::Notice(_) | AnswerPart::Notification { .. })) => {
+                    self.take_aside(session, event)
+                }
                 Some(event) => active.first = Some(event),
             }
         }
     }
 
     /// Takes an event that can come at any time.
-    fn take_aside(&mut self, session: usize, event: Event) {
+    fn take_aside(&mut self, session: usize, event: AnswerPart) {
         match event {
-            Event::Notice(message) => {
+            AnswerPart::Notice(message) => {
                 let actor = &mut self.actors[session];
                 let _ = write!(self.played.output, "{}: {}", actor.name, message.full());
                 actor.notices += 1;
                 self.has_new_notice = true;
             }
-            Event::Notification { pid, channel, payload } => {
+            AnswerPart::Notification { pid, channel, payload } => {
                 let sender = self.actors.iter().find(|actor| actor.connection.pid == pid);
                 let sender = sender.map_or_else(|| format!("PID {pid}"), |actor| actor.name.to_owned());
                 let actor = &mut self.actors[session];
                 let text = format!("{}: NOTIFY \"{channel}\" with payload \"{payload}\" from {sender}\n", actor.name);
                 actor.notifications.push(text);
             }
-            Event::Rows(_) | Event::Done | Event::Error(_) | Event::Closed | Event::Ready => {
+            AnswerPart::Rows(_) | AnswerPart::Done | AnswerPart::Error(_) | AnswerPart::Closed | AnswerPart::Ready => {
                 unreachable!("results are printed")
             }
         }
@@ -299,18 +301,20 @@ impl<'a> Stage<'a> {
         let begun = Instant::now();
         loop {
             match next.take() {
-                Some(Event::Ready) => break,
-                Some(Event::Closed) => {
+                Some(AnswerPart::Ready) => break,
+                Some(AnswerPart::Closed) => {
                     let _ = writeln!(self.played.output, "{CLOSED}");
                     break;
                 }
-                Some(Event::Rows(table)) => self.played.output += &table.print(),
-                Some(Event::Done) => {}
-                Some(Event::Error(message)) => {
+                Some(AnswerPart::Rows(table)) => self.played.output += &table.print(),
+                Some(AnswerPart::Done) => {}
+                Some(AnswerPart::Error(message)) => {
                     let _ = writeln!(self.played.output, "{}:  {}", message.severity, message.primary);
                     self.played.errors.push(message);
                 }
-                Some(event @ (Event::Notice(_) | Event::Notification { .. })) => self.take_aside(session, event),
+                Some(event @ (AnswerPart::Notice(_) | AnswerPart::Notification { .. })) => {
+                    self.take_aside(session, event)
+                }
                 None => ensure!(begun.elapsed() < self.step_max, "the rest of an answer does not come"),
             }
             next = self.actors[session].connection.next()?;
@@ -328,8 +332,8 @@ impl<'a> Stage<'a> {
         self.control.send(&format!("SELECT pg_catalog.pg_isolation_test_session_is_blocked({pid}, '{{{pids}}}')"))?;
         for event in self.control.answer(self.step_max)? {
             match event {
-                Event::Rows(table) => return Ok(table.rows[0][0].as_deref() == Some("t")),
-                Event::Error(message) => bail!("lock wait query failed: {}", message.full()),
+                AnswerPart::Rows(table) => return Ok(table.rows[0][0].as_deref() == Some("t")),
+                AnswerPart::Error(message) => bail!("lock wait query failed: {}", message.full()),
                 _ => {}
             }
         }
@@ -357,7 +361,7 @@ impl<'a> Stage<'a> {
         self.actors[session].connection.send(sql)?;
         let mut results = Vec::new();
         for event in self.actors[session].connection.answer(self.step_max)? {
-            if matches!(event, Event::Notice(_) | Event::Notification { .. }) {
+            if matches!(event, AnswerPart::Notice(_) | AnswerPart::Notification { .. }) {
                 self.take_aside(session, event);
             } else {
                 results.push(event);
@@ -367,28 +371,31 @@ impl<'a> Stage<'a> {
     }
 
     /// Prints the last result's rows, as `PQexec` returns the last result only.
-    fn print_last(&mut self, events: Vec<Event>) -> Result<(), Message> {
-        let results =
-            events.into_iter().rev().find(|event| !matches!(event, Event::Notice(_) | Event::Notification { .. }));
+    fn print_last(&mut self, events: Vec<AnswerPart>) -> Result<(), Message> {
+        let results = events
+            .into_iter()
+            .rev()
+            .find(|event| !matches!(event, AnswerPart::Notice(_) | AnswerPart::Notification { .. }));
         match results {
-            Some(Event::Rows(table)) => self.print_table(&table),
-            Some(Event::Error(message)) => {
+            Some(AnswerPart::Rows(table)) => self.print_table(&table),
+            Some(AnswerPart::Error(message)) => {
                 self.played.errors.push(message.clone());
                 return Err(message);
             }
-            Some(Event::Closed) => {
+            Some(AnswerPart::Closed) => {
                 return Err(Message {
                     severity: "FATAL".to_owned(),
                     primary: CLOSED.trim_end().to_owned(),
                     ..Message::default()
                 });
             }
-            Some(Event::Done | Event::Ready | Event::Notice(_) | Event::Notification { .. }) | None => {}
+            Some(AnswerPart::Done | AnswerPart::Ready | AnswerPart::Notice(_) | AnswerPart::Notification { .. })
+            | None => {}
         }
         Ok(())
     }
 
-    fn print_table(&mut self, table: &Table) {
+    fn print_table(&mut self, table: &TextTable) {
         self.played.output += &table.print();
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// Rows of a query, as text.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct TextTable {
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Option<String>>>,
 }
@@ -32,7 +32,7 @@ impl Message {
     }
 }
 
-impl Table {
+impl TextTable {
     /// Returns the table with a header, aligned, and the number of rows; nothing for a table without columns.
     pub fn print(&self) -> String {
         if self.columns.is_empty() {
@@ -72,19 +72,19 @@ fn is_number(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Message, Table};
+    use super::{Message, TextTable};
 
     #[test]
     fn tables_are_aligned_as_by_libpq() {
         let row = |fields: [Option<&str>; 3]| fields.map(|field| field.map(str::to_owned)).to_vec();
-        let table = Table {
+        let table = TextTable {
             columns: ["id", "text", "n"].map(str::to_owned).to_vec(),
             rows: vec![row([Some("1"), Some("a"), None]), row([Some("-20"), Some("12345 x"), Some("1.5e3")])],
         };
         let expected = " id|text   |    n\n---+-------+-----\n  1|a      |     \n-20|12345 x|1.5e3\n(2 rows)\n\n";
         assert_eq!(table.print(), expected);
-        assert_eq!(Table { columns: vec!["a".to_owned()], rows: Vec::new() }.print(), "a\n-\n(0 rows)\n\n");
-        assert_eq!(Table { columns: Vec::new(), rows: vec![Vec::new()] }.print(), "");
+        assert_eq!(TextTable { columns: vec!["a".to_owned()], rows: Vec::new() }.print(), "a\n-\n(0 rows)\n\n");
+        assert_eq!(TextTable { columns: Vec::new(), rows: vec![Vec::new()] }.print(), "");
     }
 
     #[test]

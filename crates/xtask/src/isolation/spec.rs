@@ -9,8 +9,8 @@ pub struct Spec {
     /// Statements of the control connection before each permutation, one text per message.
     pub setups: Vec<String>,
     pub teardown: Option<String>,
-    pub sessions: Vec<Session>,
-    pub steps: Vec<Step>,
+    pub sessions: Vec<SpecSession>,
+    pub steps: Vec<SpecStep>,
     pub permutations: Vec<Vec<Turn>>,
     /// Steps that no permutation names, sorted; none where no permutation is named at all.
     pub unused: Vec<String>,
@@ -18,7 +18,7 @@ pub struct Spec {
 
 /// Session of a spec.
 #[derive(Debug, Default)]
-pub struct Session {
+pub struct SpecSession {
     pub name: String,
     pub setup: Option<String>,
     pub teardown: Option<String>,
@@ -26,7 +26,7 @@ pub struct Session {
 
 /// Step of a session.
 #[derive(Debug)]
-pub struct Step {
+pub struct SpecStep {
     pub name: String,
     pub sql: String,
     /// Position of the step's session.
@@ -53,7 +53,7 @@ pub enum Blocker {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Token {
+enum SpecToken {
     Word(String),
     Name(String),
     Sql(String),
@@ -68,7 +68,7 @@ fn is_blank(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\r' | '\u{c}')
 }
 
-fn tokens(text: &str) -> anyhow::Result<Vec<Token>> {
+fn tokens(text: &str) -> anyhow::Result<Vec<SpecToken>> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -80,21 +80,21 @@ fn tokens(text: &str) -> anyhow::Result<Vec<Token>> {
             // A block of SQL ends at the first closing brace.
             '{' => {
                 let end = rest.find('}').with_context(|| format!("unterminated sql block at line {}", line()))?;
-                found.push(Token::Sql(rest[1..end].trim_matches(is_blank).to_owned()));
+                found.push(SpecToken::Sql(rest[1..end].trim_matches(is_blank).to_owned()));
                 end + 1
             }
             '"' => {
                 let (name, used) = quoted(rest).with_context(|| format!("a quoted identifier at line {}", line()))?;
-                found.push(Token::Name(name));
+                found.push(SpecToken::Name(name));
                 used
             }
             ',' | '(' | ')' | '*' => {
-                found.push(Token::Mark(first));
+                found.push(SpecToken::Mark(first));
                 1
             }
             '0'..='9' => {
                 let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
-                found.push(Token::Number(rest[..end].parse()?));
+                found.push(SpecToken::Number(rest[..end].parse()?));
                 end
             }
             _ if first.is_ascii_alphabetic() || first == '_' || !first.is_ascii() => {
@@ -102,7 +102,7 @@ fn tokens(text: &str) -> anyhow::Result<Vec<Token>> {
                     |letter: char| letter.is_ascii_alphanumeric() || "_$".contains(letter) || !letter.is_ascii();
                 let end = rest.find(|letter| !goes_on(letter)).unwrap_or(rest.len());
                 let word = rest[..end].to_owned();
-                found.push(if KEYWORDS.contains(&&*word) { Token::Word(word) } else { Token::Name(word) });
+                found.push(if KEYWORDS.contains(&&*word) { SpecToken::Word(word) } else { SpecToken::Name(word) });
                 end
             }
             _ => bail!("syntax error at line {}: unexpected character \"{first}\"", line()),
@@ -131,21 +131,21 @@ fn quoted(text: &str) -> Option<(String, usize)> {
 }
 
 struct Parser {
-    tokens: std::iter::Peekable<std::vec::IntoIter<Token>>,
+    tokens: std::iter::Peekable<std::vec::IntoIter<SpecToken>>,
 }
 
 impl Parser {
-    fn accept(&mut self, wanted: &Token) -> bool {
+    fn accept(&mut self, wanted: &SpecToken) -> bool {
         self.tokens.next_if_eq(wanted).is_some()
     }
 
     fn keyword(&mut self, word: &str) -> bool {
-        self.accept(&Token::Word(word.to_owned()))
+        self.accept(&SpecToken::Word(word.to_owned()))
     }
 
     fn name_if(&mut self) -> Option<String> {
-        match self.tokens.next_if(|token| matches!(token, Token::Name(_))) {
-            Some(Token::Name(name)) => Some(name),
+        match self.tokens.next_if(|token| matches!(token, SpecToken::Name(_))) {
+            Some(SpecToken::Name(name)) => Some(name),
             _ => None,
         }
     }
@@ -157,7 +157,7 @@ impl Parser {
 
     fn sql(&mut self) -> anyhow::Result<String> {
         match self.tokens.next() {
-            Some(Token::Sql(text)) => Ok(text),
+            Some(SpecToken::Sql(text)) => Ok(text),
             other => bail!("syntax error at {other:?}: expected an SQL block"),
         }
     }
@@ -168,25 +168,25 @@ impl Parser {
 
     fn blockers(&mut self, steps: &BTreeMap<String, usize>) -> anyhow::Result<Vec<Blocker>> {
         let mut found = Vec::new();
-        if !self.accept(&Token::Mark('(')) {
+        if !self.accept(&SpecToken::Mark('(')) {
             return Ok(found);
         }
         loop {
-            if self.accept(&Token::Mark('*')) {
+            if self.accept(&SpecToken::Mark('*')) {
                 found.push(Blocker::Once);
             } else {
                 let step = step_of(steps, &self.name()?)?;
                 found.push(if self.keyword("notices") {
-                    let Some(Token::Number(count)) = self.tokens.next() else { bail!("notices without a number") };
+                    let Some(SpecToken::Number(count)) = self.tokens.next() else { bail!("notices without a number") };
                     Blocker::Notices { step, count }
                 } else {
                     Blocker::Step(step)
                 });
             }
-            if self.accept(&Token::Mark(')')) {
+            if self.accept(&SpecToken::Mark(')')) {
                 return Ok(found);
             }
-            ensure!(self.accept(&Token::Mark(',')), "syntax error at {:?}: expected , or )", self.tokens.peek());
+            ensure!(self.accept(&SpecToken::Mark(',')), "syntax error at {:?}: expected , or )", self.tokens.peek());
         }
     }
 }
@@ -214,9 +214,9 @@ pub fn parse(text: &str) -> anyhow::Result<Spec> {
         while parser.keyword("step") {
             let name = parser.name()?;
             ensure!(steps.insert(name.clone(), spec.steps.len()).is_none(), "duplicate step name: {name}");
-            spec.steps.push(Step { name, sql: parser.sql()?, session });
+            spec.steps.push(SpecStep { name, sql: parser.sql()?, session });
         }
-        spec.sessions.push(Session { name, setup, teardown: parser.block_if("teardown")? });
+        spec.sessions.push(SpecSession { name, setup, teardown: parser.block_if("teardown")? });
     }
     ensure!(!spec.sessions.is_empty(), "a spec needs a session");
     while parser.keyword("permutation") {

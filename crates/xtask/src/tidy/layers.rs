@@ -11,7 +11,7 @@
 //!
 //! A module uses modules of its own layer and of those above it in the list, never of those below it.
 
-use super::source::Source;
+use super::source::SourceFile;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Uses of modules by modules in one crate: (user, used) and the places, as `path:line`.
@@ -90,8 +90,8 @@ fn first_word(text: &str) -> Option<String> {
 }
 
 /// Returns the uses of modules by modules in the product's files of one crate.
-pub(super) fn uses(sources: &[Source], crate_name: &str) -> (BTreeSet<String>, Uses) {
-    let of_crate: Vec<&Source> =
+pub(super) fn uses(sources: &[SourceFile], crate_name: &str) -> (BTreeSet<String>, Uses) {
+    let of_crate: Vec<&SourceFile> =
         sources.iter().filter(|source| source.crate_name() == crate_name && !source.is_test()).collect();
     let modules: BTreeSet<String> = of_crate.iter().filter_map(|source| source.module()).map(str::to_owned).collect();
     let mut uses = Uses::new();
@@ -136,8 +136,8 @@ pub(super) fn circles(modules: &BTreeSet<String>, uses: &Uses) -> Vec<usize> {
 }
 
 /// Returns the uses against the declared order, and modules that stand in no layer or in two.
-pub(super) fn offences(sources: &[Source], crate_name: &str) -> Vec<String> {
-    let is_root = |source: &&Source| {
+pub(super) fn offences(sources: &[SourceFile], crate_name: &str) -> Vec<String> {
+    let is_root = |source: &&SourceFile| {
         ["lib.rs", "main.rs"].iter().any(|root| source.name == format!("crates/{crate_name}/src/{root}"))
     };
     let Some(layers) = sources.iter().filter(is_root).find_map(|source| declared(&source.text)) else {

@@ -1,6 +1,6 @@
 //! Figures of the text: sizes, comments, openings of doc comments, names of types.
 
-use super::source::Source;
+use super::source::SourceFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -16,7 +16,7 @@ const SAME_NAME: usize = 4;
 
 /// Figures of the product's files.
 #[derive(Default)]
-pub(super) struct Shape {
+pub(super) struct SourceFigures {
     file_lines: Vec<usize>,
     function_lines: Vec<usize>,
     doc_lines: usize,
@@ -64,9 +64,9 @@ fn function_length(lines: &[&str], at: usize) -> usize {
     lines[at..].iter().skip(usize::from(!line.trim_end().ends_with(';'))).position(ends).map_or(1, |n| n + 2)
 }
 
-impl Shape {
-    pub(super) fn of(sources: &[Source]) -> Shape {
-        let mut shape = Shape::default();
+impl SourceFigures {
+    pub(super) fn of(sources: &[SourceFile]) -> SourceFigures {
+        let mut shape = SourceFigures::default();
         for source in sources.iter().filter(|source| !source.is_test()) {
             shape.add(source);
         }
@@ -75,7 +75,7 @@ impl Shape {
         shape
     }
 
-    fn add(&mut self, source: &Source) {
+    fn add(&mut self, source: &SourceFile) {
         let text = source.product();
         let lines: Vec<&str> = text.lines().collect();
         self.file_lines.push(lines.len());
@@ -164,7 +164,7 @@ fn percent(part: usize, whole: usize) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for SourceFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (files, functions) = (&self.file_lines, &self.function_lines);
         let total: usize = files.iter().sum();

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// File below `crates`.
-pub(crate) struct Source {
+pub(crate) struct SourceFile {
     /// Path from the root of the repository.
     pub(super) name: String,
     pub(super) text: String,
 }
 
-impl Source {
+impl SourceFile {
     /// Returns the folder below `crates`.
     pub(super) fn crate_name(&self) -> &str {
         self.name.split('/').nth(1).unwrap_or("")
@@ -44,7 +44,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// Returns the files with this extension below `crates`, by name.
-pub(crate) fn sources(extension: &str) -> Vec<Source> {
+pub(crate) fn sources(extension: &str) -> Vec<SourceFile> {
     let root = root();
     let mut found = Vec::new();
     let mut folders = vec![root.join("crates")];
@@ -58,7 +58,7 @@ pub(crate) fn sources(extension: &str) -> Vec<Source> {
             } else if path.extension().is_some_and(|is| is == extension) {
                 let text = fs::read_to_string(&path).expect("a source file is text");
                 let name = path.strip_prefix(&root).expect("it is below the root").to_string_lossy().into_owned();
-                found.push(Source { name, text });
+                found.push(SourceFile { name, text });
             }
         }
     }

@@ -185,7 +185,7 @@ fn no_binary_remembers_its_checkout() {
 #[test]
 fn modules_use_only_layers_below_them() {
     let sources = source::sources("rs");
-    let crates: BTreeSet<&str> = sources.iter().map(source::Source::crate_name).collect();
+    let crates: BTreeSet<&str> = sources.iter().map(source::SourceFile::crate_name).collect();
     let offences: Vec<String> = crates.into_iter().flat_map(|name| layers::offences(&sources, name)).collect();
     assert_none(&offences, "a module uses its own layer and lower ones");
 }

@@ -13,13 +13,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Outcome of one package.
-enum Outcome {
+enum CheckOutcome {
     Works(String),
     /// The package was not tried, for this reason.
     NotTried(String),
 }
 
-use Outcome::{NotTried, Works};
+use CheckOutcome::{NotTried, Works};
 
 /// Tries the packages of a folder.
 ///
@@ -28,7 +28,7 @@ use Outcome::{NotTried, Works};
 pub(super) fn run(folder: &Path) -> anyhow::Result<()> {
     let place = tools::empty_folder(&std::env::temp_dir().join(format!("overtake-dist-{}", std::process::id())))?;
     let mut failed = 0;
-    let mut report = |what: &str, outcome: anyhow::Result<Outcome>| match outcome {
+    let mut report = |what: &str, outcome: anyhow::Result<CheckOutcome>| match outcome {
         Ok(Works(how)) => println!("works      {what}: {how}"),
         Ok(NotTried(why)) => println!("not tried  {what}: {why}"),
         Err(error) => {
@@ -51,11 +51,14 @@ pub(super) fn run(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn none() -> Outcome {
+fn none() -> CheckOutcome {
     NotTried("there is no such package here".to_owned())
 }
 
-fn with(file: Option<PathBuf>, try_it: impl FnOnce(&Path) -> anyhow::Result<Outcome>) -> anyhow::Result<Outcome> {
+fn with(
+    file: Option<PathBuf>,
+    try_it: impl FnOnce(&Path) -> anyhow::Result<CheckOutcome>,
+) -> anyhow::Result<CheckOutcome> {
     file.map_or_else(|| Ok(none()), |file| try_it(&file))
 }
 
@@ -93,7 +96,7 @@ fn serve_gate(binary: &Path, arguments: &[&str], overtake: &Path) -> anyhow::Res
     Ok(format!("{asked}, before {name}"))
 }
 
-fn tar(file: &Path, place: &Path) -> anyhow::Result<Outcome> {
+fn tar(file: &Path, place: &Path) -> anyhow::Result<CheckOutcome> {
     let folder = tools::empty_folder(&place.join("tar"))?;
     tools::run(Command::new("tar").arg("-xf").arg(file).args(["--strip-components=1", "-C"]).arg(&folder))?;
     let overtake = folder.join("bin/overtake");
@@ -118,7 +121,7 @@ fn unpack(file: &Path, place: &Path, name: &str) -> anyhow::Result<(PathBuf, Str
 /// Setting without a socket: the unit makes the folder of the socket.
 const NO_SOCKET: &str = "unix_socket_directories=";
 
-fn deb(file: &Path, place: &Path) -> anyhow::Result<Outcome> {
+fn deb(file: &Path, place: &Path) -> anyhow::Result<CheckOutcome> {
     let (binary, config) = unpack(file, place, "overtake")?;
     let arguments = ["--config", &config, "--set", NO_SOCKET];
     let asked = serve(&binary, &arguments)?;
@@ -126,7 +129,7 @@ fn deb(file: &Path, place: &Path) -> anyhow::Result<Outcome> {
     Ok(Works(format!("{asked}; {told}")))
 }
 
-fn deb_of_gate(file: &Path, place: &Path) -> anyhow::Result<Outcome> {
+fn deb_of_gate(file: &Path, place: &Path) -> anyhow::Result<CheckOutcome> {
     let (binary, config) = unpack(file, place, "overtake-gate")?;
     let arguments = ["--config", &config, "--set", NO_SOCKET];
     let asked = serve_gate(&binary, &arguments, &place.join("deb/usr/bin/overtake"))?;
@@ -152,7 +155,7 @@ fn notified(binary: &Path, arguments: &[&str], place: &Path) -> anyhow::Result<S
 }
 
 /// Checks the units with systemd; their programs are below another root.
-fn verify(units: &Path) -> anyhow::Result<Outcome> {
+fn verify(units: &Path) -> anyhow::Result<CheckOutcome> {
     if !tools::is_installed("systemd-analyze") {
         return Ok(NotTried("no systemd-analyze".to_owned()));
     }
@@ -171,7 +174,7 @@ fn verify(units: &Path) -> anyhow::Result<Outcome> {
     Ok(Works(format!("systemd-analyze verify has nothing against {}; not started by systemd", said.join(", "))))
 }
 
-fn wheel(file: &Path, place: &Path) -> anyhow::Result<Outcome> {
+fn wheel(file: &Path, place: &Path) -> anyhow::Result<CheckOutcome> {
     let venv = place.join("venv");
     tools::run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
     tools::run(Command::new(venv.join("bin/pip")).args(["install", "--quiet", "--no-index"]).arg(file))?;
@@ -186,7 +189,7 @@ fn wheel(file: &Path, place: &Path) -> anyhow::Result<Outcome> {
 }
 
 /// Runs pytest: the interpreter that has it sees the package of the virtual environment.
-fn pytest(place: &Path) -> anyhow::Result<Outcome> {
+fn pytest(place: &Path) -> anyhow::Result<CheckOutcome> {
     if tools::run(Command::new("python3").args(["-c", "import pytest"])).is_err() {
         return Ok(NotTried("no pytest".to_owned()));
     }
@@ -201,7 +204,7 @@ fn pytest(place: &Path) -> anyhow::Result<Outcome> {
     Ok(Works("a test with overtake_dsn passes".to_owned()))
 }
 
-fn npm(file: &Path, place: &Path) -> anyhow::Result<Outcome> {
+fn npm(file: &Path, place: &Path) -> anyhow::Result<CheckOutcome> {
     let folder = tools::empty_folder(&place.join("npm"))?;
     tools::write(&folder.join("package.json"), "{\"private\": true}", 0o644)?;
     let mut npm = Command::new("npm");
@@ -216,7 +219,7 @@ fn npm(file: &Path, place: &Path) -> anyhow::Result<Outcome> {
     Ok(Works(format!("{asked} ({})", version.trim())))
 }
 
-fn container(folder: &Path) -> anyhow::Result<Outcome> {
+fn container(folder: &Path) -> anyhow::Result<CheckOutcome> {
     let works = |name: &&str| tools::run(Command::new(name).arg("info")).is_ok();
     let Some(engine) = ["podman", "docker"].into_iter().find(works) else {
         return Ok(NotTried("neither docker nor podman works here".to_owned()));

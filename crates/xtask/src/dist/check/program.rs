@@ -1,6 +1,6 @@
 //! Program of a package that serves: it prints an address, is asked, and is ended.
 
-use crate::wire::{Address, Client};
+use crate::wire::{Address, WireClient};
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
@@ -100,7 +100,7 @@ impl Program {
 
 /// Asks the server on a port of this machine for `select 1`.
 pub(super) fn ask(port: u16) -> anyhow::Result<String> {
-    let rows = Client::connect(&Address::local(port))?.run("select 1")?;
+    let rows = WireClient::connect(&Address::local(port))?.run("select 1")?;
     ensure!(rows == [[Some("1".to_owned())]], "select 1 is {rows:?}");
     Ok("select 1".to_owned())
 }

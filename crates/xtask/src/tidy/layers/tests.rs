@@ -1,7 +1,7 @@
 use super::*;
 
-fn source(name: &str, text: &str) -> Source {
-    Source { name: name.to_owned(), text: text.to_owned() }
+fn source(name: &str, text: &str) -> SourceFile {
+    SourceFile { name: name.to_owned(), text: text.to_owned() }
 }
 
 const ROOT: &str =

@@ -29,8 +29,8 @@ trait Both {
 
 #[test]
 fn documents_functions_and_types_are_counted() {
-    let source = Source { name: "crates/x/src/a.rs".into(), text: TEXT.into() };
-    let shape = Shape::of(&[source]);
+    let source = SourceFile { name: "crates/x/src/a.rs".into(), text: TEXT.into() };
+    let shape = SourceFigures::of(&[source]);
     assert_eq!(shape.file_lines, [25]);
     assert_eq!(shape.function_lines, [1, 4, 4]);
     assert_eq!((shape.doc_items, shape.opened, shape.pub_doc_items, shape.pub_opened), (3, 1, 2, 1));
