@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Benchmark's own arguments, and the destinations of its report.
 #[derive(Args)]
-pub struct Measured<A: Args> {
+pub struct WithOutput<A: Args> {
     /// The benchmark's own arguments; they appear in the report.
     #[command(flatten)]
     pub arguments: A,

@@ -8,7 +8,7 @@ mod limits;
 mod response;
 mod throughput;
 
-use crate::arguments::Measured;
+use crate::arguments::WithOutput;
 use crate::publish;
 use clap::Subcommand;
 use host::refusal::Refusal;
@@ -18,9 +18,9 @@ use host::stop::Stop;
 #[derive(Subcommand)]
 pub enum Question {
     /// Throughput that a limit keeps: a closed network of resources (section 4.1 of the paper, Figure 7).
-    Throughput(Measured<throughput::Arguments>),
+    Throughput(WithOutput<throughput::ThroughputArguments>),
     /// Time that a limit makes transactions wait: an external queue before a shared server (section 4.2, Figure 10).
-    Response(Measured<response::Arguments>),
+    Response(WithOutput<response::ResponseArguments>),
 }
 
 /// Answers the question and publishes the report.

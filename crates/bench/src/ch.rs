@@ -14,8 +14,8 @@ mod watch;
 use crate::arguments::PhaseDuration;
 use crate::data::{Data, DataConfig};
 use crate::mixed::LowQuery;
-use crate::pool::Pool;
-use crate::preempt::phase::{Observe, Phase, PhaseResult, WARM_UP};
+use crate::pool::LoadArguments;
+use crate::preempt::phase::{Observe, PhaseConfig, PhaseResult, WARM_UP};
 use crate::preempt::variant::Variant;
 use crate::report::{Machine, Report};
 use anyhow::Context;
@@ -28,13 +28,13 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use verify::Verifier;
-use watch::{Run, Watch};
+use watch::{PhaseObserver, QueryRun};
 use workloads::ch::QUERIES_COUNT;
 use workloads::replay::Records;
 
 /// Arguments of `bench ch`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct ChArguments {
     /// Length of each phase, one per policy. A phase goes on until each query has ended once.
     #[command(flatten)]
     #[serde(flatten)]
@@ -47,7 +47,7 @@ pub struct Arguments {
     policies: Vec<Variant>,
     #[command(flatten)]
     #[serde(flatten)]
-    pool: Pool,
+    pool: LoadArguments,
     /// Seed of the population, the arrivals and the transactions.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
@@ -71,7 +71,7 @@ const LOAD_REDO_BYTES: f64 = 130e6;
 /// Seconds that a phase may need beyond its length until each query has ended.
 const SECONDS_MORE: f64 = 3.0;
 
-impl Arguments {
+impl ChArguments {
     /// Returns the number of transactions of all phases.
     fn transactions(&self) -> f64 {
         let seconds = self.duration.get().as_secs_f64() + WARM_UP.as_secs_f64() + SECONDS_MORE;
@@ -88,7 +88,7 @@ struct PolicyResult {
     variant: Variant,
     phase: PhaseResult,
     /// Runs before, during and after the load.
-    runs: [Vec<Run>; 3],
+    runs: [Vec<QueryRun>; 3],
     chain_max: u64,
 }
 
@@ -97,7 +97,7 @@ struct PolicyResult {
 /// # Errors
 /// A [`host::refusal::Refusal`] if memory is short; a wrong answer, a violated condition, a failed query or a lost
 /// request fails the run.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &ChArguments, stop: &Stop) -> anyhow::Result<Report> {
     let config = DataConfig {
         scale_factor: 0.0,
         scale: arguments.pool.scale(),
@@ -115,7 +115,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let engine = Engine::new(EngineConfig { log: records.clone(), ..EngineConfig::in_memory() });
     let data = Data::load_into_with_progress_bar(engine, &config, stop)?;
     let queries: Vec<LowQuery> = (1..=QUERIES_COUNT).map(|number| data.ch_query(number)).collect::<Result<_, _>>()?;
-    let bench = Bench { arguments, data: &data, queries, stop };
+    let bench = ChBench { arguments, data: &data, queries, stop };
 
     tracing::info!("freezing what was loaded");
     freeze_all(data.engine(), stop)?;
@@ -129,7 +129,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let mut policies = Vec::new();
     for &variant in &arguments.policies {
         tracing::info!(policy = variant.name(), "measuring");
-        let watch = Arc::new(Watch::new(&data, 1));
+        let watch = Arc::new(PhaseObserver::new(&data, 1));
         let phase = bench.phase(variant, Some(arguments.rate), arguments.duration.get(), watch.clone());
         let phase = phase.run(&data, stop)?;
         let outcomes = phase.outcomes;
@@ -161,7 +161,7 @@ fn freeze_all(engine: &Engine, stop: &Stop) -> anyhow::Result<()> {
 }
 
 /// Results of TPC-C without queries.
-struct Alone {
+struct TpccAlone {
     phase: PhaseResult,
     /// Share of all workers' processors that transactions took, from the first instruction of each to its end.
     share: f64,
@@ -170,16 +170,16 @@ struct Alone {
 }
 
 /// State that all phases share.
-struct Bench<'a> {
-    arguments: &'a Arguments,
+struct ChBench<'a> {
+    arguments: &'a ChArguments,
     data: &'a Arc<Data>,
     queries: Vec<LowQuery>,
     stop: &'a Stop,
 }
 
-impl Bench<'_> {
-    fn phase(&self, variant: Variant, rate: Option<f64>, duration: Duration, observe: Arc<dyn Observe>) -> Phase {
-        Phase {
+impl ChBench<'_> {
+    fn phase(&self, variant: Variant, rate: Option<f64>, duration: Duration, observe: Arc<dyn Observe>) -> PhaseConfig {
+        PhaseConfig {
             variant,
             queries: self.queries.clone(),
             rate,
@@ -193,26 +193,26 @@ impl Bench<'_> {
         }
     }
 
-    fn alone(&self) -> anyhow::Result<Alone> {
+    fn alone(&self) -> anyhow::Result<TpccAlone> {
         let duration = self.arguments.duration.get().min(ALONE_MAX);
-        let watch = Arc::new(Watch::new(self.data, 0));
+        let watch = Arc::new(PhaseObserver::new(self.data, 0));
         let phase = self.phase(Variant::PREEMPT, Some(self.arguments.rate), duration, watch);
         let (wall_ns, cpu_ns) = (os::now_ns(), os::process_cpu_ns());
-        let phase = Phase { queries: Vec::new(), ..phase }.run(self.data, self.stop)?;
+        let phase = PhaseConfig { queries: Vec::new(), ..phase }.run(self.data, self.stop)?;
         let (wall_ns, cpu_ns) = (os::now_ns() - wall_ns, os::process_cpu_ns() - cpu_ns);
         // The time of a transaction that was never kept from its processor is that of the transaction alone.
         let run = &phase.tally.run;
         let run_us = if 0 < run.on_cpu.count() { run.on_cpu.mean_us() } else { run.raw.quantile_us(0.5) };
         let workers = self.arguments.pool.workers() as f64;
-        Ok(Alone {
+        Ok(TpccAlone {
             share: self.arguments.rate * run_us / 1e6 / workers,
             process_share: cpu_ns as f64 / wall_ns as f64 / workers,
             phase,
         })
     }
 
-    fn at_rest(&self) -> anyhow::Result<Vec<Run>> {
-        let watch = Arc::new(Watch::new(self.data, RUNS_AT_REST));
+    fn at_rest(&self) -> anyhow::Result<Vec<QueryRun>> {
+        let watch = Arc::new(PhaseObserver::new(self.data, RUNS_AT_REST));
         self.phase(Variant::PREEMPT, None, AT_REST, watch.clone()).run(self.data, self.stop)?;
         Ok(watch.take_runs())
     }

@@ -7,8 +7,8 @@ mod clock;
 mod load;
 mod urgent;
 
-pub use load::{DataConfig, Step, Steps};
-pub use urgent::{ATTEMPTS_MAX, Ending, Outcomes, TICKET};
+pub use load::{DataConfig, LoadStep, LoadSteps};
+pub use urgent::{ATTEMPTS_MAX, OutcomeCounts, TICKET, TransactionOutcome};
 
 use crate::mixed::{LowQuery, MakeRequest};
 use anyhow::Context;
@@ -18,7 +18,7 @@ use olap::{Answer, Database};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use urgent::Transactions;
-use workloads::tpcc::{self, Input, Inputs, Mix, Scale, Tables};
+use workloads::tpcc::{self, Input, Inputs, Mix, Scale, TpccTables};
 use workloads::{ch, tpch};
 
 /// Loaded database.
@@ -26,7 +26,7 @@ pub struct Data {
     engine: Engine,
     catalog: sql::session::Database,
     database: Database,
-    tpcc: Arc<Tables>,
+    tpcc: Arc<TpccTables>,
     scale: Scale,
     transactions: Arc<Transactions>,
     rows_count: u64,
@@ -39,7 +39,7 @@ impl Data {
     ///
     /// # Errors
     /// A stop, or errors of the engine and the generators.
-    pub fn load(config: &DataConfig, stop: &Stop, steps: &Steps) -> anyhow::Result<Arc<Data>> {
+    pub fn load(config: &DataConfig, stop: &Stop, steps: &LoadSteps) -> anyhow::Result<Arc<Data>> {
         load::load(Engine::new(EngineConfig::in_memory()), config, stop, steps)
     }
 
@@ -148,17 +148,17 @@ impl Data {
     }
 
     /// Returns TPC-C's tables.
-    pub fn tpcc(&self) -> &Arc<Tables> {
+    pub fn tpcc(&self) -> &Arc<TpccTables> {
         &self.tpcc
     }
 
     /// Returns the numbers of transactions that have ended so far, by outcome.
-    pub fn outcomes(&self) -> Outcomes {
+    pub fn outcomes(&self) -> OutcomeCounts {
         self.transactions.outcomes()
     }
 
     /// Returns the end of request `id`, if it was one of the last 65,536 of its kind.
-    pub fn ending(&self, id: u64) -> Ending {
+    pub fn ending(&self, id: u64) -> TransactionOutcome {
         self.transactions.ending(id)
     }
 

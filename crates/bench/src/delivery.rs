@@ -9,19 +9,19 @@ mod costs;
 mod rungs;
 
 use crate::arguments::PhaseDuration;
-use crate::report::{Machine, PercentileChart, Report, Table, number};
+use crate::report::{Machine, PercentileChart, Report, TextTable, number};
 use clap::Args;
 use costs::Costs;
 use host::memory;
 use host::stop::Stop;
 use preempt::os;
-use rungs::{Busy, Measured, Processors, Way};
+use rungs::{DeliveryWay, Processors, ReceiverWork, RungTimes};
 use serde::Serialize;
 use std::time::Duration;
 
 /// Arguments of `bench delivery`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct DeliveryArguments {
     /// Length of each of the two phases of the three rungs.
     #[command(flatten)]
     #[serde(flatten)]
@@ -32,16 +32,16 @@ const MEMORY_BYTES: u64 = 64 << 20;
 
 /// Results of both phases of a rung.
 struct RungResult {
-    way: Way,
-    plain: Measured,
-    watched: Measured,
+    way: DeliveryWay,
+    plain: RungTimes,
+    watched: RungTimes,
 }
 
 /// Measures and reports.
 ///
 /// # Errors
 /// If memory is short, the run is stopped, or an interrupt is lost.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &DeliveryArguments, stop: &Stop) -> anyhow::Result<Report> {
     memory::require(MEMORY_BYTES, "end other programs, or raise the container's limit")?;
     let machine = Machine::read();
     let mut report = Report::new("delivery", arguments, machine.clone())?;
@@ -59,12 +59,12 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     }
     let processors = Processors { sender: cpus[0], receiver };
     let mut results = Vec::new();
-    for way in [Way::Poll, Way::Signal, Way::thread(machine.realtime_allowed)] {
+    for way in [DeliveryWay::Poll, DeliveryWay::Signal, DeliveryWay::thread(machine.realtime_allowed)] {
         let phase = |busy| {
             tracing::info!(rung = way.name(), receiver = ?busy, seconds = duration.as_secs_f64(), "measuring");
             rungs::measure(way, busy, processors, duration, stop)
         };
-        results.push(RungResult { way, plain: phase(Busy::Working)?, watched: phase(Busy::Watching)? });
+        results.push(RungResult { way, plain: phase(ReceiverWork::Working)?, watched: phase(ReceiverWork::Watching)? });
     }
     report_rungs(&mut report, &results);
     Ok(report)
@@ -85,8 +85,8 @@ pub struct SignalAlone {
 pub fn signal_alone(duration: Duration, stop: &Stop) -> anyhow::Result<Option<SignalAlone>> {
     let cpus = os::cpus();
     let [sender, .., receiver] = cpus[..] else { return Ok(None) };
-    let Measured { delay, delay_on_cpu, .. } =
-        rungs::measure(Way::Signal, Busy::Working, Processors { sender, receiver }, duration, stop)?;
+    let RungTimes { delay, delay_on_cpu, .. } =
+        rungs::measure(DeliveryWay::Signal, ReceiverWork::Working, Processors { sender, receiver }, duration, stop)?;
     Ok(Some(SignalAlone { delay, delay_on_cpu }))
 }
 
@@ -99,10 +99,10 @@ pub fn medians_us(duration: Duration, stop: &Stop) -> anyhow::Result<[Option<f64
     let [sender, .., receiver] = cpus[..] else { return Ok([None; 2]) };
     let processors = Processors { sender, receiver };
     let median = |way| {
-        let measured = rungs::measure(way, Busy::Working, processors, duration, stop)?;
+        let measured = rungs::measure(way, ReceiverWork::Working, processors, duration, stop)?;
         anyhow::Ok(Some(measured.delay.quantile_us(0.5)))
     };
-    Ok([median(Way::Poll)?, median(Way::Signal)?])
+    Ok([median(DeliveryWay::Poll)?, median(DeliveryWay::Signal)?])
 }
 
 fn report_costs(report: &mut Report, costs: &Costs) {
@@ -113,7 +113,7 @@ fn report_costs(report: &mut Report, costs: &Costs) {
         ("64 bytes allocated and freed, guarded", "alloc_guarded_ns", costs.alloc_guarded_ns),
         ("reading the clock", "clock_ns", costs.clock_ns),
     ];
-    let mut table = Table::new("What code pays for being interruptible", &["", "ns"]);
+    let mut table = TextTable::new("What code pays for being interruptible", &["", "ns"]);
     for (what, figure, value) in figures {
         table.row([what.to_owned(), number(value)]);
         report.figure(format!("delivery.{figure}"), value);
@@ -128,8 +128,8 @@ fn report_costs(report: &mut Report, costs: &Costs) {
 
 fn report_rungs(report: &mut Report, results: &[RungResult]) {
     let header = ["rung", "p50", "p90", "p99", "p99.9", "max", "samples"];
-    let mut delays = Table::new("Send to first instruction, µs", &header);
-    let mut prices = Table::new("What one interrupt costs, µs (median)", &["rung", "sender", "receiver"]);
+    let mut delays = TextTable::new("Send to first instruction, µs", &header);
+    let mut prices = TextTable::new("What one interrupt costs, µs (median)", &["rung", "sender", "receiver"]);
     let mut chart = PercentileChart::new("Send to first instruction of the urgent context", "µs");
     for RungResult { way, plain, watched } in results {
         let name = way.name();

@@ -2,18 +2,18 @@
 //! forbids.
 
 use crate::arguments::PhaseDuration;
-use crate::report::{Machine, Report, Table, number};
+use crate::report::{Machine, Report, TextTable, number};
 use clap::Args;
 use engine::Isolation;
 use host::stop::Stop;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use workloads::history::{Anomaly, KEYS_MAX, Outcome, RoundConfig, round};
+use workloads::history::{Anomaly, KEYS_MAX, RoundConfig, RoundOutcome, round};
 
 /// Arguments of `bench history`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct HistoryArguments {
     /// Length of the measurement of each level; the levels take turns, round by round.
     #[command(flatten)]
     #[serde(flatten)]
@@ -46,8 +46,8 @@ const KEYS: [usize; 6] = [2, 4, 8, 16, 32, KEYS_MAX];
 ///
 /// # Errors
 /// If an anomaly is found that the level forbids, or one is not found that it allows; if the run is stopped.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
-    let mut all = LEVELS.map(|_| Outcome::default());
+pub fn run(arguments: &HistoryArguments, stop: &Stop) -> anyhow::Result<Report> {
+    let mut all = LEVELS.map(|_| RoundOutcome::default());
     let mut taken = [Duration::ZERO; LEVELS.len()];
     let mut rounds = 0;
     while taken.iter().any(|taken| *taken < arguments.duration.get()) {
@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let mut report = Report::new("history", arguments, Machine::read())?;
     let header: Vec<&str> =
         ["", "committed", "urgent", "aborted"].into_iter().chain(Anomaly::ALL.map(Anomaly::name)).collect();
-    let mut table = Table::new(format!("Random histories, {rounds} rounds a level"), &header);
+    let mut table = TextTable::new(format!("Random histories, {rounds} rounds a level"), &header);
     for ((name, figure, _), outcome) in LEVELS.into_iter().zip(&all) {
         let aborted: u64 = outcome.aborted.values().sum();
         let counts = Anomaly::ALL.map(|anomaly| outcome.findings.count(anomaly));
@@ -110,10 +110,10 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
 }
 
 fn refuse_what_is_forbidden(
-    arguments: &Arguments,
+    arguments: &HistoryArguments,
     name: &str,
     isolation: Isolation,
-    outcome: &Outcome,
+    outcome: &RoundOutcome,
 ) -> anyhow::Result<()> {
     let Some(evidence) = &outcome.evidence else { return Ok(()) };
     std::fs::write(&arguments.evidence, evidence)?;

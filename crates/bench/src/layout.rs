@@ -1,7 +1,7 @@
 //! `overtake bench layout`: row images compared with columns, on TPC-C's stock table.
 
 use crate::arguments::PhaseDuration;
-use crate::report::{Machine, Report, Table, number};
+use crate::report::{Machine, Report, TextTable, number};
 use clap::Args;
 use host::memory;
 use host::stop::Stop;
@@ -11,7 +11,7 @@ use workloads::layout;
 
 /// Arguments of `bench layout`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct LayoutArguments {
     /// Length of each phase: each of the four operations in each of the two layouts is one.
     #[command(flatten)]
     #[serde(flatten)]
@@ -28,14 +28,16 @@ const ROW_BYTES: u64 = 2_048;
 ///
 /// # Errors
 /// If memory is short or the run is stopped.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &LayoutArguments, stop: &Stop) -> anyhow::Result<Report> {
     memory::require(arguments.rows * ROW_BYTES, "lower --rows, or raise the container's limit")?;
     let mut report = Report::new("layout", arguments, Machine::read())?;
     stop.wait(Duration::ZERO)?;
     tracing::info!(rows = arguments.rows, "measuring row images and columns");
     let figures = layout::run(arguments.rows as usize, arguments.duration.get().as_secs_f64());
-    let mut table =
-        Table::new("TPC-C's stock table, ns of processor time a row", &["", "row images", "columns", "rows/columns"]);
+    let mut table = TextTable::new(
+        "TPC-C's stock table, ns of processor time a row",
+        &["", "row images", "columns", "rows/columns"],
+    );
     for layout::Figure { name, row_ns, column_ns } in figures {
         let label = match name {
             "append" => "append a row",

@@ -26,70 +26,70 @@ mod tpcc;
 mod tpch;
 mod wire;
 
-use arguments::Measured;
+use arguments::WithOutput;
 use clap::{Args, Subcommand};
 use host::stop::Stop;
 use report::Report;
 
 /// Benchmark to run.
 #[derive(Subcommand)]
-pub enum Bench {
+pub enum Benchmark {
     /// Delay with which an interrupt reaches a busy worker, by each way there is, and its cost on both sides.
-    Delivery(Measured<delivery::Arguments>),
+    Delivery(WithOutput<delivery::DeliveryArguments>),
     /// Random histories at each isolation level, searched for the anomalies that it forbids and those that it allows.
-    History(Measured<history::Arguments>),
+    History(WithOutput<history::HistoryArguments>),
     /// Row images compared with columns on TPC-C's stock table: append, read whole rows, read 4 columns, scan one
     /// column.
-    Layout(Measured<layout::Arguments>),
+    Layout(WithOutput<layout::LayoutArguments>),
     /// Memory while one transaction keeps its snapshot and rows are updated at a rate.
-    Snapshot(Measured<snapshot::Arguments>),
+    Snapshot(WithOutput<snapshot::SnapshotArguments>),
     /// Memory during a long run of TPC-C with purge at a rate, with analytics beside.
-    Soak(Measured<soak::Arguments>),
+    Soak(WithOutput<soak::SoakArguments>),
     /// TPC-C in process, without analytics: New-Order, the full mix, two warehouses against one, SERIALIZABLE.
-    Tpcc(Measured<tpcc::Arguments>),
+    Tpcc(WithOutput<tpcc::TpccArguments>),
     /// TPC-H's 22 queries from Overtake's frozen blocks, compared with DataFusion's own in-memory tables and DuckDB.
-    Tpch(Measured<tpch::Arguments>),
+    Tpch(WithOutput<tpch::TpchArguments>),
     /// Rows that low priority holds and high priority wants, under each setting of lock_priority.
-    Locks(Measured<locks::Arguments>),
+    Locks(WithOutput<locks::LocksArguments>),
     /// Number of transactions to let in at once (MPL): the experiments of Schroeder et al. (ICDE 2006) on the
     /// simulator, on a real PostgreSQL and on Overtake's engine: 17 set-ups, the cost of a limit in throughput and in
     /// response, its gain for important transactions, whether the controller finds the lowest, and the cost of the gate
     /// beside PgBouncer.
-    Mpl(Measured<mpl::Arguments>),
+    Mpl(WithOutput<mpl::MplArguments>),
     /// CH-benCHmark: urgent TPC-C beside 22 queries over the tables that it writes, under each policy, every answer
     /// checked.
-    Ch(Measured<ch::Arguments>),
+    Ch(WithOutput<ch::ChArguments>),
     /// Starts and ends of New-Orders beside running queries, under each policy: the published experiment.
-    Preempt(Measured<preempt::Arguments>),
+    Preempt(WithOutput<preempt::PreemptArguments>),
     /// Benchmarks over PostgreSQL's protocol, as clients do it: Overtake and PostgreSQL 15 in the same run.
     #[command(subcommand)]
-    Wire(wire::Wire),
+    Wire(wire::WireBenchmark),
 }
 
 /// Runs one benchmark.
 ///
 /// # Errors
 /// A [`host::refusal::Refusal`] before it starts, [`host::stop::Stopped`], or the error that made the run fail.
-pub fn run(bench: Bench, stop: &Stop) -> anyhow::Result<()> {
+pub fn run(bench: Benchmark, stop: &Stop) -> anyhow::Result<()> {
     match bench {
-        Bench::Delivery(measured) => publish(&measured, |arguments| delivery::run(arguments, stop)),
-        Bench::History(measured) => publish(&measured, |arguments| history::run(arguments, stop)),
-        Bench::Layout(measured) => publish(&measured, |arguments| layout::run(arguments, stop)),
-        Bench::Snapshot(measured) => publish(&measured, |arguments| snapshot::run(arguments, stop)),
-        Bench::Soak(measured) => publish(&measured, |arguments| soak::run(arguments, stop)),
-        Bench::Tpcc(measured) => publish(&measured, |arguments| tpcc::run(arguments, stop)),
-        Bench::Tpch(measured) => publish(&measured, |arguments| tpch::run(arguments, stop)),
-        Bench::Locks(measured) => publish(&measured, |arguments| locks::run(arguments, stop)),
-        Bench::Mpl(measured) => publish(&measured, |arguments| mpl::run(arguments, stop)),
-        Bench::Ch(measured) => publish(&measured, |arguments| ch::run(arguments, stop)),
-        Bench::Wire(wire) => wire::run(wire, stop),
-        Bench::Preempt(measured) => publish(&measured, |arguments| preempt::run(arguments, stop)),
+        Benchmark::Delivery(measured) => publish(&measured, |arguments| delivery::run(arguments, stop)),
+        Benchmark::History(measured) => publish(&measured, |arguments| history::run(arguments, stop)),
+        Benchmark::Layout(measured) => publish(&measured, |arguments| layout::run(arguments, stop)),
+        Benchmark::Snapshot(measured) => publish(&measured, |arguments| snapshot::run(arguments, stop)),
+        Benchmark::Soak(measured) => publish(&measured, |arguments| soak::run(arguments, stop)),
+        Benchmark::Tpcc(measured) => publish(&measured, |arguments| tpcc::run(arguments, stop)),
+        Benchmark::Tpch(measured) => publish(&measured, |arguments| tpch::run(arguments, stop)),
+        Benchmark::Locks(measured) => publish(&measured, |arguments| locks::run(arguments, stop)),
+        Benchmark::Mpl(measured) => publish(&measured, |arguments| mpl::run(arguments, stop)),
+        Benchmark::Ch(measured) => publish(&measured, |arguments| ch::run(arguments, stop)),
+        Benchmark::Wire(wire) => wire::run(wire, stop),
+        Benchmark::Preempt(measured) => publish(&measured, |arguments| preempt::run(arguments, stop)),
     }
 }
 
 /// Makes sure that the report can be written, measures, and publishes.
 pub(crate) fn publish<A: Args>(
-    measured: &Measured<A>,
+    measured: &WithOutput<A>,
     run: impl FnOnce(&A) -> anyhow::Result<Report>,
 ) -> anyhow::Result<()> {
     let output = measured.output.open()?;

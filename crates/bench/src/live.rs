@@ -26,7 +26,7 @@ use wire::Addresses;
 
 /// Arguments of `demo`.
 #[derive(Args, Clone, Debug)]
-pub struct Arguments {
+pub struct DemoArguments {
     /// Port of the page at http://127.0.0.1:PORT/; 0 takes a free port.
     #[arg(long, default_value_t = 7878)]
     port: u16,
@@ -53,7 +53,7 @@ pub struct Arguments {
 ///
 /// # Errors
 /// A [`Refusal`] for a port that is taken or too little memory; the error that ended the server.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
+pub fn run(arguments: &DemoArguments, stop: &Stop) -> anyhow::Result<()> {
     let data = DataConfig {
         scale_factor: arguments.scale_factor,
         scale: workloads::tpcc::Scale::spec(arguments.warehouses as i32),

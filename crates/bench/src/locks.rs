@@ -22,14 +22,14 @@ use clap::Args;
 use engine::{Engine, EngineConfig, LockPriority};
 use host::memory;
 use host::stop::Stop;
-use load::Load;
-use phase::{Phase, PhaseResult};
+use load::LockLoad;
+use phase::{LockPhaseConfig, LockPhaseResult};
 use serde::Serialize;
 use std::time::Duration;
 
 /// Arguments of `bench locks`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct LocksArguments {
     /// Length of the measurement of each setting for each load, in rounds that are interleaved.
     #[command(flatten)]
     #[serde(flatten)]
@@ -73,19 +73,19 @@ pub(crate) struct LoadResults {
 /// Results of one setting.
 pub(crate) struct Setting {
     priority: LockPriority,
-    result: PhaseResult,
+    result: LockPhaseResult,
 }
 
 /// Measures and reports.
 ///
 /// # Errors
 /// If memory is short, the run is stopped, a session fails, or the tables are wrong afterwards.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &LocksArguments, stop: &Stop) -> anyhow::Result<Report> {
     memory::require(MEMORY_BYTES, "free some, or raise the container's limit")?;
     let mut report = Report::new("locks", arguments, Machine::read())?;
     let engine = Engine::new(EngineConfig::in_memory());
     tracing::info!("loading");
-    let loads: [Box<dyn Load>; 2] = [
+    let loads: [Box<dyn LockLoad>; 2] = [
         Box::new(tpcc::Warehouse::load(&engine, arguments.seed)?),
         Box::new(hot::HotRows::load(&engine, arguments.hot_rows as i32, arguments.seed)?),
     ];
@@ -98,9 +98,16 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn measure(arguments: &Arguments, engine: &Engine, load: &mut dyn Load, stop: &Stop) -> anyhow::Result<LoadResults> {
-    let mut settings: Vec<Setting> =
-        LockPriority::ALL.into_iter().map(|priority| Setting { priority, result: PhaseResult::default() }).collect();
+fn measure(
+    arguments: &LocksArguments,
+    engine: &Engine,
+    load: &mut dyn LockLoad,
+    stop: &Stop,
+) -> anyhow::Result<LoadResults> {
+    let mut settings: Vec<Setting> = LockPriority::ALL
+        .into_iter()
+        .map(|priority| Setting { priority, result: LockPhaseResult::default() })
+        .collect();
     let duration = arguments.duration.get() / ROUNDS;
     for round in 0..ROUNDS {
         for Setting { priority, result } in &mut settings {
@@ -111,7 +118,7 @@ fn measure(arguments: &Arguments, engine: &Engine, load: &mut dyn Load, stop: &S
                 seconds = duration.as_secs_f64(),
                 "measuring"
             );
-            let phase = Phase {
+            let phase = LockPhaseConfig {
                 priority: *priority,
                 sessions: arguments.sessions as usize,
                 high_percent: arguments.high_percent,

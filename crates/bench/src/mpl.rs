@@ -13,7 +13,7 @@ mod lab;
 mod priorities;
 mod setups;
 
-use super::wire::fronts::{self, real::Database, real::Extent, soak};
+use super::wire::fronts::{self, real::DatabaseKind, real::Extent, soak};
 use crate::report::{Machine, Report, number};
 use clap::{Args, ValueEnum};
 use gate::sim::Setup;
@@ -25,10 +25,10 @@ use std::time::Duration;
 
 /// Arguments of `bench mpl`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct MplArguments {
     /// Parts to measure [default: all parts but `soak`].
     #[arg(value_name = "PART")]
-    parts: Vec<Part>,
+    parts: Vec<MplPart>,
     /// Names of the paper's set-ups to measure, s01 to s17, separated by commas. `arrivals` has one of its own.
     #[arg(long, value_name = "SETUP,...", value_delimiter = ',')]
     only: Vec<String>,
@@ -41,13 +41,13 @@ pub struct Arguments {
     seed: u64,
     /// Options of the part `soak`.
     #[command(flatten)]
-    soak: soak::Options,
+    soak: soak::SoakOptions,
 }
 
 /// Part of the experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-enum Part {
+enum MplPart {
     /// The 17 set-ups (Tables 1 and 2): C², the busy resource, the least MPL that keeps 80 and 95 % of the throughput,
     /// and the model's.
     Setups,
@@ -81,43 +81,45 @@ const QUICK: [&str; 5] = ["s01", "s03", "s06", "s13", "s15"];
 ///
 /// # Errors
 /// A [`Refusal`] if there is no such set-up, or the run is stopped.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &MplArguments, stop: &Stop) -> anyhow::Result<Report> {
     let (setups, lengths) = (chosen(arguments)?, if arguments.quick { Lengths::QUICK } else { Lengths::FULL });
     let lab = Lab::new(setups, lengths, arguments.seed, stop);
     let (length, rounds) = if arguments.quick { (Duration::from_secs(3), 2) } else { (Duration::from_secs(5), 5) };
     let mut report = Report::new("mpl", arguments, Machine::read())?;
-    for part in Part::value_variants() {
+    for part in MplPart::value_variants() {
         let is_wanted = match (&arguments.parts[..], arguments.quick) {
-            ([], true) => !matches!(part, Part::Tpcb | Part::Engine | Part::Internal | Part::Cost | Part::Soak),
-            ([], false) => *part != Part::Soak,
+            ([], true) => {
+                !matches!(part, MplPart::Tpcb | MplPart::Engine | MplPart::Internal | MplPart::Cost | MplPart::Soak)
+            }
+            ([], false) => *part != MplPart::Soak,
             (parts, _) => parts.contains(part),
         };
         if !is_wanted {
             continue;
         }
         match part {
-            Part::Setups => setups::measure(&lab, &mut report)?,
-            Part::Figures => figures::measure(&lab, &mut report)?,
-            Part::Arrivals => arrivals::measure(&lab, &mut report)?,
-            Part::Priorities => priorities::measure(&lab, &mut report)?,
-            Part::Controller => controller::measure(&lab, &mut report)?,
-            Part::Tpcb => fronts::tpcb::measure(&mut report, length, rounds, stop)?,
-            Part::Real | Part::Engine => {
-                let database = if *part == Part::Real { Database::Postgres } else { Database::Engine };
+            MplPart::Setups => setups::measure(&lab, &mut report)?,
+            MplPart::Figures => figures::measure(&lab, &mut report)?,
+            MplPart::Arrivals => arrivals::measure(&lab, &mut report)?,
+            MplPart::Priorities => priorities::measure(&lab, &mut report)?,
+            MplPart::Controller => controller::measure(&lab, &mut report)?,
+            MplPart::Tpcb => fronts::tpcb::measure(&mut report, length, rounds, stop)?,
+            MplPart::Real | MplPart::Engine => {
+                let database = if *part == MplPart::Real { DatabaseKind::Postgres } else { DatabaseKind::Engine };
                 let phase = if arguments.quick { Duration::from_secs(2) } else { Duration::from_secs(4) };
                 let extent = Extent { phase, only: &arguments.only, is_quick: arguments.quick };
                 fronts::real::measure(&mut report, database, extent, stop)?;
             }
-            Part::Internal => fronts::internal::measure(&mut report, length, rounds, stop)?,
-            Part::Cost => fronts::cost::measure(&mut report, length, rounds, stop)?,
-            Part::Soak => soak::measure(&mut report, &arguments.soak, arguments.seed, stop)?,
+            MplPart::Internal => fronts::internal::measure(&mut report, length, rounds, stop)?,
+            MplPart::Cost => fronts::cost::measure(&mut report, length, rounds, stop)?,
+            MplPart::Soak => soak::measure(&mut report, &arguments.soak, arguments.seed, stop)?,
         }
     }
     report.note("What is simulated runs on virtual time: the same arguments give the same figures on any machine.");
     Ok(report)
 }
 
-fn chosen(arguments: &Arguments) -> Result<Vec<Setup>, Refusal> {
+fn chosen(arguments: &MplArguments) -> Result<Vec<Setup>, Refusal> {
     let mut setups = Setup::all();
     let is_known =
         |name: &String| setups.iter().any(|setup| setup.name == *name) || fronts::real::names().any(|own| own == *name);

@@ -7,7 +7,7 @@ use workloads::tpcc::Scale;
 
 /// Arguments of the benchmarks that run queries on every worker and TPC-C above them.
 #[derive(Args, Debug, Serialize)]
-pub struct Pool {
+pub struct LoadArguments {
     /// TPC-C's warehouses, 1 to 1,000 [default: one for each worker].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     warehouses: Option<u32>,
@@ -22,7 +22,7 @@ pub struct Pool {
     pub low_share: u8,
 }
 
-impl Pool {
+impl LoadArguments {
     /// Returns the number of workers.
     pub fn workers(&self) -> usize {
         self.workers.map_or_else(|| os::cpus().len(), |workers| workers as usize)

@@ -15,13 +15,13 @@ use crate::arguments::PhaseDuration;
 use crate::data::{Data, DataConfig};
 use crate::delivery;
 use crate::mixed::LowQuery;
-use crate::pool::Pool;
+use crate::pool::LoadArguments;
 use crate::report::{Machine, Report};
 use clap::Args;
 use host::memory;
 use host::refusal::Refusal;
 use host::stop::Stop;
-use phase::{Phase, PhaseResult};
+use phase::{PhaseConfig, PhaseResult};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ use variant::Variant;
 
 /// Arguments of `bench preempt`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct PreemptArguments {
     /// Length of each phase: one per policy; low alone and high alone take at most 30 seconds.
     #[command(flatten)]
     #[serde(flatten)]
@@ -49,7 +49,7 @@ pub struct Arguments {
     scale_factor: f64,
     #[command(flatten)]
     #[serde(flatten)]
-    pool: Pool,
+    pool: LoadArguments,
     /// Seed of the arrivals and the New-Orders.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
@@ -69,7 +69,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
 /// Bytes that a New-Order adds to the database: about 1,900, indexes included.
 const ORDER_BYTES: f64 = 2_000.0;
 
-impl Arguments {
+impl PreemptArguments {
     /// Returns the bytes that the New-Orders of all phases add to the database.
     fn growth_bytes(&self) -> u64 {
         let phases = 1 + self.query.len() * self.policies.len();
@@ -95,7 +95,7 @@ struct LowResults {
 /// # Errors
 /// A [`Refusal`] for an argument or a machine that does not allow it; a wrong answer, a violated condition, a failed
 /// query or a lost request fails the run.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &PreemptArguments, stop: &Stop) -> anyhow::Result<Report> {
     let names: Vec<&str> = arguments.query.iter().map(String::as_str).collect();
     names.iter().try_for_each(|name| check_query_name(name))?;
     let config = DataConfig {
@@ -113,7 +113,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     tracing::info!(size = memory::in_words(growth_bytes), "touching memory for the new orders");
     memory::warm(growth_bytes, stop)?;
     let data = Data::load_with_progress_bar(&config, stop)?;
-    let new_phase = |variant, queries: &[LowQuery], with_high: bool, duration: Duration| Phase {
+    let new_phase = |variant, queries: &[LowQuery], with_high: bool, duration: Duration| PhaseConfig {
         variant,
         queries: queries.to_vec(),
         rate: with_high.then_some(arguments.rate),

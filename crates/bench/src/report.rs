@@ -12,7 +12,7 @@ mod table;
 pub use chart::{BarChart, Chart, LineChart, PercentileChart};
 pub use machine::Machine;
 pub use output::Output;
-pub use table::{Table, number};
+pub use table::{TextTable, number};
 
 use host::say::say;
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub struct Report {
     args: serde_json::Value,
     machine: Machine,
     figures: BTreeMap<String, f64>,
-    tables: Vec<Table>,
+    tables: Vec<TextTable>,
     charts: Vec<Chart>,
     notes: Vec<String>,
 }
@@ -97,7 +97,7 @@ impl Report {
     }
 
     /// Adds a table.
-    pub fn table(&mut self, table: Table) {
+    pub fn table(&mut self, table: TextTable) {
         self.tables.push(table);
     }
 

@@ -7,7 +7,7 @@
 mod load;
 
 use super::soak::minutes;
-use crate::report::{Machine, PercentileChart, Report, Table, number};
+use crate::report::{Machine, PercentileChart, Report, TextTable, number};
 use anyhow::{Context, ensure};
 use clap::Args;
 use engine::{Begin, Engine, EngineConfig, Housekeeper, Isolation, SessionOptions, Stats};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// Arguments of `bench snapshot`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct SnapshotArguments {
     /// Minutes that the transaction stays open, 0.05 to 1,440.
     #[arg(long, value_name = "MINUTES", default_value_t = 10.0, value_parser = minutes)]
     minutes: f64,
@@ -57,7 +57,7 @@ fn bytes(stats: &Stats) -> f64 {
 ///
 /// # Errors
 /// If memory is short, the run is stopped, or the invariant does not hold.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &SnapshotArguments, stop: &Stop) -> anyhow::Result<Report> {
     memory::require(u64::from(arguments.rows) * ROW_BYTES, "lower --rows, or raise the container's limit")?;
     let mut report = Report::new("snapshot", arguments, Machine::read())?;
     let engine = Engine::new(EngineConfig::in_memory());
@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
 
     let header =
         ["minute", "updates", "versions", "held back", "pruned", "MiB", "grown by", "index entries", "RSS MiB"];
-    let mut rows = Table::new("One transaction keeps its snapshot", &header);
+    let mut rows = TextTable::new("One transaction keeps its snapshot", &header);
     let mut grown = 0_f64;
     let (began, duration) = (Instant::now(), Duration::from_secs_f64(60.0 * arguments.minutes));
     for at in 1..=SAMPLES {

@@ -8,12 +8,12 @@ mod queries;
 mod sample;
 
 use crate::data::{Data, DataConfig};
-use crate::report::{Machine, PercentileChart, Report, Table, number};
+use crate::report::{Machine, PercentileChart, Report, TextTable, number};
 use clap::Args;
 use host::memory;
 use host::stop::Stop;
-use load::Load;
-use sample::{Bytes, Sample};
+use load::SoakLoad;
+use sample::{Bytes, MemorySample};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use workloads::tpcc::Scale;
@@ -21,7 +21,7 @@ use workloads::tpch::Comments;
 
 /// Arguments of `bench soak`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct SoakArguments {
     /// Length of the run in minutes, 0.05 to 1,440.
     #[arg(long, value_name = "MINUTES", default_value_t = 10.0, value_parser = minutes)]
     minutes: f64,
@@ -68,7 +68,7 @@ const STEADY: Duration = Duration::from_secs(5 * 60);
 /// Memory beside the data: queries, the purge's window, and the dead versions that a query keeps.
 const GROWTH_BYTES: u64 = 3 << 30;
 
-impl Arguments {
+impl SoakArguments {
     fn duration(&self) -> Duration {
         Duration::from_secs_f64(60.0 * self.minutes)
     }
@@ -78,7 +78,7 @@ impl Arguments {
 ///
 /// # Errors
 /// If memory is short, the run is stopped, a query or a transaction fails, or a consistency condition does not hold.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &SoakArguments, stop: &Stop) -> anyhow::Result<Report> {
     arguments.query.iter().try_for_each(|name| queries::check(name))?;
     let config = DataConfig {
         scale_factor: arguments.scale_factor,
@@ -93,14 +93,14 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let duration = arguments.duration();
     let interval = MINUTE.min(duration / SAMPLES_MIN);
     let steady = STEADY.min(duration / 2);
-    let mut load = Load::start(&data, arguments)?;
+    let mut load = SoakLoad::start(&data, arguments)?;
     // Starting takes seconds, of which a short run has few.
     let began = Instant::now();
-    let mut samples: Vec<(Sample, load::Interval)> = Vec::new();
+    let mut samples: Vec<(MemorySample, load::Interval)> = Vec::new();
     let count = (duration.as_secs_f64() / interval.as_secs_f64()).round() as u32;
     for at in 1..=count {
         load.run_until(began + interval * at, stop)?;
-        let taken = (Sample::take(&data, began.elapsed())?, load.interval());
+        let taken = (MemorySample::take(&data, began.elapsed())?, load.interval());
         tracing::info!("{}", line(&taken));
         samples.push(taken);
     }
@@ -112,7 +112,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
 }
 
 /// Formats a sample for the log.
-fn line((sample, interval): &(Sample, load::Interval)) -> String {
+fn line((sample, interval): &(MemorySample, load::Interval)) -> String {
     let Bytes { dead, index, row_map, .. } = sample.bytes;
     format!(
         "minute {:.1}: {} transactions/s, p99 {} µs; {} rows, {:.0} bytes a row, garbage {:.1} % ({}), {} versions, \
@@ -132,7 +132,7 @@ fn line((sample, interval): &(Sample, load::Interval)) -> String {
     )
 }
 
-fn fill(report: &mut Report, samples: &[(Sample, load::Interval)], steady: Duration, ended: &load::Ended) {
+fn fill(report: &mut Report, samples: &[(MemorySample, load::Interval)], steady: Duration, ended: &load::SoakTotals) {
     let header = [
         "minute",
         "done/s",
@@ -148,7 +148,7 @@ fn fill(report: &mut Report, samples: &[(Sample, load::Interval)], steady: Durat
         "row map MiB",
         "RSS MiB",
     ];
-    let mut table = Table::new("TPC-C with purge and analytics beside", &header);
+    let mut table = TextTable::new("TPC-C with purge and analytics beside", &header);
     let mib = |bytes: u64| number(bytes as f64 / 1_048_576.0);
     let mut all = stage::Histogram::new();
     for (sample, interval) in samples {
@@ -173,17 +173,17 @@ fn fill(report: &mut Report, samples: &[(Sample, load::Interval)], steady: Durat
     let mut chart = PercentileChart::new("Transactions, end to end (from the scheduled arrival)", "µs");
     chart.series("full mix", &all);
     report.chart(chart);
-    let measured: Vec<&Sample> =
+    let measured: Vec<&MemorySample> =
         samples.iter().map(|(sample, _)| sample).filter(|sample| steady <= sample.at).collect();
     // The last sample is always late enough.
     let first = measured[0];
-    let drift = |value: fn(&Sample) -> f64| {
+    let drift = |value: fn(&MemorySample) -> f64| {
         measured.iter().map(|sample| (value(sample) / value(first) - 1.0).abs()).fold(0.0, f64::max)
     };
-    let most = |value: fn(&Sample) -> f64| measured.iter().map(|sample| value(sample)).fold(0.0, f64::max);
+    let most = |value: fn(&MemorySample) -> f64| measured.iter().map(|sample| value(sample)).fold(0.0, f64::max);
     let last = measured[measured.len() - 1];
-    report.figure("soak.bytes_per_live_row_drift", drift(Sample::bytes_per_live_row));
-    report.figure("soak.garbage_share", most(Sample::garbage_share));
+    report.figure("soak.bytes_per_live_row_drift", drift(MemorySample::bytes_per_live_row));
+    report.figure("soak.garbage_share", most(MemorySample::garbage_share));
     report.figure("soak.bytes_per_live_row", last.bytes_per_live_row());
     report.figure("soak.live_rows", last.live_rows as f64);
     report.figure("soak.live_rows_drift", drift(|sample| sample.live_rows as f64));
@@ -204,9 +204,9 @@ fn fill(report: &mut Report, samples: &[(Sample, load::Interval)], steady: Durat
     report.note(format!(
         "After minute {:.1}: bytes per live row within {:.1} % of {}, garbage at most {:.1} % of live data.",
         first.at.as_secs_f64() / 60.0,
-        100.0 * drift(Sample::bytes_per_live_row),
+        100.0 * drift(MemorySample::bytes_per_live_row),
         number(first.bytes_per_live_row()),
-        100.0 * most(Sample::garbage_share)
+        100.0 * most(MemorySample::garbage_share)
     ));
     report.note("Bytes: hot versions, dead ones included, frozen blocks, index nodes and row maps; rows are counted by a scan of all tables.");
     report.note(format!(

@@ -14,7 +14,7 @@ use crate::report::{Machine, Report};
 use clap::{Args, ValueEnum};
 use host::memory;
 use host::stop::Stop;
-use part::{Bench, Tables};
+use part::{TpccConfig, TpccEngine};
 use preempt::os;
 use serde::Serialize;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use workloads::tpcc::Mix;
 
 /// Arguments of `bench tpcc`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct TpccArguments {
     /// Length of each phase: New-Order alone is one, the full mix another; comparisons take turns in slices of a third
     /// of it.
     #[command(flatten)]
@@ -103,7 +103,7 @@ const GROWTH_BYTES_PER_S_FULL: u64 = GROWTH_BYTES_PER_S / 2;
 /// Bytes of a warehouse.
 const WAREHOUSE_BYTES: u64 = 150 << 20;
 
-impl Arguments {
+impl TpccArguments {
     /// Returns the mixes that are measured on their own.
     fn mixes(&self) -> Vec<Mix> {
         match self.mix {
@@ -145,17 +145,17 @@ impl Arguments {
 ///
 /// # Errors
 /// If memory is short, the run is stopped, or a consistency condition does not hold.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &TpccArguments, stop: &Stop) -> anyhow::Result<Report> {
     let growth_bytes = arguments.growth_bytes();
     let advice = "lower --duration or --warehouses, or raise the container's limit";
     memory::require((400 << 20) + arguments.tables_bytes() + growth_bytes, advice)?;
     let mut report = Report::new("tpcc", arguments, Machine::read())?;
     tracing::info!(size = memory::in_words(growth_bytes), "touching memory");
     memory::warm(growth_bytes, stop)?;
-    let bench = Bench { isolation: arguments.isolation.get(), purge: arguments.purge, seed: arguments.seed, stop };
+    let bench = TpccConfig { isolation: arguments.isolation.get(), purge: arguments.purge, seed: arguments.seed, stop };
     let mut table = part::table();
     for mix in arguments.mixes() {
-        let tables = Tables::load(&bench, arguments.warehouses)?;
+        let tables = TpccEngine::load(&bench, arguments.warehouses)?;
         let driven = tables.drive(&bench, mix, arguments.workers, arguments.duration.get())?;
         part::rows(mix, &driven).into_iter().for_each(|row| table.row(row));
         part::figures(&mut report, mix, &driven);

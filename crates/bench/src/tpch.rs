@@ -8,7 +8,7 @@
 
 pub mod duck;
 
-use crate::report::{Machine, Report, Table, number};
+use crate::report::{Machine, Report, TextTable, number};
 use anyhow::Context;
 use clap::Args;
 use duck::Duck;
@@ -24,7 +24,7 @@ use workloads::tpch::{self, ANSWERS_SCALE_FACTOR, Comments, LoadConfig, QUERIES_
 
 /// Arguments of `bench tpch`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct TpchArguments {
     /// TPC-H's scale factor, 0.01 to 100; 1 takes 7 GB of memory, DuckDB's included.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = crate::arguments::scale_factor)]
     scale_factor: f64,
@@ -40,7 +40,7 @@ pub struct Arguments {
     without_duckdb: bool,
 }
 
-impl Arguments {
+impl TpchArguments {
     fn memory_bytes(&self) -> u64 {
         // Q18 with its hash tables peaks at 4.2 GB per unit of scale; DuckDB holds 1 GB and works with as much.
         let a_unit = if self.without_duckdb { 4.2e9 } else { 6.5e9 };
@@ -59,7 +59,7 @@ const MEMORY: usize = 1;
 const DUCK: usize = 2;
 
 /// Seconds of each run of one query, by side.
-type Times = [Vec<f64>; SIDES];
+type QuerySeconds = [Vec<f64>; SIDES];
 
 /// Engines that run queries.
 struct Sides {
@@ -123,7 +123,7 @@ impl Sides {
 ///
 /// # Errors
 /// If memory is short, DuckDB is not available, the run is stopped, or an answer is wrong.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &TpchArguments, stop: &Stop) -> anyhow::Result<Report> {
     let partitions = arguments.partitions();
     memory::require(arguments.memory_bytes(), "lower --scale-factor, or raise the container's limit")?;
     let mut report = Report::new("tpch", arguments, Machine::read())?;
@@ -136,7 +136,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
         sides.compare(number, is_known).with_context(|| format!("query {number}"))?;
     }
     tracing::info!(rounds = arguments.rounds, "measuring");
-    let mut times: Vec<Times> = (0..QUERIES_COUNT).map(|_| Times::default()).collect();
+    let mut times: Vec<QuerySeconds> = (0..QUERIES_COUNT).map(|_| QuerySeconds::default()).collect();
     for round in 0..arguments.rounds as usize {
         for (at, times) in times.iter_mut().enumerate() {
             // The first side finds the processors' caches as another query has left them, so the first place rotates.
@@ -158,7 +158,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn load(arguments: &Arguments, partitions: usize, mut duck: Option<Duck>, stop: &Stop) -> anyhow::Result<Sides> {
+fn load(arguments: &TpchArguments, partitions: usize, mut duck: Option<Duck>, stop: &Stop) -> anyhow::Result<Sides> {
     let scale_factor = arguments.scale_factor;
     let engine = Engine::new(EngineConfig::in_memory());
     tracing::info!(scale_factor, "loading");
@@ -190,10 +190,10 @@ fn median_ms(times: &[f64]) -> Option<f64> {
     Some((sorted[middle] + sorted[sorted.len() / 2]) / 2.0 * 1e3)
 }
 
-fn fill(report: &mut Report, times: &[Times], duck: Option<&str>) {
+fn fill(report: &mut Report, times: &[QuerySeconds], duck: Option<&str>) {
     let duck_title = duck.map_or_else(|| "DuckDB".to_owned(), |version| format!("DuckDB {version}"));
     let header = ["", "ours ms", "MemTable ms", "ours / MemTable", &format!("{duck_title} ms"), "ours / DuckDB"];
-    let mut table = Table::new("TPC-H, median time of each query", &header);
+    let mut table = TextTable::new("TPC-H, median time of each query", &header);
     let mut logarithms = [0.0; SIDES];
     let cell = |value: Option<f64>| value.map_or_else(String::new, number);
     // Sums of logarithms, for the geometric means.

@@ -1,6 +1,6 @@
 //! The command line. One definition feeds parsing, `--help` and the `args` of a report.
 
-use bench::{Bench, calculator, live};
+use bench::{Benchmark, calculator, live};
 use clap::{Parser, Subcommand};
 use daemon::{VERSION, import, top};
 
@@ -18,7 +18,7 @@ pub struct Overtake {
 pub enum Command {
     /// Open the demonstration: urgent New-Orders beside a long query, under three policies, live in a browser. psql reaches it,
     /// too: it prints how.
-    Demo(live::Arguments),
+    Demo(live::DemoArguments),
     /// Serve a database over PostgreSQL's wire protocol: psql and drivers connect to it. Data is in memory.
     Serve(daemon::Arguments),
     /// Show the gate of a running server, live in the terminal, like top: the limit and its moves, classes and their
@@ -28,7 +28,7 @@ pub enum Command {
     ImportPgbouncer(import::Arguments),
     /// Measure this machine; each benchmark prints a table and can write JSON and an SVG chart.
     #[command(subcommand)]
-    Bench(Bench),
+    Bench(Benchmark),
     /// Calculate how many transactions to let in at once (the multiprogramming limit, MPL): the cost of a limit, by the
     /// models of Schroeder et al. (ICDE 2006). It calculates, and measures nothing.
     #[command(subcommand)]

@@ -6,7 +6,9 @@ use engine::{Begin, Engine, EngineConfig, Isolation};
 use preempt::os;
 use stage::Class;
 use std::time::Duration;
-use workloads::tpcc::{DriveConfig, Inputs, Kind, Mix, PurgeConfig, Scale, Tables, attempt, check, drive, load};
+use workloads::tpcc::{
+    DriveConfig, Inputs, Mix, PurgeConfig, Scale, TpccTables, TransactionKind, attempt, check, drive, load,
+};
 
 #[global_allocator]
 static HEAP: preempt::Heap = preempt::Heap::HEAP;
@@ -34,7 +36,8 @@ fn main() {
     let scale = Scale::spec(number("--warehouses") as i32);
     let tables = load(&engine, scale, 1, &mut |_| {}).expect("the tables are new");
     if let Some(name) = option("--kind") {
-        let kind = Kind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(&name)).expect("a kind");
+        let kind =
+            TransactionKind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(&name)).expect("a kind");
         return alone(&engine, &tables, scale, begin, kind);
     }
     let purge = arguments.iter().any(|word| word == "--purge").then(PurgeConfig::default);
@@ -49,7 +52,7 @@ fn main() {
         report.purged.orders,
         report.purge_aborts
     );
-    for kind in Kind::ALL {
+    for kind in TransactionKind::ALL {
         let of = report.of(kind);
         let (name, p50, mean, waits) = (kind.name(), of.time.quantile_us(0.5), of.time.mean_us(), of.waits);
         println!(
@@ -71,12 +74,12 @@ fn touch(mebibytes: u64) {
 }
 
 /// Measures the cost of one kind alone, without making its inputs. New-Orders feed the deliveries.
-fn alone(engine: &Engine, tables: &Tables, scale: Scale, begin: Begin, kind: Kind) {
+fn alone(engine: &Engine, tables: &TpccTables, scale: Scale, begin: Begin, kind: TransactionKind) {
     const COUNT: u64 = 20_000;
     let mut inputs = Inputs::new(scale, 2, 0);
-    if kind == Kind::Delivery {
+    if kind == TransactionKind::Delivery {
         for _ in 0..COUNT * 10 {
-            let input = inputs.entry(Kind::NewOrder, 1);
+            let input = inputs.entry(TransactionKind::NewOrder, 1);
             attempt(engine, begin, tables, &input).expect("nobody else is there");
         }
     }

@@ -27,7 +27,7 @@ mod statement;
 mod tests;
 
 pub use anomaly::{Anomaly, Example, Findings, check, expected, forbidden};
-pub use drive::{Outcome, RoundConfig, round};
+pub use drive::{RoundConfig, RoundOutcome, round};
 pub use graph::{Edge, EdgeKind};
-pub use model::{Content, Fate, History, Predicate, Read, Seen, Txn, Version};
+pub use model::{Content, Fate, History, Predicate, Read, ReadVersion, Txn, Version};
 pub use notes::KEYS_MAX;

@@ -43,13 +43,13 @@ impl Records {
     }
 
     /// Takes out the records so far. Records of commits that happen meanwhile are in this result or the next.
-    pub fn take(&self) -> Kept {
+    pub fn take(&self) -> TakenRecords {
         let pieces = no_preempt(|no_preempt| {
             let mut pieces = self.pieces.lock(no_preempt);
             let room = Vec::with_capacity(pieces.full.capacity());
             std::mem::replace(&mut pieces.full, room)
         });
-        Kept { pieces }
+        TakenRecords { pieces }
     }
 }
 
@@ -87,11 +87,11 @@ impl Log for Records {
 
 /// Records that were taken out.
 #[derive(Default)]
-pub struct Kept {
+pub struct TakenRecords {
     pieces: Vec<Vec<u8>>,
 }
 
-impl Kept {
+impl TakenRecords {
     /// Returns an iterator over the records.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.pieces.iter().flat_map(|piece| in_piece(piece))
@@ -122,12 +122,12 @@ pub struct Replay {
     rows: Vec<HashMap<u64, RowId>>,
     pieces: Vec<Vec<u8>>,
     /// Timestamps and places of the records to come, earliest first.
-    waiting: BinaryHeap<Reverse<(u64, Place)>>,
+    waiting: BinaryHeap<Reverse<(u64, RecordSpan)>>,
     applied: u64,
 }
 
 /// Place of a record: the number of a piece, and the record's range of bytes in it.
-type Place = (usize, usize, usize);
+type RecordSpan = (usize, usize, usize);
 
 /// Number of records in one transaction of the replay.
 const RECORDS_AT_ONCE: usize = 64;
@@ -154,7 +154,7 @@ impl Replay {
     ///
     /// # Errors
     /// [`Error::CorruptRedo`] for bytes that are no record.
-    pub fn add(&mut self, records: Kept) -> Result<()> {
+    pub fn add(&mut self, records: TakenRecords) -> Result<()> {
         for piece in records.pieces {
             let mut from = 0;
             for record in in_piece(&piece) {
@@ -173,7 +173,7 @@ impl Replay {
     /// An error for a record that does not fit the rows; errors of the engine.
     pub fn apply_up_to(&mut self, number: u64) -> Result<()> {
         let Replay { engine, tables, rows, pieces, waiting, applied } = self;
-        let is_due = |Reverse((timestamp, _)): &Reverse<(u64, Place)>| *timestamp <= number;
+        let is_due = |Reverse((timestamp, _)): &Reverse<(u64, RecordSpan)>| *timestamp <= number;
         while waiting.peek().is_some_and(is_due) {
             // Several records share a transaction. `is_due` bounds each batch, so nothing later than `number` becomes
             // visible.

@@ -1,7 +1,7 @@
 //! Curves over the limits: their figures, their chart, and the least limits that are good enough.
 
-use super::limits::Limits;
-use crate::report::{LineChart, Report, Table, number};
+use super::limits::MplRange;
+use crate::report::{LineChart, Report, TextTable, number};
 use gate::model::Error;
 use host::refusal::Refusal;
 
@@ -46,10 +46,10 @@ pub struct Subject {
 
 impl Subject {
     /// Adds the figures, the table of least limits and the chart; and, of several curves, a table of values.
-    pub fn report(&self, curves: &[Curve], limits: Limits, report: &mut Report) {
+    pub fn report(&self, curves: &[Curve], limits: MplRange, report: &mut Report) {
         let one = curves.len() == 1;
         let head: Vec<&str> = [""].into_iter().chain(self.thresholds.map(|(_, head)| head)).collect();
-        let mut table = Table::new(self.least, &head);
+        let mut table = TextTable::new(self.least, &head);
         let mut chart = LineChart::new(self.title, "MPL", self.unit);
         for curve in curves {
             let prefix = if one { String::new() } else { format!("{}.", curve.name) };
@@ -71,9 +71,9 @@ impl Subject {
         report.chart(chart);
     }
 
-    fn values(&self, curves: &[Curve], limits: Limits) -> Table {
+    fn values(&self, curves: &[Curve], limits: MplRange) -> TextTable {
         let head: Vec<&str> = ["MPL"].into_iter().chain(curves.iter().map(|curve| curve.label.as_str())).collect();
-        let mut table = Table::new(self.title, &head);
+        let mut table = TextTable::new(self.title, &head);
         for limit in limits.all().filter(|limit| limits.shows(*limit)) {
             let value = |curve: &Curve| {
                 let point = curve.points.iter().find(|(at, _)| *at == limit);

@@ -1,10 +1,10 @@
 //! `overtake mpl response`: the time that a limit makes transactions wait outside.
 
 use super::curves::{Curve, Subject, check_count};
-use super::limits::Limits;
+use super::limits::MplRange;
 use super::refuse;
 use crate::progress;
-use crate::report::{Report, Table, number};
+use crate::report::{Report, TextTable, number};
 use gate::model::{AtMpl, Error, Response, pollaczek_khinchine};
 use host::refusal::Refusal;
 use host::stop::Stop;
@@ -16,7 +16,7 @@ const MPL_MAX: usize = 200;
 
 /// Arguments of `mpl response`.
 #[derive(clap::Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct ResponseArguments {
     /// Share of the database's capacity that arrivals need, above 0 and below 1.
     #[arg(long, value_name = "SHARE")]
     load: f64,
@@ -28,8 +28,8 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     servers: u32,
     /// Limits, N or A..B, up to 200.
-    #[arg(long, value_name = "N|A..B", default_value = "1..100", value_parser = Limits::parse::<MPL_MAX>)]
-    mpl: Limits,
+    #[arg(long, value_name = "N|A..B", default_value = "1..100", value_parser = MplRange::parse::<MPL_MAX>)]
+    mpl: MplRange,
 }
 
 const SUBJECT: Subject = Subject {
@@ -46,7 +46,7 @@ const INCREASES: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
 ///
 /// # Errors
 /// A [`Refusal`] if the arguments make no model or no limit can do the work, [`host::stop::Stopped`].
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &ResponseArguments, stop: &Stop) -> anyhow::Result<Report> {
     let variabilities = &arguments.c2;
     check_count(variabilities.len())?;
     if (1..variabilities.len()).any(|at| variabilities[..at].contains(&variabilities[at])) {
@@ -111,9 +111,9 @@ fn least(model: &Response, curve: &[AtMpl], stop: &Stop) -> anyhow::Result<Vec<R
     Ok(least)
 }
 
-fn values(found: &[AtMpl], limits: Limits) -> Table {
+fn values(found: &[AtMpl], limits: MplRange) -> TextTable {
     let head = ["MPL", "mean response", "of it outside", "wait outside %", "times no limit's"];
-    let mut table = Table::new(SUBJECT.title, &head);
+    let mut table = TextTable::new(SUBJECT.title, &head);
     for at in found.iter().filter(|at| limits.shows(at.mpl)) {
         let numbers = [at.response, at.external_wait, 100.0 * at.waits, at.ratio_to_ps].map(number);
         table.row([at.mpl.to_string()].into_iter().chain(numbers));
@@ -121,7 +121,7 @@ fn values(found: &[AtMpl], limits: Limits) -> Table {
     table
 }
 
-fn explain(arguments: &Arguments, model: &Response, report: &mut Report) -> anyhow::Result<()> {
+fn explain(arguments: &ResponseArguments, model: &Response, report: &mut Report) -> anyhow::Result<()> {
     let without = number(model.processor_sharing());
     report.note(format!("Without a limit (processor sharing) it is {without} mean service times, whatever C² is."));
     if let ([c2], 1) = (&arguments.c2[..], arguments.servers) {

@@ -1,9 +1,9 @@
 //! `overtake mpl throughput`: the share of a database's throughput that a limit keeps.
 
 use super::curves::{Curve, Subject, check_count};
-use super::limits::Limits;
+use super::limits::MplRange;
 use super::refuse;
-use crate::report::{Report, Table, number};
+use crate::report::{Report, TextTable, number};
 use gate::model::{Network, Station};
 use host::refusal::Refusal;
 use serde::Serialize;
@@ -14,7 +14,7 @@ const STATIONS_MAX: usize = 64;
 
 /// Arguments of `mpl throughput`.
 #[derive(clap::Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct ThroughputArguments {
     /// Time that a transaction needs of each resource when it is alone, in any unit: CPU, disks, the log, a hot lock.
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', required_unless_present = "balanced")]
     demand: Vec<f64>,
@@ -25,11 +25,11 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", default_value_t = 0.0)]
     think: f64,
     /// Number of equal resources: the worst case, instead of demands; N, or A..B for up to 16 curves.
-    #[arg(long, value_name = "COUNT", conflicts_with_all = ["demand", "servers"], value_parser = Limits::parse::<STATIONS_MAX>)]
-    balanced: Option<Limits>,
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["demand", "servers"], value_parser = MplRange::parse::<STATIONS_MAX>)]
+    balanced: Option<MplRange>,
     /// Limits, N or A..B, up to 10,000.
-    #[arg(long, value_name = "N|A..B", default_value = "1..100", value_parser = Limits::parse::<MPL_MAX>)]
-    mpl: Limits,
+    #[arg(long, value_name = "N|A..B", default_value = "1..100", value_parser = MplRange::parse::<MPL_MAX>)]
+    mpl: MplRange,
 }
 
 const SUBJECT: Subject = Subject {
@@ -46,7 +46,7 @@ const KEEP: [f64; 4] = [0.8, 0.9, 0.95, 0.99];
 ///
 /// # Errors
 /// A [`Refusal`] if the arguments make no network.
-pub fn run(arguments: &Arguments) -> anyhow::Result<Report> {
+pub fn run(arguments: &ThroughputArguments) -> anyhow::Result<Report> {
     let networks = networks(arguments)?;
     let mut report = Report::calculated("mpl throughput", arguments)?;
     if let [(_, _, network)] = &networks[..] {
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Report> {
 }
 
 /// Returns name, label and network of each curve.
-fn networks(arguments: &Arguments) -> anyhow::Result<Vec<(String, String, Network)>> {
+fn networks(arguments: &ThroughputArguments) -> anyhow::Result<Vec<(String, String, Network)>> {
     if let Some(counts) = arguments.balanced {
         check_count(counts.all().count())?;
         let balanced = |count: usize| {
@@ -96,8 +96,8 @@ fn networks(arguments: &Arguments) -> anyhow::Result<Vec<(String, String, Networ
     Ok(vec![("all".to_owned(), "these resources".to_owned(), network)])
 }
 
-fn values(network: &Network, limits: Limits) -> Table {
-    let mut table = Table::new(SUBJECT.title, &["MPL", "share", "per unit of time", "time of one"]);
+fn values(network: &Network, limits: MplRange) -> TextTable {
+    let mut table = TextTable::new(SUBJECT.title, &["MPL", "share", "per unit of time", "time of one"]);
     let relative = network.relative_throughput(limits.last);
     for mpl in limits.all().filter(|mpl| limits.shows(*mpl)) {
         let throughput = relative[mpl - 1] * network.throughput_max();
@@ -108,9 +108,9 @@ fn values(network: &Network, limits: Limits) -> Table {
     table
 }
 
-fn loads(network: &Network, arguments: &Arguments) -> Table {
+fn loads(network: &Network, arguments: &ThroughputArguments) -> TextTable {
     let title = format!("The resources at MPL {}", arguments.mpl.last);
-    let mut table = Table::new(title, &["resource", "busy %", "transactions there", "time there of one"]);
+    let mut table = TextTable::new(title, &["resource", "busy %", "transactions there", "time there of one"]);
     for (at, load) in network.loads(arguments.mpl.last).iter().enumerate() {
         let numbers = [100.0 * load.utilisation, load.transactions, load.residence].map(number);
         table.row([(at + 1).to_string()].into_iter().chain(numbers));

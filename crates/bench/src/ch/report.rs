@@ -1,9 +1,9 @@
 //! Tables and figures of `bench ch`.
 
 use super::verify::Verified;
-use super::watch::Run;
-use super::{Alone, PolicyResult};
-use crate::report::{PercentileChart, Report, Table, number};
+use super::watch::QueryRun;
+use super::{PolicyResult, TpccAlone};
+use crate::report::{PercentileChart, Report, TextTable, number};
 use sched::Policy;
 use workloads::ch::QUERIES_COUNT;
 
@@ -28,15 +28,17 @@ impl PolicyResult {
                     let way = ((at_ns - from_ns as f64) / (to_ns - from_ns) as f64).clamp(0.0, 1.0);
                     early + (late - early) * way
                 };
-                let is_loaded = |run: &&Run| run.query == query && from_ns <= run.started_ns && run.ended_ns <= to_ns;
+                let is_loaded =
+                    |run: &&QueryRun| run.query == query && from_ns <= run.started_ns && run.ended_ns <= to_ns;
                 // A run that began in the warm-up counts if no other has ended.
-                let inside: Vec<&Run> = loaded.iter().filter(is_loaded).collect();
-                let all: Vec<&Run> = loaded.iter().filter(|run| run.query == query).collect();
+                let inside: Vec<&QueryRun> = loaded.iter().filter(is_loaded).collect();
+                let all: Vec<&QueryRun> = loaded.iter().filter(|run| run.query == query).collect();
                 let runs = if inside.is_empty() { all } else { inside };
-                let mean = |of: &dyn Fn(&Run) -> f64| runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64;
+                let mean =
+                    |of: &dyn Fn(&QueryRun) -> f64| runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64;
                 QueryTimes {
                     rest_ms: mean(&|run| at_rest(run.middle_ns())),
-                    loaded_ms: mean(&Run::ms),
+                    loaded_ms: mean(&QueryRun::ms),
                     times: mean(&|run| run.ms() / at_rest(run.middle_ns())),
                     runs: runs.len(),
                 }
@@ -45,8 +47,8 @@ impl PolicyResult {
     }
 }
 
-fn median_ms(runs: &[Run], query: usize) -> f64 {
-    let mut times: Vec<f64> = runs.iter().filter(|run| run.query == query).map(Run::ms).collect();
+fn median_ms(runs: &[QueryRun], query: usize) -> f64 {
+    let mut times: Vec<f64> = runs.iter().filter(|run| run.query == query).map(QueryRun::ms).collect();
     times.sort_unstable_by(f64::total_cmp);
     (times[(times.len() - 1) / 2] + times[times.len() / 2]) / 2.0
 }
@@ -56,7 +58,7 @@ fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Fills the report.
-pub fn fill(report: &mut Report, alone: &Alone, policies: &[PolicyResult], verified: &Verified) {
+pub fn fill(report: &mut Report, alone: &TpccAlone, policies: &[PolicyResult], verified: &Verified) {
     let header = [
         "",
         "queries' time of rest",
@@ -70,7 +72,7 @@ pub fn fill(report: &mut Report, alone: &Alone, policies: &[PolicyResult], verif
         "dead versions",
         "longest chain",
     ];
-    let mut table = Table::new("CH-benCHmark: TPC-C urgent beside its 22 queries", &header);
+    let mut table = TextTable::new("CH-benCHmark: TPC-C urgent beside its 22 queries", &header);
     for policy in policies {
         let queries = policy.queries();
         let times = geometric_mean(queries.iter().map(|query| query.times));
@@ -139,7 +141,7 @@ pub fn fill(report: &mut Report, alone: &Alone, policies: &[PolicyResult], verif
 
 fn of_queries(report: &mut Report, policy: &PolicyResult) {
     let header = ["", "at rest ms", "under load ms", "times", "runs"];
-    let mut table = Table::new(format!("Each query at rest and under {}", policy.variant.name()), &header);
+    let mut table = TextTable::new(format!("Each query at rest and under {}", policy.variant.name()), &header);
     for (at, query) in policy.queries().iter().enumerate() {
         table.row([
             format!("Q{}", at + 1),

@@ -1,6 +1,6 @@
 //! Verification of every answer, at rest, from a replay of the redo records up to its snapshot.
 
-use super::watch::Run;
+use super::watch::QueryRun;
 use crate::data::{Data, rows_digest};
 use engine::{Engine, EngineConfig};
 use host::stop::Stop;
@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use workloads::replay::{Records, Replay};
-use workloads::tpcc::Tables;
+use workloads::tpcc::TpccTables;
 use workloads::{ch, tpcc};
 
 /// Engine that catches up with the measured one.
 pub struct Verifier<'a> {
     data: &'a Data,
     replay: Replay,
-    tables: Tables,
+    tables: TpccTables,
     queries: Vec<Arc<Prepared>>,
     runtime: Runtime,
     workers: usize,
@@ -43,8 +43,8 @@ impl<'a> Verifier<'a> {
     pub fn new(records: &Records, data: &'a Data, workers: usize) -> anyhow::Result<Verifier<'a>> {
         let engine = Engine::new(EngineConfig::in_memory());
         // Tables are created in the order in which the data have them.
-        let tables = Tables::create(&engine)?;
-        ch::Tables::create(&engine)?;
+        let tables = TpccTables::create(&engine)?;
+        ch::ChTables::create(&engine)?;
         let database = Database::new(engine.clone());
         let queries = (1..=ch::QUERIES_COUNT).map(|number| database.prepare(ch::query(number)));
         let queries = queries.collect::<olap::Result<_>>()?;
@@ -57,8 +57,8 @@ impl<'a> Verifier<'a> {
     ///
     /// # Errors
     /// An error for a wrong answer, or a replay that ends with other rows than the measured engine has; a stop.
-    pub fn verify<'r>(&mut self, runs: impl Iterator<Item = &'r Run>, stop: &Stop) -> anyhow::Result<Verified> {
-        let mut expected: BTreeMap<(u64, usize), Vec<&Run>> = BTreeMap::new();
+    pub fn verify<'r>(&mut self, runs: impl Iterator<Item = &'r QueryRun>, stop: &Stop) -> anyhow::Result<Verified> {
+        let mut expected: BTreeMap<(u64, usize), Vec<&QueryRun>> = BTreeMap::new();
         for run in runs {
             expected.entry((run.snapshot, run.query)).or_default().push(run);
         }

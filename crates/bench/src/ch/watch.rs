@@ -10,7 +10,7 @@ use workloads::ch::QUERIES_COUNT;
 
 /// Run of a query that has ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct QueryRun {
     /// Number of the query, counting from 1.
     pub query: usize,
     /// Number of the snapshot that the query read.
@@ -23,7 +23,7 @@ pub struct Run {
     pub answer: (u64, u64),
 }
 
-impl Run {
+impl QueryRun {
     /// Returns the duration, in milliseconds.
     pub fn ms(&self) -> f64 {
         (self.ended_ns - self.started_ns) as f64 / 1e6
@@ -36,25 +36,25 @@ impl Run {
 }
 
 /// Observer of one phase.
-pub struct Watch {
+pub struct PhaseObserver {
     data: Arc<Data>,
-    runs: Mutex<Vec<Run>>,
+    runs: Mutex<Vec<QueryRun>>,
     wanted: usize,
     chain_max: AtomicU64,
 }
 
-impl Watch {
+impl PhaseObserver {
     /// Creates the observer of a phase that shall last until each query has ended this many times.
-    pub fn new(data: &Arc<Data>, wanted: usize) -> Watch {
-        Watch { data: Arc::clone(data), runs: Mutex::default(), wanted, chain_max: AtomicU64::new(0) }
+    pub fn new(data: &Arc<Data>, wanted: usize) -> PhaseObserver {
+        PhaseObserver { data: Arc::clone(data), runs: Mutex::default(), wanted, chain_max: AtomicU64::new(0) }
     }
 
-    fn runs(&self) -> MutexGuard<'_, Vec<Run>> {
+    fn runs(&self) -> MutexGuard<'_, Vec<QueryRun>> {
         self.runs.locked()
     }
 
     /// Takes out the runs so far.
-    pub fn take_runs(&self) -> Vec<Run> {
+    pub fn take_runs(&self) -> Vec<QueryRun> {
         std::mem::take(&mut self.runs())
     }
 
@@ -64,13 +64,13 @@ impl Watch {
     }
 }
 
-impl Observe for Watch {
+impl Observe for PhaseObserver {
     fn run_ended(&self, end: &RunEnd<'_>) {
         let number = end.query.name().strip_prefix("ch").and_then(|number| number.parse().ok());
         if let (Some(answer), Some(query)) = (end.answer, number) {
             let answer = rows_digest(answer);
             let RunEnd { snapshot, started_ns, ended_ns, .. } = *end;
-            self.runs().push(Run { query, snapshot, started_ns, ended_ns, answer });
+            self.runs().push(QueryRun { query, snapshot, started_ns, ended_ns, answer });
         }
     }
 

@@ -38,7 +38,7 @@ impl DataConfig {
 
 /// Step of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct LoadStep {
     /// Name for messages.
     pub name: &'static str,
     /// Number of rows loaded.
@@ -49,11 +49,11 @@ pub struct Step {
 
 /// Progress of a load, for any thread to read.
 #[derive(Default)]
-pub struct Steps(Mutex<Vec<Step>>);
+pub struct LoadSteps(Mutex<Vec<LoadStep>>);
 
-impl Steps {
+impl LoadSteps {
     /// Returns the steps in their present state, those to come included.
-    pub fn read(&self) -> Vec<Step> {
+    pub fn read(&self) -> Vec<LoadStep> {
         self.0.locked().clone()
     }
 
@@ -61,17 +61,17 @@ impl Steps {
         self.0.locked()[at].rows_count = rows_count;
     }
 
-    fn plan(&self, steps: Vec<Step>) {
+    fn plan(&self, steps: Vec<LoadStep>) {
         *self.0.locked() = steps;
     }
 }
 
-pub(super) fn load(engine: Engine, config: &DataConfig, stop: &Stop, steps: &Steps) -> anyhow::Result<Arc<Data>> {
+pub(super) fn load(engine: Engine, config: &DataConfig, stop: &Stop, steps: &LoadSteps) -> anyhow::Result<Arc<Data>> {
     let scale = config.scale;
     let tpch_rows = tpch::TpchTable::ALL.iter().map(|table| table.rows_expected(config.scale_factor)).sum();
     steps.plan(vec![
-        Step { name: "TPC-C", rows_count: 0, rows_expected: scale.rows_expected() },
-        Step { name: "TPC-H", rows_count: 0, rows_expected: tpch_rows },
+        LoadStep { name: "TPC-C", rows_count: 0, rows_expected: scale.rows_expected() },
+        LoadStep { name: "TPC-H", rows_count: 0, rows_expected: tpch_rows },
     ]);
     let mut rows_count = 0;
     let tables = tpcc::load(&engine, scale, config.seed, &mut |progress| {
@@ -100,7 +100,7 @@ pub(super) fn load(engine: Engine, config: &DataConfig, stop: &Stop, steps: &Ste
 const DRAW: Duration = Duration::from_millis(100);
 
 pub(super) fn load_with_progress_bar(engine: Engine, config: &DataConfig, stop: &Stop) -> anyhow::Result<Arc<Data>> {
-    let steps = Steps::default();
+    let steps = LoadSteps::default();
     let bar = crate::progress::bar(1);
     let data = std::thread::scope(|scope| {
         let loader = scope.spawn(|| load(engine, config, stop, &steps));

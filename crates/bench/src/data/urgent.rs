@@ -10,12 +10,12 @@ use sched::{Outcome, Request, Resubmit, RunCx, Work};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-use workloads::tpcc::{self, Input, Tables};
+use workloads::tpcc::{self, Input, TpccTables};
 
 /// State shared by all transactions.
 pub struct Transactions {
     engine: engine::Engine,
-    tables: Arc<Tables>,
+    tables: Arc<TpccTables>,
     committed: AtomicU64,
     rolled_back: AtomicU64,
     aborts: AtomicU64,
@@ -29,7 +29,7 @@ pub const TICKET: u64 = 1 << 63;
 
 /// End of one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum TransactionOutcome {
     /// The transaction committed.
     Committed = 0,
     /// The transaction rolled back as the specification demands.
@@ -40,7 +40,7 @@ pub enum Ending {
 
 /// Numbers of transactions by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcomes {
+pub struct OutcomeCounts {
     /// Committed transactions.
     pub committed: u64,
     /// Transactions rolled back as the specification demands: one New-Order in a hundred.
@@ -51,10 +51,10 @@ pub struct Outcomes {
     pub failed: u64,
 }
 
-impl Outcomes {
+impl OutcomeCounts {
     /// Returns the numbers since `before`.
-    pub fn since(&self, before: &Outcomes) -> Outcomes {
-        Outcomes {
+    pub fn since(&self, before: &OutcomeCounts) -> OutcomeCounts {
+        OutcomeCounts {
             committed: self.committed - before.committed,
             rolled_back: self.rolled_back - before.rolled_back,
             aborts: self.aborts - before.aborts,
@@ -63,7 +63,7 @@ impl Outcomes {
     }
 }
 
-struct Transaction {
+struct UrgentTransaction {
     of: Arc<Transactions>,
     input: Input,
     /// Session of the transaction, while the transaction does not run.
@@ -71,9 +71,9 @@ struct Transaction {
 }
 
 /// Callback by which the engine wakes a parked transaction.
-struct Wakes(Resubmit);
+struct TransactionWaker(Resubmit);
 
-impl Wake for Wakes {
+impl Wake for TransactionWaker {
     fn wake(&self) {
         self.0.resubmit();
     }
@@ -81,7 +81,7 @@ impl Wake for Wakes {
 
 impl Transactions {
     /// Creates the state of transactions over these tables.
-    pub fn new(engine: engine::Engine, tables: Arc<Tables>) -> Transactions {
+    pub fn new(engine: engine::Engine, tables: Arc<TpccTables>) -> Transactions {
         let [committed, rolled_back, aborts, failed] = [const { AtomicU64::new(0) }; 4];
         let endings = (0..2 * UNDER_WAY_MAX).map(|_| AtomicU8::new(0)).collect();
         Transactions { engine, tables, committed, rolled_back, aborts, failed, endings }
@@ -93,11 +93,11 @@ impl Transactions {
     }
 
     /// Returns the end of request `id`.
-    pub fn ending(&self, id: u64) -> Ending {
+    pub fn ending(&self, id: u64) -> TransactionOutcome {
         match self.ending_of(id).load(Relaxed) {
-            0 => Ending::Committed,
-            1 => Ending::RolledBack,
-            _ => Ending::Failed,
+            0 => TransactionOutcome::Committed,
+            1 => TransactionOutcome::RolledBack,
+            _ => TransactionOutcome::Failed,
         }
     }
 
@@ -105,12 +105,12 @@ impl Transactions {
     pub fn request(self: &Arc<Self>, id: u64, input: Input) -> Arc<Request> {
         let session = self.engine.session(SessionOptions::new(Class::High));
         let home = Latch::new(Some(session));
-        Arc::new(Request::new(id, Class::High, Box::new(Transaction { of: Arc::clone(self), input, home })))
+        Arc::new(Request::new(id, Class::High, Box::new(UrgentTransaction { of: Arc::clone(self), input, home })))
     }
 
     /// Returns the outcomes so far.
-    pub fn outcomes(&self) -> Outcomes {
-        Outcomes {
+    pub fn outcomes(&self) -> OutcomeCounts {
+        OutcomeCounts {
             committed: self.committed.load(Relaxed),
             rolled_back: self.rolled_back.load(Relaxed),
             aborts: self.aborts.load(Relaxed),
@@ -123,7 +123,7 @@ impl Transactions {
 /// aborted by a deadlock, or by a change that the isolation level does not allow, is.
 pub const ATTEMPTS_MAX: u32 = 100_000;
 
-impl Work for Transaction {
+impl Work for UrgentTransaction {
     fn run(&self, cx: &RunCx<'_>) -> Outcome {
         let of = &*self.of;
         let mut session = no_preempt(|no_preempt| self.home.lock(no_preempt).take()).expect("it runs once at a time");
@@ -132,16 +132,16 @@ impl Work for Transaction {
         no_preempt(|no_preempt| *self.home.lock(no_preempt) = Some(session));
         let (counter, ending) = match step {
             Ok(Step::Parked(ticket)) => {
-                ticket.on_ready(Arc::new(Wakes(cx.resubmitter())));
+                ticket.on_ready(Arc::new(TransactionWaker(cx.resubmitter())));
                 return Outcome::Parked;
             }
-            Ok(Step::Done(())) => (&of.committed, Ending::Committed),
-            Err(Error::RolledBack) => (&of.rolled_back, Ending::RolledBack),
+            Ok(Step::Done(())) => (&of.committed, TransactionOutcome::Committed),
+            Err(Error::RolledBack) => (&of.rolled_back, TransactionOutcome::RolledBack),
             Err(error) if error.is_retryable() => {
                 of.aborts.fetch_add(1, Relaxed);
                 return Outcome::Again;
             }
-            Err(_) => (&of.failed, Ending::Failed),
+            Err(_) => (&of.failed, TransactionOutcome::Failed),
         };
         counter.fetch_add(1, Relaxed);
         of.ending_of(cx.request.id()).store(ending as u8, Relaxed);

@@ -27,7 +27,7 @@ const PRIORITY: i32 = 50;
 
 /// Way of delivery: the rungs that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum DeliveryWay {
     /// Flag, seen at the next of the receiver's dense safepoints.
     Poll,
     /// Signal into code without safepoints.
@@ -38,28 +38,30 @@ pub enum Way {
     OrdinaryThread,
 }
 
-impl Way {
+impl DeliveryWay {
     /// Returns the thread rung, as far as this process's privileges go.
-    pub fn thread(realtime_allowed: bool) -> Way {
-        if realtime_allowed { Way::RealtimeThread } else { Way::OrdinaryThread }
+    pub fn thread(realtime_allowed: bool) -> DeliveryWay {
+        if realtime_allowed { DeliveryWay::RealtimeThread } else { DeliveryWay::OrdinaryThread }
     }
 
     /// Returns the name in figures.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Poll => "poll",
-            Way::Signal => "signal",
-            Way::RealtimeThread | Way::OrdinaryThread => "thread",
+            DeliveryWay::Poll => "poll",
+            DeliveryWay::Signal => "signal",
+            DeliveryWay::RealtimeThread | DeliveryWay::OrdinaryThread => "thread",
         }
     }
 
     /// Returns the explanation of the measurement, for the report.
     pub fn explanation(self) -> &'static str {
         match self {
-            Way::Poll => "poll: a flag in the worker's cache line; the worker sums 1,024 rows between safepoints.",
-            Way::Signal => "signal: SIGURG into a sum without safepoints.",
-            Way::RealtimeThread => "thread: one of class SCHED_FIFO is woken on the worker's processor.",
-            Way::OrdinaryThread => {
+            DeliveryWay::Poll => {
+                "poll: a flag in the worker's cache line; the worker sums 1,024 rows between safepoints."
+            }
+            DeliveryWay::Signal => "signal: SIGURG into a sum without safepoints.",
+            DeliveryWay::RealtimeThread => "thread: one of class SCHED_FIFO is woken on the worker's processor.",
+            DeliveryWay::OrdinaryThread => {
                 "thread: the real-time class is not allowed, so an ordinary thread is woken on the processor of the \
                  worker, which has nice value 19. Groups (autogroup, containers) may weaken nice values."
             }
@@ -67,22 +69,22 @@ impl Way {
     }
 
     fn is_thread(self) -> bool {
-        matches!(self, Way::RealtimeThread | Way::OrdinaryThread)
+        matches!(self, DeliveryWay::RealtimeThread | DeliveryWay::OrdinaryThread)
     }
 
     /// Returns the result that a send must report while no other request is on its way.
     fn expected(self) -> Sent {
         match self {
-            Way::Poll => Sent::Flagged,
-            Way::Signal => Sent::Signalled,
-            Way::RealtimeThread | Way::OrdinaryThread => Sent::Woken,
+            DeliveryWay::Poll => Sent::Flagged,
+            DeliveryWay::Signal => Sent::Signalled,
+            DeliveryWay::RealtimeThread | DeliveryWay::OrdinaryThread => Sent::Woken,
         }
     }
 }
 
 /// Work of the busy receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Busy {
+pub enum ReceiverWork {
     /// The receiver sums rows.
     Working,
     /// The receiver reads the clock, to see how much time it loses.
@@ -99,7 +101,7 @@ pub struct Processors {
 }
 
 /// Results of one phase.
-pub struct Measured {
+pub struct RungTimes {
     /// Time from send to first instruction, of all requests.
     pub delay: Histogram,
     /// Time from send to first instruction, of requests during which neither side had to wait for a processor.
@@ -114,7 +116,7 @@ pub struct Measured {
     pub deferred: u64,
 }
 
-impl Measured {
+impl RungTimes {
     /// Returns remarks that a reader needs besides the numbers, each sentence with a blank before it.
     pub fn remarks(&self, on_cpu_share: f64) -> String {
         let mut remarks = format!(" {:.1} % of its samples were on CPU.", on_cpu_share * 100.0);
@@ -160,9 +162,9 @@ impl Mailbox {
 }
 
 /// Urgent work: it answers.
-struct Answer(Arc<Mailbox>);
+struct MailboxAnswer(Arc<Mailbox>);
 
-impl Serve for Answer {
+impl Serve for MailboxAnswer {
     fn serve(&self, _worker: &'static Worker, arrival: Arrival) {
         self.0.answer();
         if arrival == Arrival::Deferred {
@@ -185,12 +187,12 @@ impl Drop for EndOnDrop<'_> {
 /// # Errors
 /// If the run is stopped, an interrupt is lost, or the kernel refuses something.
 pub fn measure(
-    way: Way,
-    busy: Busy,
+    way: DeliveryWay,
+    busy: ReceiverWork,
     processors: Processors,
     duration: Duration,
     stop: &Stop,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<RungTimes> {
     let mailbox = Arc::new(Mailbox::default());
     thread::scope(|scope| {
         let end = EndOnDrop(&mailbox);
@@ -205,14 +207,14 @@ pub fn measure(
             way.is_thread().then(|| spawn_urgent(way, processors.receiver, Arc::clone(&mailbox))).transpose()?;
         let delivery: Box<dyn Delivery> = match &urgent {
             Some(urgent) => Box::new(Thread(urgent.thread().clone())),
-            None if way == Way::Poll => Box::new(Poll),
+            None if way == DeliveryWay::Poll => Box::new(Poll),
             None => Box::new(Signal),
         };
         let sender = scope.spawn({
             let mailbox = &*mailbox;
-            move || -> anyhow::Result<Measured> {
+            move || -> anyhow::Result<RungTimes> {
                 os::pin_to_cpu(processors.sender)?;
-                let target = Target { worker, run_delay };
+                let target = Receiver { worker, run_delay };
                 send_all(way, &*delivery, &target, mailbox, duration, stop)
             }
         });
@@ -224,28 +226,28 @@ pub fn measure(
             urgent.join().expect("the urgent thread does not panic");
         }
         let stolen = receiver.join().expect("the receiver does not panic")?;
-        Ok(Measured { stolen, ..measured? })
+        Ok(RungTimes { stolen, ..measured? })
     })
 }
 
 /// Receiver as the sender sees it.
-struct Target {
+struct Receiver {
     worker: &'static Worker,
     run_delay: RunDelay,
 }
 
 fn send_all(
-    way: Way,
+    way: DeliveryWay,
     delivery: &dyn Delivery,
-    target: &Target,
+    target: &Receiver,
     mailbox: &Mailbox,
     duration: Duration,
     stop: &Stop,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<RungTimes> {
     let own_delay = RunDelay::open_current()?;
     let waited_ns = || own_delay.read_ns() + target.run_delay.read_ns();
     let clock_ns = costs::clock_ns() as u64;
-    let mut measured = Measured {
+    let mut measured = RungTimes {
         delay: Histogram::new(),
         delay_on_cpu: Histogram::new(),
         sender: Histogram::new(),
@@ -253,7 +255,7 @@ fn send_all(
         other: 0,
         deferred: 0,
     };
-    let mut random = Random(0x0DD_BA11);
+    let mut random = SplitMix64(0x0DD_BA11);
     let mut end_ns = u64::MAX;
     for number in 1.. {
         if number == WARM_UP {
@@ -299,9 +301,9 @@ fn spin_for(pause_ns: u64) {
 
 /// Random number generator splitmix64 (Steele, Lea and Flood, OOPSLA 2014): pauses need no better, and are the same in
 /// each run.
-struct Random(u64);
+struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut word = self.0;
@@ -312,12 +314,12 @@ impl Random {
 }
 
 /// Starts the thread that the kernel prefers. It parks while there is no request.
-fn spawn_urgent(way: Way, processor: usize, mailbox: Arc<Mailbox>) -> anyhow::Result<thread::JoinHandle<()>> {
+fn spawn_urgent(way: DeliveryWay, processor: usize, mailbox: Arc<Mailbox>) -> anyhow::Result<thread::JoinHandle<()>> {
     let (ready, prepared) = mpsc::channel();
     let urgent = thread::Builder::new().name("urgent".to_owned()).spawn(move || {
         let prepare = || {
             os::pin_to_cpu(processor)?;
-            if way == Way::RealtimeThread { os::set_realtime(PRIORITY) } else { Ok(()) }
+            if way == DeliveryWay::RealtimeThread { os::set_realtime(PRIORITY) } else { Ok(()) }
         };
         let result = prepare();
         let is_ready = result.is_ok();
@@ -334,27 +336,27 @@ fn spawn_urgent(way: Way, processor: usize, mailbox: Arc<Mailbox>) -> anyhow::Re
 
 /// Runs the receiver's thread: a worker that is busy until the phase ends. Returns the time stolen from it.
 fn receive(
-    way: Way,
-    busy: Busy,
+    way: DeliveryWay,
+    busy: ReceiverWork,
     processor: usize,
     mailbox: Arc<Mailbox>,
     ready: mpsc::Sender<(&'static Worker, RunDelay)>,
 ) -> anyhow::Result<Histogram> {
     os::pin_to_cpu(processor)?;
-    if way == Way::OrdinaryThread {
+    if way == DeliveryWay::OrdinaryThread {
         os::set_nice(19)?;
     }
     let rows = costs::rows();
     let mut stolen = Histogram::new();
-    let registration = preempt::register("receiver", Arc::new(Answer(Arc::clone(&mailbox))))?;
+    let registration = preempt::register("receiver", Arc::new(MailboxAnswer(Arc::clone(&mailbox))))?;
     registration.worker().set_mode(Mode::Foreign);
     // If there is no receiver any more, the phase has ended.
     let _ = ready.send((registration.worker(), RunDelay::open_current()?));
     match (way, busy) {
-        (Way::Poll, Busy::Working) => work_densely(&rows, &mailbox),
-        (Way::Poll, Busy::Watching) => watch_densely(&rows, &mailbox, &mut stolen),
-        (_, Busy::Working) => work(&rows, &mailbox),
-        (_, Busy::Watching) => watch(&mailbox, &mut stolen),
+        (DeliveryWay::Poll, ReceiverWork::Working) => work_densely(&rows, &mailbox),
+        (DeliveryWay::Poll, ReceiverWork::Watching) => watch_densely(&rows, &mailbox, &mut stolen),
+        (_, ReceiverWork::Working) => work(&rows, &mailbox),
+        (_, ReceiverWork::Watching) => watch(&mailbox, &mut stolen),
     }
     Ok(stolen)
 }
@@ -427,7 +429,7 @@ mod tests {
     #[test]
     fn pauses_are_the_same_in_each_run_and_below_their_limit() {
         let pauses = || {
-            let mut random = Random(1);
+            let mut random = SplitMix64(1);
             (0..1_000).map(|_| random.below(PAUSE_NS_SPAN)).collect::<Vec<u64>>()
         };
         assert_eq!(pauses(), pauses());

@@ -1,7 +1,7 @@
 //! Transfer of the workers' event rings into the page's history. Runs on a thread of its own, never on a worker.
 
 use super::door::EndedRun;
-use crate::data::{Data, Ending, TICKET};
+use crate::data::{Data, TICKET, TransactionOutcome};
 use crate::mixed::{Schedule, is_on_cpu};
 use demo::History;
 use demo::facts::{Context, Policy};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// Instance as the collector sees it.
-pub struct Source {
+pub struct CollectedInstance {
     /// Policy of the instance.
     pub policy: Policy,
     /// Scheduler, which has the events.
@@ -27,21 +27,21 @@ pub struct Source {
     events_lost: u64,
 }
 
-impl Source {
+impl CollectedInstance {
     /// Creates the source of an instance.
     pub fn new(
         policy: Policy,
         scheduler: Arc<Scheduler>,
         ended: Arc<AtomicU64>,
         ended_runs: Arc<Mutex<Vec<EndedRun>>>,
-    ) -> Source {
+    ) -> CollectedInstance {
         let overtaking = vec![VecDeque::new(); scheduler.workers()];
-        Source { policy, scheduler, ended, ended_runs, overtaking, events_lost: 0 }
+        CollectedInstance { policy, scheduler, ended, ended_runs, overtaking, events_lost: 0 }
     }
 
     /// Moves the events since the last call into `history`.
     pub fn collect(&mut self, data: &Data, schedule: Option<&Schedule>, history: &History) {
-        let Source { policy, scheduler, ended, overtaking, .. } = self;
+        let CollectedInstance { policy, scheduler, ended, overtaking, .. } = self;
         scheduler.drain_events(&mut |event| {
             if let Event::Completed(completed) = event {
                 ended.fetch_add(1, Relaxed);
@@ -96,9 +96,9 @@ fn transaction(policy: Policy, completed: &Completed, data: &Data, schedule: Opt
     // The schedule of arrivals that have stopped is gone; requests left over count from their submission.
     let due_ns = schedule.filter(|_| !is_ticket).map_or(submit_ns, |schedule| schedule.at_ns(completed.id));
     let outcome = match (completed.ended, data.ending(completed.id)) {
-        (Ended::Done, Ending::Committed) => Outcome::Committed,
-        (Ended::Done, Ending::RolledBack) => Outcome::RolledBack,
-        (Ended::Done, Ending::Failed) | (Ended::Panicked | Ended::Exhausted, _) => Outcome::Failed,
+        (Ended::Done, TransactionOutcome::Committed) => Outcome::Committed,
+        (Ended::Done, TransactionOutcome::RolledBack) => Outcome::RolledBack,
+        (Ended::Done, TransactionOutcome::Failed) | (Ended::Panicked | Ended::Exhausted, _) => Outcome::Failed,
     };
     Some(Transaction {
         ticket: if is_ticket { completed.id & !TICKET } else { 0 },

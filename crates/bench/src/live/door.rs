@@ -33,7 +33,7 @@ pub struct EndedRun {
 }
 
 /// Instance and its loads.
-pub struct Door {
+pub struct DemoInstance {
     /// Policy of the instance.
     pub policy: Policy,
     /// Processors of the workers, one each, used in turn. A thread that is kept off them does not see them any more.
@@ -88,9 +88,9 @@ pub fn sched_policy(policy: Policy) -> sched::Policy {
     }
 }
 
-impl Door {
+impl DemoInstance {
     /// Starts the instance; it sleeps until there is work.
-    pub fn open(data: &Arc<Data>, policy: Policy, workers: usize, yield_interval: u32) -> anyhow::Result<Door> {
+    pub fn open(data: &Arc<Data>, policy: Policy, workers: usize, yield_interval: u32) -> anyhow::Result<DemoInstance> {
         let cpus = worker_cpus(&os::cpus(), workers).to_vec();
         let settings = Settings {
             name: policy.name().to_owned(),
@@ -103,7 +103,7 @@ impl Door {
             track_run_delay: true,
             ..Settings::default()
         };
-        Ok(Door {
+        Ok(DemoInstance {
             policy,
             cpus,
             instance: Instance::start(data, settings)?,

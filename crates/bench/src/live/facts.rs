@@ -51,15 +51,15 @@ const SCAN_SQL: &str = "-- not SQL: TPC-H's Q6 written against the engine, a saf
 
 /// Medians of the rungs, in µs.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Measured {
+pub struct DeliveryMedians {
     poll_us: Option<f64>,
     signal_us: Option<f64>,
 }
 
 /// Measures the rungs on this machine.
-pub fn measure(stop: &Stop) -> anyhow::Result<Measured> {
+pub fn measure(stop: &Stop) -> anyhow::Result<DeliveryMedians> {
     let [poll_us, signal_us] = delivery::medians_us(MEASURE, stop)?;
-    Ok(Measured { poll_us, signal_us })
+    Ok(DeliveryMedians { poll_us, signal_us })
 }
 
 /// Returns the facts of the machine, without a database.
@@ -73,7 +73,7 @@ pub fn machine(workers: usize, yield_interval: u32, psql: Vec<Psql>) -> Facts {
         kernel: format!("Linux {}", machine.kernel),
         memory_bytes: machine.memory_bytes,
         workers,
-        delivery: rungs(&Measured::default(), realtime, &machine.uintr),
+        delivery: rungs(&DeliveryMedians::default(), realtime, &machine.uintr),
         realtime: Allowed {
             allowed: realtime,
             why: if realtime {
@@ -93,7 +93,7 @@ pub fn machine(workers: usize, yield_interval: u32, psql: Vec<Psql>) -> Facts {
 }
 
 /// Returns the facts with those of the database, when it is loaded.
-pub fn with_database(machine: &Facts, config: &DataConfig, data: &Data, measured: &Measured) -> Facts {
+pub fn with_database(machine: &Facts, config: &DataConfig, data: &Data, measured: &DeliveryMedians) -> Facts {
     let uintr = preempt::os::uintr().to_string();
     Facts {
         delivery: rungs(measured, machine.realtime.allowed, &uintr),
@@ -107,7 +107,7 @@ pub fn with_database(machine: &Facts, config: &DataConfig, data: &Data, measured
     }
 }
 
-fn rungs(measured: &Measured, realtime: bool, uintr: &str) -> Delivery {
+fn rungs(measured: &DeliveryMedians, realtime: bool, uintr: &str) -> Delivery {
     let rung = |name: &str, available, in_use, why: &str, delay_us_p50| Rung {
         name: name.to_owned(),
         available,

@@ -3,11 +3,11 @@
 //! **Invariant:** commands are serialised by one lock over the instances; reading for the page takes it only briefly,
 //! and the collector takes it for the schedules alone. Nothing here runs on a worker.
 
-use super::collector::Source;
-use super::door::{Door, keep_off_workers};
+use super::collector::CollectedInstance;
+use super::door::{DemoInstance, keep_off_workers};
 use super::facts;
-use super::wire::{Addresses, Wire};
-use crate::data::{Data, DataConfig, Steps};
+use super::wire::{Addresses, DemoServers};
+use crate::data::{Data, DataConfig, LoadSteps};
 use crate::mixed::{LowQuery, MakeRequest};
 use demo::facts::{Context, Facts, Figure1, Policy, Progress, QueryInfo, Step};
 use demo::records::{Cursor, InstanceInfo, Update, WorkerNow};
@@ -31,7 +31,7 @@ pub struct Spectacle {
     workers: usize,
     yield_interval: u32,
     stop: Stop,
-    steps: Steps,
+    steps: LoadSteps,
     began: Instant,
     history: History,
     loaded: OnceLock<Result<Loaded, String>>,
@@ -43,14 +43,14 @@ pub struct Spectacle {
 struct Loaded {
     data: Arc<Data>,
     elapsed: Duration,
-    rungs: facts::Measured,
+    rungs: facts::DeliveryMedians,
     queries: Vec<(QueryInfo, LowQuery)>,
-    doors: Mutex<Doors>,
-    wire: Mutex<Option<Wire>>,
+    doors: Mutex<DemoInstances>,
+    wire: Mutex<Option<DemoServers>>,
 }
 
-struct Doors {
-    doors: Vec<Door>,
+struct DemoInstances {
+    doors: Vec<DemoInstance>,
     selected: Policy,
     make: MakeRequest,
     next_ticket: u64,
@@ -66,7 +66,7 @@ impl Spectacle {
             workers,
             yield_interval,
             stop,
-            steps: Steps::default(),
+            steps: LoadSteps::default(),
             began: Instant::now(),
             history: History::new(),
             loaded: OnceLock::new(),
@@ -96,13 +96,13 @@ impl Spectacle {
     fn try_load(&self) -> anyhow::Result<Loaded> {
         let data = Data::load(&self.config, &self.stop, &self.steps)?;
         let rungs = facts::measure(&self.stop)?;
-        let open = |policy| Door::open(&data, policy, self.workers, self.yield_interval);
-        let mut doors = Policy::ALL.into_iter().map(open).collect::<anyhow::Result<Vec<Door>>>()?;
+        let open = |policy| DemoInstance::open(&data, policy, self.workers, self.yield_interval);
+        let mut doors = Policy::ALL.into_iter().map(open).collect::<anyhow::Result<Vec<DemoInstance>>>()?;
         let queries = facts::queries(&data, |query| doors[Policy::Wait.index()].time(query, &self.stop))?;
         let addresses = self.addresses.locked_anyway().take();
-        let wire = addresses.map(|addresses| Wire::start(addresses, &data, &doors)).transpose()?;
+        let wire = addresses.map(|addresses| DemoServers::start(addresses, &data, &doors)).transpose()?;
         let make = data.new_orders(self.config.seed);
-        let doors = Doors { doors, selected: Policy::Preempt, make, next_ticket: 1, seed: 1, is_closed: false };
+        let doors = DemoInstances { doors, selected: Policy::Preempt, make, next_ticket: 1, seed: 1, is_closed: false };
         Ok(Loaded {
             data,
             elapsed: self.began.elapsed(),
@@ -115,17 +115,17 @@ impl Spectacle {
 
     fn collect(&self, loaded: &Loaded) {
         keep_off_workers(self.workers);
-        let mut sources: Vec<Source> = {
+        let mut sources: Vec<CollectedInstance> = {
             let doors = loaded.doors();
-            let source = |door: &Door| {
+            let source = |door: &DemoInstance| {
                 let (ended, runs) = (Arc::clone(&door.ended), Arc::clone(&door.ended_runs));
-                Source::new(door.policy, Arc::clone(door.scheduler()), ended, runs)
+                CollectedInstance::new(door.policy, Arc::clone(door.scheduler()), ended, runs)
             };
             doors.doors.iter().map(source).collect()
         };
         while self.stop.wait(COLLECT).is_ok() {
             let schedules: Vec<_> = match loaded.doors.try_lock() {
-                Ok(doors) => doors.doors.iter().map(Door::schedule).collect(),
+                Ok(doors) => doors.doors.iter().map(DemoInstance::schedule).collect(),
                 // A command has the lock; the next turn comes soon.
                 Err(_) => continue,
             };
@@ -161,7 +161,7 @@ impl Spectacle {
         }
     }
 
-    fn command<R>(&self, command: impl FnOnce(&Loaded, &mut Doors) -> anyhow::Result<R>) -> Result<R, Error> {
+    fn command<R>(&self, command: impl FnOnce(&Loaded, &mut DemoInstances) -> anyhow::Result<R>) -> Result<R, Error> {
         let loaded = self.loaded()?;
         let mut doors = loaded.doors();
         if doors.is_closed {
@@ -172,7 +172,7 @@ impl Spectacle {
 }
 
 impl Loaded {
-    fn doors(&self) -> MutexGuard<'_, Doors> {
+    fn doors(&self) -> MutexGuard<'_, DemoInstances> {
         self.doors.locked()
     }
 
@@ -181,8 +181,8 @@ impl Loaded {
     }
 }
 
-impl Doors {
-    fn chosen(&mut self) -> &mut Door {
+impl DemoInstances {
+    fn chosen(&mut self) -> &mut DemoInstance {
         let selected = self.selected.index();
         &mut self.doors[selected]
     }
@@ -204,7 +204,7 @@ impl demo::Demo for Spectacle {
     fn loading(&self) -> Progress {
         match self.loaded.get() {
             None => {
-                let step = |step: crate::data::Step| Step {
+                let step = |step: crate::data::LoadStep| Step {
                     name: step.name.to_owned(),
                     done: step.rows_count,
                     total: step.rows_expected,
@@ -239,7 +239,7 @@ impl demo::Demo for Spectacle {
         };
         let Ok(loaded) = self.loaded() else { return Policy::ALL.map(none).into() };
         let doors = loaded.doors();
-        let info = |door: &Door| InstanceInfo {
+        let info = |door: &DemoInstance| InstanceInfo {
             policy: door.policy,
             selected: door.policy == doors.selected,
             query: door.query().map(str::to_owned),
@@ -293,7 +293,7 @@ impl demo::Demo for Spectacle {
         let issued = self.command(|_, doors| {
             let ticket = doors.next_ticket;
             let selected = doors.selected.index();
-            let Doors { doors: instances, make, .. } = doors;
+            let DemoInstances { doors: instances, make, .. } = doors;
             let issued = instances[selected].issue(ticket, make);
             doors.next_ticket += 1;
             Ok(issued.map(|()| ticket))
@@ -313,7 +313,7 @@ impl demo::Demo for Spectacle {
     }
 }
 
-fn workers_now(door: &Door) -> Vec<WorkerNow> {
+fn workers_now(door: &DemoInstance) -> Vec<WorkerNow> {
     (0..door.scheduler().workers())
         .map(|worker| {
             let since_ns = door.query_since_ns[worker].load(Relaxed);

@@ -5,7 +5,7 @@
 //! low job of its instance, like those of the page: it waits in their queue, and New-Orders overtake it as the policy
 //! says. The servers end before the instances do.
 
-use super::door::Door;
+use super::door::DemoInstance;
 use crate::data::Data;
 use anyhow::Context;
 use demo::facts::{Policy, Psql};
@@ -70,17 +70,17 @@ impl Addresses {
 }
 
 /// Running servers.
-pub struct Wire {
+pub struct DemoServers {
     end: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Wire {
+impl DemoServers {
     /// Starts the servers on all addresses; sessions get the tables of the data.
     ///
     /// # Errors
     /// If threads cannot be started.
-    pub fn start(addresses: Addresses, data: &Data, doors: &[Door]) -> anyhow::Result<Wire> {
+    pub fn start(addresses: Addresses, data: &Data, doors: &[DemoInstance]) -> anyhow::Result<DemoServers> {
         let workers = Workers::new(preempt::os::cpus().len().max(1), || {}).context("threads for statements")?;
         let mut servers = Vec::new();
         for ((policy, address, listener), door) in addresses.0.into_iter().zip(doors) {
@@ -105,11 +105,11 @@ impl Wire {
             }
         };
         let thread = thread::Builder::new().name("psql".to_owned()).spawn(body)?;
-        Ok(Wire { end, thread: Some(thread) })
+        Ok(DemoServers { end, thread: Some(thread) })
     }
 }
 
-impl Drop for Wire {
+impl Drop for DemoServers {
     fn drop(&mut self) {
         let _ = self.end.send(true);
         if let Some(thread) = self.thread.take()
@@ -124,7 +124,7 @@ impl Drop for Wire {
 fn serve(
     address: SocketAddr,
     data: &Data,
-    door: &Door,
+    door: &DemoInstance,
     workers: &Arc<Workers>,
 ) -> anyhow::Result<Server<Sessions<Database>>> {
     let mut settings = Defaults::default();

@@ -4,9 +4,9 @@
 //! the same time, so they are due in the order in which their statements ended. The lateness of this thread is
 //! reported.
 
-use super::load::Load;
-use super::phase::PhaseResult;
-use super::terminal::{Message, Terminal, What};
+use super::load::LockLoad;
+use super::phase::LockPhaseResult;
+use super::terminal::{Message, StatementEnd, Terminal};
 use anyhow::{Context, ensure};
 use engine::{Engine, Error};
 use host::stop::Stop;
@@ -34,10 +34,10 @@ pub struct Clients<'a> {
     /// Engine whose waits expire.
     pub engine: &'a Engine,
     /// Load that makes the transactions.
-    pub load: &'a mut dyn Load,
+    pub load: &'a mut dyn LockLoad,
     /// Random numbers that choose the classes.
     pub random: Random,
-    /// Percentage of class high, as in [`super::Arguments`].
+    /// Percentage of class high, as in [`super::LocksArguments`].
     pub high_percent: i32,
     /// Nanoseconds between two statements of a client.
     pub client_time_ns: u64,
@@ -49,7 +49,7 @@ pub struct Clients<'a> {
 
 /// Transaction of a client.
 #[derive(Clone, Copy)]
-struct Running {
+struct ClientTransaction {
     class: Class,
     /// Moment at which the client wanted to begin.
     due_ns: u64,
@@ -58,12 +58,12 @@ struct Running {
 struct Loop<'a, 'b> {
     clients: &'b mut Clients<'a>,
     /// Transaction of each client; none if its next statement begins a transaction.
-    running: Vec<Option<Running>>,
+    running: Vec<Option<ClientTransaction>>,
     due: VecDeque<(u64, usize)>,
     window_ns: (u64, u64),
     /// Moment of the next look at the engine's waits.
     expire_ns: u64,
-    result: PhaseResult,
+    result: LockPhaseResult,
 }
 
 impl Clients<'_> {
@@ -71,7 +71,7 @@ impl Clients<'_> {
     ///
     /// # Errors
     /// An error for a transaction that failed or was lost; a stop.
-    pub fn run(&mut self, warm_up: Duration, duration: Duration, stop: &Stop) -> anyhow::Result<PhaseResult> {
+    pub fn run(&mut self, warm_up: Duration, duration: Duration, stop: &Stop) -> anyhow::Result<LockPhaseResult> {
         // The kernel refuses this without the privilege: the lateness is printed either way.
         let _ = os::set_realtime(REALTIME_PRIORITY);
         let now_ns = os::now_ns();
@@ -84,7 +84,7 @@ impl Clients<'_> {
             due: (0..count).map(|at| (now_ns + self.client_time_ns * at as u64 / count as u64, at)).collect(),
             window_ns: (from_ns, to_ns),
             expire_ns: now_ns,
-            result: PhaseResult { seconds: duration.as_secs_f64(), ..PhaseResult::default() },
+            result: LockPhaseResult { seconds: duration.as_secs_f64(), ..LockPhaseResult::default() },
             clients: self,
         };
         clients.run(stop)?;
@@ -140,7 +140,7 @@ impl Loop<'_, '_> {
             None => {
                 let is_high = self.clients.random.percent(self.clients.high_percent);
                 let class = if is_high { Class::High } else { Class::Low };
-                self.running[terminal] = Some(Running { class, due_ns });
+                self.running[terminal] = Some(ClientTransaction { class, due_ns });
                 let script = self.clients.load.script();
                 self.clients.terminals[terminal].enter(script, class);
                 class
@@ -158,8 +158,8 @@ impl Loop<'_, '_> {
         let is_counted = (from_ns..to_ns).contains(&at_ns);
         let tally = self.result.of(running.class);
         match what {
-            What::Statement => {}
-            What::Committed { run_ns } => {
+            StatementEnd::Statement => {}
+            StatementEnd::Committed { run_ns } => {
                 self.running[terminal] = None;
                 self.clients.load.committed();
                 if is_counted {
@@ -168,14 +168,14 @@ impl Loop<'_, '_> {
                 }
             }
             // One New-Order in a hundred ends this way, by specification.
-            What::Aborted { error: Error::RolledBack, .. } => self.running[terminal] = None,
-            What::Aborted { run_ns, error } if error.is_retryable() => {
+            StatementEnd::Aborted { error: Error::RolledBack, .. } => self.running[terminal] = None,
+            StatementEnd::Aborted { run_ns, error } if error.is_retryable() => {
                 if is_counted {
                     tally.wasted_ns += run_ns;
                     *tally.aborts.entry(state_of(&error).0).or_default() += 1;
                 }
             }
-            What::Aborted { error, .. } => return Err(error).context("a transaction failed"),
+            StatementEnd::Aborted { error, .. } => return Err(error).context("a transaction failed"),
         }
         self.due.push_back((at_ns + self.clients.client_time_ns, terminal));
         Ok(())

@@ -1,6 +1,6 @@
 //! Hot rows: each transaction locks one of a few rows, and changes it and one of many others.
 
-use super::load::{Load, Script};
+use super::load::{LockLoad, TransactionScript};
 use engine::{Begin, Column, Engine, IndexDef, RowLock, Table, TableDef, Txn, Type, Value, Wait};
 use stage::Class;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ const COLD_ROWS: i32 = 100_000;
 const ID: usize = 0;
 const COUNT: usize = 1;
 
-struct Tables {
+struct HotTables {
     hot: Arc<Table>,
     cold: Arc<Table>,
 }
 
 /// Load on hot rows.
 pub struct HotRows {
-    tables: Arc<Tables>,
+    tables: Arc<HotTables>,
     hot_rows: i32,
     random: Random,
     committed: u64,
 }
 
-struct Transaction {
-    tables: Arc<Tables>,
+struct HotTransaction {
+    tables: Arc<HotTables>,
     hot: i32,
     cold: [i32; 3],
 }
@@ -49,7 +49,7 @@ impl HotRows {
             }
             Ok(table)
         };
-        let tables = Tables { hot: create("locks.hot", hot_rows)?, cold: create("locks.cold", COLD_ROWS)? };
+        let tables = HotTables { hot: create("locks.hot", hot_rows)?, cold: create("locks.cold", COLD_ROWS)? };
         Ok(HotRows { tables: Arc::new(tables), hot_rows, random: Random::new(seed), committed: 0 })
     }
 }
@@ -64,13 +64,13 @@ fn count_one(txn: &Txn<'_>, table: &Table, id: i32) -> engine::Result<()> {
     txn.update(table, row, |row| row.set_i64(COUNT, row.get_i64(COUNT) + 1))
 }
 
-impl Script for Transaction {
+impl TransactionScript for HotTransaction {
     fn statements(&self) -> usize {
         5
     }
 
     fn run(&mut self, at: usize, txn: &Txn<'_>) -> engine::Result<()> {
-        let Tables { hot, cold } = &*self.tables;
+        let HotTables { hot, cold } = &*self.tables;
         match at {
             0 => find(txn, cold, self.cold[0]).map(drop),
             1 => {
@@ -84,7 +84,7 @@ impl Script for Transaction {
     }
 }
 
-impl Load for HotRows {
+impl LockLoad for HotRows {
     fn title(&self) -> String {
         format!("{} hot rows", self.hot_rows)
     }
@@ -97,10 +97,10 @@ impl Load for HotRows {
         self.random = Random::new(seed);
     }
 
-    fn script(&mut self) -> Box<dyn Script> {
+    fn script(&mut self) -> Box<dyn TransactionScript> {
         let hot = self.random.uniform(0, self.hot_rows - 1);
         let cold = std::array::from_fn(|_| self.random.uniform(0, COLD_ROWS - 1));
-        Box::new(Transaction { tables: Arc::clone(&self.tables), hot, cold })
+        Box::new(HotTransaction { tables: Arc::clone(&self.tables), hot, cold })
     }
 
     fn committed(&mut self) {

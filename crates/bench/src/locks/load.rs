@@ -3,7 +3,7 @@
 use engine::{Engine, Txn};
 
 /// Transaction, statement by statement. After an abort it begins again with its first one.
-pub trait Script: Send {
+pub trait TransactionScript: Send {
     /// Returns the number of statements, the commit excluded.
     fn statements(&self) -> usize;
 
@@ -15,7 +15,7 @@ pub trait Script: Send {
 }
 
 /// Load of a phase.
-pub trait Load: Send {
+pub trait LockLoad: Send {
     /// Returns the title, for people.
     fn title(&self) -> String;
 
@@ -26,7 +26,7 @@ pub trait Load: Send {
     fn restart(&mut self, seed: u64);
 
     /// Returns the next transaction.
-    fn script(&mut self) -> Box<dyn Script>;
+    fn script(&mut self) -> Box<dyn TransactionScript>;
 
     /// Counts a transaction that has committed.
     fn committed(&mut self);

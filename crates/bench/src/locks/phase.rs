@@ -1,7 +1,7 @@
 //! One phase: one load under one setting.
 
 use super::clients::Clients;
-use super::load::Load;
+use super::load::LockLoad;
 use super::terminal::Terminal;
 use super::workers::Workers;
 use crate::mixed::worker_cpus;
@@ -17,10 +17,10 @@ use std::time::Duration;
 use workloads::tpcc::Random;
 
 /// Parameters of a phase.
-pub struct Phase {
+pub struct LockPhaseConfig {
     /// Setting of `lock_priority`.
     pub priority: LockPriority,
-    /// Number of sessions, as in [`super::Arguments`], like the next three.
+    /// Number of sessions, as in [`super::LocksArguments`], like the next three.
     pub sessions: usize,
     /// Percentage of transactions of class high.
     pub high_percent: u8,
@@ -79,7 +79,7 @@ impl ClassTally {
 
 /// Results of a phase.
 #[derive(Clone, Default)]
-pub struct PhaseResult {
+pub struct LockPhaseResult {
     /// Seconds of the measured window.
     pub seconds: f64,
     /// Figures of class high.
@@ -96,7 +96,7 @@ pub struct PhaseResult {
     pub promotions: u64,
 }
 
-impl PhaseResult {
+impl LockPhaseResult {
     /// Returns the tally of a class.
     pub fn of(&mut self, class: Class) -> &mut ClassTally {
         if class == Class::High { &mut self.high } else { &mut self.low }
@@ -110,7 +110,7 @@ impl PhaseResult {
     }
 
     /// Adds another round.
-    pub fn add(&mut self, other: &PhaseResult) {
+    pub fn add(&mut self, other: &LockPhaseResult) {
         self.seconds += other.seconds;
         self.high.add(&other.high);
         self.low.add(&other.low);
@@ -139,12 +139,12 @@ fn takings(stats: &LockStats) -> BTreeMap<String, u64> {
     stats.takings.iter().map(|taking| (words(taking), taking.count)).collect()
 }
 
-impl Phase {
+impl LockPhaseConfig {
     /// Runs the phase.
     ///
     /// # Errors
     /// An error for a transaction that failed or was lost; a stop.
-    pub fn run(&self, engine: &Engine, load: &mut dyn Load, stop: &Stop) -> anyhow::Result<PhaseResult> {
+    pub fn run(&self, engine: &Engine, load: &mut dyn LockLoad, stop: &Stop) -> anyhow::Result<LockPhaseResult> {
         engine.set_lock_config(LockConfig { priority: self.priority, ..LockConfig::default() });
         let workers = Workers::start(Settings {
             name: "locks".to_owned(),

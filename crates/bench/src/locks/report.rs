@@ -1,8 +1,8 @@
 //! Tables, figures and charts of the phases: the waits under each setting, and its cost.
 
-use super::phase::{ClassTally, PhaseResult};
+use super::phase::{ClassTally, LockPhaseResult};
 use super::{LoadResults, Setting};
-use crate::report::{BarChart, PercentileChart, Report, Table, number};
+use crate::report::{BarChart, PercentileChart, Report, TextTable, number};
 use engine::LockPriority;
 
 /// Minimum of low priority's throughput, as a share of that under `none`: a setting below it costs too much.
@@ -45,7 +45,7 @@ fn in_figures(priority: LockPriority) -> String {
 }
 
 /// Returns the classes, and both together, with their names in figures.
-fn classes(result: &PhaseResult) -> [(&'static str, ClassTally); 3] {
+fn classes(result: &LockPhaseResult) -> [(&'static str, ClassTally); 3] {
     [("high", result.high.clone()), ("low", result.low.clone()), ("overall", result.overall())]
 }
 
@@ -70,7 +70,7 @@ fn lock_wait_mean_us(tally: &ClassTally) -> f64 {
 
 fn means(report: &mut Report, load: &LoadResults) {
     let header = ["lock_priority", "high µs", "low µs", "all µs", "high/s", "low/s", "of none", "aborts/s", "wasted"];
-    let mut table = Table::new(format!("{}: mean response", load.title), &header);
+    let mut table = TextTable::new(format!("{}: mean response", load.title), &header);
     let none = &load.settings[0].result;
     let low_under_none = none.low.response.count() as f64 / none.seconds;
     for Setting { priority, result } in &load.settings {
@@ -93,7 +93,7 @@ fn means(report: &mut Report, load: &LoadResults) {
 
 fn quantiles(report: &mut Report, load: &LoadResults) {
     let header = ["", "p50", "p90", "p99", "p99.9", "max", "mean lock wait"];
-    let mut table = Table::new(format!("{}: response, µs", load.title), &header);
+    let mut table = TextTable::new(format!("{}: response, µs", load.title), &header);
     for Setting { priority, result } in &load.settings {
         for (class, tally) in &classes(result)[..2] {
             let name = format!("{} {class}", priority.name());
@@ -115,7 +115,7 @@ fn aborts(report: &mut Report, load: &LoadResults) {
         return report.note(format!("{}: no transaction was aborted under any setting.", load.title));
     }
     let header: Vec<&str> = [""].into_iter().chain(states.iter().copied()).chain(["wasted", "parked"]).collect();
-    let mut table = Table::new(format!("{}: aborted attempts by SQLSTATE", load.title), &header);
+    let mut table = TextTable::new(format!("{}: aborted attempts by SQLSTATE", load.title), &header);
     for Setting { priority, result } in &load.settings {
         for (class, tally) in &classes(result)[..2] {
             let counts = states.iter().map(|state| number(tally.aborts.get(state).copied().unwrap_or(0) as f64));
@@ -144,9 +144,9 @@ fn charts(report: &mut Report, load: &LoadResults) {
 /// low its share.
 fn verdict(report: &mut Report, load: &LoadResults) -> LockPriority {
     let none = &load.settings[0].result;
-    let low_per_s = |result: &PhaseResult| result.low.response.count() as f64 / result.seconds;
-    let low_share = |result: &PhaseResult| low_per_s(result) / low_per_s(none);
-    let high_us = |result: &PhaseResult| result.high.response.mean_us();
+    let low_per_s = |result: &LockPhaseResult| result.low.response.count() as f64 / result.seconds;
+    let low_share = |result: &LockPhaseResult| low_per_s(result) / low_per_s(none);
+    let high_us = |result: &LockPhaseResult| result.high.response.mean_us();
     let affordable = load.settings.iter().filter(|setting| LOW_SHARE_MIN <= low_share(&setting.result));
     let Setting { priority, result: best } = affordable
         .min_by(|one, other| high_us(&one.result).total_cmp(&high_us(&other.result)))

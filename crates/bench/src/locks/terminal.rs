@@ -4,7 +4,7 @@
 //! in place; and each request ends with exactly one message to the clients. Everything here may run in an urgent
 //! context.
 
-use super::load::Script;
+use super::load::TransactionScript;
 use engine::{Begin, Engine, Error, Session, SessionOptions, Step, Wake};
 use preempt::{BoundedQueue, Latch, no_preempt, os};
 use sched::{Outcome, Request, Resubmit, RunCx, Work};
@@ -12,7 +12,7 @@ use stage::Class;
 use std::sync::Arc;
 
 /// Result of a statement.
-pub enum What {
+pub enum StatementEnd {
     /// The statement ended, and the next one may follow.
     Statement,
     /// The statement was the commit.
@@ -36,19 +36,19 @@ pub struct Message {
     /// Moment of the end.
     pub at_ns: u64,
     /// Result of the statement.
-    pub what: What,
+    pub what: StatementEnd,
 }
 
 /// Terminal of one session.
 pub struct Terminal {
     index: usize,
-    home: Latch<Option<Box<State>>>,
+    home: Latch<Option<Box<TerminalState>>>,
     messages: Arc<BoundedQueue<Message>>,
 }
 
-struct State {
+struct TerminalState {
     session: Session,
-    script: Box<dyn Script>,
+    script: Box<dyn TransactionScript>,
     begin: Begin,
     /// Position of the next statement; the one after the last is the commit.
     at: usize,
@@ -58,9 +58,9 @@ struct State {
 /// True if a statement was the commit.
 type IsCommitted = bool;
 
-impl State {
+impl TerminalState {
     fn step(&mut self) -> engine::Result<Step<IsCommitted>> {
-        let State { session, script, begin, at, .. } = self;
+        let TerminalState { session, script, begin, at, .. } = self;
         // The transaction's first statement may come back from a wait.
         if !session.is_open() {
             session.begin(*begin)?;
@@ -79,12 +79,12 @@ impl State {
     }
 }
 
-struct Statement(Arc<Terminal>);
+struct TerminalStatement(Arc<Terminal>);
 
 /// Callback by which the engine wakes a parked statement.
-struct Wakes(Resubmit);
+struct StatementWaker(Resubmit);
 
-impl Wake for Wakes {
+impl Wake for StatementWaker {
     fn wake(&self) {
         self.0.resubmit();
     }
@@ -96,24 +96,24 @@ impl Terminal {
         index: usize,
         engine: &Engine,
         messages: &Arc<BoundedQueue<Message>>,
-        script: Box<dyn Script>,
+        script: Box<dyn TransactionScript>,
     ) -> Terminal {
         let options = SessionOptions { name: format!("terminal {index}"), ..SessionOptions::new(Class::Low) };
         let begin = Begin::new(Class::Low);
-        let state = State { session: engine.session(options), script, begin, at: 0, run_ns: 0 };
+        let state = TerminalState { session: engine.session(options), script, begin, at: 0, run_ns: 0 };
         Terminal { index, home: Latch::new(Some(Box::new(state))), messages: Arc::clone(messages) }
     }
 
-    fn take(&self) -> Box<State> {
+    fn take(&self) -> Box<TerminalState> {
         no_preempt(|no_preempt| self.home.lock(no_preempt).take()).expect("one request at a time")
     }
 
-    fn put(&self, state: Box<State>) {
+    fn put(&self, state: Box<TerminalState>) {
         no_preempt(|no_preempt| *self.home.lock(no_preempt) = Some(state));
     }
 
     /// Enters the next transaction of this terminal. No statement of the terminal may be under way.
-    pub fn enter(&self, script: Box<dyn Script>, class: Class) {
+    pub fn enter(&self, script: Box<dyn TransactionScript>, class: Class) {
         let mut state = self.take();
         (state.script, state.begin, state.at, state.run_ns) = (script, Begin::new(class), 0, 0);
         self.put(state);
@@ -121,13 +121,13 @@ impl Terminal {
 
     /// Returns the terminal's next statement, as a request.
     pub fn request(self: &Arc<Self>, class: Class) -> Arc<Request> {
-        Arc::new(Request::new(self.index as u64, class, Box::new(Statement(Arc::clone(self)))))
+        Arc::new(Request::new(self.index as u64, class, Box::new(TerminalStatement(Arc::clone(self)))))
     }
 }
 
-impl Work for Statement {
+impl Work for TerminalStatement {
     fn run(&self, cx: &RunCx<'_>) -> Outcome {
-        let Statement(terminal) = self;
+        let TerminalStatement(terminal) = self;
         let began_ns = os::now_ns();
         let mut state = terminal.take();
         let step = state.step();
@@ -135,17 +135,17 @@ impl Work for Statement {
         state.run_ns += at_ns - began_ns;
         let run_ns = state.run_ns;
         let what = match step {
-            Ok(Step::Done(false)) => What::Statement,
-            Ok(Step::Done(true)) => What::Committed { run_ns },
+            Ok(Step::Done(false)) => StatementEnd::Statement,
+            Ok(Step::Done(true)) => StatementEnd::Committed { run_ns },
             Ok(Step::Parked(ticket)) => {
                 terminal.put(state);
-                ticket.on_ready(Arc::new(Wakes(cx.resubmitter())));
+                ticket.on_ready(Arc::new(StatementWaker(cx.resubmitter())));
                 return Outcome::Parked;
             }
             Err(error) => {
                 state.session.rollback();
                 (state.at, state.run_ns) = (0, 0);
-                What::Aborted { run_ns, error }
+                StatementEnd::Aborted { run_ns, error }
             }
         };
         terminal.put(state);

@@ -1,13 +1,13 @@
 //! TPC-C's Payment and New-Order, half and half, on one warehouse.
 
-use super::load::{Load, Script};
+use super::load::{LockLoad, TransactionScript};
 use engine::{Engine, Txn};
 use std::sync::Arc;
-use workloads::tpcc::{self, Input, Inputs, Mix, Scale, Statements, Tables};
+use workloads::tpcc::{self, Input, Inputs, Mix, Scale, Statements, TpccTables};
 
 /// Load of one warehouse.
 pub struct Warehouse {
-    tables: Arc<Tables>,
+    tables: Arc<TpccTables>,
     inputs: Inputs,
 }
 
@@ -26,7 +26,7 @@ fn inputs(seed: u64) -> Inputs {
     Inputs::new(Scale::spec(1), seed, seed)
 }
 
-impl Script for Statements {
+impl TransactionScript for Statements {
     fn statements(&self) -> usize {
         self.len()
     }
@@ -36,7 +36,7 @@ impl Script for Statements {
     }
 }
 
-impl Load for Warehouse {
+impl LockLoad for Warehouse {
     fn title(&self) -> String {
         "Payment and New-Order on one warehouse".to_owned()
     }
@@ -49,7 +49,7 @@ impl Load for Warehouse {
         self.inputs = inputs(seed);
     }
 
-    fn script(&mut self) -> Box<dyn Script> {
+    fn script(&mut self) -> Box<dyn TransactionScript> {
         let tables = Arc::clone(&self.tables);
         match self.inputs.next(Mix::NewOrderPayment, 1) {
             Input::NewOrder(input) => Box::new(Statements::new_order(tables, input)),

@@ -22,7 +22,7 @@ const REALTIME_PRIORITY: i32 = 20;
 /// Function that makes the request with a given number. It runs on the generator's thread, ahead of the arrival.
 pub type MakeRequest = Box<dyn FnMut(u64) -> Arc<Request> + Send>;
 
-struct Shared {
+struct GeneratorState {
     /// Arrivals per second as the bits of an `f64`; 0 pauses.
     rate: AtomicU64,
     stop: AtomicBool,
@@ -33,7 +33,7 @@ struct Shared {
 
 /// Running generator.
 pub struct Arrivals {
-    shared: Arc<Shared>,
+    shared: Arc<GeneratorState>,
     thread: Option<JoinHandle<Histogram>>,
 }
 
@@ -49,7 +49,7 @@ pub struct Offered {
 
 /// Scheduled times of the requests under way.
 #[derive(Clone)]
-pub struct Schedule(Arc<Shared>);
+pub struct Schedule(Arc<GeneratorState>);
 
 impl Schedule {
     /// Returns the moment at which request `id` was due to arrive.
@@ -66,7 +66,7 @@ impl Arrivals {
     /// # Errors
     /// If the thread cannot be started.
     pub fn start(scheduler: Arc<Scheduler>, make: MakeRequest, rate: f64, seed: u64) -> std::io::Result<Arrivals> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(GeneratorState {
             rate: AtomicU64::new(rate.to_bits()),
             stop: AtomicBool::new(false),
             offered: AtomicU64::new(0),
@@ -123,7 +123,7 @@ impl Drop for Arrivals {
     }
 }
 
-fn generate(shared: &Shared, scheduler: &Scheduler, mut make: MakeRequest, mut random: Random) -> Histogram {
+fn generate(shared: &GeneratorState, scheduler: &Scheduler, mut make: MakeRequest, mut random: Random) -> Histogram {
     // The kernel refuses this without the privilege: the lateness is printed either way.
     let _ = os::set_realtime(REALTIME_PRIORITY);
     let mut late = Histogram::new();
@@ -158,7 +158,7 @@ fn generate(shared: &Shared, scheduler: &Scheduler, mut make: MakeRequest, mut r
 }
 
 /// Sleeps until `due_ns`; false if the rate changed or a stop was asked for before.
-fn pause_until(shared: &Shared, due_ns: u64, rate: f64) -> bool {
+fn pause_until(shared: &GeneratorState, due_ns: u64, rate: f64) -> bool {
     loop {
         let left = Duration::from_nanos(due_ns.saturating_sub(os::now_ns()));
         if left.is_zero() {

@@ -58,10 +58,10 @@ pub type OnEnd = Arc<dyn Fn(&RunEnd<'_>) + Send + Sync>;
 
 /// Loop of queries on one instance.
 pub struct LowLoop {
-    inner: Arc<Inner>,
+    inner: Arc<LowLoopInner>,
 }
 
-struct Inner {
+struct LowLoopInner {
     scheduler: Arc<Scheduler>,
     /// Runtime of the queries. The handle is weak: the last strong one must not go away on a worker.
     runtime: Weak<Runtime>,
@@ -72,12 +72,12 @@ struct Inner {
     on_end: OnEnd,
     next_query: AtomicU64,
     stopping: Arc<AtomicBool>,
-    state: Mutex<State>,
+    state: Mutex<LowLoopState>,
     ended: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct LowLoopState {
     jobs: usize,
     next_token: u64,
     running: Vec<(u64, Arc<OnceLock<Running>>)>,
@@ -109,7 +109,7 @@ impl LowLoop {
         config: LowConfig,
     ) -> Result<LowLoop, sched::Rejected> {
         assert!(!config.queries.is_empty(), "a loop repeats something");
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(LowLoopInner {
             scheduler,
             runtime: Arc::downgrade(runtime),
             engine,
@@ -174,14 +174,14 @@ impl Drop for LowLoop {
     }
 }
 
-impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl LowLoopInner {
+    fn state(&self) -> MutexGuard<'_, LowLoopState> {
         self.state.locked()
     }
 
     fn submit(self: &Arc<Self>) -> Result<(), sched::Rejected> {
         let turn = self.next_query.fetch_add(1, SeqCst) as usize;
-        let job = Job { of: Arc::clone(self), query: turn % self.queries.len() };
+        let job = LowLoopJob { of: Arc::clone(self), query: turn % self.queries.len() };
         self.scheduler.submit_low(Box::new(job), self.partitions).map(drop)
     }
 
@@ -211,14 +211,14 @@ impl Inner {
     }
 }
 
-struct Job {
-    of: Arc<Inner>,
+struct LowLoopJob {
+    of: Arc<LowLoopInner>,
     query: usize,
 }
 
-impl LowWork for Job {
+impl LowWork for LowLoopJob {
     fn start(self: Box<Self>, finish: Finish) {
-        let Job { of, query } = *self;
+        let LowLoopJob { of, query } = *self;
         let refuse = |why: String, finish: Finish| {
             of.fail(why);
             drop(finish);
@@ -239,7 +239,7 @@ impl LowWork for Job {
 }
 
 fn start_sql(
-    of: Arc<Inner>,
+    of: Arc<LowLoopInner>,
     runtime: &Runtime,
     query: usize,
     prepared: &Arc<Prepared>,
@@ -288,7 +288,7 @@ fn start_sql(
 }
 
 fn start_dense(
-    of: Arc<Inner>,
+    of: Arc<LowLoopInner>,
     runtime: &Runtime,
     query: usize,
     table: Arc<Table>,

@@ -13,14 +13,14 @@ pub fn is_on_cpu(completed: &Completed) -> bool {
 
 /// One duration of every request: of all requests, and of those whose worker was on a processor.
 #[derive(Clone, Default)]
-pub struct Times {
+pub struct RequestTimes {
     /// Durations of all requests.
     pub raw: Histogram,
     /// Durations of the requests whose worker waited at most [`ON_CPU_WAIT_NS_MAX`] for a processor.
     pub on_cpu: Histogram,
 }
 
-impl Times {
+impl RequestTimes {
     fn record(&mut self, ns: u64, is_on_cpu: bool) {
         self.raw.record_ns(ns);
         if is_on_cpu {
@@ -33,11 +33,11 @@ impl Times {
 #[derive(Clone, Default)]
 pub struct Tally {
     /// Time from submit to the first instruction of the first attempt.
-    pub start: Times,
+    pub start: RequestTimes,
     /// Time from the first instruction of the first attempt to the end, retries and their waits included.
-    pub run: Times,
+    pub run: RequestTimes,
     /// Time from the scheduled arrival to the end.
-    pub e2e: Times,
+    pub e2e: RequestTimes,
     /// Number of requests that ended.
     pub done: u64,
     /// Number of attempts beyond the first, those that only waited for a lock excluded.

@@ -3,7 +3,7 @@
 
 use super::lab::Lab;
 use super::percent;
-use crate::report::{LineChart, Report, Table, number};
+use crate::report::{LineChart, Report, TextTable, number};
 use gate::model::Response;
 use gate::sim::{Load, Setup, Simulation};
 use gate::{Estimate, Settings};
@@ -83,7 +83,7 @@ fn tell(name: &str, load: f64, responses: &[Estimate], models: &[Vec<f64>; 5], r
         C2.iter().flat_map(|c2| [format!("C² {c2}"), "±%".to_owned(), "model".to_owned()]).collect();
     let head: Vec<&str> = ["MPL"].into_iter().chain(labels.iter().map(String::as_str)).collect();
     let title = format!("Mean response with arrivals at {} % of capacity, in mean service times", percent(load));
-    let mut table = Table::new(title.clone(), &head);
+    let mut table = TextTable::new(title.clone(), &head);
     let mut chart = LineChart::new(title, "MPL", "mean service times");
     let mut inside = 0;
     for (at, mpl) in LIMITS.into_iter().enumerate() {

@@ -28,7 +28,7 @@ const LOOK: u64 = 200;
 const OBSERVATION_MAX: Duration = Duration::from_secs(20_000);
 
 /// Result of one run of the controller.
-struct Found {
+struct ControllerResult {
     start: u32,
     chosen: u32,
     observations: u64,
@@ -38,7 +38,7 @@ struct Found {
     moves: Vec<Move>,
 }
 
-impl Found {
+impl ControllerResult {
     /// Returns true if the run met all its demands. The limit may be a quarter, or 2, above the lowest.
     fn is_kept(&self, lowest: u32) -> bool {
         let most = (1.25 * f64::from(lowest)).max(f64::from(lowest + 2));
@@ -74,7 +74,7 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
     {
         tables::switch(&switch, lab.least(other, KEEP)?, report);
     }
-    let by_setup: Vec<(&Setup, u32, &[Found])> = all
+    let by_setup: Vec<(&Setup, u32, &[ControllerResult])> = all
         .iter()
         .zip(lowest)
         .zip(found.chunks(starts.len()))
@@ -112,7 +112,7 @@ fn until(lab: &Lab<'_>, phase: Phase, controller: &mut Controller, simulation: &
     Ok(())
 }
 
-fn search(lab: &Lab<'_>, setup: &Setup, start: u32) -> Result<Found, Stopped> {
+fn search(lab: &Lab<'_>, setup: &Setup, start: u32) -> Result<ControllerResult, Stopped> {
     // The transactions differ from those by which the controller is judged.
     let mut simulation = lab.closed(setup, start, lab.seed + 1_000 + u64::from(start));
     let mut controller = controller();
@@ -120,7 +120,7 @@ fn search(lab: &Lab<'_>, setup: &Setup, start: u32) -> Result<Found, Stopped> {
     judge(lab, setup, start, &controller, &simulation, 0)
 }
 
-fn follow(lab: &Lab<'_>, setup: &Setup, other: &Setup) -> Result<Found, Stopped> {
+fn follow(lab: &Lab<'_>, setup: &Setup, other: &Setup) -> Result<ControllerResult, Stopped> {
     let start = 20;
     let mut simulation = lab.closed(setup, start, lab.seed + 2_000);
     let mut controller = controller();
@@ -140,10 +140,10 @@ fn judge(
     controller: &Controller,
     simulation: &Simulation,
     before: u64,
-) -> Result<Found, Stopped> {
+) -> Result<ControllerResult, Stopped> {
     let chosen = simulation.gate().mpl();
     let ((_, best), there) = (lab.best(setup)?, lab.throughput(setup, chosen)?);
-    Ok(Found {
+    Ok(ControllerResult {
         start,
         chosen,
         observations: controller.observations() - before,

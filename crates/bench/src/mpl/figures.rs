@@ -2,7 +2,7 @@
 
 use super::lab::{CLIENTS, Lab};
 use super::percent;
-use crate::report::{LineChart, Report, Table, number};
+use crate::report::{LineChart, Report, TextTable, number};
 use gate::sim::Setup;
 
 struct Figure {
@@ -26,7 +26,7 @@ const FIGURES: [Figure; 4] = [
 const LIMITS: [u32; 11] = [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, CLIENTS];
 
 /// Throughput curves of one set-up, relative to its best, and the model's, relative to its own best.
-struct Line {
+struct SetupCurves {
     measured: Vec<f64>,
     model: Vec<f64>,
 }
@@ -42,7 +42,7 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
         let (_, best) = lab.best(setup)?;
         let model = setup.network().relative_throughput(CLIENTS as usize);
         let most = model[CLIENTS as usize - 1];
-        let mut line = Line { measured: Vec::new(), model: Vec::new() };
+        let mut line = SetupCurves { measured: Vec::new(), model: Vec::new() };
         for mpl in LIMITS {
             line.measured.push(lab.throughput(setup, mpl)? / best);
             line.model.push(model[mpl as usize - 1] / most);
@@ -52,7 +52,7 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
     let mut lines = all.into_iter().zip(lines);
     for figure in FIGURES {
         let count = of(&figure).len();
-        let drawn: Vec<(&Setup, Line)> = lines.by_ref().take(count).collect();
+        let drawn: Vec<(&Setup, SetupCurves)> = lines.by_ref().take(count).collect();
         if !drawn.is_empty() {
             draw(&figure, &drawn, report);
         }
@@ -65,11 +65,11 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn draw(figure: &Figure, drawn: &[(&Setup, Line)], report: &mut Report) {
+fn draw(figure: &Figure, drawn: &[(&Setup, SetupCurves)], report: &mut Report) {
     let names: Vec<String> =
         drawn.iter().flat_map(|(setup, _)| [setup.name.clone(), format!("{} model", setup.name)]).collect();
     let head: Vec<&str> = ["MPL"].into_iter().chain(names.iter().map(String::as_str)).collect();
-    let mut table = Table::new(format!("{}: share of the best throughput", figure.title), &head);
+    let mut table = TextTable::new(format!("{}: share of the best throughput", figure.title), &head);
     for (at, mpl) in LIMITS.into_iter().enumerate() {
         let values = drawn.iter().flat_map(|(_, line)| [line.measured[at], line.model[at]]).map(number);
         table.row([mpl.to_string()].into_iter().chain(values));

@@ -8,7 +8,7 @@
 
 use super::lab::{CLIENTS, Lab};
 use super::{percent, place};
-use crate::report::{LineChart, Report, Table, number};
+use crate::report::{LineChart, Report, TextTable, number};
 use gate::sim::{Load, Setup, Simulation};
 use gate::{ClassObservation, Observation, Settings};
 use host::stop::Stopped;
@@ -23,7 +23,7 @@ const HIGH: f64 = 0.1;
 const LOSSES: [(&str, &str, f64); 3] = [("l0", "nothing", 0.005), ("l5", "5 %", 0.05), ("l20", "20 %", 0.2)];
 
 /// Results of one set-up behind one limit, and without a limit and without classes.
-struct Found {
+struct PriorityResult {
     mpl: u32,
     /// Mean response in seconds with all transactions inside.
     unlimited: f64,
@@ -34,10 +34,10 @@ struct Found {
     all: f64,
 }
 
-/// Names of the ratios of [`Found::ratios`] in figures.
+/// Names of the ratios of [`PriorityResult::ratios`] in figures.
 const RATIOS: [&str; 3] = ["high_times", "low_increase", "all_increase"];
 
-impl Found {
+impl PriorityResult {
     /// Returns how many times sooner important transactions respond than others, and how much longer those and all take
     /// than without a limit.
     fn ratios(&self) -> [f64; 3] {
@@ -62,7 +62,8 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
     let title = "How many times sooner important transactions respond than others";
     let mut chart = LineChart::new(title, "set-up", "low's mean response over high's");
     for (at, (name, words, _)) in LOSSES.into_iter().enumerate() {
-        let of_level: Vec<(&Setup, &Found)> = lab.setups.iter().zip(found.iter().map(|found| &found[at])).collect();
+        let of_level: Vec<(&Setup, &PriorityResult)> =
+            lab.setups.iter().zip(found.iter().map(|found| &found[at])).collect();
         tell(name, words, &of_level, report);
         let points: Vec<(usize, f64)> =
             of_level.iter().map(|(setup, found)| (place(setup), found.ratios()[0])).collect();
@@ -78,9 +79,9 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
 }
 
 /// Reports the figures and the table of one level.
-fn tell(name: &str, words: &str, found: &[(&Setup, &Found)], report: &mut Report) {
+fn tell(name: &str, words: &str, found: &[(&Setup, &PriorityResult)], report: &mut Report) {
     let head = ["", "MPL", "no limit ms", "high ms", "inside", "low ms", "all ms", "high times", "low +%", "all +%"];
-    let mut table = Table::new(format!("One in ten important, behind the lowest limit that costs {words}"), &head);
+    let mut table = TextTable::new(format!("One in ten important, behind the lowest limit that costs {words}"), &head);
     for (setup, found) in found {
         let label = format!("{} {}", setup.name, setup.description);
         let ms = [found.unlimited, found.high, found.high_inside, found.low, found.all].map(|s| number(1e3 * s));
@@ -108,7 +109,7 @@ fn tell(name: &str, words: &str, found: &[(&Setup, &Found)], report: &mut Report
     report.table(table);
 }
 
-fn find(lab: &Lab<'_>, setup: &Setup) -> Result<Vec<Found>, Stopped> {
+fn find(lab: &Lab<'_>, setup: &Setup) -> Result<Vec<PriorityResult>, Stopped> {
     let (_, best) = lab.best(setup)?;
     let load = Load::Closed { clients: CLIENTS, think: THINKING / best };
     let observe = |mpl, high| -> Result<Observation, Stopped> {
@@ -124,7 +125,7 @@ fn find(lab: &Lab<'_>, setup: &Setup) -> Result<Vec<Found>, Stopped> {
             seen.classes[class.index()]
         };
         let (high, low) = (class("high"), class("low"));
-        Ok(Found {
+        Ok(PriorityResult {
             mpl,
             unlimited,
             high: high.response.mean(),

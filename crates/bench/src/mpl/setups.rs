@@ -2,7 +2,7 @@
 
 use super::lab::{CLIENTS, Lab};
 use super::{percent, place};
-use crate::report::{LineChart, Report, Table, number};
+use crate::report::{LineChart, Report, TextTable, number};
 use gate::sim::Setup;
 use host::stop::Stopped;
 
@@ -12,7 +12,7 @@ const KEEP: [(&str, f64); 2] = [("mpl80", 0.8), ("mpl95", 0.95)];
 /// busy.
 const C2_MPL: u32 = 10;
 
-struct Found {
+struct SetupResult {
     c2: f64,
     processor_busy: f64,
     disk_busy: f64,
@@ -30,13 +30,13 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
     let title = format!(
         "Set-ups with {CLIENTS} clients: busy with all of them inside, and the least MPL that keeps 80 and 95 % of the best"
     );
-    let mut table = Table::new(title, &head);
+    let mut table = TextTable::new(title, &head);
     let mut chart = LineChart::new("The least MPL that keeps 80 and 95 % of the best throughput", "set-up", "MPL");
     let mut lines: [Vec<(usize, f64)>; 4] = Default::default();
     for (setup, found) in lab.setups.iter().zip(&found) {
         let name = &setup.name;
         let hardware = format!("{name} {}, {} CPU, {} disk", setup.description, setup.processors, setup.disks);
-        let Found { least, model, .. } = found;
+        let SetupResult { least, model, .. } = found;
         table.row([
             hardware,
             number(found.c2),
@@ -77,7 +77,7 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn find(lab: &Lab<'_>, setup: &Setup) -> Result<Found, Stopped> {
+fn find(lab: &Lab<'_>, setup: &Setup) -> Result<SetupResult, Stopped> {
     let best = lab.best(setup)?;
     let mut some_inside = lab.closed(setup, C2_MPL, lab.seed);
     let c2 = lab.observe(&mut some_inside, lab.lengths.throughput)?.demand.c2();
@@ -88,7 +88,7 @@ fn find(lab: &Lab<'_>, setup: &Setup) -> Result<Found, Stopped> {
     for (least, (_, keep)) in least.iter_mut().zip(KEEP) {
         *least = lab.least(setup, keep)?;
     }
-    Ok(Found {
+    Ok(SetupResult {
         c2,
         processor_busy,
         disk_busy: disks.iter().sum::<f64>() / disks.len().max(1) as f64,

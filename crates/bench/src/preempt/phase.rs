@@ -1,7 +1,7 @@
 //! One phase: one policy, one low load, one rate.
 
 use super::variant::Variant;
-use crate::data::{Data, Outcomes};
+use crate::data::{Data, OutcomeCounts};
 use crate::mixed::{Arrivals, Instance, LowLoop, LowQuery, MakeRequest, Offered, RunEnd, Schedule, Tally, worker_cpus};
 use anyhow::{Context, bail, ensure};
 use host::stop::Stop;
@@ -36,7 +36,7 @@ pub trait Observe: Send + Sync {
 }
 
 /// Parameters of a phase.
-pub struct Phase {
+pub struct PhaseConfig {
     /// Policy and rungs.
     pub variant: Variant,
     /// Low load, repeated on each worker; empty for none.
@@ -70,7 +70,7 @@ pub struct PhaseResult {
     /// Requests that were offered over the whole phase.
     pub offered: Option<Offered>,
     /// Outcomes of the requests of the whole phase.
-    pub outcomes: Outcomes,
+    pub outcomes: OutcomeCounts,
     /// Number of runs of the low load that ended in the window.
     pub low_runs: u64,
     /// Times of these runs.
@@ -113,7 +113,7 @@ impl LowTally {
     }
 }
 
-impl Phase {
+impl PhaseConfig {
     /// Runs the phase.
     ///
     /// # Errors

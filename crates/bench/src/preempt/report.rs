@@ -5,7 +5,7 @@ use super::phase::PhaseResult;
 use super::variant::Variant;
 use crate::delivery::SignalAlone;
 use crate::mixed::Tally;
-use crate::report::{PercentileChart, Report, Table, number};
+use crate::report::{PercentileChart, Report, TextTable, number};
 use sched::{Policy, Start};
 use stage::Histogram;
 
@@ -80,7 +80,7 @@ fn report_low(report: &mut Report, high_alone: &PhaseResult, low: &LowResults, s
         ("end to end (from the scheduled arrival), on CPU", |tally| &tally.e2e.on_cpu),
     ];
     for (what, pick) in pictures {
-        let mut table = Table::new(format!("New-Order beside {title}: {what}, µs"), &QUANTILES);
+        let mut table = TextTable::new(format!("New-Order beside {title}: {what}, µs"), &QUANTILES);
         for (policy, result) in &with_alone {
             let numbers = pick(&result.tally).quantiles_us().named().map(|(_, value)| number(value));
             table.row([(*policy).to_owned()].into_iter().chain(numbers));
@@ -136,7 +136,7 @@ fn figures_of_policy(report: &mut Report, prefix: &str, low_alone_per_s: f64, va
 fn rates(report: &mut Report, title: &str, low: &LowResults, with_alone: &[(&str, &PhaseResult)]) {
     let low_alone_per_s = low.alone.low_per_s();
     let header = ["", "queries/s", "of alone", "query ms p50", "New-Order/s", "aborts", "retries", "on CPU"];
-    let mut table = Table::new(format!("Throughput beside {title}"), &header);
+    let mut table = TextTable::new(format!("Throughput beside {title}"), &header);
     let row = |policy: &str, result: &PhaseResult| {
         [
             policy.to_owned(),
@@ -159,7 +159,7 @@ fn rates(report: &mut Report, title: &str, low: &LowResults, with_alone: &[(&str
 fn starts(report: &mut Report, title: &str, low: &LowResults) {
     let header =
         ["", "polled", "signalled", "deferred", "yielded", "boundary", "idle", "dedicated", "signals", "in region"];
-    let mut table = Table::new(format!("How New-Orders came to run beside {title}, percent; signals"), &header);
+    let mut table = TextTable::new(format!("How New-Orders came to run beside {title}, percent; signals"), &header);
     for (variant, result) in &low.policies {
         let shares = Start::ALL.map(|start| number(100.0 * result.tally.share(&[start])));
         let interrupts = [result.interrupts.signals, result.interrupts.landed_in_region].map(|n| number(n as f64));

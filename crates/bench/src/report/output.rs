@@ -24,8 +24,8 @@ pub struct Output {
 
 /// Files that are ready to be written.
 pub struct Opened {
-    json: Option<Part>,
-    svg: Option<Part>,
+    json: Option<PartialFile>,
+    svg: Option<PartialFile>,
 }
 
 impl Output {
@@ -34,7 +34,7 @@ impl Output {
     /// # Errors
     /// A [`Refusal`] that names the file.
     pub fn open(&self) -> anyhow::Result<Opened> {
-        let open = |path: &Option<PathBuf>| path.as_deref().map(Part::create).transpose();
+        let open = |path: &Option<PathBuf>| path.as_deref().map(PartialFile::create).transpose();
         Ok(Opened { json: open(&self.json)?, svg: open(&self.svg)? })
     }
 }
@@ -53,14 +53,14 @@ impl Opened {
 
 /// File under a temporary name, removed unless it is finished. An existing device or pipe has no temporary name: it
 /// must not be replaced.
-struct Part {
+struct PartialFile {
     file: File,
     temporary: Option<PathBuf>,
     path: PathBuf,
 }
 
-impl Part {
-    fn create(path: &Path) -> anyhow::Result<Part> {
+impl PartialFile {
+    fn create(path: &Path) -> anyhow::Result<PartialFile> {
         let refuse = |why: &dyn std::fmt::Display| Refusal::new(format!("cannot write {}: {why}", path.display()));
         let name = path.file_name().ok_or_else(|| refuse(&"it names no file"))?;
         if path.is_dir() {
@@ -68,13 +68,13 @@ impl Part {
         }
         if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             let file = File::options().write(true).open(path).map_err(|error| refuse(&error))?;
-            return Ok(Part { file, temporary: None, path: path.to_owned() });
+            return Ok(PartialFile { file, temporary: None, path: path.to_owned() });
         }
         let mut part = name.to_owned();
         part.push(".part");
         let temporary = path.with_file_name(part);
         let file = File::create(&temporary).map_err(|error| refuse(&error))?;
-        Ok(Part { file, temporary: Some(temporary), path: path.to_owned() })
+        Ok(PartialFile { file, temporary: Some(temporary), path: path.to_owned() })
     }
 
     fn finish(mut self, text: &str) -> anyhow::Result<()> {
@@ -90,7 +90,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         // After a rename there is nothing to remove; otherwise this is tidying up, and the run's own error matters
         // more.

@@ -3,16 +3,16 @@
 use std::fmt;
 
 /// Table for a terminal. The first column is text, aligned left; the others are numbers, aligned right.
-pub struct Table {
+pub struct TextTable {
     title: String,
     header: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// Creates an empty table.
-    pub fn new(title: impl Into<String>, header: &[&str]) -> Table {
-        Table { title: title.into(), header: header.iter().map(ToString::to_string).collect(), rows: Vec::new() }
+    pub fn new(title: impl Into<String>, header: &[&str]) -> TextTable {
+        TextTable { title: title.into(), header: header.iter().map(ToString::to_string).collect(), rows: Vec::new() }
     }
 
     /// Adds a row.
@@ -26,7 +26,7 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = || std::iter::once(&self.header).chain(&self.rows);
         let widths: Vec<usize> = (0..self.header.len())
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned() {
-        let mut table = Table::new("Start delay", &["rung", "p50 µs"]);
+        let mut table = TextTable::new("Start delay", &["rung", "p50 µs"]);
         table.row(["poll".into(), number(0.13)]);
         table.row(["signal".into(), number(1_717.2)]);
         assert_eq!(

@@ -43,7 +43,7 @@ fn a_value_that_is_not_finite_fails_the_run() {
 #[test]
 fn text_shows_tables_and_notes() {
     let mut report = report();
-    let mut table = Table::new("Costs", &["what", "ns"]);
+    let mut table = TextTable::new("Costs", &["what", "ns"]);
     table.row(["region".into(), number(1.9)]);
     report.table(table);
     report.note("A note.");

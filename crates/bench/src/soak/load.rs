@@ -3,9 +3,9 @@
 //! **Invariant:** a transaction counts in the interval in which it ended, its time from its scheduled arrival; at the end
 //! every one that was taken has ended.
 
-use super::{Arguments, queries};
+use super::{SoakArguments, queries};
 use crate::background::{self, Background};
-use crate::data::{ATTEMPTS_MAX, Data, Outcomes};
+use crate::data::{ATTEMPTS_MAX, Data, OutcomeCounts};
 use crate::mixed::{Arrivals, Instance, LowLoop, RunEnd, Schedule, worker_cpus};
 use anyhow::{Context, ensure};
 use engine::Housekeeper;
@@ -24,7 +24,7 @@ const COLLECT: Duration = Duration::from_millis(10);
 const STRAGGLERS_MAX: Duration = Duration::from_secs(60);
 
 /// Running load.
-pub struct Load {
+pub struct SoakLoad {
     data: Arc<Data>,
     // The loop stands before the instance: its end needs the workers.
     low: Option<LowLoop>,
@@ -33,7 +33,7 @@ pub struct Load {
     housekeeping: Housekeeper,
     instance: Instance,
     schedule: Schedule,
-    outcomes_before: Outcomes,
+    outcomes_before: OutcomeCounts,
     queries: Arc<AtomicU64>,
     queries_before: u64,
     interval: Interval,
@@ -62,23 +62,23 @@ impl Interval {
 }
 
 /// Results of the whole run.
-pub struct Ended {
+pub struct SoakTotals {
     /// Number of arrivals.
     pub offered: u64,
     /// Number of arrivals that found no room.
     pub rejected: u64,
     /// Outcomes of the transactions.
-    pub outcomes: Outcomes,
+    pub outcomes: OutcomeCounts,
     /// Rows that the purge deleted.
     pub purged: Purged,
 }
 
-impl Load {
+impl SoakLoad {
     /// Starts the load.
     ///
     /// # Errors
     /// If threads cannot be started, or a query does not prepare.
-    pub fn start(data: &Arc<Data>, arguments: &Arguments) -> anyhow::Result<Load> {
+    pub fn start(data: &Arc<Data>, arguments: &SoakArguments) -> anyhow::Result<SoakLoad> {
         let workers = arguments.workers.map_or_else(|| os::cpus().len(), |workers| workers as usize);
         let instance = Instance::start(
             data,
@@ -106,7 +106,7 @@ impl Load {
         let outcomes_before = data.outcomes();
         let make = data.steady_mix(arguments.seed);
         let arrivals = Arrivals::start(Arc::clone(instance.scheduler()), make, arguments.rate, arguments.seed)?;
-        Ok(Load {
+        Ok(SoakLoad {
             data: Arc::clone(data),
             low,
             schedule: arrivals.schedule(),
@@ -165,9 +165,9 @@ impl Load {
     ///
     /// # Errors
     /// A stop; a query, a transaction, the purge or the housekeeping that failed; a transaction that never ended.
-    pub fn end(mut self, stop: &Stop) -> anyhow::Result<Ended> {
+    pub fn end(mut self, stop: &Stop) -> anyhow::Result<SoakTotals> {
         self.arrivals.set_rate(0.0);
-        let taken = |load: &Load| load.arrivals.offered() - load.arrivals.rejected();
+        let taken = |load: &SoakLoad| load.arrivals.offered() - load.arrivals.rejected();
         let until = Instant::now() + STRAGGLERS_MAX;
         // An arrival that is on its way when the rate changes still comes.
         let mut is_quiet = false;
@@ -182,7 +182,7 @@ impl Load {
             stop.wait(COLLECT)?;
             self.collect();
         }
-        let Load { data, low, arrivals, purge, housekeeping, instance, outcomes_before, .. } = self;
+        let SoakLoad { data, low, arrivals, purge, housekeeping, instance, outcomes_before, .. } = self;
         let offered = arrivals.stop();
         if let Some(low) = low {
             low.stop().context("the queries")?;
@@ -194,6 +194,6 @@ impl Load {
         ensure!(counters.panicked + counters.exhausted == 0, "{} transactions panicked", counters.panicked);
         ensure!(counters.events_lost == 0, "{} events were lost, so times are missing", counters.events_lost);
         ensure!(outcomes.failed == 0, "{} transactions failed", outcomes.failed);
-        Ok(Ended { offered: offered.arrivals, rejected: offered.rejected, outcomes, purged })
+        Ok(SoakTotals { offered: offered.arrivals, rejected: offered.rejected, outcomes, purged })
     }
 }

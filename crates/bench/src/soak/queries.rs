@@ -5,22 +5,22 @@ use crate::mixed::LowQuery;
 use host::refusal::Refusal;
 use workloads::{ch, tpch};
 
-enum Named {
+enum SoakQuery {
     Ch(usize),
     Tpch(usize),
     Scan,
 }
 
-fn named(name: &str) -> Option<Named> {
+fn named(name: &str) -> Option<SoakQuery> {
     let number = |prefix: &str, count: usize| {
         let number: usize = name.strip_prefix(prefix)?.parse().ok()?;
         (1..=count).contains(&number).then_some(number)
     };
     if name == "scan" {
-        return Some(Named::Scan);
+        return Some(SoakQuery::Scan);
     }
-    let of_ch = number("ch", ch::QUERIES_COUNT).map(Named::Ch);
-    of_ch.or_else(|| number("q", tpch::QUERIES_COUNT).map(Named::Tpch))
+    let of_ch = number("ch", ch::QUERIES_COUNT).map(SoakQuery::Ch);
+    of_ch.or_else(|| number("q", tpch::QUERIES_COUNT).map(SoakQuery::Tpch))
 }
 
 /// Checks that there is such a query.
@@ -39,8 +39,8 @@ pub fn check(name: &str) -> Result<(), Refusal> {
 pub fn query(data: &Data, name: &str) -> anyhow::Result<LowQuery> {
     check(name)?;
     match named(name) {
-        Some(Named::Ch(number)) => data.ch_query(number),
-        Some(Named::Tpch(number)) => data.tpch_query(number),
-        Some(Named::Scan) | None => Ok(data.dense_scan()),
+        Some(SoakQuery::Ch(number)) => data.ch_query(number),
+        Some(SoakQuery::Tpch(number)) => data.tpch_query(number),
+        Some(SoakQuery::Scan) | None => Ok(data.dense_scan()),
     }
 }

@@ -21,7 +21,7 @@ pub struct Bytes {
 
 /// State of memory at one moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub struct MemorySample {
     /// Time since the beginning.
     pub at: Duration,
     /// Number of rows that a new snapshot sees, of all tables, counted.
@@ -42,12 +42,12 @@ pub struct Sample {
 const NODE_BYTES: u64 = 2_304;
 const BATCH_ROWS: usize = 8_192;
 
-impl Sample {
+impl MemorySample {
     /// Takes a sample.
     ///
     /// # Errors
     /// If no snapshot is free.
-    pub fn take(data: &Data, at: Duration) -> anyhow::Result<Sample> {
+    pub fn take(data: &Data, at: Duration) -> anyhow::Result<MemorySample> {
         let engine = data.engine();
         let stats = engine.stats();
         let snapshot = engine.try_snapshot()?;
@@ -64,7 +64,7 @@ impl Sample {
             index: (stats.index_nodes + stats.index_waiting) * NODE_BYTES,
             row_map: stats.row_map_bytes,
         };
-        Ok(Sample {
+        Ok(MemorySample {
             at,
             live_rows,
             bytes,

@@ -1,7 +1,7 @@
 //! Comparisons: two sides that take turns.
 
-use super::part::{self, Bench, Tables};
-use crate::report::{Report, Table, number};
+use super::part::{self, TpccConfig, TpccEngine};
+use crate::report::{Report, TextTable, number};
 use engine::Isolation;
 use stage::Histogram;
 use std::collections::BTreeMap;
@@ -32,14 +32,14 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// Compares two warehouses on two workers with one on one, in the full mix, by wall time.
 ///
 /// # Errors
-/// Errors of [`Tables::drive`] and [`Tables::check`].
-pub fn scaling(report: &mut Report, bench: &Bench<'_>, slice: Duration) -> anyhow::Result<()> {
-    let one = Tables::load(bench, 1)?;
-    let two = Tables::load(bench, TWO)?;
+/// Errors of [`TpccEngine::drive`] and [`TpccEngine::check`].
+pub fn scaling(report: &mut Report, bench: &TpccConfig<'_>, slice: Duration) -> anyhow::Result<()> {
+    let one = TpccEngine::load(bench, 1)?;
+    let two = TpccEngine::load(bench, TWO)?;
     one.drive(bench, Mix::Standard, 1, WARM_UP)?;
     two.drive(bench, Mix::Standard, TWO, WARM_UP)?;
     let header = ["", "one/s", "two/s", "times", "one/CPU s", "two/CPU s", "aborts of two"];
-    let mut table = Table::new("Full mix: two warehouses on two workers against one on one, in turn", &header);
+    let mut table = TextTable::new("Full mix: two warehouses on two workers against one on one, in turn", &header);
     let (mut times, mut aborts) = (Vec::new(), 0);
     for pair in 1..=PAIRS {
         let of_one = one.drive(bench, Mix::Standard, 1, slice)?;
@@ -89,12 +89,12 @@ impl Sum {
 /// Compares SERIALIZABLE with READ COMMITTED: the full mix over two warehouses on two workers, by wall time.
 ///
 /// # Errors
-/// Errors of [`Tables::drive`] and [`Tables::check`].
-pub fn isolation(report: &mut Report, bench: &Bench<'_>, slice: Duration) -> anyhow::Result<()> {
+/// Errors of [`TpccEngine::drive`] and [`TpccEngine::check`].
+pub fn isolation(report: &mut Report, bench: &TpccConfig<'_>, slice: Duration) -> anyhow::Result<()> {
     const LEVELS: [(Isolation, &str); 2] =
         [(Isolation::ReadCommitted, "read_committed"), (Isolation::Serializable, "serializable")];
-    let tables = Tables::load(bench, TWO)?;
-    let drive = |isolation, duration| tables.drive(&Bench { isolation, ..*bench }, Mix::Standard, TWO, duration);
+    let tables = TpccEngine::load(bench, TWO)?;
+    let drive = |isolation, duration| tables.drive(&TpccConfig { isolation, ..*bench }, Mix::Standard, TWO, duration);
     // Both levels share the tables: the plain turn comes first in each pair, and the ratio is of neighbouring turns.
     drive(Isolation::ReadCommitted, WARM_UP)?;
     let mut sums: [Sum; 2] = Default::default();
@@ -109,7 +109,7 @@ pub fn isolation(report: &mut Report, bench: &Bench<'_>, slice: Duration) -> any
     tables.check(bench)?;
     let header = ["", "all/s", "all/CPU s", "p50 µs", "p99 µs", "max µs", "aborts in 1,000"];
     let title = format!("Full mix on two warehouses and workers by isolation, {PAIRS} turns each");
-    let mut table = Table::new(title, &header);
+    let mut table = TextTable::new(title, &header);
     for ((_, name), sum) in LEVELS.iter().zip(&sums) {
         let time = sum.time.quantiles_us();
         let aborts: u64 = sum.aborts.values().sum();

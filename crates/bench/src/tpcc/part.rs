@@ -1,15 +1,15 @@
 //! One part: tables, a phase over them, and its results.
 
-use crate::report::{Report, Table, number};
+use crate::report::{Report, TextTable, number};
 use engine::{Begin, Engine, EngineConfig, Isolation};
 use host::stop::{Stop, Stopped};
 use stage::Class;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use workloads::tpcc::{self, DriveConfig, DriveReport, Kind, Mix, PurgeConfig, Scale};
+use workloads::tpcc::{self, DriveConfig, DriveReport, Mix, PurgeConfig, Scale, TransactionKind};
 
 /// Parameters that all parts share.
-pub struct Bench<'a> {
+pub struct TpccConfig<'a> {
     /// Isolation level of the transactions.
     pub isolation: Isolation,
     /// True if delivered orders are deleted.
@@ -21,31 +21,37 @@ pub struct Bench<'a> {
 }
 
 /// Engine with TPC-C's tables.
-pub struct Tables {
+pub struct TpccEngine {
     engine: Engine,
-    tables: tpcc::Tables,
+    tables: tpcc::TpccTables,
     scale: Scale,
 }
 
-impl Tables {
+impl TpccEngine {
     /// Loads the tables.
     ///
     /// # Errors
     /// A stop, or errors of the engine.
-    pub fn load(bench: &Bench<'_>, warehouses: u32) -> anyhow::Result<Tables> {
+    pub fn load(bench: &TpccConfig<'_>, warehouses: u32) -> anyhow::Result<TpccEngine> {
         bench.stop.wait(Duration::ZERO)?;
         let scale = Scale::spec(warehouses as i32);
         tracing::info!(warehouses, "loading");
         let engine = Engine::new(EngineConfig::in_memory());
         let tables = tpcc::load(&engine, scale, bench.seed, &mut |_| {})?;
-        Ok(Tables { engine, tables, scale })
+        Ok(TpccEngine { engine, tables, scale })
     }
 
     /// Drives a mix over the tables.
     ///
     /// # Errors
     /// A stop, or an error of the engine that no repetition mends.
-    pub fn drive(&self, bench: &Bench<'_>, mix: Mix, workers: u32, duration: Duration) -> anyhow::Result<DriveReport> {
+    pub fn drive(
+        &self,
+        bench: &TpccConfig<'_>,
+        mix: Mix,
+        workers: u32,
+        duration: Duration,
+    ) -> anyhow::Result<DriveReport> {
         bench.stop.wait(Duration::ZERO)?;
         let seconds = duration.as_secs_f64();
         tracing::info!(mix = name(mix), isolation = ?bench.isolation, workers, seconds, "measuring");
@@ -66,7 +72,7 @@ impl Tables {
     ///
     /// # Errors
     /// A stop; or the violated conditions, and the places of the violations.
-    pub fn check(&self, bench: &Bench<'_>) -> anyhow::Result<()> {
+    pub fn check(&self, bench: &TpccConfig<'_>) -> anyhow::Result<()> {
         let go_on = &mut || bench.stop.wait(Duration::ZERO).is_ok();
         let violations = match tpcc::check_while(&self.engine.snapshot(), &self.tables, go_on) {
             Some(result) => result.err().unwrap_or_default(),
@@ -108,9 +114,9 @@ pub fn aborts(driven: &DriveReport) -> BTreeMap<&'static str, u64> {
 }
 
 /// Creates the table of the mixes that are measured on their own.
-pub fn table() -> Table {
+pub fn table() -> TextTable {
     let header = ["", "New-Order/CPU s", "all/CPU s", "all/s", "p50 µs", "p99 µs", "p99.9 µs", "max µs", "aborts"];
-    Table::new("TPC-C in process, one closed loop a worker", &header)
+    TextTable::new("TPC-C in process, one closed loop a worker", &header)
 }
 
 /// Returns the rows of that table: the mix, and each kind in it if there are several.
@@ -131,10 +137,10 @@ pub fn rows(mix: Mix, driven: &DriveReport) -> Vec<[String; 9]> {
             number(aborts as f64),
         ]
     };
-    let new_orders = driven.of(Kind::NewOrder).committed;
+    let new_orders = driven.of(TransactionKind::NewOrder).committed;
     let mut rows = vec![row(name(mix), new_orders, driven.committed(), &driven.time(), driven.retries())];
     if mix != Mix::NewOrder {
-        rows.extend(Kind::ALL.into_iter().filter(|kind| 0 < mix.percent(*kind)).map(|kind| {
+        rows.extend(TransactionKind::ALL.into_iter().filter(|kind| 0 < mix.percent(*kind)).map(|kind| {
             let of = driven.of(kind);
             row(&format!("  {}", kind.name()), 0, of.committed, &of.time, of.aborts.values().sum())
         }));

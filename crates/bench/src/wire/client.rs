@@ -3,7 +3,7 @@
 //!
 //! **Invariant:** an error has the server's SQLSTATE and message, and the statement that caused it.
 
-use super::servers::Target;
+use super::servers::MeasuredServer;
 use anyhow::Context;
 use futures::SinkExt;
 use std::io::Cursor;
@@ -68,7 +68,7 @@ impl Control {
     ///
     /// # Errors
     /// Errors of the server or the network.
-    pub fn connect(target: &Target) -> anyhow::Result<Control> {
+    pub fn connect(target: &MeasuredServer) -> anyhow::Result<Control> {
         let runtime = runtime()?;
         let client = runtime.block_on(connect(&target.url)).with_context(|| target.title)?;
         Ok(Control { client, runtime })

@@ -5,9 +5,9 @@
 //! memory is that of the server's processes as the kernel counts it, shared pages in parts.
 
 use super::client::{Control, connect, runtime};
-use super::servers::{Target, Which};
+use super::servers::{MeasuredServer, ServerChoice};
 use crate::arguments::PhaseDuration;
-use crate::report::{Machine, Report, Table, number};
+use crate::report::{Machine, Report, TextTable, number};
 use anyhow::Context;
 use clap::Args;
 use host::stop::Stop;
@@ -19,7 +19,7 @@ use workloads::tpcc::Random;
 
 /// Arguments of `bench wire connections`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct ConnectionsArguments {
     /// Time that the active connections work.
     #[command(flatten)]
     #[serde(flatten)]
@@ -33,11 +33,11 @@ pub struct Arguments {
     /// Servers to measure.
     #[command(flatten)]
     #[serde(flatten)]
-    which: Which,
+    which: ServerChoice,
 }
 
 /// Results of one server.
-struct Seen {
+struct ConnectionCosts {
     /// Bytes for each idle connection.
     idle_bytes: Option<f64>,
     /// Bytes for each active connection.
@@ -56,12 +56,12 @@ const LOOK_UP: &str = "select value from wire_rows where id = $1";
 ///
 /// # Errors
 /// If PostgreSQL is not available, a server does not answer at all, or the run is stopped.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &ConnectionsArguments, stop: &Stop) -> anyhow::Result<Report> {
     let mut report = Report::new("wire connections", arguments, Machine::read())?;
     let targets = arguments.which.start(false, arguments.idle + arguments.active + 20)?;
     let header = ["", "idle, each", "active, each", "connect p99 µs", "look-ups/s", "p50 µs", "p99 µs", "errors"];
     let title = format!("{} idle and {} active connections", arguments.idle, arguments.active);
-    let mut table = Table::new(title, &header);
+    let mut table = TextTable::new(title, &header);
     for target in &targets {
         let seen = measure(target, arguments, stop).context(target.title)?;
         let latency = seen.latency.quantiles_us();
@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn measure(target: &Target, arguments: &Arguments, stop: &Stop) -> anyhow::Result<Seen> {
+fn measure(target: &MeasuredServer, arguments: &ConnectionsArguments, stop: &Stop) -> anyhow::Result<ConnectionCosts> {
     let control = Control::connect(target)?;
     if target.processes().is_none() {
         control.batch("drop table if exists wire_rows")?;
@@ -104,7 +104,7 @@ fn measure(target: &Target, arguments: &Arguments, stop: &Stop) -> anyhow::Resul
     control.batch("create table wire_rows (id integer primary key, value integer not null)")?;
     control.batch(&format!("insert into wire_rows select id, id from generate_series(1, {ROWS_COUNT}) as id"))?;
     let runtime = runtime()?;
-    let mut seen = Seen {
+    let mut seen = ConnectionCosts {
         idle_bytes: None,
         active_bytes: None,
         connect: Histogram::new(),
@@ -143,7 +143,7 @@ fn measure(target: &Target, arguments: &Arguments, stop: &Stop) -> anyhow::Resul
     Ok(seen)
 }
 
-impl Seen {
+impl ConnectionCosts {
     fn error(&mut self, error: &anyhow::Error) {
         self.errors += 1;
         self.first_error.get_or_insert_with(|| format!("{error:#}"));
@@ -151,7 +151,12 @@ impl Seen {
 }
 
 /// Opens connections, one after the other; each runs a statement.
-async fn open(target: &Target, count: u32, seen: &mut Seen, stop: &Stop) -> anyhow::Result<Vec<Client>> {
+async fn open(
+    target: &MeasuredServer,
+    count: u32,
+    seen: &mut ConnectionCosts,
+    stop: &Stop,
+) -> anyhow::Result<Vec<Client>> {
     let mut clients = Vec::new();
     for _ in 0..count {
         stop.wait(Duration::ZERO)?;

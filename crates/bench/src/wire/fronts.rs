@@ -10,7 +10,7 @@ pub mod soak;
 pub mod tpcb;
 
 use super::postgres::{Folder, free_port, install, is_root, user};
-use super::servers::{Running, Server, Target};
+use super::servers::{MeasuredServer, Server, ServerProcess};
 use anyhow::Context;
 use host::refusal::Refusal;
 use std::fs;
@@ -27,7 +27,7 @@ const CLIENTS_MAX: u32 = 5_000;
 ///
 /// # Errors
 /// If the gate does not start.
-pub fn gate(postgres: &Target, settings: &[&str]) -> anyhow::Result<(Target, String)> {
+pub fn gate(postgres: &MeasuredServer, settings: &[&str]) -> anyhow::Result<(MeasuredServer, String)> {
     let metrics = format!("127.0.0.1:{}", free_port()?);
     let upstream = postgres.url.clone();
     let server = Server::serve(CLIENTS_MAX, postgres.transport(), |command| {
@@ -43,7 +43,7 @@ pub fn gate(postgres: &Target, settings: &[&str]) -> anyhow::Result<(Target, Str
 ///
 /// # Errors
 /// If PgBouncer is not available, or does not start.
-pub fn pgbouncer(postgres: &Target) -> anyhow::Result<(Target, String)> {
+pub fn pgbouncer(postgres: &MeasuredServer) -> anyhow::Result<(MeasuredServer, String)> {
     let program = find_or_install()?;
     let output = Command::new(&program).arg("--version").output().context("pgbouncer")?;
     let version = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned();
@@ -71,16 +71,21 @@ pub fn pgbouncer(postgres: &Target) -> anyhow::Result<(Target, String)> {
     command.arg("-q").arg(&config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     let child = command.spawn().context("pgbouncer")?;
     let server = Server {
-        running: Running::Program { child, _folder: folder },
+        running: ServerProcess::Program { child, _folder: folder },
         base_url: format!("postgresql://postgres@127.0.0.1:{port}"),
     };
     Ok((before(postgres, "pgbouncer", "PgBouncer", server)?, version))
 }
 
-fn before(postgres: &Target, key: &'static str, title: &'static str, server: Server) -> anyhow::Result<Target> {
+fn before(
+    postgres: &MeasuredServer,
+    key: &'static str,
+    title: &'static str,
+    server: Server,
+) -> anyhow::Result<MeasuredServer> {
     let database = postgres.url.rsplit('/').next().context("the cluster's database")?;
     let url = format!("{}/{database}", server.base_url);
-    let target = Target { key, title, url, is_unlogged: postgres.is_unlogged, server: Arc::new(server) };
+    let target = MeasuredServer { key, title, url, is_unlogged: postgres.is_unlogged, server: Arc::new(server) };
     target.wait()?;
     Ok(target)
 }

@@ -4,7 +4,7 @@
 //! of a server (`0A000`) are returned, to be printed, never passed over.
 
 use super::client::Control;
-use super::servers::Target;
+use super::servers::MeasuredServer;
 use anyhow::{Context, bail, ensure};
 use arrow_array::RecordBatch;
 use engine::{Column, IndexDef, Type};
@@ -47,7 +47,7 @@ impl TableSql {
     ///
     /// # Errors
     /// Errors of the server.
-    pub fn create(&self, control: &Control, target: &Target) -> anyhow::Result<()> {
+    pub fn create(&self, control: &Control, target: &MeasuredServer) -> anyhow::Result<()> {
         if !target.is_overtake() && !target.is_postgres() {
             control.batch(&format!("drop table if exists {}", self.name))?;
         }

@@ -14,7 +14,7 @@ mod report;
 mod urgent;
 
 use super::client::Control;
-use super::servers::{Target, Which};
+use super::servers::{MeasuredServer, ServerChoice};
 use super::{tpcc, tpch};
 use crate::arguments::PhaseDuration;
 use crate::report::{Machine, Report};
@@ -27,7 +27,7 @@ use workloads::tpcc::Scale;
 
 /// Arguments of `bench wire mixed`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct MixedArguments {
     /// Length of one phase: one kind of transaction, one number of analytics sessions.
     #[command(flatten)]
     #[serde(flatten)]
@@ -37,7 +37,7 @@ pub struct Arguments {
     runs: u32,
     /// Urgent transactions, separated by commas.
     #[arg(long, value_name = "KINDS", value_delimiter = ',', default_values = ["update", "new-order"])]
-    kinds: Vec<urgent::Kind>,
+    kinds: Vec<urgent::UrgentKind>,
     /// Urgent transactions per second, 1 to 100,000.
     #[arg(long, value_name = "PER_SECOND", default_value_t = 500.0, value_parser = rate)]
     rate: f64,
@@ -69,7 +69,7 @@ pub struct Arguments {
     /// Servers to measure.
     #[command(flatten)]
     #[serde(flatten)]
-    which: Which,
+    which: ServerChoice,
 }
 
 /// Parses a rate.
@@ -83,7 +83,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-impl Arguments {
+impl MixedArguments {
     fn scale(&self) -> Scale {
         let warehouses = self.warehouses as i32;
         if self.small { Scale::small(warehouses) } else { Scale::spec(warehouses) }
@@ -102,7 +102,7 @@ impl Arguments {
 ///
 /// # Errors
 /// If memory is short, PostgreSQL is not available, a server refuses something, or the run is stopped.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &MixedArguments, stop: &Stop) -> anyhow::Result<Report> {
     let needed = (1.0e9 + 9.0e9 * arguments.scale_factor) as u64 + ((u64::from(arguments.warehouses) * 600) << 20);
     let advice = "lower --scale-factor or --warehouses, or raise the container's limit";
     memory::require(if arguments.small { 1 << 30 } else { needed }, advice)?;
@@ -124,7 +124,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
 }
 
 /// Creates the table of the one-statement update.
-fn accounts(target: &Target) -> anyhow::Result<()> {
+fn accounts(target: &MeasuredServer) -> anyhow::Result<()> {
     let control = Control::connect(target)?;
     if !target.is_overtake() {
         control.batch("drop table if exists wire_accounts")?;

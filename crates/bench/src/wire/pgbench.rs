@@ -5,7 +5,7 @@
 
 use super::numbers::median;
 use super::postgres::{Folder, Programs};
-use super::servers::Target;
+use super::servers::MeasuredServer;
 use anyhow::{Context, bail, ensure};
 use host::stop::Stop;
 use preempt::os;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Script that pgbench runs.
 #[derive(Clone, Copy, Debug)]
-pub enum Script<'a> {
+pub enum PgbenchScript<'a> {
     /// Built-in script of pgbench.
     BuiltIn(&'a str),
     /// Script files, each run as often as its weight says.
@@ -25,7 +25,7 @@ pub enum Script<'a> {
 }
 
 /// Results of a run.
-pub struct Run {
+pub struct PgbenchRun {
     /// Number of transactions done.
     pub transactions: u64,
     /// Transactions per second, without the time that connecting took.
@@ -40,7 +40,7 @@ pub struct Run {
 
 /// Runs of one server, in turn with those of others.
 #[derive(Default)]
-pub struct Rounds {
+pub struct PgbenchRounds {
     per_s: Vec<f64>,
     /// Number of transactions of all runs.
     pub transactions: u64,
@@ -50,9 +50,9 @@ pub struct Rounds {
     processor_s: Option<f64>,
 }
 
-impl Rounds {
+impl PgbenchRounds {
     /// Adds a run.
-    pub fn add(&mut self, run: &Run) {
+    pub fn add(&mut self, run: &PgbenchRun) {
         self.per_s.push(run.per_s);
         self.transactions += run.transactions;
         self.latency.add(&run.latency);
@@ -74,7 +74,7 @@ impl Rounds {
 ///
 /// # Errors
 /// Errors of pgbench.
-pub fn initialise(programs: &Programs, target: &Target, scale: u32, stop: &Stop) -> anyhow::Result<()> {
+pub fn initialise(programs: &Programs, target: &MeasuredServer, scale: u32, stop: &Stop) -> anyhow::Result<()> {
     let mut command = Command::new(programs.path("pgbench"));
     command.args(["-i", "-q", "-s", &scale.to_string()]);
     if target.is_unlogged {
@@ -99,13 +99,13 @@ pub enum Protocol {
 /// A stop; errors of pgbench; a failed transaction.
 pub fn run(
     programs: &Programs,
-    target: &Target,
-    script: Script<'_>,
+    target: &MeasuredServer,
+    script: PgbenchScript<'_>,
     protocol: Protocol,
     clients: u32,
     duration: Duration,
     stop: &Stop,
-) -> anyhow::Result<Run> {
+) -> anyhow::Result<PgbenchRun> {
     let folder = Folder::new("overtake-pgbench")?;
     let threads = clients.min(u32::try_from(os::cpus().len()).unwrap_or(1));
     let mut command = Command::new(programs.path("pgbench"));
@@ -115,11 +115,11 @@ pub fn run(
     };
     command.args(["-n", "-M", mode, "-l", "--log-prefix"]).arg(folder.path().join("log"));
     let files = match script {
-        Script::BuiltIn(name) => {
+        PgbenchScript::BuiltIn(name) => {
             command.args(["-b", name]);
             1
         }
-        Script::Files(files) => {
+        PgbenchScript::Files(files) => {
             for (file, weight) in files {
                 command.arg("-f").arg(format!("{}@{weight}", file.display()));
             }
@@ -145,7 +145,7 @@ pub fn run(
     by_script.iter().for_each(|of_script| latency.add(of_script));
     ensure!(latency.count() == transactions, "pgbench logged {} of {transactions} transactions", latency.count());
     let processor_s = before.zip(after).map(|(before, after)| after - before);
-    Ok(Run { transactions, per_s, latency, by_script, processor_s })
+    Ok(PgbenchRun { transactions, per_s, latency, by_script, processor_s })
 }
 
 /// Runs pgbench to its end, unless a stop comes before.

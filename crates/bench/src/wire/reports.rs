@@ -5,8 +5,8 @@
 //! again at once, and each try counts towards the requested number.
 
 use super::client::{Control, connect, explain, is_retryable, runtime};
-use super::servers::{Target, Which};
-use crate::report::{Machine, Report, Table, number};
+use super::servers::{MeasuredServer, ServerChoice};
+use crate::report::{Machine, Report, TextTable, number};
 use clap::Args;
 use host::stop::Stop;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use tokio_postgres::Client;
 
 /// Arguments of `bench wire reports`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct ReportsArguments {
     /// Number of tries of reports, of each kind.
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     transactions: u32,
@@ -32,7 +32,7 @@ pub struct Arguments {
     /// Servers to measure.
     #[command(flatten)]
     #[serde(flatten)]
-    which: Which,
+    which: ServerChoice,
 }
 
 /// Transactions that run beside the reports.
@@ -80,7 +80,7 @@ struct Counts {
 ///
 /// # Errors
 /// If PostgreSQL is not available, a server refuses something other than with 40001, or the run is stopped.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &ReportsArguments, stop: &Stop) -> anyhow::Result<Report> {
     let mut report = Report::new("wire reports", arguments, Machine::read())?;
     let targets = arguments.which.start(false, arguments.sessions + 20)?;
     for target in &targets {
@@ -94,8 +94,10 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     let header =
         ["", "tried", "committed", "refused", "refusals in a row", "updates refused", "readers", "readers refused"];
     for beside in BESIDE {
-        let mut table =
-            Table::new(format!("SERIALIZABLE reports beside {} updates/s: {}", arguments.rate, beside.title), &header);
+        let mut table = TextTable::new(
+            format!("SERIALIZABLE reports beside {} updates/s: {}", arguments.rate, beside.title),
+            &header,
+        );
         for think_ms in &arguments.think_ms {
             let mut committed_there = None;
             // The order is backwards: Overtake is compared with PostgreSQL.
@@ -133,7 +135,12 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn measure(arguments: &Arguments, target: &Target, beside: Beside, think: Duration) -> anyhow::Result<Counts> {
+fn measure(
+    arguments: &ReportsArguments,
+    target: &MeasuredServer,
+    beside: Beside,
+    think: Duration,
+) -> anyhow::Result<Counts> {
     let counts = Counts::default();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -167,7 +174,12 @@ async fn passes(client: &Client, text: &str) -> anyhow::Result<bool> {
     }
 }
 
-async fn make_reports(arguments: &Arguments, target: &Target, think: Duration, counts: &Counts) -> anyhow::Result<()> {
+async fn make_reports(
+    arguments: &ReportsArguments,
+    target: &MeasuredServer,
+    think: Duration,
+    counts: &Counts,
+) -> anyhow::Result<()> {
     let client = connect(&target.url).await?;
     let mut in_a_row = 0;
     while counts.tries.fetch_add(1, Relaxed) < u64::from(arguments.transactions) {
@@ -189,8 +201,8 @@ async fn make_reports(arguments: &Arguments, target: &Target, think: Duration, c
 }
 
 async fn update(
-    arguments: &Arguments,
-    target: &Target,
+    arguments: &ReportsArguments,
+    target: &MeasuredServer,
     beside: Beside,
     counts: &Counts,
     done: &AtomicBool,
@@ -211,7 +223,7 @@ async fn update(
     Ok(())
 }
 
-async fn read(target: &Target, open: Duration, counts: &Counts, done: &AtomicBool) -> anyhow::Result<()> {
+async fn read(target: &MeasuredServer, open: Duration, counts: &Counts, done: &AtomicBool) -> anyhow::Result<()> {
     const PAUSE: Duration = Duration::from_millis(10);
     let client = connect(&target.url).await?;
     while !done.load(Relaxed) {

@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 
 /// Choice of servers.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Which {
+pub struct ServerChoice {
     /// Server to measure alone, any that speaks the protocol; the benchmark drops and makes its tables there.
     #[arg(long, value_name = "URL", conflicts_with = "servers")]
     #[serde(skip)]
     url: Option<String>,
     /// Servers to compare; PostgreSQL 15 is found, or installed where apt-get can.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = ["overtake", "postgres", "postgres-unlogged"])]
-    servers: Vec<Name>,
+    servers: Vec<ServerName>,
     /// Transport by which clients connect to the servers.
     #[arg(long, value_name = "WAY", default_value = "tcp", conflicts_with = "url")]
     transport: Transport,
@@ -43,7 +43,7 @@ pub enum Transport {
 /// Server of `--servers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Name {
+pub enum ServerName {
     /// Overtake: this binary's `serve`.
     Overtake,
     /// PostgreSQL 15, tuned, synchronous_commit off.
@@ -54,12 +54,12 @@ pub enum Name {
 
 /// Running server.
 pub struct Server {
-    pub(super) running: Running,
+    pub(super) running: ServerProcess,
     /// Address without a database.
     pub(super) base_url: String,
 }
 
-pub(super) enum Running {
+pub(super) enum ServerProcess {
     Overtake { child: Child, stdout: BufReader<ChildStdout>, _folder: Folder },
     Program { child: Child, _folder: Folder },
     Postgres(Cluster),
@@ -68,7 +68,7 @@ pub(super) enum Running {
 
 /// Server with a way of making its tables: the subject of a measurement.
 #[derive(Clone)]
-pub struct Target {
+pub struct MeasuredServer {
     /// Key in figures' names.
     pub key: &'static str,
     /// Title in tables.
@@ -82,37 +82,38 @@ pub struct Target {
 
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
-impl Which {
+impl ServerChoice {
     /// Starts the servers; `writes` says whether UNLOGGED tables make a difference.
     ///
     /// # Errors
     /// A [`host::refusal::Refusal`] if PostgreSQL is not available; errors of a server.
-    pub fn start(&self, writes: bool, connections_max: u32) -> anyhow::Result<Vec<Target>> {
+    pub fn start(&self, writes: bool, connections_max: u32) -> anyhow::Result<Vec<MeasuredServer>> {
         if let Some(url) = &self.url {
             return Ok(vec![elsewhere(url)?]);
         }
-        let mut targets: Vec<Target> = Vec::new();
+        let mut targets: Vec<MeasuredServer> = Vec::new();
         let mut postgres: Option<Arc<Server>> = None;
         for name in &self.servers {
             let (key, title, is_unlogged) = match name {
-                Name::Overtake => ("overtake", "Overtake", false),
-                Name::Postgres => ("postgres", "PostgreSQL 15", false),
-                Name::PostgresUnlogged => ("postgres_unlogged", "PostgreSQL 15, UNLOGGED", true),
+                ServerName::Overtake => ("overtake", "Overtake", false),
+                ServerName::Postgres => ("postgres", "PostgreSQL 15", false),
+                ServerName::PostgresUnlogged => ("postgres_unlogged", "PostgreSQL 15, UNLOGGED", true),
             };
             if targets.iter().any(|target| target.key == key) || (is_unlogged && !writes) {
                 continue;
             }
             let server = match (name, &postgres) {
-                (Name::Overtake, _) => Arc::new(Server::overtake(connections_max, self.transport)?),
+                (ServerName::Overtake, _) => Arc::new(Server::overtake(connections_max, self.transport)?),
                 (_, Some(server)) => Arc::clone(server),
                 (_, none) => {
                     debug_assert!(none.is_none());
                     Arc::clone(postgres.insert(Arc::new(Server::postgres(connections_max, self.transport)?)))
                 }
             };
-            let mut target = Target { key, title, url: format!("{}/postgres", server.base_url), is_unlogged, server };
+            let mut target =
+                MeasuredServer { key, title, url: format!("{}/postgres", server.base_url), is_unlogged, server };
             target.wait()?;
-            if *name != Name::Overtake {
+            if *name != ServerName::Overtake {
                 Control::connect(&target)?.batch(&format!("create database bench_{key} template template0"))?;
                 target.url = format!("{}/bench_{key}", target.server.base_url);
             }
@@ -140,9 +141,9 @@ impl Transport {
 ///
 /// # Errors
 /// If the server does not answer.
-pub fn elsewhere(url: &str) -> anyhow::Result<Target> {
-    let server = Arc::new(Server { running: Running::Elsewhere, base_url: String::new() });
-    let target = Target { key: "url", title: "--url", url: url.to_owned(), is_unlogged: false, server };
+pub fn elsewhere(url: &str) -> anyhow::Result<MeasuredServer> {
+    let server = Arc::new(Server { running: ServerProcess::Elsewhere, base_url: String::new() });
+    let target = MeasuredServer { key: "url", title: "--url", url: url.to_owned(), is_unlogged: false, server };
     target.wait()?;
     Ok(target)
 }
@@ -150,20 +151,20 @@ pub fn elsewhere(url: &str) -> anyhow::Result<Target> {
 /// Starts PostgreSQL 15 alone, over TCP, with an empty database of its own.
 ///
 /// # Errors
-/// Errors of [`Which::start`].
-pub fn postgres(connections_max: u32) -> anyhow::Result<Target> {
-    let which = Which { url: None, servers: vec![Name::Postgres], transport: Transport::Tcp };
+/// Errors of [`ServerChoice::start`].
+pub fn postgres(connections_max: u32) -> anyhow::Result<MeasuredServer> {
+    let which = ServerChoice { url: None, servers: vec![ServerName::Postgres], transport: Transport::Tcp };
     which.start(true, connections_max)?.pop().context("PostgreSQL was asked for")
 }
 
 /// Starts PostgreSQL 15 alone, tuned for a machine with little memory.
 ///
 /// # Errors
-/// Errors of [`Which::start`].
-pub fn small_postgres(connections_max: u32) -> anyhow::Result<Target> {
+/// Errors of [`ServerChoice::start`].
+pub fn small_postgres(connections_max: u32) -> anyhow::Result<MeasuredServer> {
     let server = Arc::new(Server::postgres_of(connections_max, Transport::Tcp, 512 << 20)?);
     let url = format!("{}/postgres", server.base_url);
-    let target = Target { key: "postgres", title: "PostgreSQL 15", url, is_unlogged: false, server };
+    let target = MeasuredServer { key: "postgres", title: "PostgreSQL 15", url, is_unlogged: false, server };
     target.wait()?;
     Ok(target)
 }
@@ -191,9 +192,9 @@ impl Server {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("overtake serve")?;
         let stdout = child.stdout.take().context("overtake serve has no output")?;
         // The server ends with this value, on every path from here.
-        let running = Running::Overtake { child, stdout: BufReader::new(stdout), _folder: folder };
+        let running = ServerProcess::Overtake { child, stdout: BufReader::new(stdout), _folder: folder };
         let mut server = Server { running, base_url: String::new() };
-        let Running::Overtake { child, stdout, _folder: folder } = &mut server.running else {
+        let ServerProcess::Overtake { child, stdout, _folder: folder } = &mut server.running else {
             unreachable!("it was made so");
         };
         let mut line = String::new();
@@ -219,7 +220,7 @@ impl Server {
         let programs = Programs::find_or_install()?;
         let cluster = Cluster::start(&programs, memory_bytes, connections_max)?;
         let base_url = transport.url(cluster.port(), cluster.folder());
-        Ok(Server { running: Running::Postgres(cluster), base_url })
+        Ok(Server { running: ServerProcess::Postgres(cluster), base_url })
     }
 }
 
@@ -232,7 +233,7 @@ fn base_url(line: &str) -> Option<String> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Running::Overtake { child, .. } | Running::Program { child, .. } = &mut self.running {
+        if let ServerProcess::Overtake { child, .. } | ServerProcess::Program { child, .. } = &mut self.running {
             // The server's data is in memory and of no further use. A cluster ends by itself.
             let _ = child.kill();
             let _ = child.wait();
@@ -240,10 +241,10 @@ impl Drop for Server {
     }
 }
 
-impl Target {
+impl MeasuredServer {
     /// Returns true if the server is Overtake.
     pub fn is_overtake(&self) -> bool {
-        matches!(self.server.running, Running::Overtake { .. })
+        matches!(self.server.running, ServerProcess::Overtake { .. })
     }
 
     /// Returns the transport by which clients connect to the server.
@@ -253,23 +254,25 @@ impl Target {
 
     /// Returns true if the server is PostgreSQL started here.
     pub fn is_postgres(&self) -> bool {
-        matches!(self.server.running, Running::Postgres(_))
+        matches!(self.server.running, ServerProcess::Postgres(_))
     }
 
     /// Returns the server's processes, unless another program started it.
     pub fn processes(&self) -> Option<Processes> {
         match &self.server.running {
-            Running::Overtake { child, .. } | Running::Program { child, .. } => Some(Processes::of(child.id())),
-            Running::Postgres(cluster) => Some(Processes::of(cluster.pid())),
-            Running::Elsewhere => None,
+            ServerProcess::Overtake { child, .. } | ServerProcess::Program { child, .. } => {
+                Some(Processes::of(child.id()))
+            }
+            ServerProcess::Postgres(cluster) => Some(Processes::of(cluster.pid())),
+            ServerProcess::Elsewhere => None,
         }
     }
 
     /// Returns the folder of the server's files, if it is PostgreSQL started here.
     pub fn folder(&self) -> Option<&Path> {
         match &self.server.running {
-            Running::Postgres(cluster) => Some(cluster.folder()),
-            Running::Overtake { .. } | Running::Program { .. } | Running::Elsewhere => None,
+            ServerProcess::Postgres(cluster) => Some(cluster.folder()),
+            ServerProcess::Overtake { .. } | ServerProcess::Program { .. } | ServerProcess::Elsewhere => None,
         }
     }
 
@@ -289,8 +292,10 @@ impl Target {
                 Ok(_) => return Ok(()),
                 Err(error) if STARTS_WITHIN < began.elapsed() || self.processes().is_none() => {
                     let log = match &self.server.running {
-                        Running::Postgres(cluster) => cluster.log(),
-                        Running::Overtake { .. } | Running::Program { .. } | Running::Elsewhere => String::new(),
+                        ServerProcess::Postgres(cluster) => cluster.log(),
+                        ServerProcess::Overtake { .. } | ServerProcess::Program { .. } | ServerProcess::Elsewhere => {
+                            String::new()
+                        }
                     };
                     return Err(error.context(format!("{} does not answer {log}", self.title)));
                 }

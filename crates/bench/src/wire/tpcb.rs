@@ -4,11 +4,11 @@
 //! are of all of them.
 
 use super::client::Control;
-use super::pgbench::{self, Rounds};
+use super::pgbench::{self, PgbenchRounds};
 use super::postgres::Programs;
-use super::servers::{Target, Which};
+use super::servers::{MeasuredServer, ServerChoice};
 use crate::arguments::PhaseDuration;
-use crate::report::{BarChart, Machine, Report, Table, number};
+use crate::report::{BarChart, Machine, Report, TextTable, number};
 use clap::Args;
 use host::stop::Stop;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Arguments of `bench wire tpcb` and `select`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct TpcbArguments {
     /// Length of one round, in whole seconds.
     #[command(flatten)]
     #[serde(flatten)]
@@ -33,37 +33,37 @@ pub struct Arguments {
     /// Servers to measure.
     #[command(flatten)]
     #[serde(flatten)]
-    which: Which,
+    which: ServerChoice,
 }
 
 /// Script of pgbench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Script {
+pub enum TpcbScript {
     /// Three updates, a look-up and an insert in a transaction.
     Tpcb,
     /// A look-up by key.
     Select,
 }
 
-impl Script {
+impl TpcbScript {
     fn pgbench_name(self) -> &'static str {
         match self {
-            Script::Tpcb => "tpcb-like",
-            Script::Select => "select-only",
+            TpcbScript::Tpcb => "tpcb-like",
+            TpcbScript::Select => "select-only",
         }
     }
 
     fn bench(self) -> &'static str {
         match self {
-            Script::Tpcb => "wire tpcb",
-            Script::Select => "wire select",
+            TpcbScript::Tpcb => "wire tpcb",
+            TpcbScript::Select => "wire select",
         }
     }
 
     fn figures(self) -> &'static str {
         match self {
-            Script::Tpcb => "wire.tpcb",
-            Script::Select => "wire.select",
+            TpcbScript::Tpcb => "wire.tpcb",
+            TpcbScript::Select => "wire.select",
         }
     }
 }
@@ -72,11 +72,11 @@ impl Script {
 ///
 /// # Errors
 /// If PostgreSQL is not available, a server refuses something, a transaction fails, or the run is stopped.
-pub fn run(arguments: &Arguments, script: Script, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &TpcbArguments, script: TpcbScript, stop: &Stop) -> anyhow::Result<Report> {
     let mut report = Report::new(script.bench(), arguments, Machine::read())?;
     let programs = Programs::find_or_install()?;
     let most = arguments.clients.iter().copied().max().unwrap_or(1);
-    let targets = arguments.which.start(script == Script::Tpcb, most + 20)?;
+    let targets = arguments.which.start(script == TpcbScript::Tpcb, most + 20)?;
     for target in &targets {
         tracing::info!(server = target.title, scale = arguments.scale, "loading");
         pgbench::initialise(&programs, target, arguments.scale, stop)?;
@@ -88,12 +88,12 @@ pub fn run(arguments: &Arguments, script: Script, stop: &Stop) -> anyhow::Result
     let header =
         ["", "per s", "p50 µs", "p99 µs", "p99.9 µs", "max µs", "server CPU µs", "ours / this", "CPU ours / this"];
     let title = format!("pgbench {}, prepared, scale {}", script.pgbench_name(), arguments.scale);
-    let mut table = Table::new(title, &header);
+    let mut table = TextTable::new(title, &header);
     let mut chart =
         BarChart::new("Transactions a second", "1/s", &targets.iter().map(|target| target.title).collect::<Vec<_>>());
     for &clients in &arguments.clients {
         let measured = measure(arguments, script, &programs, &targets, clients, stop)?;
-        chart.group(format!("{clients} clients"), &measured.iter().map(Rounds::per_s).collect::<Vec<_>>());
+        chart.group(format!("{clients} clients"), &measured.iter().map(PgbenchRounds::per_s).collect::<Vec<_>>());
         fill(&mut report, &mut table, script, clients, &targets, &measured);
     }
     report.table(table);
@@ -104,20 +104,20 @@ pub fn run(arguments: &Arguments, script: Script, stop: &Stop) -> anyhow::Result
 }
 
 fn measure(
-    arguments: &Arguments,
-    script: Script,
+    arguments: &TpcbArguments,
+    script: TpcbScript,
     programs: &Programs,
-    targets: &[Target],
+    targets: &[MeasuredServer],
     clients: u32,
     stop: &Stop,
-) -> anyhow::Result<Vec<Rounds>> {
+) -> anyhow::Result<Vec<PgbenchRounds>> {
     const WARM_UP: Duration = Duration::from_secs(2);
-    let run = |target: &Target, duration| {
+    let run = |target: &MeasuredServer, duration| {
         let protocol = pgbench::Protocol::Prepared;
-        let script = pgbench::Script::BuiltIn(script.pgbench_name());
+        let script = pgbench::PgbenchScript::BuiltIn(script.pgbench_name());
         pgbench::run(programs, target, script, protocol, clients, duration, stop)
     };
-    let mut measured: Vec<Rounds> = targets.iter().map(|_| Rounds::default()).collect();
+    let mut measured: Vec<PgbenchRounds> = targets.iter().map(|_| PgbenchRounds::default()).collect();
     for target in targets {
         run(target, WARM_UP)?;
     }
@@ -131,7 +131,14 @@ fn measure(
     Ok(measured)
 }
 
-fn fill(report: &mut Report, table: &mut Table, script: Script, clients: u32, targets: &[Target], measured: &[Rounds]) {
+fn fill(
+    report: &mut Report,
+    table: &mut TextTable,
+    script: TpcbScript,
+    clients: u32,
+    targets: &[MeasuredServer],
+    measured: &[PgbenchRounds],
+) {
     let prefix = format!("{}.c{clients}", script.figures());
     let ours = targets.iter().zip(measured).find(|(target, _)| target.is_overtake()).map(|(_, rounds)| rounds);
     for (target, rounds) in targets.iter().zip(measured) {

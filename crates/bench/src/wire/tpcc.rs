@@ -13,22 +13,22 @@ mod transactions;
 pub use data::load;
 pub use drive::drive;
 pub use statements::Statements;
-pub use transactions::{Ending, retried};
+pub use transactions::{TpccOutcome, retried};
 
 use super::numbers::median;
-use super::servers::{Target, Which};
+use super::servers::{MeasuredServer, ServerChoice};
 use crate::arguments::PhaseDuration;
-use crate::report::{BarChart, Machine, Report, Table, number};
+use crate::report::{BarChart, Machine, Report, TextTable, number};
 use clap::Args;
 use drive::Driven;
 use host::memory;
 use host::stop::Stop;
 use serde::Serialize;
-use workloads::tpcc::{Kind, Mix, Scale};
+use workloads::tpcc::{Mix, Scale, TransactionKind};
 
 /// Arguments of `bench wire tpcc`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct WireTpccArguments {
     /// Length of one round.
     #[command(flatten)]
     #[serde(flatten)]
@@ -51,17 +51,17 @@ pub struct Arguments {
     /// Servers to measure.
     #[command(flatten)]
     #[serde(flatten)]
-    which: Which,
+    which: ServerChoice,
 }
 
 /// Results of one server in all rounds.
 #[derive(Default)]
-struct Rounds {
+struct TpccRounds {
     per_s: Vec<f64>,
     sum: Driven,
 }
 
-impl Rounds {
+impl TpccRounds {
     fn per_s(&self) -> f64 {
         median(&self.per_s)
     }
@@ -76,7 +76,7 @@ impl Rounds {
 /// # Errors
 /// If PostgreSQL is not available, memory is short, a server refuses something, a condition does not hold, or the run
 /// is stopped.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &WireTpccArguments, stop: &Stop) -> anyhow::Result<Report> {
     // A warehouse takes 110 MB here while it is made, as much in each server, and the growth of a run.
     let needed = (500 + 600 * u64::from(arguments.warehouses)) << 20;
     memory::require(
@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     for refused in load(&targets, scale, arguments.seed, stop)? {
         report.note(refused);
     }
-    let mut measured: Vec<Rounds> = targets.iter().map(|_| Rounds::default()).collect();
+    let mut measured: Vec<TpccRounds> = targets.iter().map(|_| TpccRounds::default()).collect();
     for round in 1..=arguments.rounds {
         for (target, rounds) in targets.iter().zip(&mut measured) {
             let seed = arguments.seed + u64::from(round);
@@ -110,7 +110,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn fill(report: &mut Report, arguments: &Arguments, targets: &[Target], measured: &[Rounds]) {
+fn fill(report: &mut Report, arguments: &WireTpccArguments, targets: &[MeasuredServer], measured: &[TpccRounds]) {
     let header = [
         "",
         "per s",
@@ -129,19 +129,19 @@ fn fill(report: &mut Report, arguments: &Arguments, targets: &[Target], measured
         arguments.clients,
         mix_in_words()
     );
-    let mut table = Table::new(title, &header);
+    let mut table = TextTable::new(title, &header);
     let mut chart = BarChart::new(
         "TPC-C: committed transactions a second",
         "1/s",
         &targets.iter().map(|target| target.title).collect::<Vec<_>>(),
     );
-    chart.group("all five", &measured.iter().map(Rounds::per_s).collect::<Vec<_>>());
+    chart.group("all five", &measured.iter().map(TpccRounds::per_s).collect::<Vec<_>>());
     report.chart(chart);
     // Ratios exist only if Overtake is among the servers.
     let ours = targets.iter().zip(measured).find(|(target, _)| target.is_overtake()).map(|(_, rounds)| rounds);
     for (target, rounds) in targets.iter().zip(measured) {
         let key = target.key;
-        let new_order = rounds.sum.latency(Kind::NewOrder).quantiles_us();
+        let new_order = rounds.sum.latency(TransactionKind::NewOrder).quantiles_us();
         let others = ours.filter(|_| !target.is_overtake());
         let times = others.map(|ours| ours.per_s() / rounds.per_s());
         let processor = others.and_then(|ours| Some(ours.processor_us()? / rounds.processor_us()?));
@@ -161,7 +161,7 @@ fn fill(report: &mut Report, arguments: &Arguments, targets: &[Target], measured
         ]);
         report.figure(format!("wire.tpcc.{key}.per_s"), rounds.per_s());
         report.figure(format!("wire.tpcc.{key}.retries"), rounds.sum.retries as f64);
-        for kind in Kind::ALL {
+        for kind in TransactionKind::ALL {
             let name = kind.name().replace('-', "_").to_lowercase();
             report.quantiles(&format!("wire.tpcc.{key}.{name}_us"), &rounds.sum.latency(kind).quantiles_us());
         }
@@ -179,6 +179,6 @@ fn fill(report: &mut Report, arguments: &Arguments, targets: &[Target], measured
 }
 
 fn mix_in_words() -> String {
-    let shares = Kind::ALL.map(|kind| format!("{} % {}", Mix::Standard.percent(kind), kind.name()));
+    let shares = TransactionKind::ALL.map(|kind| format!("{} % {}", Mix::Standard.percent(kind), kind.name()));
     shares.join(", ")
 }

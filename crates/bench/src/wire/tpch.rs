@@ -13,8 +13,8 @@ pub use data::load;
 
 use super::client::{Control, TextRows};
 use super::numbers::{geometric_mean, median};
-use super::servers::{Target, Which};
-use crate::report::{Machine, Report, Table, number};
+use super::servers::{MeasuredServer, ServerChoice};
+use crate::report::{Machine, Report, TextTable, number};
 use crate::tpch::duck::Duck;
 use anyhow::Context;
 use clap::Args;
@@ -27,7 +27,7 @@ use workloads::tpch::{self, Comments, QUERIES_COUNT};
 
 /// Arguments of `bench wire tpch`.
 #[derive(Args, Debug, Serialize)]
-pub struct Arguments {
+pub struct WireTpchArguments {
     /// TPC-H's scale factor, 0.01 to 100; 1 takes 9 GB of memory, all servers' together.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = crate::arguments::scale_factor)]
     scale_factor: f64,
@@ -44,7 +44,7 @@ pub struct Arguments {
     /// Servers to measure.
     #[command(flatten)]
     #[serde(flatten)]
-    which: Which,
+    which: ServerChoice,
 }
 
 /// Times of one side: seconds of each run, by query.
@@ -71,7 +71,7 @@ impl Side {
 /// # Errors
 /// If memory is short, PostgreSQL or DuckDB are not available, the run is stopped, a query is refused, or answers
 /// differ.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
+pub fn run(arguments: &WireTpchArguments, stop: &Stop) -> anyhow::Result<Report> {
     let needed = (1.0e9 + 8.0e9 * arguments.scale_factor) as u64;
     memory::require(needed, "lower --scale-factor, or raise the container's limit")?;
     let mut report = Report::new("wire tpch", arguments, Machine::read())?;
@@ -139,7 +139,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<Report> {
 
 /// Runs a query everywhere once and compares the answers with the first server's; returns true if an order of rows
 /// differs.
-fn compare(number: usize, targets: &[Target], controls: &[Control], stop: &Stop) -> anyhow::Result<bool> {
+fn compare(number: usize, targets: &[MeasuredServer], controls: &[Control], stop: &Stop) -> anyhow::Result<bool> {
     let text = tpch::query(number);
     let mut first: Option<TextRows> = None;
     let mut reordered = false;
@@ -168,9 +168,9 @@ fn compare(number: usize, targets: &[Target], controls: &[Control], stop: &Stop)
     Ok(reordered)
 }
 
-fn fill_cancels(report: &mut Report, cancels: &[(&Target, cancel::Cancels)]) {
+fn fill_cancels(report: &mut Report, cancels: &[(&MeasuredServer, cancel::Cancels)]) {
     let header = ["", "cancels", "p50 ms", "p99 ms", "max ms", "answered after all"];
-    let mut table = Table::new("Queries cancelled: from the request to the end at the client", &header);
+    let mut table = TextTable::new("Queries cancelled: from the request to the end at the client", &header);
     for (target, cancel::Cancels { times, answered }) in cancels {
         let found = times.quantiles_us();
         let ms = |us: f64| number(us / 1e3);
@@ -181,7 +181,7 @@ fn fill_cancels(report: &mut Report, cancels: &[(&Target, cancel::Cancels)]) {
     report.table(table);
 }
 
-fn fill(report: &mut Report, arguments: &Arguments, sides: &[Side]) {
+fn fill(report: &mut Report, arguments: &WireTpchArguments, sides: &[Side]) {
     let ours = sides.iter().find(|side| side.key == "overtake");
     let others: Vec<&Side> = sides.iter().filter(|side| side.key != "overtake").collect();
     let mut header: Vec<String> = vec![String::new()];
@@ -191,7 +191,7 @@ fn fill(report: &mut Report, arguments: &Arguments, sides: &[Side]) {
         header.extend(ours.map(|_| "ours / it".to_owned()));
     }
     let title = format!("TPC-H over the wire, scale factor {}, median time of each query", arguments.scale_factor);
-    let mut table = Table::new(title, &header.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut table = TextTable::new(title, &header.iter().map(String::as_str).collect::<Vec<_>>());
     let medians: Vec<Vec<f64>> = sides.iter().map(Side::medians_ms).collect();
     let means: Vec<f64> = medians.iter().map(|medians| geometric_mean(medians)).collect();
     // `None` in the place of a query stands for the geometric mean of all.

@@ -12,7 +12,7 @@ pub struct Decimal(pub i64);
 
 /// Value of type `timestamp`: microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment(pub i64);
+pub struct Timestamp(pub i64);
 
 const NEGATIVE: u16 = 0x4000;
 /// Base of PostgreSQL's digits, and so one of them holds the four decimals after the point.
@@ -79,7 +79,7 @@ impl<'a> FromSql<'a> for Decimal {
     accepts!(NUMERIC);
 }
 
-impl ToSql for Moment {
+impl ToSql for Timestamp {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         out.put_i64(self.0 - EPOCH_US);
         Ok(IsNull::No)

@@ -1,6 +1,6 @@
 //! Instances over a small database, driven directly.
 
-use bench::data::{Data, DataConfig, Steps, answer_digest};
+use bench::data::{Data, DataConfig, LoadSteps, answer_digest};
 use bench::mixed::{Instance, LowLoop, LowQuery, MakeRequest, RunEnd};
 use host::stop::Stop;
 use sched::{Event, Policy, Rungs, Settings, Start};
@@ -12,7 +12,7 @@ use workloads::tpch::Comments;
 
 fn load(warehouses: i32) -> Arc<Data> {
     let config = DataConfig { scale_factor: 0.01, scale: Scale::small(warehouses), seed: 7, comments: Comments::Short };
-    Data::load(&config, &Stop::default(), &Steps::default()).unwrap()
+    Data::load(&config, &Stop::default(), &LoadSteps::default()).unwrap()
 }
 
 fn settings(policy: Policy, workers: usize) -> Settings {

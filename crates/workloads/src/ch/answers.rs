@@ -4,9 +4,9 @@
 //! order. The rows are those of [`known_database`]; `answers/regenerate_ch.py` makes the files under `answers/ch/`.
 
 use super::QUERIES_COUNT;
-use crate::tpch::answers::{Key, compare};
+use crate::tpch::answers::{OrderKey, compare};
 use crate::tpch::{Mismatch, TextRow};
-use Key::{Down, Up};
+use OrderKey::{Down, Up};
 
 /// Compares the answer of query `number` over [`super::known_database`] with DuckDB's, value by value.
 ///
@@ -21,7 +21,7 @@ pub fn check_answer(number: usize, answer: &[TextRow]) -> Result<(), Mismatch> {
 }
 
 /// Sort keys of each query.
-const ORDER: [&[Key]; QUERIES_COUNT] = [
+const ORDER: [&[OrderKey]; QUERIES_COUNT] = [
     &[Up(0)],
     &[Up(2), Up(1), Up(3)],
     &[Down(3), Up(4)],

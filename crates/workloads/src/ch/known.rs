@@ -22,7 +22,7 @@ const ORDERS_KEPT: i32 = 20;
 ///
 /// # Errors
 /// Errors of the engine.
-pub fn known_database(engine: &Engine) -> Result<tpcc::Tables> {
+pub fn known_database(engine: &Engine) -> Result<tpcc::TpccTables> {
     let scale = Scale::small(2);
     let tables = tpcc::load(engine, scale, SEED, &mut |_| {})?;
     load(engine, SEED)?;
@@ -41,7 +41,7 @@ pub fn known_database(engine: &Engine) -> Result<tpcc::Tables> {
     Ok(tables)
 }
 
-fn rare_items(engine: &Engine, tables: &tpcc::Tables, scale: Scale) -> Result<()> {
+fn rare_items(engine: &Engine, tables: &tpcc::TpccTables, scale: Scale) -> Result<()> {
     let txn = engine.try_begin(Begin::new(Class::Normal))?;
     for (item, wanted) in (1..=scale.items).step_by(WANTED_EVERY as usize).zip(WANTED.iter().cycle()) {
         let row = txn.get(&tables.item, 0, &[Value::Int32(item)])?.map(|row| row.row_id());
@@ -55,7 +55,7 @@ fn rare_items(engine: &Engine, tables: &tpcc::Tables, scale: Scale) -> Result<()
 }
 
 /// Adds one more customer to each district, who is rich and has not ordered yet.
-fn customers_without_orders(engine: &Engine, tables: &tpcc::Tables, scale: Scale) -> Result<()> {
+fn customers_without_orders(engine: &Engine, tables: &tpcc::TpccTables, scale: Scale) -> Result<()> {
     use columns::customer::{C_BALANCE, C_ID};
     let txn = engine.try_begin(Begin::new(Class::Normal))?;
     for (warehouse, district) in (1..=scale.warehouses).flat_map(|w| (1..=scale.districts).map(move |d| (w, d))) {

@@ -18,4 +18,4 @@ mod tables;
 pub use answers::check_answer;
 pub use known::known_database;
 pub use queries::{QUERIES_COUNT, query};
-pub use tables::{ROWS_COUNT, SUPPLIERS, Tables, load};
+pub use tables::{ChTables, ROWS_COUNT, SUPPLIERS, load};

@@ -19,7 +19,7 @@ const CHUNK_ROWS: i32 = 1_000;
 const BAD: i32 = 2_000;
 
 /// The three tables of one engine.
-pub struct Tables {
+pub struct ChTables {
     /// 10,000 rows.
     pub supplier: Arc<Table>,
     /// 62 rows.
@@ -28,18 +28,18 @@ pub struct Tables {
     pub region: Arc<Table>,
 }
 
-impl Tables {
+impl ChTables {
     /// Creates the tables, empty and without indexes: only scans read them.
     ///
     /// # Errors
     /// An error if one of them exists already.
-    pub fn create(engine: &Engine) -> Result<Tables> {
+    pub fn create(engine: &Engine) -> Result<ChTables> {
         use Type::{Int32, Text};
         let create = |name: &str, columns: &[(&str, Type)]| {
             let columns = columns.iter().map(|(name, kind)| Column::required(name, *kind)).collect();
             engine.create_table(TableDef { name: format!("ch.{name}"), columns, indexes: Vec::new() })
         };
-        Ok(Tables {
+        Ok(ChTables {
             supplier: create(
                 "supplier",
                 &[
@@ -65,8 +65,8 @@ impl Tables {
 ///
 /// # Errors
 /// Errors of the engine, for instance if a table exists already.
-pub fn load(engine: &Engine, seed: u64) -> Result<Tables> {
-    let tables = Tables::create(engine)?;
+pub fn load(engine: &Engine, seed: u64) -> Result<ChTables> {
+    let tables = ChTables::create(engine)?;
     let mut random = Random::new(seed);
     let begin = || engine.try_begin(Begin::new(Class::Normal));
     let txn = begin()?;
@@ -88,7 +88,7 @@ pub fn load(engine: &Engine, seed: u64) -> Result<Tables> {
     Ok(tables)
 }
 
-fn supplier(txn: &Txn<'_>, tables: &Tables, random: &mut Random, key: i32) -> Result<()> {
+fn supplier(txn: &Txn<'_>, tables: &ChTables, random: &mut Random, key: i32) -> Result<()> {
     let (name, address, phone) = (format!("Supplier#{key:09}"), random.a_string(10, 40), random.n_string(15));
     let nation = NATIONS[random.uniform(0, NATIONS.len() as i32 - 1) as usize].1;
     let balance = Value::Decimal(random.uniform(-99_999, 999_999).into());

@@ -4,7 +4,7 @@
 //! G-single, and only an anti-dependency that closes no such cycle makes a G2.
 
 use super::graph::{ALONE, Edge, EdgeKind, Graph, words};
-use super::model::{Fate, History, Seen};
+use super::model::{Fate, History, ReadVersion};
 use engine::Isolation;
 use std::collections::BTreeMap;
 
@@ -153,9 +153,9 @@ fn check_reads(history: &History, findings: &mut Findings) {
     for txn in history.txns.iter().filter(|txn| txn.fate == Fate::Committed) {
         for read in &txn.reads {
             let (anomaly, writer, what) = match read.seen {
-                Seen::At(_) => continue,
-                Seen::Intermediate(writer) => (Anomaly::G1b, writer, "replaced itself"),
-                Seen::Undone(writer) => (Anomaly::G1a, writer, "undid"),
+                ReadVersion::At(_) => continue,
+                ReadVersion::Intermediate(writer) => (Anomaly::G1b, writer, "replaced itself"),
+                ReadVersion::Undone(writer) => (Anomaly::G1a, writer, "undid"),
             };
             let writer = &history.txns[writer].name;
             findings.found(anomaly, 1, || {

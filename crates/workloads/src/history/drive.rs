@@ -5,7 +5,7 @@
 
 use super::notes::{Attempt, Change, Commit, End, KEYS_MAX, Note, Recorder, value_of};
 use super::resolve::resolve;
-use super::statement::{Statement, Writer, row_values, run, table_def};
+use super::statement::{HistoryStatement, ValueWriter, row_values, run, table_def};
 use super::{Anomaly, Findings, check, expected, forbidden};
 use crate::tpcc::Random;
 use engine::{
@@ -39,7 +39,7 @@ pub struct RoundConfig {
 
 /// Result of one or several rounds.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct RoundOutcome {
     /// Number of transactions that committed.
     pub committed: u64,
     /// Number of transactions that aborted, by the reason.
@@ -54,9 +54,9 @@ pub struct Outcome {
     pub evidence: Option<String>,
 }
 
-impl Outcome {
+impl RoundOutcome {
     /// Adds the result of another round.
-    pub fn add(&mut self, other: Outcome) {
+    pub fn add(&mut self, other: RoundOutcome) {
         self.committed += other.committed;
         self.urgent += other.urgent;
         for (why, count) in other.aborted {
@@ -87,10 +87,10 @@ impl Outcome {
 ///
 /// # Panics
 /// If there are no threads, sessions or keys, or too many keys; if a thread cannot be a worker.
-pub fn round(config: &RoundConfig) -> Outcome {
+pub fn round(config: &RoundConfig) -> RoundOutcome {
     assert!(0 < config.threads * config.sessions);
     assert!((1..=KEYS_MAX).contains(&config.keys));
-    let shared = Arc::new(Shared::new(config));
+    let shared = Arc::new(RoundState::new(config));
     let stop = AtomicBool::new(false);
     let attempts: Vec<Attempt> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..config.threads)
@@ -111,7 +111,7 @@ pub fn round(config: &RoundConfig) -> Outcome {
 }
 
 /// State shared by the threads of a round.
-struct Shared {
+struct RoundState {
     engine: Engine,
     table: Arc<Table>,
     log: Arc<Recorder>,
@@ -124,8 +124,8 @@ struct Shared {
     told: AtomicU64,
 }
 
-impl Shared {
-    fn new(config: &RoundConfig) -> Shared {
+impl RoundState {
+    fn new(config: &RoundConfig) -> RoundState {
         let log = Arc::new(Recorder::new());
         let engine = Engine::new(EngineConfig { log: log.clone(), ..EngineConfig::in_memory() });
         let table = engine.create_table(table_def()).expect("the definition makes sense");
@@ -139,7 +139,7 @@ impl Shared {
         let priority = LockPriority::ALL[config.seed as usize % LockPriority::ALL.len()];
         engine.set_lock_config(LockConfig { priority, ..engine.lock_config() });
         let left = AtomicI64::new(config.transactions as i64);
-        Shared { engine, table, log, config: *config, left, numbers: AtomicU64::new(0), told: AtomicU64::new(0) }
+        RoundState { engine, table, log, config: *config, left, numbers: AtomicU64::new(0), told: AtomicU64::new(0) }
     }
 
     /// Chooses the options of the next transaction's beginning, and whether it may write.
@@ -152,16 +152,16 @@ impl Shared {
 }
 
 /// Session of a thread, and its transaction under way.
-struct Client {
+struct RoundClient {
     number: usize,
     session: Session,
-    open: Option<Open>,
+    open: Option<OpenTransaction>,
 }
 
 /// Transaction under way.
-struct Open {
+struct OpenTransaction {
     attempt: Attempt,
-    writer: Writer,
+    writer: ValueWriter,
     /// Number of steps to come.
     left: i32,
     may_write: bool,
@@ -169,11 +169,11 @@ struct Open {
     /// Commits that were known before the snapshot of the transaction, or of its statement, was taken.
     floor: Option<u64>,
     /// Statement that waits.
-    waits_with: Option<(Statement, Ticket)>,
+    waits_with: Option<(HistoryStatement, Ticket)>,
 }
 
 /// Result of a client's step.
-enum Progress {
+enum StepResult {
     /// The transaction goes on.
     More,
     /// The client's statement waits.
@@ -182,10 +182,10 @@ enum Progress {
     Ended(Attempt),
 }
 
-impl Client {
-    fn new(shared: &Shared, number: usize) -> Client {
+impl RoundClient {
+    fn new(shared: &RoundState, number: usize) -> RoundClient {
         let options = SessionOptions { name: format!("history {number}"), ..SessionOptions::new(Class::Normal) };
-        Client { number, session: shared.engine.session(options), open: None }
+        RoundClient { number, session: shared.engine.session(options), open: None }
     }
 
     fn waits(&self) -> bool {
@@ -194,15 +194,15 @@ impl Client {
     }
 
     /// Runs one step: a beginning, a statement, something about savepoints, or an end.
-    fn step(&mut self, shared: &Shared, random: &mut Random) -> Progress {
+    fn step(&mut self, shared: &RoundState, random: &mut Random) -> StepResult {
         let Some(mut open) = self.open.take() else {
             let (begin, may_write) = shared.plan(random);
             let number = shared.numbers.fetch_add(1, SeqCst) + 1;
             let attempt =
                 Attempt { number, session: self.number, notes: Vec::new(), end: End::Aborted("left at the end") };
-            let mut open = Open {
+            let mut open = OpenTransaction {
                 attempt,
-                writer: Writer { number, values: 0 },
+                writer: ValueWriter { number, values: 0 },
                 left: random.uniform(1, 8),
                 may_write,
                 savepoints: Vec::new(),
@@ -211,10 +211,10 @@ impl Client {
             };
             if let Err(error) = self.session.begin(begin) {
                 open.attempt.end = End::Aborted(reason(&error));
-                return Progress::Ended(open.attempt);
+                return StepResult::Ended(open.attempt);
             }
             self.open = Some(open);
-            return Progress::More;
+            return StepResult::More;
         };
         let result = match open.waits_with.take() {
             Some((statement, ticket)) if !ticket.is_ready() => {
@@ -225,7 +225,7 @@ impl Client {
                 Ok(())
             }
             Some((statement, _)) => self.execute(shared, &mut open, statement),
-            None if open.left == 0 => return Progress::Ended(self.end(shared, open, random)),
+            None if open.left == 0 => return StepResult::Ended(self.end(shared, open, random)),
             None => {
                 open.left -= 1;
                 match random.uniform(1, 20) {
@@ -239,7 +239,7 @@ impl Client {
                         self.session.release(&last).map(|()| open.attempt.notes.push(Note::Released))
                     }
                     _ => {
-                        let statement = Statement::random(random, shared.config.keys, open.may_write);
+                        let statement = HistoryStatement::random(random, shared.config.keys, open.may_write);
                         if open.floor.is_none() || shared.config.isolation == Isolation::ReadCommitted {
                             open.floor = Some(shared.told.load(SeqCst));
                         }
@@ -258,14 +258,14 @@ impl Client {
         if let Err(error) = result {
             self.session.rollback();
             open.attempt.end = End::Aborted(reason(&error));
-            return Progress::Ended(open.attempt);
+            return StepResult::Ended(open.attempt);
         }
         let waits = open.waits_with.is_some();
         self.open = Some(open);
-        if waits { Progress::Waits } else { Progress::More }
+        if waits { StepResult::Waits } else { StepResult::More }
     }
 
-    fn execute(&mut self, shared: &Shared, open: &mut Open, statement: Statement) -> Result<()> {
+    fn execute(&mut self, shared: &RoundState, open: &mut OpenTransaction, statement: HistoryStatement) -> Result<()> {
         let floor = open.floor.unwrap_or(0);
         let mut notes = Vec::new();
         let step = self.session.try_execute(|txn| {
@@ -279,14 +279,14 @@ impl Client {
         Ok(())
     }
 
-    fn roll_back_to_last(&mut self, open: &mut Open) -> Result<()> {
+    fn roll_back_to_last(&mut self, open: &mut OpenTransaction) -> Result<()> {
         let last = open.savepoints.last().expect("whoever asks has a savepoint");
         self.session.rollback_to(last)?;
         open.attempt.notes.extend([Note::RolledBack, Note::Savepoint]);
         Ok(())
     }
 
-    fn end(&mut self, shared: &Shared, mut open: Open, random: &mut Random) -> Attempt {
+    fn end(&mut self, shared: &RoundState, mut open: OpenTransaction, random: &mut Random) -> Attempt {
         if random.percent(7) {
             self.session.rollback();
             open.attempt.end = End::Aborted("rolled back");
@@ -331,14 +331,15 @@ fn is_expected(why: &str) -> bool {
 }
 
 /// Runs the sessions of one thread, in turns at random.
-fn work(shared: &Arc<Shared>, thread: usize) -> Vec<Attempt> {
+fn work(shared: &Arc<RoundState>, thread: usize) -> Vec<Attempt> {
     let RoundConfig { sessions: count, seed, .. } = shared.config;
     let mut random = Random::new(seed ^ (thread as u64 + 1) << 32);
     let first = thread * (count + 1);
-    let nested = Nested { random: random.clone(), attempts: Vec::new(), client: Client::new(shared, first + count) };
+    let nested =
+        Nested { random: random.clone(), attempts: Vec::new(), client: RoundClient::new(shared, first + count) };
     let urgent = Arc::new(Urgent { shared: shared.clone(), nested: Latch::new(Some(nested)) });
     let registration = preempt::register("history", urgent.clone()).expect("a thread of ours can be a worker");
-    let mut clients: Vec<Client> = (0..count).map(|at| Client::new(shared, first + at)).collect();
+    let mut clients: Vec<RoundClient> = (0..count).map(|at| RoundClient::new(shared, first + at)).collect();
     let mut attempts = Vec::new();
     loop {
         let client = &mut clients[random.uniform(0, count as i32 - 1) as usize];
@@ -349,11 +350,11 @@ fn work(shared: &Arc<Shared>, thread: usize) -> Vec<Attempt> {
             continue;
         }
         match client.step(shared, &mut random) {
-            Progress::More => {}
-            Progress::Ended(attempt) => attempts.push(attempt),
-            Progress::Waits => {
+            StepResult::More => {}
+            StepResult::Ended(attempt) => attempts.push(attempt),
+            StepResult::Waits => {
                 shared.engine.expire_waits(os::now_ns());
-                if clients.iter().all(Client::waits) {
+                if clients.iter().all(RoundClient::waits) {
                     std::thread::yield_now();
                 }
             }
@@ -369,14 +370,14 @@ fn work(shared: &Arc<Shared>, thread: usize) -> Vec<Attempt> {
 
 /// Session that interrupts a thread's sessions. Where it must wait, it goes on at a later interrupt.
 struct Urgent {
-    shared: Arc<Shared>,
+    shared: Arc<RoundState>,
     nested: Latch<Option<Nested>>,
 }
 
 struct Nested {
     random: Random,
     attempts: Vec<Attempt>,
-    client: Client,
+    client: RoundClient,
 }
 
 impl Serve for Urgent {
@@ -385,9 +386,9 @@ impl Serve for Urgent {
         let Some(mut nested) = nested else { return };
         loop {
             match nested.client.step(&self.shared, &mut nested.random) {
-                Progress::More => {}
-                Progress::Waits => break,
-                Progress::Ended(attempt) => {
+                StepResult::More => {}
+                StepResult::Waits => break,
+                StepResult::Ended(attempt) => {
                     nested.attempts.push(attempt);
                     break;
                 }
@@ -401,7 +402,7 @@ impl Serve for Urgent {
 const GAP: Duration = Duration::from_micros(200);
 
 /// Interrupts random workers, and has old versions freed and frozen in between.
-fn blow(shared: &Shared, stop: &AtomicBool) {
+fn blow(shared: &RoundState, stop: &AtomicBool) {
     let mut random = Random::new(shared.config.seed);
     while !stop.load(SeqCst) {
         let workers: Vec<&'static Worker> = preempt::workers().collect();
@@ -417,8 +418,8 @@ fn blow(shared: &Shared, stop: &AtomicBool) {
 }
 
 /// Derives the result of a round from the notes of its attempts.
-fn judge(config: &RoundConfig, shared: &Shared, attempts: Vec<Attempt>) -> Outcome {
-    let mut outcome = Outcome::default();
+fn judge(config: &RoundConfig, shared: &RoundState, attempts: Vec<Attempt>) -> RoundOutcome {
+    let mut outcome = RoundOutcome::default();
     for attempt in &attempts {
         outcome.urgent += u64::from(attempt.session % (config.sessions + 1) == config.sessions);
         match attempt.end {
@@ -470,7 +471,7 @@ fn decode(engine: &Engine, record: &[u8]) -> Result<Commit> {
 }
 
 /// Returns the whole history as text, after a list of its faults.
-fn evidence(config: &RoundConfig, outcome: &Outcome, mut attempts: Vec<Attempt>) -> String {
+fn evidence(config: &RoundConfig, outcome: &RoundOutcome, mut attempts: Vec<Attempt>) -> String {
     let mut text = format!("{config:?}\n");
     outcome.faults.iter().for_each(|fault| text.push_str(&format!("{fault}\n")));
     for (anomaly, example) in &outcome.findings.examples {

@@ -3,7 +3,7 @@
 //! **Invariant:** an edge says that its first transaction comes before its second in every serial order that explains
 //! the history; so a history is serializable if the graph has no cycle.
 
-use super::model::{Fate, History, Predicate, Read, Seen, TxnIndex};
+use super::model::{Fate, History, Predicate, Read, ReadVersion, TxnIndex};
 use std::fmt::Write as _;
 
 /// Reason why one transaction comes before another one.
@@ -95,7 +95,7 @@ impl Graph {
     }
 
     fn add_read(&mut self, history: &History, reader: TxnIndex, read: &Read) {
-        let Seen::At(at) = read.seen else { return };
+        let ReadVersion::At(at) = read.seen else { return };
         let Read { key, missed, .. } = *read;
         let versions = &history.keys[key];
         let (before, after, kind) = match missed {

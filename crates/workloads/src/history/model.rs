@@ -59,7 +59,7 @@ pub struct Read {
     /// Key, as a position in [`History::keys`].
     pub key: usize,
     /// Version that the read saw.
-    pub seen: Seen,
+    pub seen: ReadVersion,
     /// None if the read returned the row. Otherwise the predicate of the read, which did not return the key because it
     /// was absent or did not fulfil the predicate.
     pub missed: Option<Predicate>,
@@ -67,7 +67,7 @@ pub struct Read {
 
 /// Version that a read saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum ReadVersion {
     /// Committed version at this position in the key's versions.
     At(usize),
     /// Version that its own writer replaced.

@@ -3,7 +3,7 @@
 //! **Invariant:** the records alone say which versions there were. The notes must agree with them: each read with the
 //! rows of its snapshot and the transaction's own writes, each write with its record and with the version before it.
 
-use super::model::{Content, Fate, History, Predicate, Read, Seen, Txn, Version};
+use super::model::{Content, Fate, History, Predicate, Read, ReadVersion, Txn, Version};
 use super::notes::{Attempt, Commit, End, Note, content_of, writer_of};
 use std::collections::{BTreeMap, HashMap};
 
@@ -65,7 +65,7 @@ struct Resolver<'a> {
 }
 
 /// Writes of a transaction by key.
-type Own = BTreeMap<usize, Mine>;
+type OwnWrites = BTreeMap<usize, Mine>;
 
 #[derive(Debug, Clone, Copy)]
 struct Mine {
@@ -154,7 +154,7 @@ impl Resolver<'_> {
     /// Checks that the record has the writes that the transaction notes.
     fn compare_record(&mut self, at: usize, net: &BTreeMap<usize, Option<u64>>) {
         let attempt = &self.attempts[at];
-        let mut stack = vec![Own::new()];
+        let mut stack = vec![OwnWrites::new()];
         for note in &attempt.notes {
             apply(note, &mut stack);
         }
@@ -174,7 +174,7 @@ impl Resolver<'_> {
         let attempt = &attempts[at];
         let fate = if is_aborted(attempt) { Fate::Aborted } else { Fate::Committed };
         let mut reads = Vec::new();
-        let mut stack = vec![Own::new()];
+        let mut stack = vec![OwnWrites::new()];
         let mut now = 0;
         let undone = undone(&attempt.notes);
         for (note, undone) in attempt.notes.iter().zip(undone) {
@@ -212,7 +212,7 @@ impl Resolver<'_> {
     fn found(
         &mut self,
         attempt: &Attempt,
-        own: &Own,
+        own: &OwnWrites,
         key: usize,
         value: u64,
         snapshot: Option<u64>,
@@ -233,16 +233,16 @@ impl Resolver<'_> {
             Some((at, _)) if *at != key => {
                 return self.fault(attempt, &format!("read key {key} as {value:#x}, which key {at} got"));
             }
-            Some((_, version)) => Seen::At(*version),
+            Some((_, version)) => ReadVersion::At(*version),
             None => match self.numbers.get(&writer_of(value)) {
-                Some(writer) if is_aborted(&self.attempts[*writer]) => Seen::Undone(*writer),
-                Some(writer) => Seen::Intermediate(*writer),
+                Some(writer) if is_aborted(&self.attempts[*writer]) => ReadVersion::Undone(*writer),
+                Some(writer) => ReadVersion::Intermediate(*writer),
                 None => return self.fault(attempt, &format!("read key {key} as {value:#x}, which nobody wrote")),
             },
         };
         if let Some(snapshot) = snapshot {
             let right = self.version_at(key, snapshot);
-            if seen != Seen::At(right) {
+            if seen != ReadVersion::At(right) {
                 let content = self.keys[key][right].version.content;
                 let words = format!("read key {key} as {value:#x}; its snapshot {snapshot} has {content:x?}");
                 self.fault(attempt, &words);
@@ -255,7 +255,7 @@ impl Resolver<'_> {
     fn looked(
         &mut self,
         attempt: &Attempt,
-        own: &Own,
+        own: &OwnWrites,
         predicate: Predicate,
         found: u64,
         snapshot: u64,
@@ -274,7 +274,7 @@ impl Resolver<'_> {
                     format!("looked for {predicate} in snapshot {snapshot} and missed key {key}, {old:x?}, {new:x?}");
                 self.fault(attempt, &words);
             } else if own.is_none() {
-                reads.push(Read { key, seen: Seen::At(at), missed: Some(predicate) });
+                reads.push(Read { key, seen: ReadVersion::At(at), missed: Some(predicate) });
             }
         }
     }
@@ -300,7 +300,7 @@ impl Resolver<'_> {
 }
 
 /// Keeps the stack of a transaction's writes, one map per savepoint.
-fn apply(note: &Note, stack: &mut Vec<Own>) {
+fn apply(note: &Note, stack: &mut Vec<OwnWrites>) {
     let top = stack.last_mut().expect("the bottom of the stack stays");
     match note {
         Note::Wrote { key, value, base } => {

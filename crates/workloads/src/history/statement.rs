@@ -29,7 +29,7 @@ pub(super) fn table_def() -> TableDef {
 
 /// Statement of a generated transaction.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Statement {
+pub(super) enum HistoryStatement {
     Get(usize),
     Range {
         low: usize,
@@ -57,9 +57,9 @@ pub(super) enum Statement {
     Lock(usize, RowLock, Wait),
 }
 
-impl Statement {
+impl HistoryStatement {
     /// Draws a random statement on `keys` keys, of which the first are the hottest.
-    pub(super) fn random(random: &mut Random, keys: usize, may_write: bool) -> Statement {
+    pub(super) fn random(random: &mut Random, keys: usize, may_write: bool) -> HistoryStatement {
         let mut key = || {
             let last = keys as i32 - 1;
             random.uniform(0, last).min(random.uniform(0, last)) as usize
@@ -71,14 +71,14 @@ impl Statement {
         let group = i64::from(random.uniform(0, 7));
         let last_group = (group + i64::from(random.uniform(0, 1))).min(7);
         match random.uniform(1, if may_write { 100 } else { 50 }) {
-            1..=25 => Statement::Get(one),
-            26..=40 => Statement::Range { low, high, direction, limit },
-            41..=46 => Statement::Groups { low: group, high: last_group, direction },
-            47..=50 => Statement::Scan { low: group, high: last_group },
-            51..=62 => Statement::Insert(one),
-            63..=88 => Statement::Update(one),
-            89..=93 => Statement::Delete(one),
-            94..=95 => Statement::Move(one, other),
+            1..=25 => HistoryStatement::Get(one),
+            26..=40 => HistoryStatement::Range { low, high, direction, limit },
+            41..=46 => HistoryStatement::Groups { low: group, high: last_group, direction },
+            47..=50 => HistoryStatement::Scan { low: group, high: last_group },
+            51..=62 => HistoryStatement::Insert(one),
+            63..=88 => HistoryStatement::Update(one),
+            89..=93 => HistoryStatement::Delete(one),
+            94..=95 => HistoryStatement::Move(one, other),
             _ => {
                 let mode = RowLock::ALL[random.uniform(0, 3) as usize];
                 let wait = match random.uniform(1, 10) {
@@ -86,19 +86,19 @@ impl Statement {
                     2..=3 => Wait::SkipLocked,
                     _ => Wait::Block,
                 };
-                Statement::Lock(one, mode, wait)
+                HistoryStatement::Lock(one, mode, wait)
             }
         }
     }
 }
 
 /// Writer of a statement's values: the attempt's number, and the number of values that it has written.
-pub(super) struct Writer {
+pub(super) struct ValueWriter {
     pub(super) number: u64,
     pub(super) values: u64,
 }
 
-impl Writer {
+impl ValueWriter {
     fn value(&mut self) -> u64 {
         self.values += 1;
         value_of(self.number, self.values)
@@ -124,13 +124,13 @@ fn found(notes: &mut Vec<Note>, row: &Row<'_>) -> u64 {
 pub(super) fn run(
     txn: &Txn<'_>,
     table: &Table,
-    statement: Statement,
-    writer: &mut Writer,
+    statement: HistoryStatement,
+    writer: &mut ValueWriter,
     notes: &mut Vec<Note>,
 ) -> Result<()> {
     match statement {
-        Statement::Get(key) => get(txn, table, key, notes).map(|_| ()),
-        Statement::Range { low, high, direction, limit } => {
+        HistoryStatement::Get(key) => get(txn, table, key, notes).map(|_| ()),
+        HistoryStatement::Range { low, high, direction, limit } => {
             let (first, last) = ([Value::Int64(low as i64)], [Value::Int64(high as i64)]);
             let (first, last) = (Bound::Included(&first[..]), Bound::Included(&last[..]));
             let rows = txn.range_between(table, BY_KEY, first, last, direction)?;
@@ -149,7 +149,7 @@ pub(super) fn run(
             notes.push(Note::Looked { predicate: Predicate::Keys(low, high), found: mask });
             Ok(())
         }
-        Statement::Groups { low, high, direction } => {
+        HistoryStatement::Groups { low, high, direction } => {
             let (first, last) = ([Value::Int64(low)], [Value::Int64(high)]);
             let (first, last) = (Bound::Included(&first[..]), Bound::Included(&last[..]));
             let rows = txn.range_between(table, BY_GROUP, first, last, direction)?;
@@ -157,7 +157,7 @@ pub(super) fn run(
             notes.push(Note::Looked { predicate: Predicate::Groups(low, high), found: mask });
             Ok(())
         }
-        Statement::Scan { low, high } => {
+        HistoryStatement::Scan { low, high } => {
             let mut mask = 0;
             let conditions = [
                 Condition::compare(GROUP, Comparison::GreaterOrEqual, Value::Int64(low)),
@@ -167,7 +167,7 @@ pub(super) fn run(
             notes.push(Note::Looked { predicate: Predicate::Groups(low, high), found: mask });
             Ok(())
         }
-        Statement::Insert(key) => {
+        HistoryStatement::Insert(key) => {
             let value = writer.value();
             match txn.insert(table, &row_values(key, value)) {
                 Ok(_) => notes.push(Note::Wrote { key, value, base: None }),
@@ -177,11 +177,11 @@ pub(super) fn run(
             }
             Ok(())
         }
-        Statement::Update(key) => {
+        HistoryStatement::Update(key) => {
             let Some(row) = get(txn, table, key, notes)? else { return Ok(()) };
             update(txn, table, row, key, key, writer, notes)
         }
-        Statement::Delete(key) => {
+        HistoryStatement::Delete(key) => {
             let Some(row) = get(txn, table, key, notes)? else { return Ok(()) };
             let mut base = None;
             let deleted = txn.delete_if(table, row, |row| {
@@ -194,14 +194,14 @@ pub(super) fn run(
             }
             Ok(())
         }
-        Statement::Lock(key, mode, wait) => {
+        HistoryStatement::Lock(key, mode, wait) => {
             let Some(row) = get(txn, table, key, notes)? else { return Ok(()) };
             if let Some(row) = txn.lock_row(table, row, mode, wait)? {
                 notes.push(Note::Locked { key: key_of(&row), value: row.get_i64(VALUE) as u64 });
             }
             Ok(())
         }
-        Statement::Move(key, to) => {
+        HistoryStatement::Move(key, to) => {
             let Some(row) = get(txn, table, key, notes)? else { return Ok(()) };
             update(txn, table, row, key, to, writer, notes)
         }
@@ -221,7 +221,7 @@ fn update(
     row: RowId,
     key: usize,
     to: usize,
-    writer: &mut Writer,
+    writer: &mut ValueWriter,
     notes: &mut Vec<Note>,
 ) -> Result<()> {
     let value = writer.value();

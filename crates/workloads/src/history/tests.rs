@@ -19,18 +19,18 @@ fn history(txns: usize, keys: usize) -> Hand {
 impl Hand {
     /// Notes that the transaction read the key in its version `at`.
     fn read(mut self, txn: usize, key: usize, at: usize) -> Hand {
-        self.0.txns[txn].reads.push(Read { key, seen: Seen::At(at), missed: None });
+        self.0.txns[txn].reads.push(Read { key, seen: ReadVersion::At(at), missed: None });
         self
     }
 
     /// Notes that the transaction looked for the predicate and saw that the key's version `at` does not fulfil it.
     fn missed(mut self, txn: usize, predicate: Predicate, key: usize, at: usize) -> Hand {
         assert!(!predicate.holds(key, self.0.keys[key][at].content));
-        self.0.txns[txn].reads.push(Read { key, seen: Seen::At(at), missed: Some(predicate) });
+        self.0.txns[txn].reads.push(Read { key, seen: ReadVersion::At(at), missed: Some(predicate) });
         self
     }
 
-    fn saw(mut self, txn: usize, key: usize, seen: Seen) -> Hand {
+    fn saw(mut self, txn: usize, key: usize, seen: ReadVersion) -> Hand {
         self.0.txns[txn].reads.push(Read { key, seen, missed: None });
         self
     }
@@ -79,10 +79,10 @@ fn dirty_writes_are_g0() {
 
 #[test]
 fn reads_of_the_undone_are_g1a_and_of_the_unfinished_g1b() {
-    history(2, 1).saw(1, 0, Seen::Undone(0)).has(&[Anomaly::G1a]);
-    history(2, 1).wrote(0, 0, 10).saw(1, 0, Seen::Intermediate(0)).has(&[Anomaly::G1b]);
+    history(2, 1).saw(1, 0, ReadVersion::Undone(0)).has(&[Anomaly::G1a]);
+    history(2, 1).wrote(0, 0, 10).saw(1, 0, ReadVersion::Intermediate(0)).has(&[Anomaly::G1b]);
     // An aborted reader harms nobody.
-    let mut aborted = history(2, 1).saw(1, 0, Seen::Undone(0));
+    let mut aborted = history(2, 1).saw(1, 0, ReadVersion::Undone(0));
     aborted.0.txns[1].fate = Fate::Aborted;
     aborted.has(&[]);
 }

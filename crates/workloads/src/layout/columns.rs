@@ -21,19 +21,19 @@ impl Texts {
     }
 }
 
-struct Chunk {
+struct ColumnChunk {
     integers: [Vec<i64>; INTEGERS],
     texts: [Texts; TEXTS],
 }
 
 /// Store of rows as columns.
-pub(super) struct Columns {
-    chunks: Vec<Chunk>,
+pub(super) struct ColumnStore {
+    chunks: Vec<ColumnChunk>,
 }
 
-impl Store for Columns {
-    fn new() -> Columns {
-        Columns { chunks: Vec::new() }
+impl Store for ColumnStore {
+    fn new() -> ColumnStore {
+        ColumnStore { chunks: Vec::new() }
     }
 
     #[inline]
@@ -43,7 +43,7 @@ impl Store for Columns {
                 ends: Vec::with_capacity(CHUNK_ROWS),
                 bytes: Vec::with_capacity(if column + 1 == TEXTS { DATA_BYTES } else { DISTRICT_BYTES }),
             };
-            self.chunks.push(Chunk {
+            self.chunks.push(ColumnChunk {
                 integers: std::array::from_fn(|_| Vec::with_capacity(CHUNK_ROWS)),
                 texts: std::array::from_fn(texts),
             });

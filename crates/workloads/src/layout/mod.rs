@@ -12,9 +12,9 @@ mod stock;
 #[cfg(test)]
 mod tests;
 
-use columns::Columns;
+use columns::ColumnStore;
 use preempt::os::thread_cpu_ns;
-use rows::Rows;
+use rows::RowStore;
 use std::hint::black_box;
 use stock::{Copied, Stock};
 
@@ -61,8 +61,8 @@ pub fn run(rows: usize, seconds_each: f64) -> Vec<Figure> {
     assert!(0 < rows, "there is something to read");
     let samples = stock::samples(SAMPLES);
     let limit_ns = (seconds_each * 1e9) as u64;
-    let (as_rows, row) = measure::<Rows>(rows, &samples, limit_ns);
-    let (as_columns, column) = measure::<Columns>(rows, &samples, limit_ns);
+    let (as_rows, row) = measure::<RowStore>(rows, &samples, limit_ns);
+    let (as_columns, column) = measure::<ColumnStore>(rows, &samples, limit_ns);
     assert_eq!(as_rows.scan_1(), as_columns.scan_1(), "both stores hold the same rows");
     let names = ["append", "read_row", "read_4", "scan_1"];
     let figure = |at: usize| Figure { name: names[at], row_ns: row[at], column_ns: column[at] };

@@ -16,14 +16,14 @@ const CHUNK_BYTES: usize = CHUNK_ROWS * (FIXED + 10 * 24 + 50);
 
 const _: () = assert!(FIXED == 136);
 
-struct Chunk {
+struct RowChunk {
     starts: Vec<u32>,
     bytes: Vec<u8>,
 }
 
 /// Store of rows as images.
-pub(super) struct Rows {
-    chunks: Vec<Chunk>,
+pub(super) struct RowStore {
+    chunks: Vec<RowChunk>,
 }
 
 /// Image of one row.
@@ -53,7 +53,7 @@ impl<'a> Image<'a> {
     }
 }
 
-impl Rows {
+impl RowStore {
     #[inline]
     fn image(&self, at: usize) -> Image<'_> {
         let chunk = &self.chunks[at / CHUNK_ROWS];
@@ -61,15 +61,16 @@ impl Rows {
     }
 }
 
-impl Store for Rows {
-    fn new() -> Rows {
-        Rows { chunks: Vec::new() }
+impl Store for RowStore {
+    fn new() -> RowStore {
+        RowStore { chunks: Vec::new() }
     }
 
     #[inline]
     fn append(&mut self, row: &Stock) {
         if self.chunks.last().is_none_or(|chunk| chunk.starts.len() == CHUNK_ROWS) {
-            self.chunks.push(Chunk { starts: Vec::with_capacity(CHUNK_ROWS), bytes: Vec::with_capacity(CHUNK_BYTES) });
+            self.chunks
+                .push(RowChunk { starts: Vec::with_capacity(CHUNK_ROWS), bytes: Vec::with_capacity(CHUNK_BYTES) });
         }
         let chunk = self.chunks.last_mut().expect("there is one now");
         chunk.starts.push(chunk.bytes.len() as u32);
@@ -109,7 +110,7 @@ impl Store for Rows {
     }
 
     fn scan_1(&self) -> i64 {
-        let quantity = |chunk: &Chunk, start: &u32| Image(&chunk.bytes[*start as usize..]).integer(QUANTITY);
+        let quantity = |chunk: &RowChunk, start: &u32| Image(&chunk.bytes[*start as usize..]).integer(QUANTITY);
         self.chunks.iter().flat_map(|chunk| chunk.starts.iter().map(move |start| quantity(chunk, start))).sum()
     }
 }

@@ -8,7 +8,7 @@ const ROWS: usize = 2 * CHUNK_ROWS + 77;
 #[test]
 fn both_stores_hold_what_was_appended() {
     let samples = stock::samples(SAMPLES);
-    let (rows, columns) = (fill::<Rows>(ROWS, &samples), fill::<Columns>(ROWS, &samples));
+    let (rows, columns) = (fill::<RowStore>(ROWS, &samples), fill::<ColumnStore>(ROWS, &samples));
     let (mut from_rows, mut from_columns) = (Copied::default(), Copied::default());
     for at in 0..ROWS {
         let sample = &samples[at % SAMPLES];

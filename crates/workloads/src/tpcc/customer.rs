@@ -1,6 +1,6 @@
 //! Search for a customer by number or by last name (clauses 2.5.2.2 and 2.6.2.2).
 
-use super::Tables;
+use super::TpccTables;
 use super::input::Whom;
 use super::schema::{BY_NAME, PRIMARY, existing};
 use engine::{Direction, Result, Row, Txn, Value};
@@ -8,7 +8,7 @@ use engine::{Direction, Result, Row, Txn, Value};
 /// Finds a customer by number; or, of those with the last name in the order of first names, number n/2 rounded up.
 pub(crate) fn find_customer<'t>(
     txn: &'t Txn<'_>,
-    tables: &'t Tables,
+    tables: &'t TpccTables,
     warehouse: i32,
     district: i32,
     whom: &Whom,

@@ -4,7 +4,7 @@
 //! between two deliveries; the loser finds the row gone and looks at the next one, so no order is delivered twice.
 //! Districts are visited in the order of their numbers, so two deliveries never wait for each other.
 
-use super::Tables;
+use super::TpccTables;
 use super::columns::{customer as c, new_order as no, order_line as ol, orders as o};
 use super::input::{DISTRICTS_MAX, DeliveryInput};
 use super::schema::{PRIMARY, existing};
@@ -22,7 +22,7 @@ pub struct DeliveryOutput {
 ///
 /// # Errors
 /// [`Error::InvalidValue`] if an order or its customer does not exist; errors of the engine.
-pub fn delivery(txn: &Txn<'_>, tables: &Tables, input: &DeliveryInput) -> Result<DeliveryOutput> {
+pub fn delivery(txn: &Txn<'_>, tables: &TpccTables, input: &DeliveryInput) -> Result<DeliveryOutput> {
     use Value::Int32;
     let warehouse = Int32(input.warehouse);
     let mut delivered = [None; DISTRICTS_MAX];
@@ -62,7 +62,7 @@ pub fn delivery(txn: &Txn<'_>, tables: &Tables, input: &DeliveryInput) -> Result
 }
 
 /// Deletes the oldest row of a district in `new_order` that is still there, and returns its order number.
-fn take_oldest(txn: &Txn<'_>, tables: &Tables, warehouse: i32, district: i32) -> Result<Option<i32>> {
+fn take_oldest(txn: &Txn<'_>, tables: &TpccTables, warehouse: i32, district: i32) -> Result<Option<i32>> {
     let place = [Value::Int32(warehouse), Value::Int32(district)];
     for row in txn.range(&tables.new_order, PRIMARY, &place, Direction::Forward)? {
         match txn.delete(&tables.new_order, row.row_id()) {

@@ -1,6 +1,6 @@
 //! Digest of all visible rows.
 
-use super::Tables;
+use super::TpccTables;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type, TimestampMicrosecondType};
 use arrow_array::{Array, RecordBatch};
@@ -9,7 +9,7 @@ use engine::{Snapshot, Table};
 use std::sync::Arc;
 
 /// Returns a digest of the visible rows of all nine tables that does not depend on their order or their row IDs.
-pub fn digest(snapshot: &Arc<Snapshot>, tables: &Tables) -> u64 {
+pub fn digest(snapshot: &Arc<Snapshot>, tables: &TpccTables) -> u64 {
     tables.all().into_iter().fold(0, |digest: u64, table| {
         let name = mix_bytes(0, table.name().as_bytes());
         digest.wrapping_add(mix(name, table_digest(snapshot, table)))

@@ -4,7 +4,7 @@
 //! first attempt. Rows that others hold are waited for by parking, not by trying again.
 
 use super::transaction::{begin_of, ended, execute};
-use super::{Inputs, Kind, Mix, Outcome, Purge, PurgeConfig, Purged, Scale, Tables};
+use super::{Inputs, Mix, ProcedureOutcome, Purge, PurgeConfig, Purged, Scale, TpccTables, TransactionKind};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use engine::{Begin, Engine, Error, Isolation, Result, Session, SessionOptions, Txn};
 use preempt::os;
@@ -63,8 +63,8 @@ impl KindReport {
 /// Figures of a drive.
 #[derive(Clone, Default)]
 pub struct DriveReport {
-    /// Figures of each kind, in the order of [`Kind::ALL`].
-    pub kinds: [KindReport; Kind::ALL.len()],
+    /// Figures of each kind, in the order of [`TransactionKind::ALL`].
+    pub kinds: [KindReport; TransactionKind::ALL.len()],
     /// Rows that the purge deleted.
     pub purged: Purged,
     /// Number of transactions of the purge that were aborted and repeated.
@@ -77,7 +77,7 @@ pub struct DriveReport {
 
 impl DriveReport {
     /// Returns the figures of one kind.
-    pub fn of(&self, kind: Kind) -> &KindReport {
+    pub fn of(&self, kind: TransactionKind) -> &KindReport {
         &self.kinds[kind as usize]
     }
 
@@ -111,7 +111,7 @@ impl DriveReport {
 
     /// Returns the committed New-Orders per second of processor time.
     pub fn new_order_per_cpu_s(&self) -> f64 {
-        self.of(Kind::NewOrder).committed as f64 / (self.cpu_ns as f64 / 1e9)
+        self.of(TransactionKind::NewOrder).committed as f64 / (self.cpu_ns as f64 / 1e9)
     }
 
     /// Returns the committed transactions per second of processor time.
@@ -137,7 +137,7 @@ const PURGE_PAUSE: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// An error of the engine that no repetition mends.
-pub fn drive(engine: &Engine, tables: &Tables, config: &DriveConfig) -> Result<DriveReport> {
+pub fn drive(engine: &Engine, tables: &TpccTables, config: &DriveConfig) -> Result<DriveReport> {
     drive_while(engine, tables, config, &|| true)
 }
 
@@ -148,12 +148,13 @@ pub fn drive(engine: &Engine, tables: &Tables, config: &DriveConfig) -> Result<D
 /// Errors of [`drive`].
 pub fn drive_while(
     engine: &Engine,
-    tables: &Tables,
+    tables: &TpccTables,
     config: &DriveConfig,
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<DriveReport> {
     let purge = config.purge.map(|purge| Purge::new(engine, tables, config.scale, purge)).transpose()?;
-    let run = Run { engine, tables, config, go_on, barrier: Barrier::new(config.workers), left: config.workers.into() };
+    let run =
+        DriveRun { engine, tables, config, go_on, barrier: Barrier::new(config.workers), left: config.workers.into() };
     let (cpu_ns, wall_ns) = (os::process_cpu_ns(), os::now_ns());
     let mut sum = DriveReport::default();
     std::thread::scope(|scope| {
@@ -180,9 +181,9 @@ pub fn drive_while(
     Ok(sum)
 }
 
-struct Run<'a> {
+struct DriveRun<'a> {
     engine: &'a Engine,
-    tables: &'a Tables,
+    tables: &'a TpccTables,
     config: &'a DriveConfig,
     go_on: &'a (dyn Fn() -> bool + Sync),
     barrier: Barrier,
@@ -191,18 +192,18 @@ struct Run<'a> {
 }
 
 /// Guard that counts a terminal as ended when dropped, whatever the reason of its end.
-struct Ended<'a>(&'a AtomicUsize);
+struct TerminalGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Ended<'_> {
+impl Drop for TerminalGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Run<'_> {
-    fn terminal(&self, worker: usize) -> Result<[KindReport; Kind::ALL.len()]> {
-        let Run { config, .. } = *self;
-        let _ended = Ended(&self.left);
+impl DriveRun<'_> {
+    fn terminal(&self, worker: usize) -> Result<[KindReport; TransactionKind::ALL.len()]> {
+        let DriveRun { config, .. } = *self;
+        let _ended = TerminalGuard(&self.left);
         let cpus = os::cpus();
         // On a machine with fewer processors than terminals, terminals share processors; a refusal only makes the
         // figure noisier.
@@ -210,7 +211,7 @@ impl Run<'_> {
         let mut inputs = Inputs::new(config.scale, config.seed, worker as u64);
         let warehouse = worker as i32 % config.scale.warehouses + 1;
         let mut session = self.session(format!("terminal {worker}"));
-        let mut kinds: [KindReport; Kind::ALL.len()] = Default::default();
+        let mut kinds: [KindReport; TransactionKind::ALL.len()] = Default::default();
         self.barrier.wait();
         let until_ns = os::now_ns() + config.duration.as_nanos() as u64;
         while os::now_ns() < until_ns && (self.go_on)() {
@@ -221,8 +222,8 @@ impl Run<'_> {
                 let begin = begin_of(config.begin, input.kind());
                 let result = until_ended(&mut session, begin, kind, |txn| execute(txn, self.tables, &input));
                 match ended(result)? {
-                    Outcome::Committed => kind.committed += 1,
-                    Outcome::RolledBack => kind.rolled_back += 1,
+                    ProcedureOutcome::Committed => kind.committed += 1,
+                    ProcedureOutcome::RolledBack => kind.rolled_back += 1,
                 }
                 if let Some(began_ns) = began_ns {
                     kind.time.record_ns(os::now_ns() - began_ns);

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the same seed gives the same entries in the same order, whatever becomes of them.
 
-use super::mix::{Deck, Kind, Mix};
+use super::mix::{Deck, Mix, TransactionKind};
 use super::random::{Constants, LAST_NAME_SKEW, LastName, Random, last_name};
 use super::scale::Scale;
 
@@ -142,13 +142,13 @@ pub enum Input {
 
 impl Input {
     /// Returns the kind of the transaction.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> TransactionKind {
         match self {
-            Input::NewOrder(_) => Kind::NewOrder,
-            Input::Payment(_) => Kind::Payment,
-            Input::OrderStatus(_) => Kind::OrderStatus,
-            Input::Delivery(_) => Kind::Delivery,
-            Input::StockLevel(_) => Kind::StockLevel,
+            Input::NewOrder(_) => TransactionKind::NewOrder,
+            Input::Payment(_) => TransactionKind::Payment,
+            Input::OrderStatus(_) => TransactionKind::OrderStatus,
+            Input::Delivery(_) => TransactionKind::Delivery,
+            Input::StockLevel(_) => TransactionKind::StockLevel,
         }
     }
 }
@@ -224,13 +224,13 @@ impl Inputs {
     }
 
     /// Returns an entry of this kind at `warehouse`.
-    pub fn entry(&mut self, kind: Kind, warehouse: i32) -> Input {
+    pub fn entry(&mut self, kind: TransactionKind, warehouse: i32) -> Input {
         match kind {
-            Kind::NewOrder => Input::NewOrder(self.new_order(warehouse)),
-            Kind::Payment => Input::Payment(self.payment(warehouse)),
-            Kind::OrderStatus => Input::OrderStatus(self.order_status(warehouse)),
-            Kind::Delivery => Input::Delivery(self.delivery(warehouse)),
-            Kind::StockLevel => Input::StockLevel(self.stock_level(warehouse)),
+            TransactionKind::NewOrder => Input::NewOrder(self.new_order(warehouse)),
+            TransactionKind::Payment => Input::Payment(self.payment(warehouse)),
+            TransactionKind::OrderStatus => Input::OrderStatus(self.order_status(warehouse)),
+            TransactionKind::Delivery => Input::Delivery(self.delivery(warehouse)),
+            TransactionKind::StockLevel => Input::StockLevel(self.stock_level(warehouse)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The initial population (clause 4.3.3).
 
 use super::random::{LAST_NAME_SKEW, LOAD_LAST_NAME, Random, last_name};
-use super::{Scale, Tables};
+use super::{Scale, TpccTables};
 use engine::{Begin, Engine, Result, Txn, Value};
 use stage::Class;
 
@@ -21,7 +21,7 @@ const LOADED_US: i64 = 1_767_225_600_000_000;
 
 struct Loader<'a> {
     engine: &'a Engine,
-    tables: &'a Tables,
+    tables: &'a TpccTables,
     scale: Scale,
     random: Random,
     rows_count: u64,
@@ -32,8 +32,8 @@ struct Loader<'a> {
 ///
 /// # Errors
 /// Errors of the engine, for instance if a table exists already.
-pub fn load(engine: &Engine, scale: Scale, seed: u64, progress: &mut dyn FnMut(LoadProgress)) -> Result<Tables> {
-    let tables = Tables::create(engine)?;
+pub fn load(engine: &Engine, scale: Scale, seed: u64, progress: &mut dyn FnMut(LoadProgress)) -> Result<TpccTables> {
+    let tables = TpccTables::create(engine)?;
     let mut loader = Loader { engine, tables: &tables, scale, random: Random::new(seed), rows_count: 0, progress };
     loader.chunks(scale.items, Loader::item)?;
     for warehouse in 1..=scale.warehouses {

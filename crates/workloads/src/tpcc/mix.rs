@@ -7,7 +7,7 @@ use super::random::Random;
 
 /// Kind of transaction of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum TransactionKind {
     /// Clause 2.4.
     NewOrder,
     /// Clause 2.5.
@@ -20,18 +20,24 @@ pub enum Kind {
     StockLevel,
 }
 
-impl Kind {
+impl TransactionKind {
     /// Every kind.
-    pub const ALL: [Kind; 5] = [Kind::NewOrder, Kind::Payment, Kind::OrderStatus, Kind::Delivery, Kind::StockLevel];
+    pub const ALL: [TransactionKind; 5] = [
+        TransactionKind::NewOrder,
+        TransactionKind::Payment,
+        TransactionKind::OrderStatus,
+        TransactionKind::Delivery,
+        TransactionKind::StockLevel,
+    ];
 
     /// Returns the kind's name in the specification.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::NewOrder => "New-Order",
-            Kind::Payment => "Payment",
-            Kind::OrderStatus => "Order-Status",
-            Kind::Delivery => "Delivery",
-            Kind::StockLevel => "Stock-Level",
+            TransactionKind::NewOrder => "New-Order",
+            TransactionKind::Payment => "Payment",
+            TransactionKind::OrderStatus => "Order-Status",
+            TransactionKind::Delivery => "Delivery",
+            TransactionKind::StockLevel => "Stock-Level",
         }
     }
 }
@@ -53,15 +59,15 @@ pub enum Mix {
 
 impl Mix {
     /// Returns the share of this kind, in percent.
-    pub const fn percent(self, kind: Kind) -> usize {
+    pub const fn percent(self, kind: TransactionKind) -> usize {
         match (self, kind) {
-            (Mix::NewOrder, Kind::NewOrder) => 100,
-            (Mix::NewOrderPayment, Kind::NewOrder | Kind::Payment) => 50,
+            (Mix::NewOrder, TransactionKind::NewOrder) => 100,
+            (Mix::NewOrderPayment, TransactionKind::NewOrder | TransactionKind::Payment) => 50,
             (Mix::NewOrder | Mix::NewOrderPayment, _) => 0,
-            (Mix::Standard, Kind::NewOrder) => 45,
-            (Mix::Standard, Kind::Payment) => 43,
-            (Mix::Standard, _) | (Mix::Steady, Kind::OrderStatus) => 4,
-            (Mix::Steady, Kind::NewOrder | Kind::Payment) => 43,
+            (Mix::Standard, TransactionKind::NewOrder) => 45,
+            (Mix::Standard, TransactionKind::Payment) => 43,
+            (Mix::Standard, _) | (Mix::Steady, TransactionKind::OrderStatus) => 4,
+            (Mix::Steady, TransactionKind::NewOrder | TransactionKind::Payment) => 43,
             (Mix::Steady, _) => 5,
         }
     }
@@ -72,18 +78,18 @@ const CARDS: usize = 100;
 /// Deck with a card for each hundredth.
 #[derive(Clone, Debug)]
 pub(crate) struct Deck {
-    cards: [Kind; CARDS],
+    cards: [TransactionKind; CARDS],
     dealt: usize,
 }
 
 impl Deck {
     pub(crate) fn new(mix: Mix) -> Deck {
-        let mut kinds = Kind::ALL.into_iter().flat_map(|kind| std::iter::repeat_n(kind, mix.percent(kind)));
+        let mut kinds = TransactionKind::ALL.into_iter().flat_map(|kind| std::iter::repeat_n(kind, mix.percent(kind)));
         Deck { cards: std::array::from_fn(|_| kinds.next().expect("a hundred in a hundred")), dealt: CARDS }
     }
 
     #[inline]
-    pub(crate) fn draw(&mut self, random: &mut Random) -> Kind {
+    pub(crate) fn draw(&mut self, random: &mut Random) -> TransactionKind {
         if self.dealt == CARDS {
             self.dealt = 0;
             random.shuffle(&mut self.cards);

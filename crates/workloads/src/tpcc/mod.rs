@@ -5,7 +5,7 @@
 //! inputs in the same order give the same tables, under any policy; and it keeps the rules of urgent contexts, so it
 //! may interrupt a query anywhere.
 //!
-//! - [`Tables`], `columns`: the schema; the tables' names begin with `tpcc.`, because TPC-H has a `customer` too;
+//! - [`TpccTables`], `columns`: the schema; the tables' names begin with `tpcc.`, because TPC-H has a `customer` too;
 //! - [`Scale`], [`load()`]: the amount of data, and the initial population (clause 4.3);
 //! - [`Inputs`], [`Mix`]: the terminals' entries, and the shares of the transactions;
 //! - [`new_order()`], [`payment()`], [`order_status()`], [`delivery()`], [`stock_level()`]: the procedures;
@@ -44,18 +44,18 @@ pub use input::{
     PaymentInput, StockLevelInput, Whom,
 };
 pub use load::{LoadProgress, load};
-pub use mix::{Kind, Mix};
+pub use mix::{Mix, TransactionKind};
 pub use new_order::{NewOrderOutput, new_order};
 pub use order_status::{OrderStatusLine, OrderStatusOutput, order_status};
 pub use payment::{PaymentOutput, payment};
 pub use purge::{Purge, PurgeConfig, PurgeStep, Purged};
 pub use random::{LastName, Random};
 pub use scale::Scale;
-pub use schema::{PurgeTables, Tables};
+pub use schema::{PurgeTables, TpccTables};
 pub use statements::Statements;
 pub use stock_level::stock_level;
 pub use transaction::{
-    Outcome, attempt, attempt_new_order, attempt_payment, execute, run, run_new_order, run_payment, try_run,
+    ProcedureOutcome, attempt, attempt_new_order, attempt_payment, execute, run, run_new_order, run_payment, try_run,
 };
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! New-Order reads never changes. The district's row, which all orders of the district want, is changed after the
 //! stocks, so that it is held for the shortest time.
 
-use super::Tables;
+use super::TpccTables;
 use super::columns::{customer as c, district as d, item as i, stock as s, warehouse as w};
 use super::input::{LINES_MAX, NewOrderInput, NewOrderLine};
 use super::schema::{PRIMARY, existing};
@@ -33,7 +33,7 @@ const OTHERS: usize = 3;
 /// # Errors
 /// [`Error::RolledBack`] for an item that does not exist, after everything else was done, as clause 2.4.2.3 demands;
 /// [`Error::InvalidValue`] for any other missing row; errors of the engine.
-pub fn new_order(txn: &Txn<'_>, tables: &Tables, input: &NewOrderInput) -> Result<NewOrderOutput> {
+pub fn new_order(txn: &Txn<'_>, tables: &TpccTables, input: &NewOrderInput) -> Result<NewOrderOutput> {
     use Value::{Decimal, Int32, Null, Text, Timestamp};
     let NewOrderInput { warehouse, district, customer, entered_us, .. } = *input;
     let place = [Int32(warehouse), Int32(district)];

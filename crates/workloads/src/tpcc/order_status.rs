@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the transaction only reads, so it waits for nobody under any isolation level.
 
-use super::Tables;
+use super::TpccTables;
 use super::columns::{customer as c, order_line as ol, orders as o};
 use super::customer::find_customer;
 use super::input::{LINES_MAX, OrderStatusInput};
@@ -48,7 +48,7 @@ pub struct OrderStatusLine {
 ///
 /// # Errors
 /// [`engine::Error::InvalidValue`] if customer or order do not exist; errors of the engine.
-pub fn order_status(txn: &Txn<'_>, tables: &Tables, input: &OrderStatusInput) -> Result<OrderStatusOutput> {
+pub fn order_status(txn: &Txn<'_>, tables: &TpccTables, input: &OrderStatusInput) -> Result<OrderStatusOutput> {
     use Value::Int32;
     let OrderStatusInput { warehouse, district, .. } = *input;
     let [w, d] = [warehouse, district].map(Int32);

@@ -4,7 +4,7 @@
 //! is lost under READ COMMITTED. The row that all payments of a warehouse change comes last, so that it is held for the
 //! shortest time.
 
-use super::Tables;
+use super::TpccTables;
 use super::columns::{customer as c, district as d, warehouse as w};
 use super::customer::find_customer;
 use super::input::PaymentInput;
@@ -30,7 +30,7 @@ const DATA_BYTES_MAX: usize = 500;
 ///
 /// # Errors
 /// [`engine::Error::InvalidValue`] if warehouse, district or customer do not exist; errors of the engine.
-pub fn payment(txn: &Txn<'_>, tables: &Tables, input: &PaymentInput) -> Result<PaymentOutput> {
+pub fn payment(txn: &Txn<'_>, tables: &TpccTables, input: &PaymentInput) -> Result<PaymentOutput> {
     use Value::{Decimal, Int32, Text, Timestamp};
     let PaymentInput { warehouse, district, amount_cents, entered_us, .. } = *input;
 

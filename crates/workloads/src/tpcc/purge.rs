@@ -18,7 +18,7 @@ use super::columns::{
 };
 use super::schema::{BY_CUSTOMER, PRIMARY, existing};
 use super::stock_level::LAST_ORDERS;
-use super::{Scale, Tables};
+use super::{Scale, TpccTables};
 use engine::{Begin, Direction, Engine, Error, Result, Row, RowId, Txn, Value};
 use stage::Class;
 
@@ -106,7 +106,7 @@ impl Purge {
     ///
     /// # Panics
     /// If fewer than 20 orders shall stay.
-    pub fn new(engine: &Engine, tables: &Tables, scale: Scale, config: PurgeConfig) -> Result<Purge> {
+    pub fn new(engine: &Engine, tables: &TpccTables, scale: Scale, config: PurgeConfig) -> Result<Purge> {
         assert!(LAST_ORDERS <= config.orders_kept, "Stock-Level looks at the last 20 orders of a district");
         let begin = Begin::new(Class::Normal);
         let is_prepared = engine.try_begin(begin)?.get(&tables.purged.supply, PRIMARY, &[Value::Int32(1)])?.is_some();
@@ -120,7 +120,7 @@ impl Purge {
     ///
     /// # Errors
     /// Errors of the engine; after a [retryable](Error::is_retryable) one nothing has happened.
-    pub fn attempt(&mut self, engine: &Engine, begin: Begin, tables: &Tables) -> Result<Purged> {
+    pub fn attempt(&mut self, engine: &Engine, begin: Begin, tables: &TpccTables) -> Result<Purged> {
         let txn = engine.try_begin(begin)?;
         let step = self.step(&txn, tables)?;
         txn.commit()?;
@@ -136,9 +136,9 @@ impl Purge {
     ///
     /// # Errors
     /// Errors of the engine.
-    pub fn step(&self, txn: &Txn<'_>, tables: &Tables) -> Result<PurgeStep> {
+    pub fn step(&self, txn: &Txn<'_>, tables: &TpccTables) -> Result<PurgeStep> {
         let place = (self.turn / self.scale.districts + 1, self.turn % self.scale.districts + 1);
-        let mut sums = Sums::default();
+        let mut sums = DeletedSums::default();
         let mut step = PurgeStep { next_row: self.sweep.next_row, ..PurgeStep::default() };
         self.orders(txn, tables, place, &mut step, &mut sums)?;
         self.payments(txn, tables, &mut step, &mut sums)?;
@@ -164,10 +164,10 @@ impl Purge {
     fn orders(
         &self,
         txn: &Txn<'_>,
-        tables: &Tables,
+        tables: &TpccTables,
         (warehouse, district): (i32, i32),
         step: &mut PurgeStep,
-        sums: &mut Sums,
+        sums: &mut DeletedSums,
     ) -> Result<()> {
         use Value::Int32;
         let place = [Int32(warehouse), Int32(district)];
@@ -212,7 +212,7 @@ impl Purge {
     }
 
     /// Deletes an order and its lines, and returns the number of lines.
-    fn order(&self, txn: &Txn<'_>, tables: &Tables, order: Row<'_>, sums: &mut Sums) -> Result<u64> {
+    fn order(&self, txn: &Txn<'_>, tables: &TpccTables, order: Row<'_>, sums: &mut DeletedSums) -> Result<u64> {
         use Value::Int32;
         let key = [o::O_W_ID, o::O_D_ID, o::O_ID].map(|column| order.get_i32(column));
         let [warehouse, district, number] = key;
@@ -241,7 +241,7 @@ impl Purge {
     }
 
     /// Sweeps over some payments.
-    fn payments(&self, txn: &Txn<'_>, tables: &Tables, step: &mut PurgeStep, sums: &mut Sums) -> Result<()> {
+    fn payments(&self, txn: &Txn<'_>, tables: &TpccTables, step: &mut PurgeStep, sums: &mut DeletedSums) -> Result<()> {
         let end = tables.history.rows_bound();
         let to = self.sweep.next_row + PAYMENTS_PER_STEP + PAYMENTS_PER_ORDER * step.purged.orders;
         for row in self.sweep.next_row..to.min(end) {
@@ -332,7 +332,7 @@ struct DistrictSum {
 
 /// Sums of the rows that a transaction deleted, to be added to the rows of the sums.
 #[derive(Default)]
-struct Sums {
+struct DeletedSums {
     districts: Vec<((i32, i32), DistrictSum)>,
     customers: Vec<((i32, i32, i32), CustomerSum)>,
     supplies: Vec<(i32, Sold)>,
@@ -351,8 +351,8 @@ fn merged<K: Ord + Copy, S: Copy>(mut sums: Vec<(K, S)>, add: impl Fn(&mut S, &S
     sums
 }
 
-impl Sums {
-    fn store(self, txn: &Txn<'_>, tables: &Tables) -> Result<()> {
+impl DeletedSums {
+    fn store(self, txn: &Txn<'_>, tables: &TpccTables) -> Result<()> {
         use Value::Int32;
         let purged = &tables.purged;
         // Customers, then districts, then warehouses, each in the order of keys: two purges never deadlock.
@@ -398,7 +398,7 @@ impl Sums {
 }
 
 /// Inserts the rows of the sums, all zero. The row that tells that the others exist comes last.
-fn prepare(engine: &Engine, tables: &Tables, scale: Scale) -> Result<()> {
+fn prepare(engine: &Engine, tables: &TpccTables, scale: Scale) -> Result<()> {
     use Value::{Decimal, Int32, Int64};
     let zero = [Decimal(0), Int64(0)];
     let insert = |fill: &mut dyn FnMut(&Txn<'_>) -> Result<()>| {

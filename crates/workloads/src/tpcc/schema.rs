@@ -5,7 +5,7 @@ use engine::{Column, Engine, Error, IndexDef, InvalidValue, Result, Table, Table
 use std::sync::Arc;
 
 /// Tables of one engine.
-pub struct Tables {
+pub struct TpccTables {
     /// One row per warehouse.
     pub warehouse: Arc<Table>,
     /// Ten rows per warehouse.
@@ -74,17 +74,17 @@ fn address(prefix: &str) -> Vec<Column> {
     ADDRESS.iter().map(|part| Column::required(&format!("{prefix}_{part}"), Type::Text)).collect()
 }
 
-impl Tables {
+impl TpccTables {
     /// Creates the tables, empty.
     ///
     /// # Errors
     /// An error if one of them exists already.
-    pub fn create(engine: &Engine) -> Result<Tables> {
+    pub fn create(engine: &Engine) -> Result<TpccTables> {
         use Type::{Int32, Int64, Text, Timestamp};
         let create = |name, columns, indexes| engine.create_table(definition(name, columns, indexes));
         let primary = |table: &str, columns: &[usize]| IndexDef::unique(&format!("{table}_pkey"), columns);
         let concat = |parts: [Vec<Column>; 3]| parts.into_iter().flatten().collect::<Vec<Column>>();
-        Ok(Tables {
+        Ok(TpccTables {
             warehouse: create(
                 "warehouse",
                 concat([

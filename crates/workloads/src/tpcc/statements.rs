@@ -10,13 +10,13 @@ use super::customer::find_customer;
 use super::new_order::take_from_stock;
 use super::payment::{bad_credit_data, history_data};
 use super::schema::{PRIMARY, existing};
-use super::{NewOrderInput, PaymentInput, Tables};
+use super::{NewOrderInput, PaymentInput, TpccTables};
 use engine::{Error, Result, Row, RowId, RowLock, Table, Txn, Value, Wait};
 use std::sync::Arc;
 
 /// Transaction of a client, statement by statement.
 pub struct Statements {
-    tables: Arc<Tables>,
+    tables: Arc<TpccTables>,
     list: List,
 }
 
@@ -51,7 +51,7 @@ const NOWHERE: RowId = RowId(u64::MAX);
 
 impl Statements {
     /// Returns the statements of a New-Order: five, and four for each line.
-    pub fn new_order(tables: Arc<Tables>, input: NewOrderInput) -> Statements {
+    pub fn new_order(tables: Arc<TpccTables>, input: NewOrderInput) -> Statements {
         let list = NewOrderList {
             input,
             district: NOWHERE,
@@ -64,7 +64,7 @@ impl Statements {
     }
 
     /// Returns the seven statements of a Payment.
-    pub fn payment(tables: Arc<Tables>, input: PaymentInput) -> Statements {
+    pub fn payment(tables: Arc<TpccTables>, input: PaymentInput) -> Statements {
         let list = PaymentList {
             input,
             warehouse: NOWHERE,
@@ -120,7 +120,7 @@ fn keep(kept: &mut String, text: &str) {
 }
 
 impl NewOrderList {
-    fn head(&mut self, tables: &Tables, at: usize, txn: &Txn<'_>) -> Result<()> {
+    fn head(&mut self, tables: &TpccTables, at: usize, txn: &Txn<'_>) -> Result<()> {
         use Value::{Int32, Null, Timestamp};
         let NewOrderInput { warehouse, district, customer, entered_us, .. } = self.input;
         let key = [warehouse, district, customer].map(Int32);
@@ -153,7 +153,7 @@ impl NewOrderList {
         Ok(())
     }
 
-    fn line(&mut self, tables: &Tables, number: usize, at: usize, txn: &Txn<'_>) -> Result<()> {
+    fn line(&mut self, tables: &TpccTables, number: usize, at: usize, txn: &Txn<'_>) -> Result<()> {
         use Value::{Decimal, Int32, Null, Text};
         let line = self.input.lines()[number];
         let (warehouse, district) = (self.input.warehouse, self.input.district);
@@ -183,7 +183,7 @@ impl NewOrderList {
 }
 
 impl PaymentList {
-    fn run(&mut self, tables: &Tables, at: usize, txn: &Txn<'_>) -> Result<()> {
+    fn run(&mut self, tables: &TpccTables, at: usize, txn: &Txn<'_>) -> Result<()> {
         use Value::{Decimal, Int32, Text, Timestamp};
         let input = &self.input;
         let PaymentInput { warehouse, district, customer_warehouse, customer_district, amount_cents, .. } = *input;

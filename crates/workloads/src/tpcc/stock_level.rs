@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the transaction only reads, so it waits for nobody under any isolation level.
 
-use super::Tables;
+use super::TpccTables;
 use super::columns::{district as d, order_line as ol, stock as s};
 use super::input::{LINES_MAX, StockLevelInput};
 use super::schema::{PRIMARY, existing};
@@ -16,7 +16,7 @@ pub(crate) const LAST_ORDERS: i32 = 20;
 ///
 /// # Errors
 /// [`engine::Error::InvalidValue`] if the district or a stock does not exist; errors of the engine.
-pub fn stock_level(txn: &Txn<'_>, tables: &Tables, input: &StockLevelInput) -> Result<u32> {
+pub fn stock_level(txn: &Txn<'_>, tables: &TpccTables, input: &StockLevelInput) -> Result<u32> {
     use Value::Int32;
     let place = [Int32(input.warehouse), Int32(input.district)];
     let next = existing(txn.get(&tables.district, PRIMARY, &place)?, &tables.district)?.get_i32(d::D_NEXT_O_ID);

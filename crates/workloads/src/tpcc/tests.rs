@@ -99,19 +99,21 @@ fn the_population_has_the_expected_rows_and_is_consistent() {
 fn a_deck_deals_the_standards_shares_each_time() {
     let mut inputs = inputs(1);
     let mut orders = std::collections::HashSet::new();
-    let counts = |kinds: &[Kind]| Kind::ALL.map(|kind| kinds.iter().filter(|dealt| **dealt == kind).count());
+    let counts = |kinds: &[TransactionKind]| {
+        TransactionKind::ALL.map(|kind| kinds.iter().filter(|dealt| **dealt == kind).count())
+    };
     for _ in 0..20 {
-        let kinds: Vec<Kind> = (0..100).map(|_| inputs.next(Mix::Standard, 1).kind()).collect();
+        let kinds: Vec<TransactionKind> = (0..100).map(|_| inputs.next(Mix::Standard, 1).kind()).collect();
         assert_eq!(counts(&kinds), [45, 43, 4, 4, 4]);
         orders.insert(kinds);
     }
     assert_eq!(orders.len(), 20, "each deck is shuffled anew");
     let mut inputs = Inputs::new(Scale::spec(1), 1, 3);
-    let kinds: Vec<Kind> = (0..100).map(|_| inputs.next(Mix::Steady, 1).kind()).collect();
+    let kinds: Vec<TransactionKind> = (0..100).map(|_| inputs.next(Mix::Steady, 1).kind()).collect();
     let [entered, .., delivered, _] = counts(&kinds);
     assert!(entered <= 10 * delivered, "orders pile up: {kinds:?}");
     let mut inputs = Inputs::new(Scale::spec(1), 1, 3);
-    let payments = (0..100).filter(|_| inputs.next(Mix::NewOrderPayment, 1).kind() == Kind::Payment).count();
+    let payments = (0..100).filter(|_| inputs.next(Mix::NewOrderPayment, 1).kind() == TransactionKind::Payment).count();
     assert_eq!(payments, 50);
 }
 

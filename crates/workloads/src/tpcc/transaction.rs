@@ -4,14 +4,15 @@
 //! ordinary threads: other callers may be urgent contexts, and the row's holder may be paused beneath them.
 
 use super::{
-    Input, Kind, NewOrderInput, PaymentInput, Tables, delivery, new_order, order_status, payment, stock_level,
+    Input, NewOrderInput, PaymentInput, TpccTables, TransactionKind, delivery, new_order, order_status, payment,
+    stock_level,
 };
 use engine::{Begin, Engine, Error, Result, Session, Step, Txn};
 use stage::Class;
 
 /// End of a procedure that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ProcedureOutcome {
     /// The transaction committed.
     Committed,
     /// The transaction rolled back, because its last item does not exist, as in one New-Order in a hundred.
@@ -23,7 +24,7 @@ pub enum Outcome {
 /// # Errors
 /// [`Error::RolledBack`] if the specification demands a rollback; errors of the engine.
 #[inline]
-pub fn execute(txn: &Txn<'_>, tables: &Tables, input: &Input) -> Result<()> {
+pub fn execute(txn: &Txn<'_>, tables: &TpccTables, input: &Input) -> Result<()> {
     match input {
         Input::NewOrder(input) => new_order(txn, tables, input).map(drop),
         Input::Payment(input) => payment(txn, tables, input).map(drop),
@@ -39,11 +40,11 @@ pub fn execute(txn: &Txn<'_>, tables: &Tables, input: &Input) -> Result<()> {
 /// # Errors
 /// Errors of the engine; a [retryable](Error::is_retryable) one means that the attempt had no effect.
 #[inline]
-fn attempt_once(engine: &Engine, begin: Begin, body: impl FnOnce(&Txn<'_>) -> Result<()>) -> Result<Outcome> {
+fn attempt_once(engine: &Engine, begin: Begin, body: impl FnOnce(&Txn<'_>) -> Result<()>) -> Result<ProcedureOutcome> {
     let txn = engine.try_begin(begin)?;
     match body(&txn) {
-        Ok(()) => txn.commit().map(|_| Outcome::Committed),
-        Err(Error::RolledBack) => Ok(Outcome::RolledBack),
+        Ok(()) => txn.commit().map(|_| ProcedureOutcome::Committed),
+        Err(Error::RolledBack) => Ok(ProcedureOutcome::RolledBack),
         Err(error) => Err(error),
     }
 }
@@ -51,10 +52,10 @@ fn attempt_once(engine: &Engine, begin: Begin, body: impl FnOnce(&Txn<'_>) -> Re
 /// Returns the options for the beginning of a transaction of this kind: the requested ones, and read-only for kinds
 /// that only read.
 #[inline]
-pub(crate) const fn begin_of(begin: Begin, kind: Kind) -> Begin {
+pub(crate) const fn begin_of(begin: Begin, kind: TransactionKind) -> Begin {
     match kind {
-        Kind::OrderStatus | Kind::StockLevel => begin.read_only(),
-        Kind::NewOrder | Kind::Payment | Kind::Delivery => begin,
+        TransactionKind::OrderStatus | TransactionKind::StockLevel => begin.read_only(),
+        TransactionKind::NewOrder | TransactionKind::Payment | TransactionKind::Delivery => begin,
     }
 }
 
@@ -63,7 +64,7 @@ pub(crate) const fn begin_of(begin: Begin, kind: Kind) -> Begin {
 /// # Errors
 /// Errors of the engine; a [retryable](Error::is_retryable) one means that the attempt had no effect.
 #[inline]
-pub fn attempt(engine: &Engine, begin: Begin, tables: &Tables, input: &Input) -> Result<Outcome> {
+pub fn attempt(engine: &Engine, begin: Begin, tables: &TpccTables, input: &Input) -> Result<ProcedureOutcome> {
     attempt_once(engine, begin_of(begin, input.kind()), |txn| execute(txn, tables, input))
 }
 
@@ -72,7 +73,7 @@ pub fn attempt(engine: &Engine, begin: Begin, tables: &Tables, input: &Input) ->
 ///
 /// # Errors
 /// Errors of [`Session::run`].
-pub fn run(session: &mut Session, begin: Begin, tables: &Tables, input: &Input) -> Result<Outcome> {
+pub fn run(session: &mut Session, begin: Begin, tables: &TpccTables, input: &Input) -> Result<ProcedureOutcome> {
     ended(session.run(begin_of(begin, input.kind()), |txn| execute(txn, tables, input)))
 }
 
@@ -81,20 +82,25 @@ pub fn run(session: &mut Session, begin: Begin, tables: &Tables, input: &Input) 
 ///
 /// # Errors
 /// Errors of [`Session::try_run`].
-pub fn try_run(session: &mut Session, begin: Begin, tables: &Tables, input: &Input) -> Result<Step<Outcome>> {
+pub fn try_run(
+    session: &mut Session,
+    begin: Begin,
+    tables: &TpccTables,
+    input: &Input,
+) -> Result<Step<ProcedureOutcome>> {
     match session.try_run(begin_of(begin, input.kind()), |txn| execute(txn, tables, input)) {
         Ok(Step::Parked(ticket)) => Ok(Step::Parked(ticket)),
-        Ok(Step::Done(())) => Ok(Step::Done(Outcome::Committed)),
+        Ok(Step::Done(())) => Ok(Step::Done(ProcedureOutcome::Committed)),
         Err(error) => ended(Err(error)).map(Step::Done),
     }
 }
 
 /// Turns a rollback that the specification demands into an outcome: it is no error.
 #[inline]
-pub(crate) fn ended(result: Result<()>) -> Result<Outcome> {
+pub(crate) fn ended(result: Result<()>) -> Result<ProcedureOutcome> {
     match result {
-        Ok(()) => Ok(Outcome::Committed),
-        Err(Error::RolledBack) => Ok(Outcome::RolledBack),
+        Ok(()) => Ok(ProcedureOutcome::Committed),
+        Err(Error::RolledBack) => Ok(ProcedureOutcome::RolledBack),
         Err(error) => Err(error),
     }
 }
@@ -103,7 +109,12 @@ pub(crate) fn ended(result: Result<()>) -> Result<Outcome> {
 ///
 /// # Errors
 /// Errors of [`attempt`].
-pub fn attempt_new_order(engine: &Engine, class: Class, tables: &Tables, input: &NewOrderInput) -> Result<Outcome> {
+pub fn attempt_new_order(
+    engine: &Engine,
+    class: Class,
+    tables: &TpccTables,
+    input: &NewOrderInput,
+) -> Result<ProcedureOutcome> {
     attempt_once(engine, Begin::new(class), |txn| new_order(txn, tables, input).map(drop))
 }
 
@@ -111,7 +122,12 @@ pub fn attempt_new_order(engine: &Engine, class: Class, tables: &Tables, input: 
 ///
 /// # Errors
 /// Errors of [`attempt`].
-pub fn attempt_payment(engine: &Engine, class: Class, tables: &Tables, input: &PaymentInput) -> Result<Outcome> {
+pub fn attempt_payment(
+    engine: &Engine,
+    class: Class,
+    tables: &TpccTables,
+    input: &PaymentInput,
+) -> Result<ProcedureOutcome> {
     attempt_once(engine, Begin::new(class), |txn| payment(txn, tables, input).map(drop))
 }
 
@@ -122,11 +138,11 @@ pub fn attempt_payment(engine: &Engine, class: Class, tables: &Tables, input: &P
 /// Errors of the engine; a [retryable](Error::is_retryable) one if the last attempt had it too.
 pub fn run_new_order(
     engine: &Engine,
-    tables: &Tables,
+    tables: &TpccTables,
     class: Class,
     input: &NewOrderInput,
     retries_max: u32,
-) -> Result<(Outcome, u32)> {
+) -> Result<(ProcedureOutcome, u32)> {
     bounded(retries_max, || attempt_new_order(engine, class, tables, input))
 }
 
@@ -136,17 +152,17 @@ pub fn run_new_order(
 /// Errors of [`run_new_order`].
 pub fn run_payment(
     engine: &Engine,
-    tables: &Tables,
+    tables: &TpccTables,
     class: Class,
     input: &PaymentInput,
     retries_max: u32,
-) -> Result<(Outcome, u32)> {
+) -> Result<(ProcedureOutcome, u32)> {
     bounded(retries_max, || attempt_payment(engine, class, tables, input))
 }
 
 /// Repeats an attempt a bounded number of times. Nothing waits between two attempts, so the bound matters; a
 /// transaction still refused after that is for the caller to submit again.
-fn bounded(retries_max: u32, mut attempt: impl FnMut() -> Result<Outcome>) -> Result<(Outcome, u32)> {
+fn bounded(retries_max: u32, mut attempt: impl FnMut() -> Result<ProcedureOutcome>) -> Result<(ProcedureOutcome, u32)> {
     let mut retries = 0;
     loop {
         match attempt() {

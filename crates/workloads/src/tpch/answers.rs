@@ -69,11 +69,11 @@ fn limit(number: usize) -> Option<usize> {
 }
 
 /// Compares an answer with the text of a file under `answers/`.
-pub(crate) fn compare(expected: &str, order: &[Key], answer: &[TextRow]) -> Result<(), String> {
+pub(crate) fn compare(expected: &str, order: &[OrderKey], answer: &[TextRow]) -> Result<(), String> {
     compare_limited(expected, order, None, answer)
 }
 
-fn compare_limited(expected: &str, order: &[Key], limit: Option<usize>, answer: &[TextRow]) -> Result<(), String> {
+fn compare_limited(expected: &str, order: &[OrderKey], limit: Option<usize>, answer: &[TextRow]) -> Result<(), String> {
     let mut lines = expected.lines();
     let names: Vec<&str> = lines.next().ok_or("the expected answer is empty")?.split('|').collect();
     let kinds: Vec<&str> = lines.next().ok_or("the expected answer has no kinds")?.split('|').collect();
@@ -194,13 +194,13 @@ fn parse_timestamp(text: &str) -> Option<i64> {
 
 /// Key of an `order by`: the position of a column in the answer, and the direction.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Key {
+pub(crate) enum OrderKey {
     Up(usize),
     Down(usize),
 }
-use Key::{Down, Up};
+use OrderKey::{Down, Up};
 
-fn in_order(first: &[Cell], second: &[Cell], order: &[Key]) -> Ordering {
+fn in_order(first: &[Cell], second: &[Cell], order: &[OrderKey]) -> Ordering {
     let compare = |column: usize| match (&first[column], &second[column]) {
         (Cell::Text(first), Cell::Text(second)) => first.cmp(second),
         (Cell::Date(first), Cell::Date(second)) => first.cmp(second),
@@ -218,7 +218,7 @@ fn in_order(first: &[Cell], second: &[Cell], order: &[Key]) -> Ordering {
 }
 
 /// Sort keys of each query.
-const ORDER: [&[Key]; QUERIES_COUNT] = [
+const ORDER: [&[OrderKey]; QUERIES_COUNT] = [
     &[Up(0), Up(1)],
     &[Down(0), Up(2), Up(1), Up(3)],
     &[Down(1), Up(2)],

@@ -22,7 +22,7 @@ pub struct LoadConfig {
 
 /// Progress of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct TpchLoadProgress {
     /// Table being loaded.
     pub table: TpchTable,
     /// Number of rows loaded so far, of all tables.
@@ -45,7 +45,11 @@ const PARTS_AHEAD_MAX: usize = 2;
 ///
 /// # Errors
 /// Errors of [`Engine::create_table`] and [`Engine::bulk_load`], for instance if a table exists already.
-pub fn load(engine: &Engine, config: &LoadConfig, progress: &mut dyn FnMut(Progress)) -> engine::Result<Loaded> {
+pub fn load(
+    engine: &Engine,
+    config: &LoadConfig,
+    progress: &mut dyn FnMut(TpchLoadProgress),
+) -> engine::Result<Loaded> {
     assert!(config.scale_factor.is_finite() && 0.0 < config.scale_factor, "the scale factor must be positive");
     assert!(1 <= config.threads, "somebody must generate the rows");
     let rows_expected = TpchTable::ALL.iter().map(|table| table.rows_expected(config.scale_factor)).sum();
@@ -72,7 +76,7 @@ pub fn load(engine: &Engine, config: &LoadConfig, progress: &mut dyn FnMut(Progr
             let parts = (0..).map_while(|turn: usize| lanes[turn % lanes.len()].recv().ok());
             let batches = parts.flatten().inspect(|batch| {
                 rows_count += batch.num_rows() as u64;
-                progress(Progress { table, rows_count, rows_expected });
+                progress(TpchLoadProgress { table, rows_count, rows_expected });
             });
             engine.bulk_load(&created, batches).map(|_| ())
         })?;

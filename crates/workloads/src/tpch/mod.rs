@@ -22,7 +22,7 @@ mod tables;
 pub use answers::{ANSWERS_SCALE_FACTOR, Mismatch, TextRow, check_answer, compare_answer};
 pub use csv::write_rows;
 pub use generate::{Comments, generate};
-pub use load::{LoadConfig, Loaded, Progress, load};
+pub use load::{LoadConfig, Loaded, TpchLoadProgress, load};
 pub use queries::{QUERIES_COUNT, query};
 pub use tables::TpchTable;
 

@@ -1,7 +1,7 @@
 //! Tests of the texts, the definitions and the comparison, without an engine.
 
 use super::answers::TextRow;
-use super::answers::{Key, compare};
+use super::answers::{OrderKey, compare};
 use super::cell::Cell;
 use super::generate::{Comments, generate, parts_count};
 use super::{QUERIES_COUNT, TpchTable, compare_answer, query, write_rows};
@@ -68,8 +68,9 @@ fn answer(keys: &[i64], names: &[&str], shares: &[f64]) -> Vec<TextRow> {
 #[test]
 fn comparison_finds_differences() {
     const EXPECTED: &str = "key|name|share\nnumber|text|float\n1|a|0.5\n1|b|0.25\n2|c|0.125\n";
-    let check =
-        |keys: &[i64], names: &[&str], shares: &[f64]| compare(EXPECTED, &[Key::Up(0)], &answer(keys, names, shares));
+    let check = |keys: &[i64], names: &[&str], shares: &[f64]| {
+        compare(EXPECTED, &[OrderKey::Up(0)], &answer(keys, names, shares))
+    };
     assert_eq!(check(&[1, 1, 2], &["a", "b", "c"], &[0.5, 0.25, 0.125]), Ok(()));
     assert_eq!(check(&[1, 1, 2], &["b", "a", "c"], &[0.25, 0.5, 0.125 + 1e-12]), Ok(()));
     let differs = |found: Result<(), String>, what: &str| {

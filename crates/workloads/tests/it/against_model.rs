@@ -6,11 +6,12 @@ use engine::{Begin, Engine, Error, Isolation, Txn};
 use stage::Class;
 use std::sync::Arc;
 use workloads::tpcc::{
-    Input, Inputs, Kind, Mix, Statements, Tables, check, delivery, new_order, order_status, payment, stock_level,
+    Input, Inputs, Mix, Statements, TpccTables, TransactionKind, check, delivery, new_order, order_status, payment,
+    stock_level,
 };
 
 /// Runs one input in the engine and in the model, and compares both results.
-fn compare(engine: &Engine, tables: &Tables, model: &mut Model, isolation: Isolation, input: &Input) {
+fn compare(engine: &Engine, tables: &TpccTables, model: &mut Model, isolation: Isolation, input: &Input) {
     let txn = engine.begin(Begin::new(Class::Normal).isolation(isolation));
     let is_same = |txn: &Txn<'_>| match input {
         Input::NewOrder(input) => {
@@ -58,10 +59,10 @@ pub fn all_five_procedures_agree_with_a_slow_model() {
         let mut inputs = Inputs::new(SCALE, seed, 0);
         let mut run = |input: Input| compare(&engine, &tables, &mut model, isolation, &input);
         (0..200).for_each(|turn| run(inputs.next(Mix::Standard, turn % SCALE.warehouses + 1)));
-        for kind in [Kind::OrderStatus, Kind::StockLevel, Kind::Delivery] {
+        for kind in [TransactionKind::OrderStatus, TransactionKind::StockLevel, TransactionKind::Delivery] {
             (0..20).for_each(|turn| run(inputs.entry(kind, turn % SCALE.warehouses + 1)));
         }
-        (0..60).for_each(|_| run(inputs.entry(Kind::Delivery, 1)));
+        (0..60).for_each(|_| run(inputs.entry(TransactionKind::Delivery, 1)));
         assert_eq!(Model::of(&engine, &tables), model.in_order());
         assert_eq!(check(&engine.snapshot(), &tables), Ok(()));
     }

@@ -3,10 +3,10 @@
 use crate::support::{commit, delete, loaded, patch};
 use engine::{Engine, TableDef, Value};
 use workloads::tpcc::columns::{customer, district, order_line, orders, stock, warehouse};
-use workloads::tpcc::{Tables, check, check_loaded};
+use workloads::tpcc::{TpccTables, check, check_loaded};
 
 /// Committed change that breaks a condition.
-type Damage = fn(&Engine, &Tables);
+type Damage = fn(&Engine, &TpccTables);
 
 /// Damage that must break a condition, with the condition's number. The damage may break others too: they share rows.
 /// Order 30 is a district's last one and new, order 1 is delivered.
@@ -55,7 +55,7 @@ const DAMAGES: [(u32, Damage); 17] = [
     (16, |engine, tables| delete(engine, &tables.orders, &[1, 1, 2])),
 ];
 
-fn order_line(engine: &Engine, tables: &Tables, order: i32) {
+fn order_line(engine: &Engine, tables: &TpccTables, order: i32) {
     use Value::{Decimal, Int32, Null, Text};
     let [order, district, warehouse, number, item, quantity] = [order, 1, 1, 1, 7, 2].map(Int32);
     let row = [order, district, warehouse, number, item, warehouse, Null, quantity, Decimal(2), Text("no such order")];
@@ -64,7 +64,7 @@ fn order_line(engine: &Engine, tables: &Tables, order: i32) {
     });
 }
 
-fn pay(engine: &Engine, tables: &Tables, warehouse: i32, district: i32) {
+fn pay(engine: &Engine, tables: &TpccTables, warehouse: i32, district: i32) {
     use Value::{Decimal, Int32, Text, Timestamp};
     let ids = [1, district, warehouse, district, warehouse].map(Int32);
     let row = [ids[0], ids[1], ids[2], ids[3], ids[4], Timestamp(1), Decimal(100), Text("no such payment")];
@@ -101,7 +101,7 @@ pub fn rows_that_are_there_twice_are_detected() {
             txn.insert(&warehouse, &row(id)).unwrap();
         }
     });
-    let tables = Tables { warehouse, ..tables };
+    let tables = TpccTables { warehouse, ..tables };
     let violations = check(&engine.snapshot(), &tables).expect_err("the damage is found");
     assert_eq!(violations.iter().map(|violation| violation.condition).collect::<Vec<_>>(), [15], "{violations:?}");
 }

@@ -1,12 +1,12 @@
 //! Random histories, short ones: the long form is `overtake bench history`.
 
 use engine::Isolation;
-use workloads::history::{Anomaly, Outcome, RoundConfig, round};
+use workloads::history::{Anomaly, RoundConfig, RoundOutcome, round};
 
 /// Runs rounds, each with another number of keys, until they have found the anomalies that the level allows; at least a
 /// few.
-fn rounds(isolation: Isolation, seed: u64) -> Outcome {
-    let mut all = Outcome::default();
+fn rounds(isolation: Isolation, seed: u64) -> RoundOutcome {
+    let mut all = RoundOutcome::default();
     for (count, keys) in (0_u64..).zip([3, 6, 12, 24].into_iter().cycle()) {
         all.add(round(&RoundConfig {
             isolation,

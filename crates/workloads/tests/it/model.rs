@@ -12,7 +12,7 @@ use workloads::tpcc::columns::{
 };
 use workloads::tpcc::{
     DISTRICTS_MAX, DeliveryInput, DeliveryOutput, NewOrderInput, NewOrderOutput, OrderStatusInput, OrderStatusLine,
-    OrderStatusOutput, PaymentInput, PaymentOutput, StockLevelInput, Tables, Whom,
+    OrderStatusOutput, PaymentInput, PaymentOutput, StockLevelInput, TpccTables, Whom,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub enum Cell {
 
 type Cells = Vec<Cell>;
 
-/// Positions in [`Tables::all`].
+/// Positions in [`TpccTables::all`].
 const WAREHOUSE: usize = 0;
 const DISTRICT: usize = 1;
 const CUSTOMER: usize = 2;
@@ -85,7 +85,7 @@ fn cell(array: &dyn Array, at: usize) -> Cell {
 
 impl Model {
     /// Reads the rows that are committed now. Rows are in the order of their values.
-    pub fn of(engine: &Engine, tables: &Tables) -> Model {
+    pub fn of(engine: &Engine, tables: &TpccTables) -> Model {
         let snapshot = engine.snapshot();
         let tables = tables.all().map(|table| {
             let columns: Vec<usize> = (0..table.columns().len()).collect();

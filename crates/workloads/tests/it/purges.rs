@@ -7,13 +7,14 @@ use workloads::tpcc::columns::{
     order_line, orders, purged_customer as pc, purged_district as pd, purged_supply as ps, stock,
 };
 use workloads::tpcc::{
-    Inputs, Kind, Mix, Purge, PurgeConfig, Purged, Scale, Tables, attempt, check, load, order_status, stock_level,
+    Inputs, Mix, Purge, PurgeConfig, Purged, Scale, TpccTables, TransactionKind, attempt, check, load, order_status,
+    stock_level,
 };
 
 const BEGIN: Begin = Begin::new(Class::Normal);
 const CONFIG: PurgeConfig = PurgeConfig { orders_kept: 20 };
 
-fn purge_all(engine: &Engine, tables: &Tables, purge: &mut Purge) -> Purged {
+fn purge_all(engine: &Engine, tables: &TpccTables, purge: &mut Purge) -> Purged {
     let mut all = Purged::default();
     // Two sweeps over all payments at least: the first one only estimates.
     let rounds = 4 + 2 * tables.history.rows_bound() as usize / (32 * purge.steps_per_round());
@@ -23,14 +24,15 @@ fn purge_all(engine: &Engine, tables: &Tables, purge: &mut Purge) -> Purged {
     all
 }
 
-fn run(engine: &Engine, tables: &Tables, inputs: &mut Inputs, count: i32) {
+fn run(engine: &Engine, tables: &TpccTables, inputs: &mut Inputs, count: i32) {
     for turn in 0..count {
         let input = inputs.next(Mix::Standard, turn % SCALE.warehouses + 1);
         attempt(engine, BEGIN, tables, &input).unwrap();
         // As many orders as are entered: the standard's mix delivers ten at a time, of districts of which we have two.
         for _ in 0..4 {
             if turn % 25 == 0 {
-                attempt(engine, BEGIN, tables, &inputs.entry(Kind::Delivery, turn % SCALE.warehouses + 1)).unwrap();
+                attempt(engine, BEGIN, tables, &inputs.entry(TransactionKind::Delivery, turn % SCALE.warehouses + 1))
+                    .unwrap();
             }
         }
     }
@@ -42,7 +44,7 @@ fn rows(engine: &Engine, table: &std::sync::Arc<engine::Table>) -> u64 {
 }
 
 /// Returns a database that has run and was purged.
-fn purged() -> (Engine, Tables) {
+fn purged() -> (Engine, TpccTables) {
     let (engine, tables) = loaded(1);
     let mut inputs = Inputs::new(SCALE, 2, 0);
     let mut purge = Purge::new(&engine, &tables, SCALE, CONFIG).unwrap();
@@ -125,7 +127,7 @@ pub fn order_status_and_stock_level_do_not_notice_a_purge() {
 /// Goal: the sums of a purge are checked too. Method: damage of each of them, and damage that only they can reveal; the
 /// violation must name the condition.
 pub fn damage_after_a_purge_is_found() {
-    type Damage = fn(&Engine, &Tables);
+    type Damage = fn(&Engine, &TpccTables);
     let damages: [(u32, Damage); 8] = [
         (9, |engine, tables| {
             patch(engine, &tables.purged.district, &[1, 1], |row| row.set_decimal_i64(pd::PD_PAID, 7));

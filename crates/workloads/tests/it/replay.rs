@@ -4,16 +4,16 @@ use crate::support::SCALE;
 use engine::{Engine, EngineConfig, Error, Log};
 use stage::Class;
 use std::sync::Arc;
-use workloads::replay::{Kept, Records, Replay};
-use workloads::tpcc::{Inputs, Tables, attempt_payment, digest, load, run_new_order, run_payment};
+use workloads::replay::{Records, Replay, TakenRecords};
+use workloads::tpcc::{Inputs, TpccTables, attempt_payment, digest, load, run_new_order, run_payment};
 
 /// Returns an engine whose records are kept, loaded, and an empty one with the same tables.
-fn engines() -> (Engine, Tables, Arc<Records>, Replay, Tables) {
+fn engines() -> (Engine, TpccTables, Arc<Records>, Replay, TpccTables) {
     let records = Arc::new(Records::with_room(1 << 20));
     let engine = Engine::new(EngineConfig { log: records.clone(), ..EngineConfig::in_memory() });
     let tables = load(&engine, SCALE, 1, &mut |_| {}).unwrap();
     let other = Engine::new(EngineConfig::in_memory());
-    let others = Tables::create(&other).unwrap();
+    let others = TpccTables::create(&other).unwrap();
     (engine, tables, records, Replay::new(other), others)
 }
 
@@ -81,7 +81,7 @@ pub fn records_come_out_as_they_went_in() {
         record
     };
     let mut bytes = 0;
-    let check = |from: usize, kept: &Kept, to: usize| {
+    let check = |from: usize, kept: &TakenRecords, to: usize| {
         assert!(kept.iter().eq((from..to).map(record).collect::<Vec<_>>().iter().map(Vec::as_slice)));
     };
     let mut from = 0;

@@ -4,7 +4,8 @@ use crate::support::{SCALE, commit, loaded};
 use engine::{Begin, Direction, Engine, Isolation, Session, SessionOptions, Step, Value};
 use stage::Class;
 use workloads::tpcc::{
-    DeliveryInput, DeliveryOutput, Input, NewOrderInput, NewOrderLine, Outcome, Tables, check, delivery, try_run,
+    DeliveryInput, DeliveryOutput, Input, NewOrderInput, NewOrderLine, ProcedureOutcome, TpccTables, check, delivery,
+    try_run,
 };
 
 const LEVELS: [Isolation; 3] = [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable];
@@ -18,7 +19,7 @@ fn deliver(carrier: i32) -> DeliveryInput {
 }
 
 /// Returns the numbers in `new_order` of warehouse 1's first district, in their order.
-fn new_orders(engine: &Engine, tables: &Tables) -> Vec<i32> {
+fn new_orders(engine: &Engine, tables: &TpccTables) -> Vec<i32> {
     let place = [Value::Int32(1), Value::Int32(1)];
     let txn = engine.begin(Begin::new(Class::Normal));
     txn.range(&tables.new_order, 0, &place, Direction::Forward).unwrap().map(|row| row.get_i32(0)).collect()
@@ -67,7 +68,7 @@ pub fn an_order_that_waited_has_the_next_number() {
         let mut call = || try_run(&mut second, begin, &tables, &input).unwrap();
         assert!(matches!(call(), Step::Parked(_)));
         first.commit().unwrap();
-        assert!(matches!(call(), Step::Done(Outcome::Committed)), "{isolation:?}");
+        assert!(matches!(call(), Step::Done(ProcedureOutcome::Committed)), "{isolation:?}");
         let next = SCALE.customers + 1;
         commit(&engine, |txn| {
             for number in [next, next + 1] {

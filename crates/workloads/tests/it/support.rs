@@ -2,14 +2,14 @@
 
 use engine::{Begin, Engine, EngineConfig, RowWriter, Table, Txn, Value};
 use stage::Class;
-use workloads::tpcc::{Scale, Tables, load};
+use workloads::tpcc::{Scale, TpccTables, load};
 
 /// Scale of the smallest database with more than one warehouse; it loads in a fraction of a second in a debug build.
 pub const SCALE: Scale =
     Scale { warehouses: 2, districts: 2, customers: 30, items: 100, customer_skew: 15, item_skew: 63 };
 
 /// Loads the database of this seed.
-pub fn loaded(seed: u64) -> (Engine, Tables) {
+pub fn loaded(seed: u64) -> (Engine, TpccTables) {
     let engine = Engine::new(EngineConfig::in_memory());
     let tables = load(&engine, SCALE, seed, &mut |_| {}).unwrap();
     (engine, tables)

@@ -6,8 +6,8 @@ use stage::Class;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use workloads::tpcc::{
-    DriveConfig, Kind, Mix, NewOrderInput, NewOrderLine, Outcome, PurgeConfig, Scale, attempt_new_order, check,
-    check_while, digest, drive, drive_while, load, new_order, run_new_order,
+    DriveConfig, Mix, NewOrderInput, NewOrderLine, ProcedureOutcome, PurgeConfig, Scale, TransactionKind,
+    attempt_new_order, check, check_while, digest, drive, drive_while, load, new_order, run_new_order,
 };
 
 /// Goal: no update is lost between two threads. Method: both enter orders and payments at one warehouse and its
@@ -26,7 +26,8 @@ pub fn two_terminals_leave_a_consistent_database() {
         purge: None,
     };
     let report = drive(&engine, &tables, &config).unwrap();
-    let [orders, payments] = [Kind::NewOrder, Kind::Payment].map(|kind| report.of(kind).committed);
+    let [orders, payments] =
+        [TransactionKind::NewOrder, TransactionKind::Payment].map(|kind| report.of(kind).committed);
     assert!(0 < orders);
     assert!(0 < payments);
     assert_eq!(check(&engine.snapshot(), &tables), Ok(()));
@@ -49,12 +50,12 @@ pub fn the_standard_mix_keeps_the_conditions_at_each_level() {
                 let config = DriveConfig { scale, workers: 2, mix: Mix::Standard, duration, seed: 3, begin, purge };
                 let report = drive(&engine, &tables, &config).unwrap();
                 assert_eq!(check(&engine.snapshot(), &tables), Ok(()), "{warehouses} {isolation:?} {purge:?}");
-                assert!(Kind::ALL.iter().all(|kind| 0 < report.of(*kind).committed));
+                assert!(TransactionKind::ALL.iter().all(|kind| 0 < report.of(*kind).committed));
                 let delivered = rows(&engine, &tables.orders) + report.purged.orders - rows(&engine, &tables.new_order);
                 let districts = (warehouses * SCALE.districts) as u64;
                 let at_load = districts * u64::from(SCALE.first_new_order().unsigned_abs() - 1);
                 // Each order at most once: as many as deliveries found, in as many districts.
-                assert!(delivered - at_load <= SCALE.districts as u64 * report.of(Kind::Delivery).committed);
+                assert!(delivered - at_load <= SCALE.districts as u64 * report.of(TransactionKind::Delivery).committed);
             }
         }
     }
@@ -81,10 +82,10 @@ pub fn a_rolled_back_order_leaves_nothing() {
     let line = |item| NewOrderLine { item, supply_warehouse: 1, quantity: 3 };
     let order = |last| NewOrderInput::new(1, 2, 3, 4, &[line(7), line(8), line(9), line(10), line(last)]);
     let outcome = |input| attempt_new_order(&engine, Class::High, &tables, &input).unwrap();
-    assert_eq!(outcome(order(SCALE.items + 1)), Outcome::RolledBack);
+    assert_eq!(outcome(order(SCALE.items + 1)), ProcedureOutcome::RolledBack);
     assert_eq!(digest(&engine.snapshot(), &tables), before);
     // One item may stand in two lines of an order: the second takes from what the first left.
-    assert_eq!(outcome(order(7)), Outcome::Committed);
+    assert_eq!(outcome(order(7)), ProcedureOutcome::Committed);
     assert_ne!(digest(&engine.snapshot(), &tables), before);
     assert_eq!(check(&engine.snapshot(), &tables), Ok(()));
 }
@@ -104,7 +105,7 @@ pub fn retries_are_bounded_and_counted() {
     assert_eq!(attempts() - before, 4);
     drop(holder);
     let ended = run_new_order(&engine, &tables, Class::Normal, &input, 3).unwrap();
-    assert_eq!(ended, (Outcome::Committed, 0));
+    assert_eq!(ended, (ProcedureOutcome::Committed, 0));
     assert_eq!(check(&engine.snapshot(), &tables), Ok(()));
 }
 

@@ -1,8 +1,8 @@
 //! Tables and figures of the controller's runs.
 
 use super::super::{percent, place};
-use super::{Found, KEEP, OBSERVATIONS_MAX, THRESHOLD};
-use crate::report::{LineChart, Report, Table, number};
+use super::{ControllerResult, KEEP, OBSERVATIONS_MAX, THRESHOLD};
+use crate::report::{LineChart, Report, TextTable, number};
 use gate::control::Move;
 use gate::sim::Setup;
 
@@ -10,19 +10,20 @@ use gate::sim::Setup;
 const LOGS_MAX: usize = 8;
 
 /// Reports the runs from each start, by set-up, each with the lowest limit that keeps the thresholds.
-pub(super) fn starts(by_setup: &[(&Setup, u32, &[Found])], report: &mut Report) {
+pub(super) fn starts(by_setup: &[(&Setup, u32, &[ControllerResult])], report: &mut Report) {
     let head = ["", "lowest", "chosen, by start", "observations", "loss %", "response +%", "to no limit −%", "kept"];
     let title = format!(
         "The controller, thresholds {} %: the lowest limit that keeps them, what it chose from each start, the worst of each",
         percent(THRESHOLD)
     );
-    let mut table = Table::new(title, &head);
+    let mut table = TextTable::new(title, &head);
     let (mut known, mut highest) = (Vec::new(), Vec::new());
     let (mut kept, mut runs, mut missed) = (0, 0, Vec::new());
     for (setup, lowest, found) in by_setup {
         let name = &setup.name;
         // The table shows the worst over all starts.
-        let worst = |value: &dyn Fn(&Found) -> f64| found.iter().map(value).fold(f64::NEG_INFINITY, f64::max);
+        let worst =
+            |value: &dyn Fn(&ControllerResult) -> f64| found.iter().map(value).fold(f64::NEG_INFINITY, f64::max);
         let [chosen, observations, loss, increase, unlimited] = [
             worst(&|found| found.chosen.into()),
             worst(&|found| found.observations as f64),
@@ -33,7 +34,7 @@ pub(super) fn starts(by_setup: &[(&Setup, u32, &[Found])], report: &mut Report) 
         let good = found.iter().filter(|found| found.is_kept(*lowest)).count();
         (kept, runs) = (kept + good, runs + found.len());
         missed.extend(found.iter().filter(|found| !found.is_kept(*lowest)).map(|found| (*setup, found)));
-        let list = |value: &dyn Fn(&Found) -> u64| {
+        let list = |value: &dyn Fn(&ControllerResult) -> u64| {
             found.iter().map(|found| value(found).to_string()).collect::<Vec<_>>().join(" ")
         };
         table.row([
@@ -76,7 +77,7 @@ pub(super) fn starts(by_setup: &[(&Setup, u32, &[Found])], report: &mut Report) 
 }
 
 /// Reports a run in the middle of which the load changed, with the lowest limit of the load after it.
-pub(super) fn switch(found: &Found, lowest: u32, report: &mut Report) {
+pub(super) fn switch(found: &ControllerResult, lowest: u32, report: &mut Report) {
     report.figure("controller.switch.observations", found.observations as f64);
     report.figure("controller.switch.mpl", found.chosen.into());
     report.figure("controller.switch.lowest", lowest.into());
@@ -91,8 +92,8 @@ pub(super) fn switch(found: &Found, lowest: u32, report: &mut Report) {
     ));
 }
 
-fn log(title: String, moves: &[Move]) -> Table {
-    let mut table = Table::new(title, &["after s", "from", "to", "completions", "per s", "±%", "C²", "why"]);
+fn log(title: String, moves: &[Move]) -> TextTable {
+    let mut table = TextTable::new(title, &["after s", "from", "to", "completions", "per s", "±%", "C²", "why"]);
     for Move { at, from, to, reason, seen } in moves {
         table.row([
             number(at.ns() as f64 / 1e9),

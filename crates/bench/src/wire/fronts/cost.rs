@@ -4,11 +4,11 @@
 //! **Invariant:** the ways take turns, round by round, on one cluster with one set of tables; the gate lets in as many
 //! at a time as PgBouncer's pool has connections, so that only the proxies' overhead is compared.
 
-use super::super::pgbench::{self, Protocol, Rounds, Script};
+use super::super::pgbench::{self, PgbenchRounds, PgbenchScript, Protocol};
 use super::super::postgres::Programs;
-use super::super::servers::{Target, postgres};
+use super::super::servers::{MeasuredServer, postgres};
 use super::{gate, pgbouncer};
-use crate::report::{BarChart, Report, Table, number};
+use crate::report::{BarChart, Report, TextTable, number};
 use ::gate::{Arrival, Ending, Gate, Settings, Time};
 use host::stop::Stop;
 use std::time::{Duration, Instant};
@@ -37,22 +37,22 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
     let mpl = format!("overtake.mpl={POOL}");
     let (ours, _) = gate(&direct, &[&mpl])?;
     let (preparing, _) = gate(&direct, &[&mpl, "overtake.upstream_prepare=on"])?;
-    let preparing = Target { key: "prepared", title: "gate, upstream_prepare", ..preparing };
+    let preparing = MeasuredServer { key: "prepared", title: "gate, upstream_prepare", ..preparing };
     let (bouncer, version) = pgbouncer(&direct)?;
     let targets = [direct, ours, preparing, bouncer];
     let header = ["", "per s", "p50 µs", "p99 µs", "front's CPU µs / statement", "added p50 µs"];
-    let mut table = Table::new(format!("pgbench -M extended: direct, gate, {version}"), &header);
+    let mut table = TextTable::new(format!("pgbench -M extended: direct, gate, {version}"), &header);
     let titles: Vec<&str> = targets.iter().map(|target| target.title).collect();
     let mut chart = BarChart::new("Processor time of the front for a statement", "µs", &titles[1..]);
     for (name, script, statements) in SCRIPTS {
         for clients in CLIENTS {
-            let mut measured: Vec<Rounds> = targets.iter().map(|_| Rounds::default()).collect();
+            let mut measured: Vec<PgbenchRounds> = targets.iter().map(|_| PgbenchRounds::default()).collect();
             for round in 0..=rounds {
                 for (target, rounds) in targets.iter().zip(&mut measured) {
                     // The first round warms up.
                     let length = if round == 0 { Duration::from_secs(1) } else { duration };
                     let run = {
-                        let script = Script::BuiltIn(script);
+                        let script = PgbenchScript::BuiltIn(script);
                         pgbench::run(&programs, target, script, Protocol::Extended, clients, length, stop)?
                     };
                     tracing::info!(name, clients, round, server = target.title, per_s = run.per_s, "measured");
@@ -62,7 +62,7 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
                 }
             }
             let p50 = |at: usize| measured[at].latency.quantile_us(0.5);
-            let cpu_us = |rounds: &Rounds| rounds.processor_us().unwrap_or(0.0) / statements;
+            let cpu_us = |rounds: &PgbenchRounds| rounds.processor_us().unwrap_or(0.0) / statements;
             for (at, (target, rounds)) in targets.iter().zip(&measured).enumerate() {
                 let is_front = 0 < at;
                 let (cpu, added) = (cpu_us(rounds), p50(at) - p50(0));

@@ -7,13 +7,13 @@
 //! **Invariant:** all ways take turns, round by round, on one cluster with one set of tables.
 
 use super::super::numbers::median;
-use super::super::pgbench::{self, Protocol, Script};
+use super::super::pgbench::{self, PgbenchScript, Protocol};
 use super::super::postgres::Programs;
-use super::super::servers::{Target, postgres};
+use super::super::servers::{MeasuredServer, postgres};
 use super::gate;
 use super::real::load::CLIENTS;
-use super::real::setups::{self, Work};
-use crate::report::{BarChart, Report, Table, number};
+use super::real::setups::{self, SetupWork};
+use crate::report::{BarChart, Report, TextTable, number};
 use anyhow::Context;
 use host::stop::Stop;
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn ways(mpl5: u32, mpl20: u32) -> [(&'static str, String, Vec<String>); 5] {
 
 /// Results of the rounds of one way.
 #[derive(Default)]
-struct Seen {
+struct RoundFigures {
     per_s: Vec<f64>,
     high_ms: Vec<f64>,
     low_ms: Vec<f64>,
@@ -50,11 +50,12 @@ struct Seen {
 pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop) -> anyhow::Result<()> {
     let programs = Programs::find_or_install()?;
     let head = ["", "per s", "high ms", "low ms", "all ms", "high times", "low +%", "all +%"];
-    let mut table = Table::new(format!("One transaction in ten important, {CLIENTS} clients, PostgreSQL 15"), &head);
+    let mut table =
+        TextTable::new(format!("One transaction in ten important, {CLIENTS} clients, PostgreSQL 15"), &head);
     let mut chart = BarChart::new("Mean response", "ms", &["high", "low"]);
     for (name, bound_by, mpl5, mpl20) in SETUPS {
         let setup = setups::ALL.iter().find(|setup| setup.name == name).context("a set-up of bench mpl real")?;
-        let Work::Scripts { tables, scripts } = setup.work else { continue };
+        let SetupWork::Scripts { tables, scripts } = setup.work else { continue };
         let (important, others) = (hinted(scripts, "high", 1), hinted(scripts, "low", 9));
         let high_count = important.len();
         let all: Vec<(String, u32)> = important.into_iter().chain(others).collect();
@@ -63,19 +64,19 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
         setups::fill(&direct, tables)?;
         let files = setups::write(&all)?;
         let ways = ways(mpl5, mpl20);
-        let fronts: Vec<Target> = ways
+        let fronts: Vec<MeasuredServer> = ways
             .iter()
             .map(|(_, _, settings)| {
                 let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
                 Ok(gate(&direct, &settings)?.0)
             })
             .collect::<anyhow::Result<_>>()?;
-        let mut seen: Vec<Seen> = ways.iter().map(|_| Seen::default()).collect();
+        let mut seen: Vec<RoundFigures> = ways.iter().map(|_| RoundFigures::default()).collect();
         for round in 0..=rounds {
             for ((front, seen), (way, ..)) in fronts.iter().zip(&mut seen).zip(&ways) {
                 // The first round warms up.
                 let length = if round == 0 { Duration::from_secs(1) } else { duration };
-                let script = Script::Files(&files.all);
+                let script = PgbenchScript::Files(&files.all);
                 let run = pgbench::run(&programs, front, script, Protocol::Extended, CLIENTS, length, stop)?;
                 tracing::info!(name, way, round, per_s = run.per_s, "measured");
                 if 0 < round {

@@ -7,22 +7,22 @@
 
 pub(super) mod load;
 mod pin;
-pub(super) mod place;
 pub(super) mod setups;
+pub(super) mod system;
 mod throttle;
 
 use super::super::client::Control;
 use super::super::postgres::Programs;
 use super::super::servers::{postgres, small_postgres};
 use super::tpcb::metric;
-use crate::report::{LineChart, Report, Table, number};
+use crate::report::{LineChart, Report, TextTable, number};
 use anyhow::ensure;
 use host::stop::Stop;
-use load::{CLIENTS, Load, Phase};
+use load::{CLIENTS, PhaseFigures, SetupLoad};
 use pin::Pinned;
-use place::Place;
 use setups::Setup;
 use std::time::{Duration, Instant};
+use system::SystemUnderTest;
 use throttle::Throttled;
 
 /// Limits whose throughput is measured.
@@ -48,7 +48,7 @@ pub struct Extent<'a> {
 }
 
 /// Results of one set-up.
-struct Found {
+struct RealSetupResult {
     c2: f64,
     curve: Vec<(u32, f64)>,
     chosen: f64,
@@ -81,24 +81,24 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Database that runs the transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Database {
+pub enum DatabaseKind {
     Postgres,
     /// Overtake's engine; pgbench is PostgreSQL's all the same.
     Engine,
 }
 
-impl Database {
+impl DatabaseKind {
     /// Returns the first part of the figures' names, and the name for people.
     fn names(self) -> (&'static str, &'static str) {
         match self {
-            Database::Postgres => ("real", "PostgreSQL"),
-            Database::Engine => ("engine", "our own engine"),
+            DatabaseKind::Postgres => ("real", "PostgreSQL"),
+            DatabaseKind::Engine => ("engine", "our own engine"),
         }
     }
 
     fn has(self, setup: &Setup) -> bool {
         // Overtake's data is not on a disk, and its engine has all processors.
-        self == Database::Postgres || (!setup.is_on_disk && 1 < setup.processors)
+        self == DatabaseKind::Postgres || (!setup.is_on_disk && 1 < setup.processors)
     }
 }
 
@@ -106,7 +106,7 @@ impl Database {
 ///
 /// # Errors
 /// If PostgreSQL is not available, a transaction fails, or the run is stopped.
-pub fn measure(report: &mut Report, database: Database, extent: Extent<'_>, stop: &Stop) -> anyhow::Result<()> {
+pub fn measure(report: &mut Report, database: DatabaseKind, extent: Extent<'_>, stop: &Stop) -> anyhow::Result<()> {
     let programs = Programs::find_or_install()?;
     let (_, name) = database.names();
     let head = [
@@ -126,7 +126,7 @@ pub fn measure(report: &mut Report, database: Database, extent: Extent<'_>, stop
     let title = format!(
         "On {name}, {CLIENTS} clients: limits that keep throughput, and what the controller's costs against none"
     );
-    let mut table = Table::new(title, &head);
+    let mut table = TextTable::new(title, &head);
     let mut chart = LineChart::new(format!("Throughput over the best, on {name}"), "MPL", "share of the best");
     // Names given by the user take precedence over the quick choice.
     let is_wanted = |setup: &&Setup| match (extent.only, extent.is_quick) {
@@ -135,10 +135,10 @@ pub fn measure(report: &mut Report, database: Database, extent: Extent<'_>, stop
         (only, _) => only.iter().any(|name| name == setup.name),
     };
     for setup in setups::ALL.iter().filter(is_wanted).filter(|setup| database.has(setup)) {
-        let mut load = Load::new(setup, &programs, stop)?;
+        let mut load = SetupLoad::new(setup, &programs, stop)?;
         let found = match database {
-            Database::Postgres => on_postgres(setup, &mut load, extent.phase)?,
-            Database::Engine => find(&Place::Engine, setup, &mut load, extent.phase)?,
+            DatabaseKind::Postgres => on_postgres(setup, &mut load, extent.phase)?,
+            DatabaseKind::Engine => find(&SystemUnderTest::Engine, setup, &mut load, extent.phase)?,
         };
         let best = found.best();
         let points: Vec<(usize, f64)> = found.curve.iter().map(|(mpl, per_s)| (*mpl as usize, per_s / best)).collect();
@@ -148,10 +148,12 @@ pub fn measure(report: &mut Report, database: Database, extent: Extent<'_>, stop
     report.table(table);
     report.chart(chart);
     let whose = match database {
-        Database::Postgres => {
+        DatabaseKind::Postgres => {
             "the server is pinned to its processors, clients and gate share those that are left, or all"
         }
-        Database::Engine => "each limit has an engine and tables of its own, clients and engine share all processors",
+        DatabaseKind::Engine => {
+            "each limit has an engine and tables of its own, clients and engine share all processors"
+        }
     };
     report.note(format!(
         "Set-ups on {name}: {whose}. Losses and \
@@ -161,7 +163,7 @@ pub fn measure(report: &mut Report, database: Database, extent: Extent<'_>, stop
     Ok(())
 }
 
-impl Found {
+impl RealSetupResult {
     fn best(&self) -> f64 {
         self.curve.iter().map(|(_, per_s)| *per_s).fold(0.0, f64::max)
     }
@@ -173,7 +175,7 @@ impl Found {
     }
 }
 
-fn tell(setup: &Setup, found: &Found, database: Database, report: &mut Report, table: &mut Table) {
+fn tell(setup: &Setup, found: &RealSetupResult, database: DatabaseKind, report: &mut Report, table: &mut TextTable) {
     let (prefix, _) = database.names();
     let lowest = found.least(KEEP);
     let percent = |share: f64| number(100.0 * share);
@@ -212,17 +214,22 @@ fn tell(setup: &Setup, found: &Found, database: Database, report: &mut Report, t
     }
 }
 
-fn on_postgres(setup: &Setup, load: &mut Load<'_>, phase: Duration) -> anyhow::Result<Found> {
+fn on_postgres(setup: &Setup, load: &mut SetupLoad<'_>, phase: Duration) -> anyhow::Result<RealSetupResult> {
     let start = if setup.is_on_disk { small_postgres } else { postgres };
     let direct = start(3 * CLIENTS)?;
     load.fill(&direct)?;
     Control::connect(&direct)?.batch("checkpoint")?;
     let _pinned = Pinned::new(&direct, setup.processors)?;
     let _throttled = setup.is_on_disk.then(|| Throttled::new(&direct)).transpose()?;
-    find(&Place::Upstream(direct), setup, load, phase)
+    find(&SystemUnderTest::Upstream(direct), setup, load, phase)
 }
 
-fn find(place: &Place, setup: &Setup, load: &mut Load<'_>, phase: Duration) -> anyhow::Result<Found> {
+fn find(
+    place: &SystemUnderTest,
+    setup: &Setup,
+    load: &mut SetupLoad<'_>,
+    phase: Duration,
+) -> anyhow::Result<RealSetupResult> {
     let mut curve = Vec::new();
     for mpl in LIMITS {
         let (fixed, _) = place.behind(&format!("overtake.mpl={mpl}"), load)?;
@@ -249,7 +256,8 @@ fn find(place: &Place, setup: &Setup, load: &mut Load<'_>, phase: Duration) -> a
         if pair % 2 == 1 {
             halves.reverse();
         }
-        let mut seen = halves.into_iter().map(|target| load.phase(target, phase)).collect::<Result<Vec<Phase>, _>>()?;
+        let mut seen =
+            halves.into_iter().map(|target| load.phase(target, phase)).collect::<Result<Vec<PhaseFigures>, _>>()?;
         if pair % 2 == 1 {
             seen.reverse();
         }
@@ -259,7 +267,7 @@ fn find(place: &Place, setup: &Setup, load: &mut Load<'_>, phase: Duration) -> a
         increase.push(gated.mean_ms / free.mean_ms - 1.0);
         tracing::info!(setup = setup.name, pair, gated = gated.per_s, free = free.per_s, "measured");
     }
-    Ok(Found {
+    Ok(RealSetupResult {
         c2: place.c2(&ours)?,
         curve,
         chosen: metric(&metrics, "overtake_mpl")?,

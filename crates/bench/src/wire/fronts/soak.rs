@@ -7,24 +7,24 @@
 //! **Invariant:** a pair of phases takes 60 s unless phases are longer: as many seconds with the limit as without, in
 //! slices in the order A B B A, so that other load meets both. Other load follows from the seed alone.
 
-mod course;
 mod other_load;
 mod pairs;
+mod sampler;
 
-use super::super::pgbench::{self, Protocol, Script};
+use super::super::pgbench::{self, PgbenchScript, Protocol};
 use super::super::postgres::Programs;
-use super::super::servers::{Target, elsewhere, postgres};
+use super::super::servers::{MeasuredServer, elsewhere, postgres};
 use super::gate;
-use super::real::place::view;
+use super::real::system::view;
 use crate::background::Background;
-use crate::report::{LineChart, Report, Table, number};
+use crate::report::{LineChart, Report, TextTable, number};
 use anyhow::ensure;
 use clap::Args;
-use course::Course;
 use host::stop::Stop;
 use other_load::OtherLoad;
-use pairs::{Pair, Totals};
+use pairs::{Pair, PairTotals};
 use preempt::os;
+use sampler::LimitSampler;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ const HEADING: &str = "Options of the part soak";
 
 /// Options of the part `soak`.
 #[derive(Args, Clone, Debug, Serialize)]
-pub struct Options {
+pub struct SoakOptions {
     /// Length in minutes, 1 to 1,440; the last pair is finished.
     #[arg(long, help_heading = HEADING, value_name = "MINUTES", default_value_t = 60.0, value_parser = minutes)]
     minutes: f64,
@@ -69,7 +69,7 @@ fn minutes(text: &str) -> Result<f64, String> {
 /// Length of a pair, both gates together.
 const PAIR: Duration = Duration::from_secs(60);
 
-impl Options {
+impl SoakOptions {
     fn hogs(&self) -> u32 {
         self.hogs.unwrap_or_else(|| 2 * u32::try_from(os::cpus().len()).unwrap_or(1))
     }
@@ -98,7 +98,7 @@ impl Front {
 ///
 /// # Errors
 /// If PostgreSQL is not available, a transaction fails, or the run is stopped.
-pub fn measure(report: &mut Report, options: &Options, seed: u64, stop: &Stop) -> anyhow::Result<()> {
+pub fn measure(report: &mut Report, options: &SoakOptions, seed: u64, stop: &Stop) -> anyhow::Result<()> {
     let programs = Programs::find_or_install()?;
     let server = match &options.url {
         Some(url) => elsewhere(url)?,
@@ -110,7 +110,7 @@ pub fn measure(report: &mut Report, options: &Options, seed: u64, stop: &Stop) -
     let (slices, length) = (options.slices(), Duration::from_secs_f64(60.0 * options.minutes));
     // The last pair ends later, as clients connect in each phase and end the transactions that they have begun.
     let load = OtherLoad::start(options.hogs(), options.writes, seed, length.mul_f64(1.25) + 2 * PAIR)?;
-    let course = Course::start(&gated)?;
+    let course = LimitSampler::start(&gated)?;
     let began = Instant::now();
     let mut pairs: Vec<Pair> = Vec::new();
     while pairs.is_empty() || began.elapsed() < length {
@@ -146,18 +146,18 @@ pub fn measure(report: &mut Report, options: &Options, seed: u64, stop: &Stop) -
 }
 
 /// Runs all clients through one gate.
-fn phase(programs: &Programs, target: &Target, options: &Options, stop: &Stop) -> anyhow::Result<f64> {
-    let (script, length) = (Script::BuiltIn("tpcb-like"), Duration::from_secs(options.phase));
+fn phase(programs: &Programs, target: &MeasuredServer, options: &SoakOptions, stop: &Stop) -> anyhow::Result<f64> {
+    let (script, length) = (PgbenchScript::BuiltIn("tpcb-like"), Duration::from_secs(options.phase));
     let run = pgbench::run(programs, target, script, Protocol::Extended, options.clients, length, stop)?;
     Ok(run.per_s)
 }
 
-fn fill(report: &mut Report, options: &Options, pairs: &[Pair], course: &course::Seen, moves: usize) {
-    let totals = Totals::of(pairs);
+fn fill(report: &mut Report, options: &SoakOptions, pairs: &[Pair], course: &sampler::LimitSamples, moves: usize) {
+    let totals = PairTotals::of(pairs);
     let header = ["minute", "gated per s", "ungated per s", "ratio", "MPL", "± %", "holds %", "hogs"];
     let title =
         format!("TPC-B at scale {}, {} clients, with a limit and without, in turn", options.scale, options.clients);
-    let mut table = Table::new(title, &header);
+    let mut table = TextTable::new(title, &header);
     let (mut ratios, mut limits, mut load) = (Vec::new(), Vec::new(), Vec::new());
     for (at, pair) in pairs.iter().enumerate() {
         // The limit is that of the time of the pair, not of all of the run.
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_pair_takes_a_minute_unless_phases_are_longer() {
         let options =
-            |phase| Options { minutes: 60.0, scale: 1, clients: 100, phase, hogs: None, writes: false, url: None };
+            |phase| SoakOptions { minutes: 60.0, scale: 1, clients: 100, phase, hogs: None, writes: false, url: None };
         for (phase, slices) in [(5, 6), (30, 1), (60, 1), (7, 4)] {
             assert_eq!(options(phase).slices(), slices, "{phase}");
         }

@@ -4,11 +4,11 @@
 //! **Invariant:** the ways take turns, round by round, on one cluster with one set of tables. The gates have found
 //! their limits before anything counts.
 
-use super::super::pgbench::{self, Protocol, Rounds, Script};
+use super::super::pgbench::{self, PgbenchRounds, PgbenchScript, Protocol};
 use super::super::postgres::Programs;
-use super::super::servers::{Target, postgres};
+use super::super::servers::{MeasuredServer, postgres};
 use super::{gate, pgbouncer};
-use crate::report::{BarChart, Report, Table, number};
+use crate::report::{BarChart, Report, TextTable, number};
 use anyhow::Context;
 use host::stop::Stop;
 use std::io::{Read, Write};
@@ -28,7 +28,7 @@ const SEARCH_MAX: Duration = Duration::from_secs(600);
 pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop) -> anyhow::Result<()> {
     let programs = Programs::find_or_install()?;
     let header = ["", "per s", "p50 ms", "p99 ms", "max ms", "/ no limit", "/ PgBouncer", "MPL"];
-    let mut table = Table::new("TPC-B, 100 clients, pgbench -M extended", &header);
+    let mut table = TextTable::new("TPC-B, 100 clients, pgbench -M extended", &header);
     let mut chart =
         BarChart::new("Transactions a second", "1/s", &["no limit", "PgBouncer", "gate", "gate that prepares"]);
     let mut version = String::new();
@@ -45,8 +45,8 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
             ("gate", ours.title.to_owned(), ours, Some(metrics)),
             ("prepared", format!("{}, upstream_prepare", preparing.title), preparing, Some(its_metrics)),
         ];
-        let run = |target: &Target, length: Duration| {
-            let script = Script::BuiltIn("tpcb-like");
+        let run = |target: &MeasuredServer, length: Duration| {
+            let script = PgbenchScript::BuiltIn("tpcb-like");
             pgbench::run(&programs, target, script, Protocol::Extended, CLIENTS, length, stop)
         };
         for (name, _, target, metrics) in &ways {
@@ -57,7 +57,7 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
                 tracing::info!(scale, name, mpl = metric(metrics, "overtake_mpl")?, "the gate searches");
             }
         }
-        let mut measured: Vec<Rounds> = ways.iter().map(|_| Rounds::default()).collect();
+        let mut measured: Vec<PgbenchRounds> = ways.iter().map(|_| PgbenchRounds::default()).collect();
         for round in 1..=rounds {
             for ((name, _, target, _), rounds) in ways.iter().zip(&mut measured) {
                 let done = run(target, duration)?;
@@ -65,7 +65,7 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
                 rounds.add(&done);
             }
         }
-        let per_s: Vec<f64> = measured.iter().map(Rounds::per_s).collect();
+        let per_s: Vec<f64> = measured.iter().map(PgbenchRounds::per_s).collect();
         for (at, ((name, title, _, metrics), rounds)) in ways.iter().zip(&measured).enumerate() {
             let (ungated, bouncer) = (per_s[at] / per_s[0], per_s[at] / per_s[1]);
             let latency = rounds.latency.quantiles_us();

@@ -4,7 +4,7 @@
 //! other than the cancellation at the end, is kept and fails the run.
 
 use super::super::client::{connect, explain, runtime, text_rows};
-use super::super::servers::Target;
+use super::super::servers::MeasuredServer;
 use anyhow::{Context, ensure};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -25,12 +25,12 @@ pub enum Remedy {
 
 /// Running sessions.
 pub struct Analytics {
-    shared: Arc<Shared>,
+    shared: Arc<AnalyticsState>,
     sessions: Vec<(CancelToken, JoinHandle<anyhow::Result<()>>)>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct AnalyticsState {
     is_over: AtomicBool,
     done: AtomicU64,
 }
@@ -42,13 +42,13 @@ impl Analytics {
     /// # Errors
     /// Errors of the server for a connection, or of the kernel for the remedy.
     pub fn start(
-        target: &Target,
+        target: &MeasuredServer,
         count: u32,
         queries: &[usize],
         dropped_rows: u32,
         remedy: Remedy,
     ) -> anyhow::Result<Analytics> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(AnalyticsState::default());
         let mut analytics = Analytics { shared: Arc::clone(&shared), sessions: Vec::new() };
         for session in 0..count as usize {
             let (url, shared) = (target.url.clone(), Arc::clone(&shared));

@@ -9,7 +9,7 @@
 //! **Invariant:** nothing here is derived from the client's latencies; a counter that the kernel does not show is
 //! absent, not 0.
 
-use super::super::servers::Target;
+use super::super::servers::MeasuredServer;
 use crate::background::Background;
 use preempt::os;
 use stage::Histogram;
@@ -27,9 +27,9 @@ const PRIORITY: i32 = 30;
 const FUTEX: &[u8] = b"202 ";
 
 /// Watch over one phase.
-pub struct Watch {
-    before: Counters,
-    threads: Arc<Vec<Thread>>,
+pub struct HostWatch {
+    before: KernelCounters,
+    threads: Arc<Vec<ServerThread>>,
     ordinary: Background<Slept>,
     realtime: Option<Background<Slept>>,
 }
@@ -61,7 +61,7 @@ pub struct NetworkSeen {
 }
 
 /// Thread of the server.
-struct Thread {
+struct ServerThread {
     schedstat: File,
     status: File,
     stat: File,
@@ -71,7 +71,7 @@ struct Thread {
 
 /// Counters of the kernel so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Counters {
+struct KernelCounters {
     at_ns: u64,
     steal: u64,
     total: u64,
@@ -90,12 +90,12 @@ struct Slept {
     is_realtime: bool,
 }
 
-impl Watch {
+impl HostWatch {
     /// Begins to watch a server's threads, if the server is on this machine, and the host.
     ///
     /// # Errors
     /// If a thread cannot be started.
-    pub fn start(target: &Target) -> anyhow::Result<Watch> {
+    pub fn start(target: &MeasuredServer) -> anyhow::Result<HostWatch> {
         let pid = target.processes().map(super::super::processes::Processes::parent);
         let threads = Arc::new(pid.map(threads).unwrap_or_default());
         let looked_at = Arc::clone(&threads);
@@ -106,7 +106,7 @@ impl Watch {
                 Ok(Slept { is_realtime, ..sleep(is_over, &[]) })
             })
         });
-        Ok(Watch { before: Counters::read(&threads), threads, ordinary, realtime: realtime.transpose()? })
+        Ok(HostWatch { before: KernelCounters::read(&threads), threads, ordinary, realtime: realtime.transpose()? })
     }
 
     /// Ends the watch and returns its observations.
@@ -114,7 +114,7 @@ impl Watch {
     /// # Errors
     /// If a sleeper panicked.
     pub fn stop(self) -> anyhow::Result<HostSeen> {
-        let after = Counters::read(&self.threads);
+        let after = KernelCounters::read(&self.threads);
         let slept = self.ordinary.stop()?;
         let realtime = self.realtime.map(Background::stop).transpose()?;
         let can_sample = 0 < slept.samples;
@@ -129,7 +129,7 @@ impl Watch {
 }
 
 /// Wakes at a fixed pace, and samples the state of the threads.
-fn sleep(is_over: &AtomicBool, threads: &[Thread]) -> Slept {
+fn sleep(is_over: &AtomicBool, threads: &[ServerThread]) -> Slept {
     let mut slept = Slept::default();
     let mut due_ns = os::now_ns();
     while !is_over.load(SeqCst) {
@@ -156,7 +156,7 @@ fn sleep(is_over: &AtomicBool, threads: &[Thread]) -> Slept {
 }
 
 /// Returns the threads of this process that read from clients.
-fn threads(pid: u32) -> Vec<Thread> {
+fn threads(pid: u32) -> Vec<ServerThread> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let open = |task: fs::DirEntry| {
         let file = |name: &str| File::open(task.path().join(name)).ok();
@@ -166,14 +166,14 @@ fn threads(pid: u32) -> Vec<Thread> {
         }
         let (schedstat, status, stat) = (file("schedstat")?, file("status")?, file("stat")?);
         let syscall = file("syscall").filter(|file| file.read_at(&mut [0; 16], 0).is_ok());
-        Some(Thread { schedstat, status, stat, syscall })
+        Some(ServerThread { schedstat, status, stat, syscall })
     };
     tasks.flatten().filter_map(open).collect()
 }
 
-impl Counters {
-    fn read(threads: &[Thread]) -> Counters {
-        let mut counters = Counters { at_ns: os::now_ns(), ..Counters::default() };
+impl KernelCounters {
+    fn read(threads: &[ServerThread]) -> KernelCounters {
+        let mut counters = KernelCounters { at_ns: os::now_ns(), ..KernelCounters::default() };
         let text = fs::read_to_string("/proc/stat").unwrap_or_default();
         (counters.steal, counters.total) = steal_of(&text).unwrap_or_default();
         for thread in threads {
@@ -192,12 +192,12 @@ impl Counters {
     }
 
     /// Returns the share that the hypervisor took between the two readings.
-    fn steal(&self, after: &Counters) -> Option<f64> {
+    fn steal(&self, after: &KernelCounters) -> Option<f64> {
         let total = after.total.checked_sub(self.total).filter(|total| 0 < *total)?;
         Some(after.steal.saturating_sub(self.steal) as f64 / total as f64)
     }
 
-    fn network(&self, after: &Counters, locked: Option<f64>) -> NetworkSeen {
+    fn network(&self, after: &KernelCounters, locked: Option<f64>) -> NetworkSeen {
         let seconds = (after.at_ns - self.at_ns) as f64 / 1e9;
         let runs = after.runs.saturating_sub(self.runs).max(1) as f64;
         NetworkSeen {
@@ -254,9 +254,16 @@ mod tests {
 
     #[test]
     fn rates_are_of_the_time_between() {
-        let before = Counters { at_ns: 0, steal: 10, total: 100, waited_ns: 0, runs: 10, taken: 1, faults: 5 };
-        let after =
-            Counters { at_ns: 2_000_000_000, steal: 30, total: 500, waited_ns: 50_000, runs: 20, taken: 5, faults: 25 };
+        let before = KernelCounters { at_ns: 0, steal: 10, total: 100, waited_ns: 0, runs: 10, taken: 1, faults: 5 };
+        let after = KernelCounters {
+            at_ns: 2_000_000_000,
+            steal: 30,
+            total: 500,
+            waited_ns: 50_000,
+            runs: 20,
+            taken: 5,
+            faults: 25,
+        };
         assert_eq!(before.steal(&after), Some(0.05));
         let seen = before.network(&after, Some(0.5));
         let expected = NetworkSeen { delay_us: 5.0, taken_per_s: 2.0, faults_per_s: 10.0, locked: Some(0.5) };

@@ -1,17 +1,17 @@
 //! The phases, and their order.
 
-use super::super::servers::Target;
-use super::Arguments;
+use super::super::servers::MeasuredServer;
+use super::MixedArguments;
 use super::analytics::{Analytics, Remedy};
-use super::host::{HostSeen, Watch};
-use super::urgent::{self, Kind, Seen, UrgentConfig};
+use super::host::{HostSeen, HostWatch};
+use super::urgent::{self, ClientResults, UrgentConfig, UrgentKind};
 use host::stop::Stop;
 use std::time::{Duration, Instant};
 
 /// Parameters of the phases.
 pub struct Phases<'a> {
     /// Arguments of the command.
-    pub arguments: &'a Arguments,
+    pub arguments: &'a MixedArguments,
     /// True if a client in the real-time class is possible.
     pub realtime_allowed: bool,
     /// Stop of the run.
@@ -19,25 +19,25 @@ pub struct Phases<'a> {
 }
 
 /// Runs of one phase.
-pub struct Measured {
+pub struct PhaseRuns {
     /// Key of the server, or `postgres_remedies`.
     pub key: &'static str,
     /// Title for people.
     pub title: String,
     /// Kind of transaction.
-    pub kind: Kind,
+    pub kind: UrgentKind,
     /// Number of analytics sessions beside.
     pub analytics: u32,
     /// True if the client ran in the real-time class.
     pub is_realtime: bool,
     /// Results of each run.
-    pub runs: Vec<Run>,
+    pub runs: Vec<PhaseRun>,
 }
 
 /// Results of a phase in one run.
-pub struct Run {
+pub struct PhaseRun {
     /// Latencies of the client.
-    pub seen: Seen,
+    pub seen: ClientResults,
     /// Observations of the host meanwhile.
     pub host: HostSeen,
     /// Queries per minute that ended beside.
@@ -58,7 +58,7 @@ impl Phases<'_> {
     ///
     /// # Errors
     /// A stop; errors of a server.
-    pub fn measure(&self, targets: &[Target]) -> anyhow::Result<Vec<Measured>> {
+    pub fn measure(&self, targets: &[MeasuredServer]) -> anyhow::Result<Vec<PhaseRuns>> {
         let mut measured = Vec::new();
         targets.iter().try_for_each(|target| self.rest(target))?;
         for run in 1..=self.arguments.runs {
@@ -79,12 +79,18 @@ impl Phases<'_> {
     }
 
     /// Measures beside this many sessions of a server.
-    fn beside(&self, target: &Target, count: u32, remedy: Remedy, measured: &mut Vec<Measured>) -> anyhow::Result<()> {
+    fn beside(
+        &self,
+        target: &MeasuredServer,
+        count: u32,
+        remedy: Remedy,
+        measured: &mut Vec<PhaseRuns>,
+    ) -> anyhow::Result<()> {
         let (key, title) = match remedy {
             Remedy::None => (target.key, target.title.to_owned()),
             Remedy::Nice => ("postgres_remedies", format!("{}, nice +19, not parallel", target.title)),
         };
-        let Arguments { dropped_rows, .. } = *self.arguments;
+        let MixedArguments { dropped_rows, .. } = *self.arguments;
         let analytics = Analytics::start(target, count, &self.arguments.queries(), dropped_rows, remedy)?;
         self.stop.wait(SETTLE)?;
         self.kinds(target, key, &title, Some((count, &analytics)), measured)?;
@@ -92,7 +98,7 @@ impl Phases<'_> {
     }
 
     /// Waits until the server is idle, up to a maximum time.
-    fn rest(&self, target: &Target) -> anyhow::Result<()> {
+    fn rest(&self, target: &MeasuredServer) -> anyhow::Result<()> {
         let began = Instant::now();
         while began.elapsed() < IDLE_WITHIN {
             let before = target.processor_s()?;
@@ -112,17 +118,17 @@ impl Phases<'_> {
     /// Measures each kind of transaction, by each kind of client.
     fn kinds(
         &self,
-        target: &Target,
+        target: &MeasuredServer,
         key: &'static str,
         title: &str,
         beside: Option<(u32, &Analytics)>,
-        measured: &mut Vec<Measured>,
+        measured: &mut Vec<PhaseRuns>,
     ) -> anyhow::Result<()> {
         let analytics = beside.map_or(0, |(count, _)| count);
         let clients: &[bool] = if self.realtime_allowed { &[true, false] } else { &[false] };
         for &is_realtime in clients {
             for &kind in &self.arguments.kinds {
-                let Arguments { duration, rate, clients, seed, .. } = self.arguments;
+                let MixedArguments { duration, rate, clients, seed, .. } = self.arguments;
                 let config = UrgentConfig {
                     kind,
                     rate: *rate,
@@ -134,22 +140,22 @@ impl Phases<'_> {
                 };
                 let done = || beside.map_or(0, |(_, analytics)| analytics.done());
                 let (began, before) = (Instant::now(), done());
-                let watch = Watch::start(target)?;
+                let watch = HostWatch::start(target)?;
                 let seen = urgent::run(target, &config, self.stop)?;
                 let host = watch.stop()?;
                 let queries_per_min = (done() - before) as f64 * 60.0 / began.elapsed().as_secs_f64();
                 let p99_us = seen.latency.quantile_us(0.99);
                 tracing::info!(server = title, kind = kind.name(), analytics, is_realtime, p99_us, "measured");
-                let run = Run { seen, host, queries_per_min };
+                let run = PhaseRun { seen, host, queries_per_min };
                 // Runs of the same phase are collected in one entry, whose place is that of the first run.
-                let is_it = |of: &&mut Measured| {
+                let is_it = |of: &&mut PhaseRuns| {
                     (of.key, of.kind, of.analytics, of.is_realtime) == (key, kind, analytics, is_realtime)
                 };
                 match measured.iter_mut().find(is_it) {
                     Some(measured) => measured.runs.push(run),
                     None => {
                         let (title, runs) = (title.to_owned(), vec![run]);
-                        measured.push(Measured { key, title, kind, analytics, is_realtime, runs });
+                        measured.push(PhaseRuns { key, title, kind, analytics, is_realtime, runs });
                     }
                 }
             }

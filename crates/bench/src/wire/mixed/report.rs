@@ -4,11 +4,11 @@
 //! server, or Overtake's to PostgreSQL's beside as many sessions. The reported value of several runs is the median.
 
 use super::super::numbers::median;
-use super::Arguments;
+use super::MixedArguments;
 use super::host::{HostSeen, NetworkSeen};
-use super::phases::{Measured, Run};
-use super::urgent::Kind;
-use crate::report::{PercentileChart, Report, Table, number};
+use super::phases::{PhaseRun, PhaseRuns};
+use super::urgent::UrgentKind;
+use crate::report::{PercentileChart, Report, TextTable, number};
 use stage::{Histogram, Quantiles};
 
 /// Returns the key of the idle server: an idle PostgreSQL's figures are also those of PostgreSQL with remedies.
@@ -17,41 +17,41 @@ fn base(key: &str) -> &str {
 }
 
 /// Returns the idle phase that belongs to a phase.
-fn idle<'m>(all: &'m [Measured], of: &Measured) -> Option<&'m Measured> {
-    let idle = |phase: &&Measured| phase.analytics == 0 && base(phase.key) == base(of.key);
+fn idle<'m>(all: &'m [PhaseRuns], of: &PhaseRuns) -> Option<&'m PhaseRuns> {
+    let idle = |phase: &&PhaseRuns| phase.analytics == 0 && base(phase.key) == base(of.key);
     all.iter().filter(|phase| is_alike(phase, of)).find(idle)
 }
 
 /// Returns the phase of PostgreSQL without remedies that belongs to a phase of another server.
-fn postgres<'m>(all: &'m [Measured], of: &Measured) -> Option<&'m Measured> {
-    let postgres = |phase: &&Measured| phase.analytics == of.analytics && phase.key == "postgres";
+fn postgres<'m>(all: &'m [PhaseRuns], of: &PhaseRuns) -> Option<&'m PhaseRuns> {
+    let postgres = |phase: &&PhaseRuns| phase.analytics == of.analytics && phase.key == "postgres";
     all.iter().filter(|phase| base(of.key) != "postgres" && is_alike(phase, of)).find(postgres)
 }
 
-fn is_alike(phase: &Measured, other: &Measured) -> bool {
+fn is_alike(phase: &PhaseRuns, other: &PhaseRuns) -> bool {
     phase.kind == other.kind && phase.is_realtime == other.is_realtime
 }
 
 /// Returns the median of the runs.
-fn of_runs(phase: &Measured, value: impl Fn(&Run) -> f64) -> f64 {
+fn of_runs(phase: &PhaseRuns, value: impl Fn(&PhaseRun) -> f64) -> f64 {
     median(&phase.runs.iter().map(value).collect::<Vec<_>>())
 }
 
 /// Returns the median of the runs, of a value that is not known everywhere.
-fn known_of_runs(phase: &Measured, value: impl Fn(&HostSeen) -> Option<f64>) -> Option<f64> {
+fn known_of_runs(phase: &PhaseRuns, value: impl Fn(&HostSeen) -> Option<f64>) -> Option<f64> {
     let known: Vec<f64> = phase.runs.iter().filter_map(|run| value(&run.host)).collect();
     (!known.is_empty()).then(|| median(&known))
 }
 
 /// Returns the median of the ratios of a quantile to that of another phase in the same run.
-fn ratio(phase: &Measured, to: &Measured, quantile: f64) -> f64 {
-    let of = |run: &Run| run.seen.latency.quantile_us(quantile);
+fn ratio(phase: &PhaseRuns, to: &PhaseRuns, quantile: f64) -> f64 {
+    let of = |run: &PhaseRun| run.seen.latency.quantile_us(quantile);
     let ratios: Vec<f64> = phase.runs.iter().zip(&to.runs).map(|(run, to)| of(run) / of(to)).collect();
     median(&ratios)
 }
 
 /// Returns the median of each quantile.
-fn quantiles(phase: &Measured, of: impl Fn(&Run) -> Quantiles) -> Quantiles {
+fn quantiles(phase: &PhaseRuns, of: impl Fn(&PhaseRun) -> Quantiles) -> Quantiles {
     let each = |value: fn(Quantiles) -> f64| of_runs(phase, |run| value(of(run)));
     Quantiles {
         p50: each(|of| of.p50),
@@ -63,25 +63,25 @@ fn quantiles(phase: &Measured, of: impl Fn(&Run) -> Quantiles) -> Quantiles {
 }
 
 /// Returns the prefix of a phase's figures: without the server's key if it is Overtake.
-fn prefix(phase: &Measured) -> String {
+fn prefix(phase: &PhaseRuns) -> String {
     let server = if phase.key == "overtake" { String::new() } else { format!(".{}", phase.key) };
     let load = if phase.analytics == 0 { "idle".to_owned() } else { format!("a{}", phase.analytics) };
     format!("wire.mixed{server}.{}.{load}", phase.kind.name())
 }
 
 /// Returns a phase's label for people.
-fn label(phase: &Measured) -> String {
+fn label(phase: &PhaseRuns) -> String {
     let load = if phase.analytics == 0 { "idle".to_owned() } else { format!("{} sessions", phase.analytics) };
     let client = if phase.is_realtime { "" } else { ", ordinary client" };
     format!("{}, {load}{client}", phase.title)
 }
 
 /// Puts everything into the report.
-pub fn fill(report: &mut Report, arguments: &Arguments, realtime_allowed: bool, all: &[Measured]) {
+pub fn fill(report: &mut Report, arguments: &MixedArguments, realtime_allowed: bool, all: &[PhaseRuns]) {
     for &kind in &arguments.kinds {
         let what = match kind {
-            Kind::Update => "one-statement updates by key",
-            Kind::NewOrder => "interactive New-Orders",
+            UrgentKind::Update => "one-statement updates by key",
+            UrgentKind::NewOrder => "interactive New-Orders",
         };
         let title = format!(
             "{} {what} a second, open loop, beside TPC-H at scale factor {}",
@@ -100,7 +100,7 @@ pub fn fill(report: &mut Report, arguments: &Arguments, realtime_allowed: bool, 
             "unfinished",
             "queries/min",
         ];
-        let mut table = Table::new(title, &header);
+        let mut table = TextTable::new(title, &header);
         let mut chart = PercentileChart::new(format!("{what}: latency from the intended arrival"), "µs");
         for phase in all.iter().filter(|phase| phase.kind == kind) {
             let latency = quantiles(phase, |run| run.seen.latency.quantiles_us());
@@ -147,7 +147,7 @@ pub fn fill(report: &mut Report, arguments: &Arguments, realtime_allowed: bool, 
 }
 
 /// Returns the table of the host's observations.
-fn host_table(all: &[Measured], kind: Kind, what: &str) -> Table {
+fn host_table(all: &[PhaseRuns], kind: UrgentKind, what: &str) -> TextTable {
     let header = [
         "",
         "sleeper p99 µs",
@@ -160,7 +160,7 @@ fn host_table(all: &[Measured], kind: Kind, what: &str) -> Table {
         "faults/s",
         "locks %",
     ];
-    let mut table = Table::new(format!("The host and the server's threads meanwhile: {what}"), &header);
+    let mut table = TextTable::new(format!("The host and the server's threads meanwhile: {what}"), &header);
     for phase in all.iter().filter(|phase| phase.kind == kind) {
         let told = |value: Option<f64>| value.map_or_else(String::new, number);
         let sleeper = |quantile: f64| known_of_runs(phase, |host| Some(host.sleeper.quantile_us(quantile)));
@@ -184,11 +184,12 @@ fn host_table(all: &[Measured], kind: Kind, what: &str) -> Table {
     table
 }
 
-fn figures(report: &mut Report, phase: &Measured, ratios: [Option<f64>; 2], realtime_allowed: bool) {
+fn figures(report: &mut Report, phase: &PhaseRuns, ratios: [Option<f64>; 2], realtime_allowed: bool) {
     let prefix = prefix(phase);
     // Where the real-time class is not allowed, the ordinary client is the only one.
     let client = if phase.is_realtime == realtime_allowed { "" } else { "ordinary_" };
-    let (latency, late) = (|run: &Run| run.seen.latency.quantiles_us(), |run: &Run| run.seen.late.quantiles_us());
+    let (latency, late) =
+        (|run: &PhaseRun| run.seen.latency.quantiles_us(), |run: &PhaseRun| run.seen.late.quantiles_us());
     report.quantiles(&format!("{prefix}.{client}us"), &quantiles(phase, latency));
     report.quantiles(&format!("{prefix}.{client}late_us"), &quantiles(phase, late));
     let sleeper = quantiles(phase, |run| run.host.sleeper.quantiles_us());
@@ -220,17 +221,17 @@ fn figures(report: &mut Report, phase: &Measured, ratios: [Option<f64>; 2], real
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::mixed::urgent::Seen;
+    use crate::wire::mixed::urgent::ClientResults;
 
-    fn run(us: u64) -> Run {
-        let mut seen = Seen::default();
+    fn run(us: u64) -> PhaseRun {
+        let mut seen = ClientResults::default();
         seen.latency.record_ns(us * 1_000);
-        Run { seen, host: HostSeen::default(), queries_per_min: 0.0 }
+        PhaseRun { seen, host: HostSeen::default(), queries_per_min: 0.0 }
     }
 
-    fn phase(key: &'static str, analytics: u32, is_realtime: bool, us: &[u64]) -> Measured {
+    fn phase(key: &'static str, analytics: u32, is_realtime: bool, us: &[u64]) -> PhaseRuns {
         let (title, runs) = (key.to_owned(), us.iter().map(|us| run(*us)).collect());
-        Measured { key, title, kind: Kind::Update, analytics, is_realtime, runs }
+        PhaseRuns { key, title, kind: UrgentKind::Update, analytics, is_realtime, runs }
     }
 
     #[test]
@@ -249,7 +250,7 @@ mod tests {
             phase("postgres_remedies", 4, true, &[60]),
             phase("postgres", 4, true, &[90]),
         ];
-        let max = |phase: Option<&Measured>| phase.map(|phase| phase.runs[0].seen.latency.quantiles_us().max);
+        let max = |phase: Option<&PhaseRuns>| phase.map(|phase| phase.runs[0].seen.latency.quantiles_us().max);
         assert_eq!(max(idle(&all, &all[3])), Some(30.0));
         assert_eq!(max(idle(&all, &phase("overtake", 2, false, &[1]))), Some(20.0));
         assert_eq!(max(postgres(&all, &phase("overtake", 4, true, &[1]))), Some(90.0));

@@ -5,7 +5,7 @@
 //! counted as unfinished.
 
 use super::super::client::{connect, explain, runtime};
-use super::super::servers::Target;
+use super::super::servers::MeasuredServer;
 use super::super::tpcc::{Statements, retried};
 use super::open_loop::{Arrival, generate};
 use anyhow::Context;
@@ -26,19 +26,19 @@ use workloads::tpcc::{Input, Inputs, Random, Scale};
 /// Transaction of each arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum UrgentKind {
     /// One prepared statement, a transaction by itself: an update by key.
     Update,
     /// TPC-C's New-Order, statement by statement.
     NewOrder,
 }
 
-impl Kind {
+impl UrgentKind {
     /// Returns the name in figures.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Update => "update",
-            Kind::NewOrder => "new_order",
+            UrgentKind::Update => "update",
+            UrgentKind::NewOrder => "new_order",
         }
     }
 }
@@ -56,7 +56,7 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug)]
 pub struct UrgentConfig {
     /// Kind of transaction.
-    pub kind: Kind,
+    pub kind: UrgentKind,
     /// Arrivals per second.
     pub rate: f64,
     /// Number of connections.
@@ -73,7 +73,7 @@ pub struct UrgentConfig {
 
 /// Observations of a client.
 #[derive(Clone, Default)]
-pub struct Seen {
+pub struct ClientResults {
     /// Time from the intended arrival to the end.
     pub latency: Histogram,
     /// Time from the intended arrival until the client's thread had it.
@@ -92,11 +92,11 @@ struct Connection {
 }
 
 /// State shared by the tasks of the client's thread.
-struct Shared {
+struct ClientState {
     waiting: RefCell<VecDeque<Arrival>>,
     running: RefCell<BTreeMap<usize, Arrival>>,
     more: Notify,
-    seen: RefCell<Seen>,
+    seen: RefCell<ClientResults>,
     measured_from_ns: u64,
     is_closed: std::cell::Cell<bool>,
 }
@@ -105,7 +105,7 @@ struct Shared {
 ///
 /// # Errors
 /// A stop; errors of the server for any transaction.
-pub fn run(target: &Target, config: &UrgentConfig, stop: &Stop) -> anyhow::Result<Seen> {
+pub fn run(target: &MeasuredServer, config: &UrgentConfig, stop: &Stop) -> anyhow::Result<ClientResults> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let client = scope.spawn(|| {
@@ -124,7 +124,7 @@ pub fn run(target: &Target, config: &UrgentConfig, stop: &Stop) -> anyhow::Resul
     })
 }
 
-fn client(target: &Target, config: &UrgentConfig, is_over: &AtomicBool) -> anyhow::Result<Seen> {
+fn client(target: &MeasuredServer, config: &UrgentConfig, is_over: &AtomicBool) -> anyhow::Result<ClientResults> {
     let runtime = runtime()?;
     let connections = runtime.block_on(connections(target, config)).context("the urgent client")?;
     if config.is_realtime {
@@ -135,7 +135,7 @@ fn client(target: &Target, config: &UrgentConfig, is_over: &AtomicBool) -> anyho
     let measured_from_ns = began_ns + WARM_UP.as_nanos() as u64;
     let until_ns = measured_from_ns + config.duration.as_nanos() as u64;
     let (to, from) = unbounded_channel();
-    let shared = Shared {
+    let shared = ClientState {
         waiting: RefCell::default(),
         running: RefCell::default(),
         more: Notify::new(),
@@ -160,7 +160,7 @@ fn client(target: &Target, config: &UrgentConfig, is_over: &AtomicBool) -> anyho
     Ok(seen)
 }
 
-async fn connections(target: &Target, config: &UrgentConfig) -> anyhow::Result<Vec<Connection>> {
+async fn connections(target: &MeasuredServer, config: &UrgentConfig) -> anyhow::Result<Vec<Connection>> {
     let mut connections = Vec::new();
     for _ in 0..config.clients {
         let client = connect(&target.url).await?;
@@ -175,7 +175,7 @@ async fn connections(target: &Target, config: &UrgentConfig) -> anyhow::Result<V
 
 /// Waits until all arrivals have ended, or some time after the last one.
 async fn talk(
-    shared: &Shared,
+    shared: &ClientState,
     connections: Vec<Connection>,
     config: &UrgentConfig,
     mut from: UnboundedReceiver<Arrival>,
@@ -201,7 +201,7 @@ async fn talk(
 }
 
 /// Takes arrivals, one after the other, until there will be no more.
-async fn worker(shared: &Shared, at: usize, connection: &Connection, config: &UrgentConfig) -> anyhow::Result<()> {
+async fn worker(shared: &ClientState, at: usize, connection: &Connection, config: &UrgentConfig) -> anyhow::Result<()> {
     let mut random = Random::new(config.seed.wrapping_mul(31).wrapping_add(at as u64));
     let mut inputs = Inputs::new(config.scale, config.seed, at as u64);
     loop {
@@ -215,13 +215,13 @@ async fn worker(shared: &Shared, at: usize, connection: &Connection, config: &Ur
         };
         shared.running.borrow_mut().insert(at, arrival);
         let retries = match config.kind {
-            Kind::Update => {
+            UrgentKind::Update => {
                 let (amount, id) = (i64::from(random.uniform(-5_000, 5_000)), random.uniform(1, ACCOUNTS_COUNT));
                 let done = connection.client.execute(&connection.update, &[&amount, &id]).await;
                 anyhow::ensure!(done.map_err(|error| explain(&error))? == 1, "account {id} does not exist");
                 0
             }
-            Kind::NewOrder => {
+            UrgentKind::NewOrder => {
                 let warehouse = inputs.warehouse();
                 let input = Input::NewOrder(inputs.new_order(warehouse));
                 retried(&connection.client, &connection.statements, &input).await?.1

@@ -4,7 +4,7 @@
 //! that the server does not support is named in the report.
 
 use super::super::client::Control;
-use super::super::servers::Target;
+use super::super::servers::MeasuredServer;
 use anyhow::ensure;
 use host::stop::Stop;
 use std::time::Duration;
@@ -84,7 +84,7 @@ const CONDITIONS: [(u32, &str); 11] = [
 ///
 /// # Errors
 /// The first violated condition; a stop.
-pub fn check(target: &Target, stop: &Stop) -> anyhow::Result<String> {
+pub fn check(target: &MeasuredServer, stop: &Stop) -> anyhow::Result<String> {
     let control = Control::connect(target)?;
     let (mut held, mut unasked) = (Vec::new(), Vec::new());
     for (number, query) in CONDITIONS {

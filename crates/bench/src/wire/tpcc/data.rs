@@ -4,7 +4,7 @@
 
 use super::super::client::Control;
 use super::super::load::TableSql;
-use super::super::servers::Target;
+use super::super::servers::MeasuredServer;
 use anyhow::Context;
 use engine::{Engine, EngineConfig};
 use host::stop::Stop;
@@ -25,7 +25,7 @@ const BATCH_ROWS: usize = 4_096;
 ///
 /// # Errors
 /// A stop; errors of a server.
-pub fn load(targets: &[Target], scale: Scale, seed: u64, stop: &Stop) -> anyhow::Result<Vec<String>> {
+pub fn load(targets: &[MeasuredServer], scale: Scale, seed: u64, stop: &Stop) -> anyhow::Result<Vec<String>> {
     tracing::info!(warehouses = scale.warehouses, "making TPC-C's rows");
     let engine = Engine::new(EngineConfig::in_memory());
     let tables = tpcc::load(&engine, scale, seed, &mut |_| {})?;
@@ -56,7 +56,7 @@ pub fn load(targets: &[Target], scale: Scale, seed: u64, stop: &Stop) -> anyhow:
 ///
 /// # Errors
 /// Errors of the server.
-pub fn settle(control: &Control, target: &Target) -> anyhow::Result<()> {
+pub fn settle(control: &Control, target: &MeasuredServer) -> anyhow::Result<()> {
     if !target.is_overtake() {
         control.batch("vacuum analyze")?;
     }

@@ -4,8 +4,8 @@
 //! read; the first error of any client ends the run.
 
 use super::super::client::{connect, explain, runtime};
-use super::super::servers::Target;
-use super::{Ending, Statements, retried};
+use super::super::servers::MeasuredServer;
+use super::{Statements, TpccOutcome, retried};
 use anyhow::Context;
 use host::stop::Stop;
 use preempt::os;
@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use workloads::tpcc::{Inputs, Kind, Mix, Scale};
+use workloads::tpcc::{Inputs, Mix, Scale, TransactionKind};
 
 /// Transactions done in the measured window.
 #[derive(Default)]
 pub struct Driven {
     /// Latencies of committed transactions by kind, from the first statement to the end, retries included.
-    latencies: BTreeMap<Kind, Histogram>,
+    latencies: BTreeMap<TransactionKind, Histogram>,
     /// Number of transactions rolled back as the standard demands.
     pub rolled_back: u64,
     /// Number of attempts that ended with a serialisation failure or a deadlock.
@@ -43,7 +43,7 @@ impl Driven {
     }
 
     /// Returns the latencies of one kind.
-    pub fn latency(&self, kind: Kind) -> Histogram {
+    pub fn latency(&self, kind: TransactionKind) -> Histogram {
         self.latencies.get(&kind).cloned().unwrap_or_default()
     }
 
@@ -76,7 +76,7 @@ const OVER: u8 = 2;
 /// # Errors
 /// A stop, or an error that no repetition mends.
 pub fn drive(
-    target: &Target,
+    target: &MeasuredServer,
     scale: Scale,
     clients: u32,
     seed: u64,
@@ -159,11 +159,11 @@ fn of_thread(
             if phase.load(SeqCst) == MEASURING {
                 driven.retries += u64::from(retries);
                 match ending {
-                    Ending::Committed => {
+                    TpccOutcome::Committed => {
                         let latency = driven.latencies.entry(input.kind()).or_default();
                         latency.record_ns(began.elapsed().as_nanos() as u64);
                     }
-                    Ending::RolledBack => driven.rolled_back += 1,
+                    TpccOutcome::RolledBack => driven.rolled_back += 1,
                 }
             }
         }

@@ -5,7 +5,7 @@
 //! that nothing is lost under READ COMMITTED; a delivery that loses its order to another one looks for the next.
 
 use super::super::client::is_retryable;
-use super::super::values::{Decimal, Moment};
+use super::super::values::{Decimal, Timestamp};
 use super::statements::{LINE_VALUES, Statements};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error};
@@ -13,7 +13,7 @@ use workloads::tpcc::{DeliveryInput, Input, NewOrderInput, OrderStatusInput, Pay
 
 /// End of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum TpccOutcome {
     /// The transaction committed.
     Committed,
     /// The transaction rolled back, because its last item does not exist, as in one New-Order in a hundred.
@@ -52,7 +52,7 @@ const RETRIES_MAX: u32 = 1_000;
 ///
 /// # Errors
 /// Any other error; the block is rolled back.
-pub async fn retried(client: &Client, statements: &Statements, input: &Input) -> anyhow::Result<(Ending, u32)> {
+pub async fn retried(client: &Client, statements: &Statements, input: &Input) -> anyhow::Result<(TpccOutcome, u32)> {
     let mut retries = 0;
     loop {
         match attempt(client, statements, input).await {
@@ -69,7 +69,7 @@ pub async fn retried(client: &Client, statements: &Statements, input: &Input) ->
     }
 }
 
-async fn attempt(client: &Client, statements: &Statements, input: &Input) -> Result<Ending, Failure> {
+async fn attempt(client: &Client, statements: &Statements, input: &Input) -> Result<TpccOutcome, Failure> {
     client.batch_execute("begin").await?;
     let ending = match input {
         Input::NewOrder(input) => new_order(client, statements, input).await?,
@@ -78,11 +78,11 @@ async fn attempt(client: &Client, statements: &Statements, input: &Input) -> Res
         Input::Delivery(input) => delivery(client, statements, input).await?,
         Input::StockLevel(input) => stock_level(client, statements, input).await?,
     };
-    client.batch_execute(if ending == Ending::Committed { "commit" } else { "rollback" }).await?;
+    client.batch_execute(if ending == TpccOutcome::Committed { "commit" } else { "rollback" }).await?;
     Ok(ending)
 }
 
-async fn new_order(client: &Client, of: &Statements, input: &NewOrderInput) -> Result<Ending, Failure> {
+async fn new_order(client: &Client, of: &Statements, input: &NewOrderInput) -> Result<TpccOutcome, Failure> {
     let NewOrderInput { warehouse, district, customer, entered_us, .. } = *input;
     // Lines are sorted by their rows of stock, as drivers commonly enter them: two orders that lock the same rows do
     // not deadlock.
@@ -94,7 +94,7 @@ async fn new_order(client: &Client, of: &Statements, input: &NewOrderInput) -> R
     let (order, district_tax): (i32, Decimal) = (place.try_get::<_, i32>(0)? - 1, place.try_get(1)?);
     let lines_count = lines.len() as i32;
     let all_local = i32::from(lines.iter().all(|line| line.supply_warehouse == warehouse));
-    let entered = Moment(entered_us);
+    let entered = Timestamp(entered_us);
     let values: [&(dyn ToSql + Sync); 7] =
         [&order, &district, &warehouse, &customer, &entered, &lines_count, &all_local];
     client.execute(&of.insert_order, &values).await?;
@@ -105,7 +105,7 @@ async fn new_order(client: &Client, of: &Statements, input: &NewOrderInput) -> R
     let mut sum = 0;
     for (at, line) in lines.iter().enumerate() {
         let Some(item) = client.query_opt(&of.item, &[&line.item]).await? else {
-            return Ok(Ending::RolledBack);
+            return Ok(TpccOutcome::RolledBack);
         };
         let price: Decimal = item.try_get(0)?;
         let sold = Decimal(i64::from(line.quantity) * 10_000);
@@ -128,7 +128,7 @@ async fn new_order(client: &Client, of: &Statements, input: &NewOrderInput) -> R
     let ten_thousandths = |decimal: Decimal| decimal.0 as f64 / 1e4;
     let taxed = 1.0 + ten_thousandths(warehouse_tax) + ten_thousandths(district_tax);
     std::hint::black_box(sum as f64 * (1.0 - ten_thousandths(discount)) * taxed);
-    Ok(Ending::Committed)
+    Ok(TpccOutcome::Committed)
 }
 
 /// Finds a customer by number; or, of those with the last name in the order of first names, number n/2 rounded up.
@@ -143,7 +143,7 @@ async fn find(client: &Client, of: &Statements, warehouse: i32, district: i32, w
     }
 }
 
-async fn payment(client: &Client, of: &Statements, input: &PaymentInput) -> Result<Ending, Failure> {
+async fn payment(client: &Client, of: &Statements, input: &PaymentInput) -> Result<TpccOutcome, Failure> {
     /// Maximum length of a customer's data, in bytes.
     const DATA_BYTES_MAX: usize = 500;
     let PaymentInput { warehouse, district, customer_warehouse, customer_district, amount_cents, entered_us, .. } =
@@ -168,26 +168,26 @@ async fn payment(client: &Client, of: &Statements, input: &PaymentInput) -> Resu
         client.execute(&of.set_customer_data, &values).await?;
     }
     let data = format!("{}    {}", of_warehouse.try_get::<_, &str>(0)?, of_district.try_get::<_, &str>(0)?);
-    let entered = Moment(entered_us);
+    let entered = Timestamp(entered_us);
     let values: [&(dyn ToSql + Sync); 8] =
         [&customer, &customer_district, &customer_warehouse, &district, &warehouse, &entered, &amount, &data];
     client.execute(&of.insert_history, &values).await?;
-    Ok(Ending::Committed)
+    Ok(TpccOutcome::Committed)
 }
 
-async fn order_status(client: &Client, of: &Statements, input: &OrderStatusInput) -> Result<Ending, Failure> {
+async fn order_status(client: &Client, of: &Statements, input: &OrderStatusInput) -> Result<TpccOutcome, Failure> {
     let OrderStatusInput { warehouse, district, ref customer } = *input;
     let customer = find(client, of, warehouse, district, customer).await?;
     client.query_one(&of.customer_balance, &[&warehouse, &district, &customer]).await?;
     let order = client.query_one(&of.last_order, &[&warehouse, &district, &customer]).await?;
     let order: i32 = order.try_get(0)?;
     client.query(&of.order_lines, &[&warehouse, &district, &order]).await?;
-    Ok(Ending::Committed)
+    Ok(TpccOutcome::Committed)
 }
 
-async fn delivery(client: &Client, of: &Statements, input: &DeliveryInput) -> Result<Ending, Failure> {
+async fn delivery(client: &Client, of: &Statements, input: &DeliveryInput) -> Result<TpccOutcome, Failure> {
     let DeliveryInput { warehouse, districts, carrier, delivered_us } = *input;
-    let delivered = Moment(delivered_us);
+    let delivered = Timestamp(delivered_us);
     for district in 1..=districts {
         let order = loop {
             let Some(oldest) = client.query_opt(&of.oldest_new_order, &[&warehouse, &district]).await? else {
@@ -207,15 +207,15 @@ async fn delivery(client: &Client, of: &Statements, input: &DeliveryInput) -> Re
         let amount: Decimal = amount.try_get(0)?;
         client.execute(&of.deliver_customer, &[&amount, &warehouse, &district, &customer]).await?;
     }
-    Ok(Ending::Committed)
+    Ok(TpccOutcome::Committed)
 }
 
-async fn stock_level(client: &Client, of: &Statements, input: &StockLevelInput) -> Result<Ending, Failure> {
+async fn stock_level(client: &Client, of: &Statements, input: &StockLevelInput) -> Result<TpccOutcome, Failure> {
     /// Number of the district's last orders that Stock-Level looks at.
     const LAST_ORDERS: i32 = 20;
     let StockLevelInput { warehouse, district, threshold } = *input;
     let next: i32 = client.query_one(&of.district_next, &[&warehouse, &district]).await?.try_get(0)?;
     let values: [&(dyn ToSql + Sync); 5] = [&warehouse, &district, &(next - LAST_ORDERS), &next, &threshold];
     client.query_one(&of.low_stock, &values).await?;
-    Ok(Ending::Committed)
+    Ok(TpccOutcome::Committed)
 }

@@ -6,7 +6,7 @@
 //! and hit the next one.
 
 use super::super::client::{Control, explain};
-use super::super::servers::Target;
+use super::super::servers::MeasuredServer;
 use anyhow::Context;
 use host::stop::Stop;
 use stage::Histogram;
@@ -27,7 +27,7 @@ pub struct Cancels {
 ///
 /// # Errors
 /// A stop; an error of a query that is not its cancellation.
-pub fn measure(target: &Target, medians_ms: &[f64], each: u32, stop: &Stop) -> anyhow::Result<Cancels> {
+pub fn measure(target: &MeasuredServer, medians_ms: &[f64], each: u32, stop: &Stop) -> anyhow::Result<Cancels> {
     let mut control = Control::connect(target)?;
     let mut cancels = Cancels { times: Histogram::new(), answered: 0 };
     for (query, ms) in medians_ms.iter().enumerate() {
@@ -38,7 +38,7 @@ pub fn measure(target: &Target, medians_ms: &[f64], each: u32, stop: &Stop) -> a
                 let after = Duration::from_secs_f64(ms / 1e3 * share);
                 let ended = once(&control, tpch::query(query + 1), after);
                 match ended.with_context(|| format!("{}: query {}", target.title, query + 1))? {
-                    Some(Ended { time, answered }) => {
+                    Some(CancelledQuery { time, answered }) => {
                         cancels.times.record_ns(time.as_nanos() as u64);
                         if answered {
                             cancels.answered += 1;
@@ -55,13 +55,13 @@ pub fn measure(target: &Target, medians_ms: &[f64], each: u32, stop: &Stop) -> a
     Ok(cancels)
 }
 
-struct Ended {
+struct CancelledQuery {
     time: Duration,
     answered: bool,
 }
 
 /// Runs a query and cancels it after this time; returns `None` if it answers before.
-fn once(control: &Control, text: &str, after: Duration) -> anyhow::Result<Option<Ended>> {
+fn once(control: &Control, text: &str, after: Duration) -> anyhow::Result<Option<CancelledQuery>> {
     control.with(async |client| {
         let token = client.cancel_token();
         let mut query = std::pin::pin!(client.simple_query(text));
@@ -74,9 +74,9 @@ fn once(control: &Control, text: &str, after: Duration) -> anyhow::Result<Option
         let (said, ended) = tokio::join!(token.cancel_query(NoTls), async { (query.await, asked.elapsed()) });
         said.map_err(|error| explain(&error)).context("the request to cancel")?;
         match ended {
-            (Ok(_), time) => Ok(Some(Ended { time, answered: true })),
+            (Ok(_), time) => Ok(Some(CancelledQuery { time, answered: true })),
             (Err(error), time) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
-                Ok(Some(Ended { time, answered: false }))
+                Ok(Some(CancelledQuery { time, answered: false }))
             }
             (Err(error), _) => Err(explain(&error)),
         }

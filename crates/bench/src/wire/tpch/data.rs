@@ -5,7 +5,7 @@
 
 use super::super::client::Control;
 use super::super::load::TableSql;
-use super::super::servers::Target;
+use super::super::servers::MeasuredServer;
 use anyhow::Context;
 use engine::{IndexDef, TableDef};
 use host::stop::Stop;
@@ -16,7 +16,7 @@ use workloads::tpch::{Comments, TpchTable, generate};
 ///
 /// # Errors
 /// A stop; errors of a server.
-pub fn load(targets: &[Target], scale_factor: f64, stop: &Stop) -> anyhow::Result<Vec<String>> {
+pub fn load(targets: &[MeasuredServer], scale_factor: f64, stop: &Stop) -> anyhow::Result<Vec<String>> {
     let mut refused = Vec::new();
     for target in targets {
         tracing::info!(server = target.title, scale_factor, "loading TPC-H");

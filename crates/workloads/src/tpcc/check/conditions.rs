@@ -2,12 +2,12 @@
 
 use super::super::purge::Sold;
 use super::super::scale::first_new_order;
-use super::Report;
+use super::ViolationReport;
 use super::facts::{Facts, Map, parts, place};
 
-type Condition = (u32, fn(&Facts, &mut Report));
+type ConditionCheck = (u32, fn(&Facts, &mut ViolationReport));
 
-pub(super) const CONDITIONS: [Condition; 16] = [
+pub(super) const CONDITIONS: [ConditionCheck; 16] = [
     (1, |facts, report| {
         let sums =
             sum(facts.districts.iter().map(|(key, district)| (warehouse(*key), district.row.map_or(0, |row| row.0))));
@@ -128,7 +128,7 @@ pub(super) const CONDITIONS: [Condition; 16] = [
     }),
 ];
 
-fn stock(facts: &Facts, report: &mut Report) {
+fn stock(facts: &Facts, report: &mut ViolationReport) {
     for (key, stock) in &facts.stock {
         let where_ = (parts(*key).0, parts(*key).2);
         let (on_hand, counted) = stock.row.unwrap_or((10, Sold::default()));
@@ -155,7 +155,7 @@ fn stock(facts: &Facts, report: &mut Report) {
     }
 }
 
-fn sold(report: &mut Report, where_: impl std::fmt::Debug + Copy, counted: &Sold, there: &Sold) {
+fn sold(report: &mut ViolationReport, where_: impl std::fmt::Debug + Copy, counted: &Sold, there: &Sold) {
     report.equal(where_, "s_ytd against quantities ordered, stock", counted.quantity, there.quantity);
     report.equal(where_, "s_order_cnt against order lines, stock", counted.lines, there.lines);
     report.equal(where_, "s_remote_cnt against remote lines, stock", counted.remote_lines, there.remote_lines);

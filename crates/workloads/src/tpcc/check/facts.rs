@@ -3,7 +3,7 @@
 //! **Invariant:** each fact is of one snapshot. Rows of a table come in the order of their IDs, which nearly is the
 //! order of their keys, so most look-ups here find their place in the cache.
 
-use super::super::Tables;
+use super::super::TpccTables;
 use super::super::columns::{
     customer as c, district as d, history as h, new_order as no, order_line as ol, orders as o, purged_customer as pc,
     purged_district as pd, purged_supply as ps, stock as s, warehouse as w,
@@ -127,7 +127,11 @@ struct Gathering<'a> {
 }
 
 impl Facts {
-    pub(super) fn gather(snapshot: &Arc<Snapshot>, tables: &Tables, go_on: &mut dyn FnMut() -> bool) -> Option<Facts> {
+    pub(super) fn gather(
+        snapshot: &Arc<Snapshot>,
+        tables: &TpccTables,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Facts> {
         let mut gathering = Gathering { snapshot, go_on };
         let mut facts = Facts::default();
         facts.places(&mut gathering, tables)?;
@@ -146,7 +150,7 @@ impl Facts {
         Some(facts)
     }
 
-    fn places(&mut self, gathering: &mut Gathering<'_>, tables: &Tables) -> Gathered {
+    fn places(&mut self, gathering: &mut Gathering<'_>, tables: &TpccTables) -> Gathered {
         gathering.each(&tables.warehouse, [w::W_ID, w::W_YTD], |[w, ytd]| {
             let before = self.warehouses.entry(key(w, 0, 0)).or_default().ytd.replace(ytd);
             count_double(&mut self.doubles, "warehouse", before.is_some());
@@ -164,7 +168,7 @@ impl Facts {
     }
 
     /// Adds the sums of a purge.
-    fn purged(&mut self, gathering: &mut Gathering<'_>, tables: &Tables) -> Gathered {
+    fn purged(&mut self, gathering: &mut Gathering<'_>, tables: &TpccTables) -> Gathered {
         let columns = [pd::PD_W_ID, pd::PD_D_ID, pd::PD_ORDERS, pd::PD_PAID];
         gathering.each(&tables.purged.district, columns, |[w, d, orders, paid]| {
             let district = self.districts.entry(key(w, d, 0)).or_default();
@@ -189,7 +193,7 @@ impl Facts {
         })
     }
 
-    fn orders(&mut self, gathering: &mut Gathering<'_>, tables: &Tables) -> Gathered {
+    fn orders(&mut self, gathering: &mut Gathering<'_>, tables: &TpccTables) -> Gathered {
         let columns = [o::O_W_ID, o::O_D_ID, o::O_ID, o::O_C_ID, o::O_OL_CNT, o::O_CARRIER_ID];
         gathering.each(&tables.orders, columns, |[w, d, o, customer, lines, carrier]| {
             let row = (lines, customer, carrier != NULL);
@@ -202,7 +206,7 @@ impl Facts {
         })
     }
 
-    fn stock(&mut self, gathering: &mut Gathering<'_>, tables: &Tables) -> Gathered {
+    fn stock(&mut self, gathering: &mut Gathering<'_>, tables: &TpccTables) -> Gathered {
         let columns = [s::S_W_ID, s::S_I_ID, s::S_QUANTITY, s::S_YTD, s::S_ORDER_CNT, s::S_REMOTE_CNT];
         gathering.each(&tables.stock, columns, |[w, item, on_hand, quantity, lines, remote_lines]| {
             let row = (on_hand, Sold::new(item, quantity, lines, remote_lines));
@@ -212,7 +216,7 @@ impl Facts {
     }
 
     /// Gathers the order lines. Runs after the customers: their number tells which orders are from the load.
-    fn lines(&mut self, gathering: &mut Gathering<'_>, tables: &Tables) -> Gathered {
+    fn lines(&mut self, gathering: &mut Gathering<'_>, tables: &TpccTables) -> Gathered {
         use ol::*;
         let columns = [OL_W_ID, OL_D_ID, OL_O_ID, OL_DELIVERY_D, OL_AMOUNT, OL_SUPPLY_W_ID, OL_I_ID, OL_QUANTITY];
         let Facts { orders, districts, stock, .. } = self;
@@ -230,7 +234,7 @@ impl Facts {
         })
     }
 
-    fn payments(&mut self, gathering: &mut Gathering<'_>, tables: &Tables) -> Gathered {
+    fn payments(&mut self, gathering: &mut Gathering<'_>, tables: &TpccTables) -> Gathered {
         let columns = [h::H_W_ID, h::H_D_ID, h::H_C_W_ID, h::H_C_D_ID, h::H_C_ID, h::H_AMOUNT];
         gathering.each(&tables.history, columns, |[w, d, cw, cd, customer, amount]| {
             self.warehouses.entry(key(w, 0, 0)).or_default().paid += amount;

@@ -10,7 +10,7 @@
 mod conditions;
 mod facts;
 
-use super::Tables;
+use super::TpccTables;
 use conditions::CONDITIONS;
 use engine::Snapshot;
 use facts::Facts;
@@ -42,7 +42,7 @@ const AFTER_LOAD: u32 = 11;
 ///
 /// # Errors
 /// The violations, at most five places for each condition.
-pub fn check(snapshot: &Arc<Snapshot>, tables: &Tables) -> Result<(), Vec<Violation>> {
+pub fn check(snapshot: &Arc<Snapshot>, tables: &TpccTables) -> Result<(), Vec<Violation>> {
     check_while(snapshot, tables, &mut || true).unwrap_or(Ok(()))
 }
 
@@ -50,7 +50,7 @@ pub fn check(snapshot: &Arc<Snapshot>, tables: &Tables) -> Result<(), Vec<Violat
 ///
 /// # Errors
 /// The violations, as in [`check()`].
-pub fn check_loaded(snapshot: &Arc<Snapshot>, tables: &Tables) -> Result<(), Vec<Violation>> {
+pub fn check_loaded(snapshot: &Arc<Snapshot>, tables: &TpccTables) -> Result<(), Vec<Violation>> {
     violations(snapshot, tables, |_| true, &mut || true).unwrap_or(Ok(()))
 }
 
@@ -58,7 +58,7 @@ pub fn check_loaded(snapshot: &Arc<Snapshot>, tables: &Tables) -> Result<(), Vec
 /// `None` if it was stopped.
 pub fn check_while(
     snapshot: &Arc<Snapshot>,
-    tables: &Tables,
+    tables: &TpccTables,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Option<Result<(), Vec<Violation>>> {
     violations(snapshot, tables, |condition| condition != AFTER_LOAD, go_on)
@@ -66,14 +66,14 @@ pub fn check_while(
 
 fn violations(
     snapshot: &Arc<Snapshot>,
-    tables: &Tables,
+    tables: &TpccTables,
     is_wanted: impl Fn(u32) -> bool,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Option<Result<(), Vec<Violation>>> {
     let facts = Facts::gather(snapshot, tables, go_on)?;
     let mut violations = Vec::new();
     for (condition, test) in CONDITIONS.into_iter().filter(|(condition, _)| is_wanted(*condition)) {
-        let mut report = Report { condition, found: Vec::new() };
+        let mut report = ViolationReport { condition, found: Vec::new() };
         test(&facts, &mut report);
         violations.extend(report.found);
     }
@@ -83,12 +83,12 @@ fn violations(
 /// Maximum number of violations reported of one condition; the rest is left out.
 const REPORTED_MAX: usize = 5;
 
-struct Report {
+struct ViolationReport {
     condition: u32,
     found: Vec<Violation>,
 }
 
-impl Report {
+impl ViolationReport {
     fn equal(&mut self, where_: impl fmt::Debug, what: &str, found: i64, expected: i64) {
         if found != expected && self.found.len() < REPORTED_MAX {
             let what = format!("{what} of {where_:?}: {found}, but {expected} is expected");

@@ -1,10 +1,10 @@
 //! Load of a set-up: loaded tables, then phases through each front.
 
-use super::super::super::pgbench::{self, Protocol, Script};
+use super::super::super::pgbench::{self, PgbenchScript, Protocol};
 use super::super::super::postgres::Programs;
-use super::super::super::servers::Target;
+use super::super::super::servers::MeasuredServer;
 use super::super::super::tpcc;
-use super::setups::{self, Files, Setup, Work};
+use super::setups::{self, Files, Setup, SetupWork};
 use host::stop::Stop;
 use std::time::Duration;
 use workloads::tpcc::Scale;
@@ -13,9 +13,9 @@ use workloads::tpcc::Scale;
 pub const CLIENTS: u32 = 100;
 
 /// Load of a set-up.
-pub struct Load<'a> {
+pub struct SetupLoad<'a> {
     programs: &'a Programs,
-    work: Work,
+    work: SetupWork,
     files: Option<Files>,
     seed: u64,
     stop: &'a Stop,
@@ -23,37 +23,37 @@ pub struct Load<'a> {
 
 /// Results of a phase.
 #[derive(Clone, Copy, Debug)]
-pub struct Phase {
+pub struct PhaseFigures {
     /// Transactions per second.
     pub per_s: f64,
     /// Mean response time of the transactions.
     pub mean_ms: f64,
 }
 
-impl<'a> Load<'a> {
+impl<'a> SetupLoad<'a> {
     /// Creates a load without any tables yet.
     ///
     /// # Errors
     /// Errors of the file system.
-    pub fn new(setup: &Setup, programs: &'a Programs, stop: &'a Stop) -> anyhow::Result<Load<'a>> {
+    pub fn new(setup: &Setup, programs: &'a Programs, stop: &'a Stop) -> anyhow::Result<SetupLoad<'a>> {
         let files = match setup.work {
-            Work::Scripts { scripts, .. } => Some(setups::write(scripts)?),
-            Work::Tpcc(_) | Work::Tpcb(_) => None,
+            SetupWork::Scripts { scripts, .. } => Some(setups::write(scripts)?),
+            SetupWork::Tpcc(_) | SetupWork::Tpcb(_) => None,
         };
-        Ok(Load { programs, work: setup.work, files, seed: 0, stop })
+        Ok(SetupLoad { programs, work: setup.work, files, seed: 0, stop })
     }
 
     /// Makes the tables in a server.
     ///
     /// # Errors
     /// Errors of the server; a stop.
-    pub fn fill(&self, target: &Target) -> anyhow::Result<()> {
+    pub fn fill(&self, target: &MeasuredServer) -> anyhow::Result<()> {
         match self.work {
-            Work::Tpcc(warehouses) => {
+            SetupWork::Tpcc(warehouses) => {
                 tpcc::load(std::slice::from_ref(target), Scale::small(warehouses), 42, self.stop).map(drop)
             }
-            Work::Tpcb(scale) => pgbench::initialise(self.programs, target, scale, self.stop),
-            Work::Scripts { tables, .. } => setups::fill(target, tables),
+            SetupWork::Tpcb(scale) => pgbench::initialise(self.programs, target, scale, self.stop),
+            SetupWork::Scripts { tables, .. } => setups::fill(target, tables),
         }
     }
 
@@ -61,17 +61,20 @@ impl<'a> Load<'a> {
     ///
     /// # Errors
     /// A stop; a transaction that fails.
-    pub fn phase(&mut self, target: &Target, length: Duration) -> anyhow::Result<Phase> {
+    pub fn phase(&mut self, target: &MeasuredServer, length: Duration) -> anyhow::Result<PhaseFigures> {
         let script = match (&self.work, &self.files) {
-            (Work::Tpcc(warehouses), _) => {
+            (SetupWork::Tpcc(warehouses), _) => {
                 self.seed += 1;
                 let driven = tpcc::drive(target, Scale::small(*warehouses), CLIENTS, self.seed, length, self.stop)?;
-                return Ok(Phase { per_s: driven.committed_per_s(), mean_ms: driven.latency_of_all().mean_us() / 1e3 });
+                return Ok(PhaseFigures {
+                    per_s: driven.committed_per_s(),
+                    mean_ms: driven.latency_of_all().mean_us() / 1e3,
+                });
             }
-            (_, Some(files)) => Script::Files(&files.all),
-            (_, None) => Script::BuiltIn("tpcb-like"),
+            (_, Some(files)) => PgbenchScript::Files(&files.all),
+            (_, None) => PgbenchScript::BuiltIn("tpcb-like"),
         };
         let run = pgbench::run(self.programs, target, script, Protocol::Extended, CLIENTS, length, self.stop)?;
-        Ok(Phase { per_s: run.per_s, mean_ms: run.latency.mean_us() / 1e3 })
+        Ok(PhaseFigures { per_s: run.per_s, mean_ms: run.latency.mean_us() / 1e3 })
     }
 }

@@ -1,6 +1,6 @@
 //! Processors for the server, and others for its clients.
 
-use super::super::super::servers::Target;
+use super::super::super::servers::MeasuredServer;
 use anyhow::{Context, ensure};
 use preempt::os;
 use std::process::Command;
@@ -14,7 +14,7 @@ impl Pinned {
     ///
     /// # Errors
     /// If the system has no `taskset`, or does not allow it.
-    pub fn new(server: &Target, processors: usize) -> anyhow::Result<Pinned> {
+    pub fn new(server: &MeasuredServer, processors: usize) -> anyhow::Result<Pinned> {
         let all = os::cpus();
         let (own, others) = all.split_at(processors.min(all.len()));
         let pid = server.processes().context("the server is not of this machine")?.parent();

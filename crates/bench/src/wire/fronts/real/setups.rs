@@ -9,14 +9,14 @@
 
 use super::super::super::client::Control;
 use super::super::super::postgres::Folder;
-use super::super::super::servers::Target;
+use super::super::super::servers::MeasuredServer;
 use anyhow::Context;
 use std::fs;
 use std::path::PathBuf;
 
 /// Work of the clients.
 #[derive(Clone, Copy, Debug)]
-pub enum Work {
+pub enum SetupWork {
     /// TPC-C with this many warehouses, by an ordinary driver.
     Tpcc(i32),
     /// pgbench's TPC-B at this scale.
@@ -33,17 +33,17 @@ pub struct Setup {
     pub description: &'static str,
     /// Processors that the server is pinned to.
     pub processors: usize,
-    pub work: Work,
+    pub work: SetupWork,
     /// True if the server's device is slow, and its data is larger than its memory.
     pub is_on_disk: bool,
 }
 
-const fn setup(name: &'static str, processors: usize, description: &'static str, work: Work) -> Setup {
+const fn setup(name: &'static str, processors: usize, description: &'static str, work: SetupWork) -> Setup {
     Setup { name, description, processors, work, is_on_disk: false }
 }
 
 /// Short reads by key, and a few reports that take a hundred times as long: TPC-W's browsing has a C² of 15.
-const BROWSING: Work = Work::Scripts {
+const BROWSING: SetupWork = SetupWork::Scripts {
     tables: "create table item (id int primary key, subject int not null, price numeric not null, title text not null);
         insert into item select g, g % 24, g % 9973 / 100.0, md5(g::text) from generate_series(1, 50000) g;
         create index on item (subject); analyze item",
@@ -60,7 +60,7 @@ const ITEMS: &str = "create table stock (id int primary key, quantity int not nu
     analyze stock";
 
 /// Orders of few items, whose rows are locked from the first look on.
-const ORDERING_LOCKED: Work = Work::Scripts {
+const ORDERING_LOCKED: SetupWork = SetupWork::Scripts {
     tables: ITEMS,
     scripts: &[(
         "\\set a random(1, 10)\n\\set b random(1, 10)\nbegin;\n\
@@ -71,7 +71,7 @@ const ORDERING_LOCKED: Work = Work::Scripts {
 };
 
 /// Orders of few items, whose rows are locked only by the writes, at the end.
-const ORDERING: Work = Work::Scripts {
+const ORDERING: SetupWork = SetupWork::Scripts {
     tables: ITEMS,
     scripts: &[(
         "\\set a random(1, 10)\n\\set b random(1, 10)\nbegin;\n\
@@ -82,7 +82,7 @@ const ORDERING: Work = Work::Scripts {
 };
 
 /// Look-ups by key in 800 MB.
-const ON_DISK: Work = Work::Scripts {
+const ON_DISK: SetupWork = SetupWork::Scripts {
     tables: "create table parts (id int primary key, data text not null);
         alter table parts alter data set storage plain;
         insert into parts select g, repeat(md5(g::text), 30) from generate_series(1, 750000) g;
@@ -94,11 +94,11 @@ const ON_DISK: Work = Work::Scripts {
 pub const ALL: [Setup; 11] = [
     setup("s15", 2, "ordering, rows locked when read", ORDERING_LOCKED),
     setup("s04", 2, "browsing", BROWSING),
-    setup("s02", 2, "TPC-C, 10 warehouses", Work::Tpcc(10)),
-    setup("few", 2, "TPC-C, 1 warehouse", Work::Tpcc(1)),
-    setup("tpcb", 2, "TPC-B, scale 1", Work::Tpcb(1)),
+    setup("s02", 2, "TPC-C, 10 warehouses", SetupWork::Tpcc(10)),
+    setup("few", 2, "TPC-C, 1 warehouse", SetupWork::Tpcc(1)),
+    setup("tpcb", 2, "TPC-B, scale 1", SetupWork::Tpcb(1)),
     setup("s16", 2, "ordering, rows locked when written", ORDERING),
-    setup("s01", 1, "TPC-C, 10 warehouses", Work::Tpcc(10)),
+    setup("s01", 1, "TPC-C, 10 warehouses", SetupWork::Tpcc(10)),
     setup("s03", 1, "browsing", BROWSING),
     setup("s13", 1, "ordering, rows locked when read", ORDERING_LOCKED),
     setup("s14", 1, "ordering, rows locked when written", ORDERING),
@@ -119,7 +119,7 @@ pub struct Files {
 ///
 /// # Errors
 /// Errors of the server.
-pub fn fill(target: &Target, tables: &str) -> anyhow::Result<()> {
+pub fn fill(target: &MeasuredServer, tables: &str) -> anyhow::Result<()> {
     let control = Control::connect(target)?;
     tables.split(';').try_for_each(|statement| control.batch(statement))
 }

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the groups are gone when the value is dropped; processes that were in them go on outside.
 
-use super::super::super::servers::Target;
+use super::super::super::servers::MeasuredServer;
 use anyhow::{Context, ensure};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -23,7 +23,7 @@ impl Throttled {
     ///
     /// # Errors
     /// If the machine does not allow it, or has no control groups.
-    pub fn new(server: &Target) -> anyhow::Result<Throttled> {
+    pub fn new(server: &MeasuredServer) -> anyhow::Result<Throttled> {
         let pid = server.processes().context("the server is not of this machine")?.parent();
         let device = fs::metadata(std::env::temp_dir()).context("the temporary files")?.dev();
         // The bits are packed as the kernel packs them into 64 bits.
@@ -59,7 +59,7 @@ impl Throttled {
 
 /// Drops the kernel's cache of the server's large files: pages cached since they were written are charged to no memory
 /// limit here.
-fn forget_files(server: &Target) -> anyhow::Result<()> {
+fn forget_files(server: &MeasuredServer) -> anyhow::Result<()> {
     let data = server.folder().context("the server's files are not of this machine")?.join("data/base");
     let dropped = ["-size", "+1M", "-type", "f", "-exec", "dd", "of={}", "oflag=nocache", "conv=notrunc,fdatasync"];
     let mut find = Command::new("find");

@@ -59,7 +59,7 @@ impl Pair {
 
 /// Results of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Totals {
+pub(super) struct PairTotals {
     pub(super) gated_per_s: f64,
     pub(super) ungated_per_s: f64,
     /// Transactions with the limit over transactions without it, over all pairs.
@@ -72,8 +72,8 @@ pub(super) struct Totals {
     pub(super) hogs: f64,
 }
 
-impl Totals {
-    pub(super) fn of(pairs: &[Pair]) -> Totals {
+impl PairTotals {
+    pub(super) fn of(pairs: &[Pair]) -> PairTotals {
         // All pairs have equally many phases, and phases are equally long.
         let of = |front| mean(&pairs.iter().map(|pair| pair.per_s(front)).collect::<Vec<_>>());
         let (gated_per_s, ungated_per_s) = (of(Front::Gated), of(Front::Ungated));
@@ -81,7 +81,7 @@ impl Totals {
         let ungated: Vec<f64> = pairs.iter().flat_map(|pair| pair.ungated.iter().copied()).collect();
         let halves = pairs.first().map_or(1, |pair| pair.ungated.len()).max(2);
         let noise: Vec<f64> = ungated.chunks_exact(halves).map(every_other).collect();
-        Totals {
+        PairTotals {
             gated_per_s,
             ungated_per_s,
             ratio: gated_per_s / ungated_per_s,
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn totals_are_of_all_transactions_and_not_of_ratios() {
         let pairs = [pair(&[100.0, 100.0], &[50.0, 50.0]), pair(&[1_000.0, 1_000.0], &[2_000.0, 1_000.0])];
-        let totals = Totals::of(&pairs);
+        let totals = PairTotals::of(&pairs);
         assert!((totals.ratio - 1_100.0 / 1_550.0).abs() < 1e-9, "{totals:?}");
         assert!((totals.least - 2.0 / 3.0).abs() < 1e-9 && totals.worst == totals.least, "{totals:?}");
         assert_eq!(totals.noise_worst, 1.0);

@@ -4,8 +4,8 @@
 //! its state.
 
 use super::super::super::client::Control;
-use super::super::super::servers::Target;
-use super::super::real::place::console;
+use super::super::super::servers::MeasuredServer;
+use super::super::real::system::console;
 use super::Background;
 use anyhow::{Context, anyhow};
 use locked::Locked;
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// State that the gate showed at one moment.
 #[derive(Clone, Copy, Debug)]
-struct Sample {
+struct LimitSample {
     at: Duration,
     /// Time of the gate's own phases so far.
     gated: Duration,
@@ -29,23 +29,23 @@ struct Sample {
 }
 
 /// Thread that samples the limit.
-pub(super) struct Course {
-    shared: Arc<Shared>,
+pub(super) struct LimitSampler {
+    shared: Arc<SamplerState>,
     thread: Background<()>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SamplerState {
     is_gated: AtomicBool,
-    samples: Mutex<Vec<Sample>>,
+    samples: Mutex<Vec<LimitSample>>,
 }
 
 /// Samples of a run.
-pub(super) struct Seen(Vec<Sample>);
+pub(super) struct LimitSamples(Vec<LimitSample>);
 
 /// Averages over a part of the time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct During {
+pub(super) struct PeriodMeans {
     /// Mean limit.
     pub(super) mpl: f64,
     /// Uncertainty of the throughput at the end.
@@ -54,13 +54,13 @@ pub(super) struct During {
     pub(super) holds: f64,
 }
 
-impl Course {
+impl LimitSampler {
     /// Starts the thread.
     ///
     /// # Errors
     /// If the gate's console does not answer.
-    pub(super) fn start(gated: &Target) -> anyhow::Result<Course> {
-        let shared = Arc::new(Shared::default());
+    pub(super) fn start(gated: &MeasuredServer) -> anyhow::Result<LimitSampler> {
+        let shared = Arc::new(SamplerState::default());
         let (there, control) = (Arc::clone(&shared), Control::connect(&console(gated)?)?);
         let body = move |is_over: &AtomicBool| {
             let (began, mut gated, mut last) = (Instant::now(), Duration::ZERO, Duration::ZERO);
@@ -76,7 +76,7 @@ impl Course {
             }
             Ok(())
         };
-        Ok(Course { shared, thread: Background::start("course", body)? })
+        Ok(LimitSampler { shared, thread: Background::start("course", body)? })
     }
 
     /// Sets whether clients come to the gate from now on.
@@ -98,13 +98,13 @@ impl Course {
     ///
     /// # Errors
     /// If the gate did not answer.
-    pub(super) fn stop(self) -> anyhow::Result<Seen> {
+    pub(super) fn stop(self) -> anyhow::Result<LimitSamples> {
         self.thread.stop().context("the gate's console")?;
-        Ok(Seen(std::mem::take(&mut *self.shared.samples.locked())))
+        Ok(LimitSamples(std::mem::take(&mut *self.shared.samples.locked())))
     }
 }
 
-fn look(control: &Control, at: Duration, gated: Duration) -> anyhow::Result<Sample> {
+fn look(control: &Control, at: Duration, gated: Duration) -> anyhow::Result<LimitSample> {
     let row = control.with(async |client| {
         let messages = client.simple_query("show mpl").await?;
         let row = messages.into_iter().find_map(|message| match message {
@@ -115,7 +115,7 @@ fn look(control: &Control, at: Duration, gated: Duration) -> anyhow::Result<Samp
     })?;
     let value = |name: &str| row.try_get(name).map_err(|error| anyhow!("{name}: {error}"));
     let numbered = |name: &str| value(name)?.map(|text| text.parse::<f64>().context("a number")).transpose();
-    Ok(Sample {
+    Ok(LimitSample {
         at,
         gated,
         mpl: numbered("mpl")?.context("the gate shows no limit")?,
@@ -124,13 +124,13 @@ fn look(control: &Control, at: Duration, gated: Duration) -> anyhow::Result<Samp
     })
 }
 
-impl Seen {
-    pub(super) fn during(&self, time: &Range<Duration>) -> During {
-        let inside: Vec<&Sample> = self.0.iter().filter(|sample| time.contains(&sample.at)).collect();
-        let mean = |value: &dyn Fn(&Sample) -> f64| {
+impl LimitSamples {
+    pub(super) fn during(&self, time: &Range<Duration>) -> PeriodMeans {
+        let inside: Vec<&LimitSample> = self.0.iter().filter(|sample| time.contains(&sample.at)).collect();
+        let mean = |value: &dyn Fn(&LimitSample) -> f64| {
             inside.iter().map(|sample| value(sample)).sum::<f64>() / inside.len().max(1) as f64
         };
-        During {
+        PeriodMeans {
             mpl: mean(&|sample| sample.mpl),
             off: inside.last().and_then(|sample| sample.off),
             holds: mean(&|sample| f64::from(u8::from(sample.holds))),
@@ -163,18 +163,18 @@ mod tests {
 
     #[test]
     fn what_was_held_is_told_by_the_gates_own_seconds() {
-        let sample = |at: u64, gated: u64, mpl: f64, holds: bool| Sample {
+        let sample = |at: u64, gated: u64, mpl: f64, holds: bool| LimitSample {
             at: Duration::from_secs(at),
             gated: Duration::from_secs(gated),
             mpl,
             off: Some(0.1),
             holds,
         };
-        let seen = Seen(vec![sample(1, 1, 20.0, false), sample(5, 1, 6.0, false), sample(9, 3, 2.0, true)]);
+        let seen = LimitSamples(vec![sample(1, 1, 20.0, false), sample(5, 1, 6.0, false), sample(9, 3, 2.0, true)]);
         assert_eq!(seen.held_after(), Some(Duration::from_secs(3)));
         assert_eq!((seen.last_mpl(), seen.limits().len()), (2.0, 3));
         let during = seen.during(&(Duration::ZERO..Duration::from_secs(6)));
         assert_eq!((during.mpl, during.holds, during.off), (13.0, 0.0, Some(0.1)));
-        assert!(Seen(Vec::new()).held_after().is_none());
+        assert!(LimitSamples(Vec::new()).held_after().is_none());
     }
 }
