@@ -36,6 +36,6 @@ pub fn run(question: Question, stop: &Stop) -> anyhow::Result<()> {
 }
 
 /// Returns the refusal of arguments that make no model.
-fn refuse(error: gate::model::Error) -> Refusal {
+fn refuse(error: gate::model::ModelError) -> Refusal {
     Refusal::new(error.to_string())
 }

@@ -30,7 +30,7 @@ mod pairs;
 mod search;
 
 pub use curve::Curve;
-pub use forecast::{Expected, Forecast};
+pub use forecast::{Forecast, LimitForecast};
 pub use journal::{Move, Reason};
 
 use crate::gate::{Gate, Moments, Observation};
@@ -150,7 +150,7 @@ pub enum Phase {
 
 /// Times at which the next search by ratios may begin.
 #[derive(Clone, Copy, Debug)]
-struct Rest {
+struct RestTimes {
     /// Time if the limit no longer performs as it did.
     changed: Time,
     /// Time if nothing has changed: an observation of one limit does not tell the present throughput of others, and now
@@ -180,7 +180,7 @@ pub struct Controller {
     /// Limit that was held when the search began.
     held: Option<u32>,
     /// Times at which the next search by ratios may begin, after one.
-    rest: Option<Rest>,
+    rest: Option<RestTimes>,
     /// True if the search by ratios has compared the held limit with no limit.
     guarded: bool,
     /// Time at which the search by ratios began, and the seconds of throughput that its comparisons have cost.
@@ -317,7 +317,7 @@ impl Controller {
 
     /// Returns the limit that follows from an observation. Models may take seconds.
     pub fn decide(&mut self, now: Time, seen: &Observation, processors: u32) -> u32 {
-        let mut noted = journal::Seen::from(seen);
+        let mut noted = journal::ObservationSummary::from(seen);
         (self.work, self.rate) = (self.work_with(seen), seen.throughput.mean);
         if let Some(pairs) = &mut self.comparing {
             if seen.stands_for(processors).is_none() && !pairs.is_filled(seen.mpl, seen.crowd()) {
@@ -633,7 +633,7 @@ impl Controller {
             let [first, most, last] = REST;
             let length = self.rest.filter(|_| began_here).map_or(first, |before| (before.length * 2).min(most));
             let repays = Duration::from_secs_f64(self.cost / COST).min(last);
-            Rest { changed: now.after(first.max(repays)), same: now.after(length.max(repays)), length }
+            RestTimes { changed: now.after(first.max(repays)), same: now.after(length.max(repays)), length }
         });
         self.held = Some(mpl);
         self.is_new = std::mem::take(&mut self.in_turn);

@@ -33,17 +33,17 @@ pub use entry::Ticket;
 pub use rooms::PoolId;
 pub use times::Times;
 pub use totals::Totals;
-pub use view::{ClassView, Counters, View, Whereabouts};
+pub use view::{ClassView, GateCounters, View, Whereabouts};
 pub use window::{ClassObservation, Observation};
 
 use crate::settings::{ClassId, Settings, SettingsError};
 use crate::time::Time;
-use entry::{Entries, Entry, State};
+use entry::{Entries, GateEntry, TransactionState};
 use hot::HotKeys;
 use learned::Learned;
 use meter::Meter;
 use pace::Pace;
-use queue::{Place, Queue};
+use queue::{ClassQueue, QueuePlace};
 use rooms::Rooms;
 use std::collections::VecDeque;
 use thiserror::Error;
@@ -124,8 +124,8 @@ pub enum Event {
 
 /// State of one class.
 #[derive(Debug)]
-struct Class {
-    queue: Queue,
+struct ClassState {
+    queue: ClassQueue,
     slots: u32,
     /// Nanoseconds in slots over weight, those charged in advance included.
     used: f64,
@@ -152,7 +152,7 @@ pub struct Gate {
     settings: Settings,
     mpl: u32,
     now: Time,
-    classes: Vec<Class>,
+    classes: Vec<ClassState>,
     entries: Entries,
     events: VecDeque<Event>,
     hot: HotKeys,
@@ -171,7 +171,7 @@ pub struct Gate {
     progress: Time,
     /// Pace of admission of all transactions that wait for a slot.
     pace: Pace,
-    counters: Counters,
+    counters: GateCounters,
     totals: Totals,
 }
 
@@ -183,14 +183,14 @@ impl Gate {
     pub fn new(settings: Settings) -> Result<Gate, SettingsError> {
         settings.check()?;
         // New queues and timers for each class; its settings say which of its waits and runs are timed.
-        let class = |class: &crate::settings::ClassSettings| Class {
-            queue: Queue::default(),
+        let class = |class: &crate::settings::ClassSettings| ClassState {
+            queue: ClassQueue::default(),
             slots: 0,
             used: 0.0,
             expected_ns: 1e6,
             pace: Pace::default(),
             wait_timer: Timer::new(Timed::Waiting, class.wait_max),
-            run_timer: Timer::new(Timed::Being(State::Inside), class.runaway.map(|runaway| runaway.after)),
+            run_timer: Timer::new(Timed::Being(TransactionState::Inside), class.runaway.map(|runaway| runaway.after)),
             held_back: 0,
             lent: 0,
             arrived: 0,
@@ -216,11 +216,11 @@ impl Gate {
             extras: 0,
             queued: 0,
             next_number: 0,
-            lend_timer: Timer::new(Timed::Being(State::Resting), settings.lend_after),
-            return_timer: Timer::new(Timed::Being(State::Returning), Some(settings.return_patience)),
+            lend_timer: Timer::new(Timed::Being(TransactionState::Resting), settings.lend_after),
+            return_timer: Timer::new(Timed::Being(TransactionState::Returning), Some(settings.return_patience)),
             progress: Time::ZERO,
             pace: Pace::default(),
-            counters: Counters::default(),
+            counters: GateCounters::default(),
             totals: Totals::default(),
             settings,
         })
@@ -290,16 +290,16 @@ impl Gate {
         let number = self.next_number;
         self.next_number += 1;
         let expected_ns = fingerprint.and_then(|print| self.learned.expected_ns(print)).unwrap_or(class.expected_ns);
-        let place = Place::new(settings.order, now, expected_ns, number);
+        let place = QueuePlace::new(settings.order, now, expected_ns, number);
         self.classes[id.index()].arrived += 1;
-        let mut entry = Entry::new(id, now, place);
+        let mut entry = GateEntry::new(id, now, place);
         (entry.fingerprint, entry.hot, entry.owner, entry.charged) = (fingerprint, hot_key, owner, expected_ns);
         entry.pool = pool;
         let ticket = self.entries.insert(entry);
         if let Some(key) = hot_key
             && !self.hot.take(key)
         {
-            self.turn(ticket, State::HeldBack);
+            self.turn(ticket, TransactionState::HeldBack);
             self.counters.held_back += 1;
             self.classes[id.index()].held_back += 1;
             self.hot.wait(key, self.settings.classes[id.index()].level, number, ticket);
@@ -318,9 +318,9 @@ impl Gate {
     /// Notes that the transaction waits for its client.
     pub fn rest(&mut self, now: Time, ticket: Ticket) {
         self.pass(now);
-        let Some(State::Inside) = self.state(ticket) else { return };
+        let Some(TransactionState::Inside) = self.state(ticket) else { return };
         self.deactivate(ticket);
-        self.turn(ticket, State::Resting);
+        self.turn(ticket, TransactionState::Resting);
         self.progress = now;
         self.lend_timer.set(now, ticket, &self.entries);
     }
@@ -329,20 +329,20 @@ impl Gate {
     pub fn resume(&mut self, now: Time, ticket: Ticket) -> Entrance {
         self.pass(now);
         match self.entries.get(ticket).map(|entry| (entry.state, entry.class)) {
-            Some((State::Resting, _)) => {
-                self.turn(ticket, State::Inside);
+            Some((TransactionState::Resting, _)) => {
+                self.turn(ticket, TransactionState::Inside);
                 self.activate(ticket);
                 Entrance::In
             }
-            Some((State::Lent, id)) => {
+            Some((TransactionState::Lent, id)) => {
                 self.classes[id.index()].lent -= 1;
                 if self.has_room(id, None) {
                     self.let_in(ticket);
                     return Entrance::In;
                 }
-                let place = Place::returning(now, self.next_number);
+                let place = QueuePlace::returning(now, self.next_number);
                 self.next_number += 1;
-                self.turn(ticket, State::Returning);
+                self.turn(ticket, TransactionState::Returning);
                 self.enqueue(ticket, place);
                 self.return_timer.set(now, ticket, &self.entries);
                 Entrance::Waits
@@ -373,14 +373,14 @@ impl Gate {
         let (weight_from, weight_to) = (self.weight(from), self.weight(to));
         let [old, new] = self.classes.get_disjoint_mut([from.index(), to.index()]).expect("these are two classes");
         match state {
-            State::Inside | State::Resting => {
+            TransactionState::Inside | TransactionState::Resting => {
                 (old.slots, new.slots) = (old.slots - 1, new.slots + 1);
                 let charged = self.entries.get(ticket).map_or(0.0, |entry| entry.charged);
                 old.used -= charged / weight_from;
                 new.used += charged / weight_to;
             }
-            State::Lent => (old.lent, new.lent) = (old.lent - 1, new.lent + 1),
-            State::HeldBack => {
+            TransactionState::Lent => (old.lent, new.lent) = (old.lent - 1, new.lent + 1),
+            TransactionState::HeldBack => {
                 (old.held_back, new.held_back) = (old.held_back - 1, new.held_back + 1);
                 if let Some(key) = hot {
                     let [from, to] = [from, to].map(|id| self.settings.classes[id.index()].level);
@@ -388,11 +388,11 @@ impl Gate {
                     self.hot.wait(key, to, place.number(), ticket);
                 }
             }
-            State::Waiting | State::Returning => {
+            TransactionState::Waiting | TransactionState::Returning => {
                 old.queue.remove(place, lane);
                 new.queue.push(place, ticket, lane, self.rooms.is_open(pool));
             }
-            State::Asking => {}
+            TransactionState::Asking => {}
         }
         self.admit();
     }
@@ -403,7 +403,7 @@ impl Gate {
         // Read before the transaction becomes inactive: its own place counts in the number of active ones.
         let active_count = self.meter.active();
         let Some(state) = self.state(ticket) else { return };
-        if state == State::Inside {
+        if state == TransactionState::Inside {
             self.deactivate(ticket);
         }
         if state.has_slot() {
@@ -412,33 +412,33 @@ impl Gate {
         let Some(mut entry) = self.entries.remove(ticket) else { return };
         let id = entry.class;
         match state {
-            State::Waiting | State::Returning => {
+            TransactionState::Waiting | TransactionState::Returning => {
                 self.queued -= 1;
                 self.classes[id.index()].queue.remove(entry.place, entry.lane());
             }
-            State::HeldBack => {
+            TransactionState::HeldBack => {
                 self.classes[id.index()].held_back -= 1;
                 if let Some(key) = entry.hot {
                     self.hot.forget(key, self.settings.classes[id.index()].level, entry.place.number(), ticket);
                 }
             }
-            State::Lent => self.classes[id.index()].lent -= 1,
-            State::Asking => entry.pool.into_iter().for_each(|pool| self.ask_no_more(pool, ticket)),
-            State::Inside | State::Resting => {}
+            TransactionState::Lent => self.classes[id.index()].lent -= 1,
+            TransactionState::Asking => entry.pool.into_iter().for_each(|pool| self.ask_no_more(pool, ticket)),
+            TransactionState::Inside | TransactionState::Resting => {}
         }
         if let Some(pool) = entry.pool.filter(|_| entry.has_place) {
             self.vacate(pool);
         }
         entry.turn(state, now);
         // A transaction that is held back only waits for its key: there is none to pass on.
-        if state != State::HeldBack
+        if state != TransactionState::HeldBack
             && let Some(key) = entry.hot
         {
             self.pass_on(key);
         }
         match state {
-            State::Waiting | State::HeldBack => self.counters.given_up += 1,
-            State::Asking => {}
+            TransactionState::Waiting | TransactionState::HeldBack => self.counters.given_up += 1,
+            TransactionState::Asking => {}
             _ => self.count(entry, ending, active_count),
         }
         self.admit();

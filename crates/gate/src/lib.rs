@@ -18,7 +18,7 @@ pub mod sim;
 mod time;
 
 pub use gate::{
-    Arrival, ClassObservation, ClassView, Counters, Ending, Entrance, Estimate, Event, Gate, Moments, Observation,
+    Arrival, ClassObservation, ClassView, Ending, Entrance, Estimate, Event, Gate, GateCounters, Moments, Observation,
     PoolId, Refused, Ticket, Times, Totals, View, Whereabouts,
 };
 pub use settings::{ClassId, ClassSettings, Most, Order, Reaction, Runaway, Settings, SettingsError};

@@ -26,7 +26,7 @@ const TOLERANCE: f64 = 1e-9;
 
 /// Reason why a model gives no answer. The first eight are wrong input; the last two are the answer.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum Error {
+pub enum ModelError {
     /// A network needs a station.
     #[error("a network needs at least one station")]
     NoStations,

@@ -12,7 +12,7 @@ mod setups;
 mod stations;
 mod workload;
 
-pub use random::Random;
+pub use random::SimRandom;
 pub use setups::{Bottleneck, Setup};
 pub use workload::{Locks, Workload};
 
@@ -20,7 +20,7 @@ use crate::gate::{Arrival, Ending, Entrance, Event, Gate, Observation, Ticket};
 use crate::model::H2;
 use crate::settings::{ClassId, Settings};
 use crate::time::Time;
-use stations::{Disk, Processors, Rows, after};
+use stations::{Disk, Processors, RowLocks, after};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use workload::Plan;
@@ -47,7 +47,7 @@ pub enum Load {
 type Job = u32;
 
 #[derive(Debug)]
-struct Running {
+struct RunningJob {
     ticket: Ticket,
     plan: Plan,
 }
@@ -61,25 +61,25 @@ pub struct Simulation {
     /// Class of important transactions, that of the others, and share of important ones.
     classes: (ClassId, ClassId, f64),
     gate: Gate,
-    random: Random,
+    random: SimRandom,
     /// Durations of the visits to disks, and of thinking.
-    services: Random,
+    services: SimRandom,
     now: Time,
     processors: Processors,
     disks: Vec<Disk>,
-    rows: Rows,
-    jobs: Vec<Option<Running>>,
+    rows: RowLocks,
+    jobs: Vec<Option<RunningJob>>,
     free: Vec<Job>,
     of_ticket: HashMap<Ticket, Job>,
     /// Times at which clients come.
     arrivals: BinaryHeap<Reverse<Time>>,
     completions: u64,
-    host: Option<Host>,
+    host: Option<HostSpeeds>,
 }
 
 /// Speeds that a host leaves the processors, over and over.
 #[derive(Debug)]
-struct Host {
+struct HostSpeeds {
     speeds: Vec<f64>,
     /// Index of the next speed.
     at: usize,
@@ -91,7 +91,7 @@ struct Host {
 const HOST_SAMPLE: f64 = 0.1;
 
 /// Kind of the next event.
-enum Next {
+enum NextEvent {
     Host,
     Arrival,
     Processor,
@@ -115,12 +115,12 @@ impl Simulation {
             load,
             classes,
             gate: Gate::new(settings).expect("the settings make a gate"),
-            random: Random::new(seed),
-            services: Random::new(!seed),
+            random: SimRandom::new(seed),
+            services: SimRandom::new(!seed),
             now: Time::ZERO,
             processors: Processors::new(setup.processors),
             disks: (0..setup.disks).map(|_| Disk::default()).collect(),
-            rows: Rows::new(workload.locks.rows),
+            rows: RowLocks::new(workload.locks.rows),
             workload,
             jobs: Vec::new(),
             free: Vec::new(),
@@ -140,7 +140,7 @@ impl Simulation {
     /// tenth of a second, over and over.
     #[must_use]
     pub fn on_host(mut self, speeds: Vec<f64>) -> Simulation {
-        self.host = (!speeds.is_empty()).then_some(Host { speeds, at: 0, due: self.now });
+        self.host = (!speeds.is_empty()).then_some(HostSpeeds { speeds, at: 0, due: self.now });
         self
     }
 
@@ -193,31 +193,31 @@ impl Simulation {
     }
 
     fn step(&mut self) {
-        let arrival = self.arrivals.peek().map(|Reverse(time)| (*time, Next::Arrival));
-        let processor = self.processors.next().map(|time| (time, Next::Processor));
-        let disks = self.disks.iter().enumerate().filter_map(|(at, disk)| Some((disk.next()?, Next::Disk(at))));
-        let gate = self.gate.due().map(|time| (time, Next::Gate));
-        let host = self.host.as_ref().map(|host| (host.due, Next::Host));
+        let arrival = self.arrivals.peek().map(|Reverse(time)| (*time, NextEvent::Arrival));
+        let processor = self.processors.next().map(|time| (time, NextEvent::Processor));
+        let disks = self.disks.iter().enumerate().filter_map(|(at, disk)| Some((disk.next()?, NextEvent::Disk(at))));
+        let gate = self.gate.due().map(|time| (time, NextEvent::Gate));
+        let host = self.host.as_ref().map(|host| (host.due, NextEvent::Host));
         let all = disks.chain([host, processor, arrival, gate].into_iter().flatten());
         let (time, next) = all.min_by_key(|(time, _)| *time).expect("somebody works, thinks or comes");
         self.now = self.now.max(time);
         match next {
-            Next::Host => {
+            NextEvent::Host => {
                 let host = self.host.as_mut().expect("it was due");
                 self.processors.slow_down(self.now, host.speeds[host.at]);
                 host.at = (host.at + 1) % host.speeds.len();
                 host.due = after(self.now, HOST_SAMPLE);
             }
-            Next::Arrival => self.arrive(),
-            Next::Processor => {
+            NextEvent::Arrival => self.arrive(),
+            NextEvent::Processor => {
                 let job = self.processors.end(self.now).expect("one was about to end");
                 self.after_processor(job);
             }
-            Next::Disk(at) => {
+            NextEvent::Disk(at) => {
                 let job = self.disks[at].end(self.now).expect("one was about to end");
                 self.after_visit(job);
             }
-            Next::Gate => self.gate.tick(self.now),
+            NextEvent::Gate => self.gate.tick(self.now),
         }
         while let Some(event) = self.gate.next_event() {
             if let Event::Admitted(ticket) = event
@@ -246,7 +246,7 @@ impl Simulation {
         let class = if self.random.happens(share) { high } else { low };
         let (ticket, entrance) = self.gate.arrive(self.now, Arrival::new(class)).expect("nobody is turned away");
         let plan = self.workload.plan(&self.sizes, &mut self.random);
-        let running = Some(Running { ticket, plan });
+        let running = Some(RunningJob { ticket, plan });
         let job = match self.free.pop() {
             Some(job) => job,
             None => {
@@ -261,7 +261,7 @@ impl Simulation {
         }
     }
 
-    fn job(&mut self, job: Job) -> &mut Running {
+    fn job(&mut self, job: Job) -> &mut RunningJob {
         self.jobs[job as usize].as_mut().expect("a job that runs is there")
     }
 
@@ -302,7 +302,7 @@ impl Simulation {
     }
 
     fn finish(&mut self, job: Job) {
-        let Running { ticket, plan } = self.jobs[job as usize].take().expect("a job that runs is there");
+        let RunningJob { ticket, plan } = self.jobs[job as usize].take().expect("a job that runs is there");
         self.free.push(job);
         self.of_ticket.remove(&ticket);
         self.completions += 1;

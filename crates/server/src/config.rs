@@ -3,7 +3,7 @@
 //! **Invariant:** the default is that of a fresh server: one role, trust on its own machine, no encryption.
 
 use crate::door::Door;
-use crate::network::Begun;
+use crate::network::ThreadStart;
 use crate::rules::Rule;
 use crate::stats::Stats;
 use crate::workers::{Dispatch, Workers};
@@ -29,13 +29,13 @@ pub struct Config {
     /// Number of threads that read the network.
     pub network_threads: usize,
     /// First step of each of these threads.
-    pub network_begun: Begun,
+    pub network_begun: ThreadStart,
     /// First step of threads to which statements are lent that may be long. They start in the scheduling class of the
     /// lending thread.
-    pub lent_begun: Begun,
+    pub lent_begun: ThreadStart,
     /// Step that threads take before each query that is known to take long and holds nothing that others wait for.
     /// After the query, or when it must end, they return to the ordinary scheduling class.
-    pub below_begun: Begun,
+    pub below_begun: ThreadStart,
     /// Threads that run statements.
     pub dispatch: Dispatch,
     /// Threads for statements that run elsewhere; `None`: as many as there are processors.

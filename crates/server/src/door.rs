@@ -26,12 +26,12 @@ mod view;
 mod waits;
 
 pub use away::TurnedAway;
-pub use history::Moment;
+pub use history::GateSample;
 pub use hot::HotRules;
 pub use marks::{Hot, Marks};
 pub use options::{DoorOptions, Mode};
-pub use resources::{Resource, Row, Sample, Source};
-pub use rooms::{Place, Room};
+pub use resources::{DemandSource, Resource, ResourceRow, ResourceSample};
+pub use rooms::{Room, RoomPlace};
 pub use slot::Slot;
 pub use stalls::Stalls;
 pub use verdict::Verdict;
@@ -55,7 +55,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 use tokio::sync::Notify;
-use waits::{Waiting, Waits};
+use waits::{WaitState, Waits};
 use wire::Cancel;
 
 /// Properties of a transaction that asks for admission.
@@ -73,12 +73,12 @@ pub struct About {
 
 /// Admission control for transactions. All clones share one state.
 #[derive(Clone, Default)]
-pub struct Door(Option<Arc<Shared>>);
+pub struct Door(Option<Arc<DoorShared>>);
 
-struct Shared {
+struct DoorShared {
     began: Instant,
-    state: Mutex<State>,
-    history: Mutex<history::History>,
+    state: Mutex<DoorState>,
+    history: Mutex<history::GateHistory>,
     /// Signals that something is due sooner than was expected.
     alarm: Notify,
     /// Signals that there may be something for the controller to observe.
@@ -104,7 +104,7 @@ struct Shared {
     is_hidden: bool,
 }
 
-struct State {
+struct DoorState {
     gate: Gate,
     mode: Mode,
     /// Number of controllers so far: results that were computed for an earlier one do not count.
@@ -112,7 +112,7 @@ struct State {
     /// Controller of the limit. It acts under [`Mode::Auto`] only; otherwise it can only be asked.
     controller: Controller,
     /// Source of its model.
-    source: Source,
+    source: DemandSource,
     waiting: Waits,
     /// Handles that cancel the transactions that may be cancelled.
     cancels: HashMap<Ticket, Arc<dyn Cancel>>,
@@ -149,19 +149,19 @@ impl Door {
             named.ok_or_else(|| SettingsError::Missing(class.name().to_owned()))
         };
         let classes = [class(Class::High)?, class(Class::Normal)?, class(Class::Low)?];
-        let state = State {
+        let state = DoorState {
             gate,
             mode: options.mode,
             controllers: 0,
             controller,
-            source: Source::of(&options.control),
+            source: DemandSource::of(&options.control),
             waiting: Waits::default(),
             cancels: HashMap::new(),
             runaways: Runaways::default(),
             armed: None,
         };
         let asked = options.asked();
-        Ok(Door(Some(Arc::new(Shared {
+        Ok(Door(Some(Arc::new(DoorShared {
             began: Instant::now(),
             state: Mutex::new(state),
             history: Mutex::default(),
@@ -183,7 +183,7 @@ impl Door {
     /// Creates one of the same kind without any transactions, for another server.
     #[must_use]
     pub fn another(&self) -> Door {
-        let options = |shared: &Arc<Shared>| shared.options.locked_anyway().clone();
+        let options = |shared: &Arc<DoorShared>| shared.options.locked_anyway().clone();
         // Options that made one gate make another.
         self.0.as_ref().map_or(Door(None), |shared| Door::made(&options(shared)).unwrap_or_default())
     }
@@ -200,7 +200,7 @@ impl Door {
     }
 
     /// Returns the gate, unless it is hidden.
-    fn gate(&self) -> Option<&Arc<Shared>> {
+    fn gate(&self) -> Option<&Arc<DoorShared>> {
         self.0.as_ref().filter(|shared| !shared.is_hidden)
     }
 
@@ -273,8 +273,8 @@ impl Door {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl DoorShared {
+    fn lock(&self) -> MutexGuard<'_, DoorState> {
         self.state.locked()
     }
 
@@ -288,21 +288,21 @@ impl Shared {
         Time::ZERO.after(now.saturating_duration_since(self.began))
     }
 
-    fn with<R>(&self, act: impl FnOnce(&mut State, Time) -> R) -> R {
+    fn with<R>(&self, act: impl FnOnce(&mut DoorState, Time) -> R) -> R {
         self.with_at(self.time(Instant::now()), act)
     }
 
     /// Calls `act` with the gate, and notifies the sessions that it concerns. A time in the past counts as the present
     /// for the gate.
-    fn with_at<R>(&self, now: Time, act: impl FnOnce(&mut State, Time) -> R) -> R {
+    fn with_at<R>(&self, now: Time, act: impl FnOnce(&mut DoorState, Time) -> R) -> R {
         let mut state = self.lock();
         let result = act(&mut state, now);
         let mut woken: Option<Waker> = None;
         let (mut runaways, mut demoted) = (Vec::new(), Vec::new());
         while let Some(event) = state.gate.next_event() {
             let (ticket, answer) = match event {
-                Event::Admitted(ticket) => (ticket, Waiting::Admitted),
-                Event::TimedOut(ticket, class, whereabouts) => (ticket, Waiting::TimedOut(class, whereabouts)),
+                Event::Admitted(ticket) => (ticket, WaitState::Admitted),
+                Event::TimedOut(ticket, class, whereabouts) => (ticket, WaitState::TimedOut(class, whereabouts)),
                 Event::Runaway(ticket) => {
                     state.note_runaway(now, ticket);
                     runaways.extend(state.cancels.get(&ticket).cloned());
@@ -316,7 +316,7 @@ impl Shared {
                 Event::Extra(_) => continue,
             };
             let Some(waiting) = state.waiting.get_mut(ticket) else { continue };
-            if let Waiting::Yet(Some(waker)) = std::mem::replace(waiting, answer)
+            if let WaitState::Yet(Some(waker)) = std::mem::replace(waiting, answer)
                 && let Some(before) = woken.replace(waker)
             {
                 // More than one at a time is rare, and the waker does not take the lock.
@@ -353,15 +353,15 @@ impl Shared {
             let mut state = self.lock();
             let Some(waiting) = state.waiting.get_mut(ticket) else { return Poll::Ready(Ok(())) };
             match waiting {
-                Waiting::Yet(waker) => {
+                WaitState::Yet(waker) => {
                     *waker = Some(cx.waker().clone());
                     Poll::Pending
                 }
-                Waiting::Admitted => {
+                WaitState::Admitted => {
                     state.waiting.remove(ticket);
                     Poll::Ready(Ok(()))
                 }
-                Waiting::TimedOut(class, at) => {
+                WaitState::TimedOut(class, at) => {
                     let (class, at) = (*class, *at);
                     state.waiting.remove(ticket);
                     let name = state.gate.settings().classes[class.index()].name.clone();

@@ -29,8 +29,8 @@ pub mod strangers;
 pub mod workers;
 
 pub use config::Config;
-pub use door::{Door, DoorOptions, DoorView, HotRules, Mode, Moment, Verdict};
+pub use door::{Door, DoorOptions, DoorView, GateSample, HotRules, Mode, Verdict};
 pub use listen::Server;
-pub use rules::{Kind, Method, Name, Names, Origin, Rule, RuleError};
+pub use rules::{ConnectionKind, Method, Origin, Rule, RuleError, RuleName, RuleNames};
 pub use stats::Stats;
 pub use workers::{Dispatch, Workers};

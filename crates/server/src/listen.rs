@@ -10,7 +10,7 @@ use crate::front::{Front, Opened};
 use crate::network::{Below, Network};
 use crate::registry::Registry;
 use crate::rules::Origin;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::startup::{self, Begun};
 use crate::strangers::Strangers;
 use crate::workers::{Workers, processors};
@@ -43,7 +43,7 @@ const ABORT_TIME: Duration = Duration::from_millis(500);
 
 /// Server that has bound its addresses, and is about to accept.
 pub struct Server<D> {
-    shared: Arc<Shared<D>>,
+    shared: Arc<ServerState<D>>,
     tcp: Vec<StdTcpListener>,
     unix: Option<(StdUnixListener, SocketFile)>,
     heard: StdUnixStream,
@@ -101,7 +101,7 @@ impl<D: Front> Server<D> {
             None => Workers::new(processors(), || {})?,
         };
         let below = Arc::new(Below::start(&config.below_begun)?);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             config,
             front,
             registry,

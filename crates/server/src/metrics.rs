@@ -233,12 +233,12 @@ fn histogram(out: &mut String, name: &str, labels: &str, times: &Times) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::door::{DoorOptions, Resource, Sample};
+    use crate::door::{DoorOptions, Resource, ResourceSample};
 
     #[test]
     fn what_transactions_spend_their_time_on_is_a_family() {
         let door = Door::new(&DoorOptions { mode: Mode::Fixed, ..DoorOptions::default() }).expect("a door");
-        let mut sample = Sample::default();
+        let mut sample = ResourceSample::default();
         (sample.at[Resource::Lock as usize], sample.at[Resource::Io as usize]) = (3, 1);
         door.record(Duration::from_secs(1), &sample);
         let said = gate(&vec![(Arc::from(""), door)]);

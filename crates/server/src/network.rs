@@ -26,12 +26,12 @@ pub(crate) const STACK_BYTES: usize = 8 << 20;
 const END_TIME: Duration = Duration::from_secs(1);
 
 /// First step of each thread, in its runtime.
-pub type Begun = Arc<dyn Fn() + Send + Sync>;
+pub type ThreadStart = Arc<dyn Fn() + Send + Sync>;
 
 /// Threads that read the network. Dropping this ends them, and with them all remaining sessions.
-pub struct Network(Vec<Reader>);
+pub struct Network(Vec<NetworkThread>);
 
-struct Reader {
+struct NetworkThread {
     runtime: Handle,
     /// Counter of sessions: each one holds a reference.
     place: Arc<()>,
@@ -44,8 +44,8 @@ struct Reader {
 
 impl Network {
     /// Starts `count` threads.
-    pub fn start(count: usize, begun: &Begun, lent: &Begun) -> io::Result<Network> {
-        let start = |at| Reader::start(at, Arc::clone(begun), Arc::clone(lent));
+    pub fn start(count: usize, begun: &ThreadStart, lent: &ThreadStart) -> io::Result<Network> {
+        let start = |at| NetworkThread::start(at, Arc::clone(begun), Arc::clone(lent));
         (0..count.max(1)).map(start).collect::<io::Result<_>>().map(Network)
     }
 
@@ -57,8 +57,8 @@ impl Network {
     }
 }
 
-impl Reader {
-    fn start(at: usize, begun: Begun, lent: Begun) -> io::Result<Reader> {
+impl NetworkThread {
+    fn start(at: usize, begun: ThreadStart, lent: ThreadStart) -> io::Result<NetworkThread> {
         // Threads of the runtime's blocking pool, for statements that may be long, inherit this thread's scheduling
         // class.
         let runtime = Builder::new_current_thread()
@@ -79,11 +79,11 @@ impl Reader {
             // Statements that were handed over and have nobody waiting for them are not waited for either.
             runtime.shutdown_background();
         })?;
-        Ok(Reader { runtime: handle, place: Arc::default(), over: Some(over), thread: Some(thread), ended })
+        Ok(NetworkThread { runtime: handle, place: Arc::default(), over: Some(over), thread: Some(thread), ended })
     }
 }
 
-impl Drop for Reader {
+impl Drop for NetworkThread {
     fn drop(&mut self) {
         drop(self.over.take());
         // A thread that a statement holds for ever would otherwise hold up the end of the process, too.
@@ -103,7 +103,7 @@ impl Drop for Reader {
 /// until that job is [lifted](Lift::lift): a job that has to end does not wait for a processor that others keep.
 pub struct Below {
     runtime: Option<Runtime>,
-    begun: Begun,
+    begun: ThreadStart,
 }
 
 impl std::fmt::Debug for Below {
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Below {
 
 impl Below {
     /// Creates the threads. `begun` puts its thread below the others.
-    pub fn start(begun: &Begun) -> io::Result<Below> {
+    pub fn start(begun: &ThreadStart) -> io::Result<Below> {
         let mut builder = Builder::new_current_thread();
         builder.thread_name("below").thread_stack_size(STACK_BYTES);
         Ok(Below { runtime: Some(builder.build()?), begun: Arc::clone(begun) })
@@ -154,7 +154,7 @@ impl Lift {
         self.thread.locked_anyway()
     }
 
-    fn enter(&self, begun: &Begun) -> LiftPlace<'_> {
+    fn enter(&self, begun: &ThreadStart) -> LiftPlace<'_> {
         *self.thread() = Some(os::thread_id());
         let place = LiftPlace(self);
         if !self.is_wanted.load(Ordering::SeqCst) {
@@ -207,7 +207,7 @@ impl Drop for Below {
 mod tests {
     use super::*;
 
-    fn nothing() -> Begun {
+    fn nothing() -> ThreadStart {
         Arc::new(|| {})
     }
 
@@ -236,8 +236,8 @@ mod tests {
         if os::set_thread_ordinary(os::thread_id()).is_err() {
             return;
         }
-        let below =
-            Below::start(&(Arc::new(|| os::set_idle().expect("it needs no privilege")) as Begun)).expect("threads");
+        let below = Below::start(&(Arc::new(|| os::set_idle().expect("it needs no privilege")) as ThreadStart))
+            .expect("threads");
         let before = Arc::<Lift>::default();
         before.lift();
         assert_eq!(below.run(&before, class).await.as_deref(), Some("0"));

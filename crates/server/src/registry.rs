@@ -1,6 +1,6 @@
 //! Registry of all sessions, which counts them and finds the one to cancel.
 //!
-//! **Invariant:** a session is registered exactly as long as its [`Place`] lives. Only an authenticated client has one,
+//! **Invariant:** a session is registered exactly as long as its [`SessionPlace`] lives. Only an authenticated client has one,
 //! and only a holder of a session's secret can cancel it.
 
 use locked::Locked;
@@ -15,7 +15,7 @@ use wire::scram;
 pub(crate) struct Registry {
     places_max: usize,
     next_pid: AtomicI32,
-    places: Mutex<HashMap<i32, Entry>>,
+    places: Mutex<HashMap<i32, SessionEntry>>,
 }
 
 /// Kinds of clients. Later kinds still get places when none are left for earlier ones.
@@ -33,14 +33,14 @@ pub enum Standing {
 /// `superuser_reserved_connections`. Unlike there, they are not part of `max_connections`.
 const RESERVED: usize = 3;
 
-struct Entry {
+struct SessionEntry {
     secret: i32,
     user: Box<str>,
     cancel: Option<Arc<dyn Cancel>>,
 }
 
 /// Place of one session in the registry.
-pub struct Place {
+pub struct SessionPlace {
     registry: Arc<Registry>,
     /// Process number by which clients cancel the session.
     pub pid: i32,
@@ -53,7 +53,7 @@ impl Registry {
         Arc::new(Registry { places_max, next_pid: AtomicI32::new(1), places: Mutex::default() })
     }
 
-    fn places(&self) -> std::sync::MutexGuard<'_, HashMap<i32, Entry>> {
+    fn places(&self) -> std::sync::MutexGuard<'_, HashMap<i32, SessionEntry>> {
         self.places.locked()
     }
 
@@ -62,7 +62,12 @@ impl Registry {
     ///
     /// # Errors
     /// `53300`: no place is free.
-    pub fn enter(self: &Arc<Registry>, user: &str, standing: Standing, most: Option<usize>) -> Result<Place, SqlError> {
+    pub fn enter(
+        self: &Arc<Registry>,
+        user: &str,
+        standing: Standing,
+        most: Option<usize>,
+    ) -> Result<SessionPlace, SqlError> {
         let secret = i32::from_be_bytes(scram::random().map_err(|_| errors::too_many())?);
         let mut places = self.places();
         let beyond = |standings: usize| self.places_max.saturating_add(standings * RESERVED) <= places.len();
@@ -84,8 +89,8 @@ impl Registry {
                 break pid;
             }
         };
-        places.insert(pid, Entry { secret, user: user.into(), cancel: None });
-        Ok(Place { registry: Arc::clone(self), pid, secret })
+        places.insert(pid, SessionEntry { secret, user: user.into(), cancel: None });
+        Ok(SessionPlace { registry: Arc::clone(self), pid, secret })
     }
 
     /// Cancels what a session is doing, if it exists and this is its secret. Returns when the cancel has been
@@ -102,7 +107,7 @@ impl Registry {
     }
 }
 
-impl Place {
+impl SessionPlace {
     /// Sets the session's cancel handle, once it has begun.
     pub(crate) fn set_cancel(&self, cancel: Arc<dyn Cancel>) {
         if let Some(entry) = self.registry.places().get_mut(&self.pid) {
@@ -111,7 +116,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionPlace {
     fn drop(&mut self) {
         // The drop may be part of the unwinding of a panic under this lock.
         self.registry.places.locked_anyway().remove(&self.pid);

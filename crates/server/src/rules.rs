@@ -18,7 +18,7 @@ pub struct Origin {
 
 /// Kind of connections that a rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ConnectionKind {
     /// Connections by the unix socket.
     Local,
     /// Connections by TCP.
@@ -31,16 +31,16 @@ pub enum Kind {
 
 /// Databases or users that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Names {
+pub enum RuleNames {
     /// Every name.
     All,
     /// Listed names.
-    These(Vec<Name>),
+    These(Vec<RuleName>),
 }
 
 /// Name of a database or user in a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Name {
+pub enum RuleName {
     /// Database or user of this name.
     Is(String),
     /// Database named like the user.
@@ -62,11 +62,11 @@ pub enum Method {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Kind of the connections that it matches.
-    pub kind: Kind,
+    pub kind: ConnectionKind,
     /// Databases that it matches.
-    pub databases: Names,
+    pub databases: RuleNames,
     /// Users that it matches.
-    pub users: Names,
+    pub users: RuleNames,
     /// Addresses that it matches, with the length of their prefix in bits; `None`: all.
     pub network: Option<(IpAddr, u8)>,
     /// Authentication method.
@@ -104,9 +104,9 @@ impl Rule {
     /// True if the rule matches this connection.
     pub fn fits(&self, origin: &Origin, database: &str, user: &str) -> bool {
         let kind = match (self.kind, origin.address) {
-            (Kind::Local, None) | (Kind::Host, Some(_)) => true,
-            (Kind::HostSsl, Some(_)) => origin.is_encrypted,
-            (Kind::HostNoSsl, Some(_)) => !origin.is_encrypted,
+            (ConnectionKind::Local, None) | (ConnectionKind::Host, Some(_)) => true,
+            (ConnectionKind::HostSsl, Some(_)) => origin.is_encrypted,
+            (ConnectionKind::HostNoSsl, Some(_)) => !origin.is_encrypted,
             _ => false,
         };
         kind && names_fit(&self.databases, database, Some(user))
@@ -115,12 +115,12 @@ impl Rule {
     }
 }
 
-fn names_fit(names: &Names, name: &str, same: Option<&str>) -> bool {
+fn names_fit(names: &RuleNames, name: &str, same: Option<&str>) -> bool {
     match names {
-        Names::All => true,
-        Names::These(names) => names.iter().any(|one| match one {
-            Name::Is(one) => one == name,
-            Name::SameUser => same.is_some_and(|same| same == name),
+        RuleNames::All => true,
+        RuleNames::These(names) => names.iter().any(|one| match one {
+            RuleName::Is(one) => one == name,
+            RuleName::SameUser => same.is_some_and(|same| same == name),
         }),
     }
 }
@@ -152,20 +152,20 @@ fn network(text: &str) -> Option<Option<(IpAddr, u8)>> {
 }
 
 /// Word of a line. A word that begins with a quote is not a keyword.
-struct Token {
+struct HbaToken {
     text: String,
     is_quoted: bool,
 }
 
 /// Splits a line, up to a comment, into its fields. Each is a list that commas separate.
-fn fields(line: &str) -> Result<Vec<Vec<Token>>, &'static str> {
-    let mut fields: Vec<Vec<Token>> = Vec::new();
+fn fields(line: &str) -> Result<Vec<Vec<HbaToken>>, &'static str> {
+    let mut fields: Vec<Vec<HbaToken>> = Vec::new();
     let mut letters = line.chars().peekable();
     let mut goes_on = false;
     loop {
         while letters.next_if(|&letter| letter.is_whitespace() || letter == ',').is_some() {}
         let Some(&first) = letters.peek().filter(|&&first| first != '#') else { return Ok(fields) };
-        let mut token = Token { text: String::new(), is_quoted: first == '"' };
+        let mut token = HbaToken { text: String::new(), is_quoted: first == '"' };
         let (mut is_within, mut is_part) = (false, false);
         while let Some(letter) = letters.next_if(|&letter| is_within || (letter != '#' && !letter.is_whitespace())) {
             match letter {
@@ -191,14 +191,14 @@ fn fields(line: &str) -> Result<Vec<Vec<Token>>, &'static str> {
 }
 
 /// Parses the databases or users that a field names.
-fn names(field: Vec<Token>, are_databases: bool) -> Result<Names, String> {
+fn names(field: Vec<HbaToken>, are_databases: bool) -> Result<RuleNames, String> {
     let (mut all, mut are_all) = (Vec::new(), false);
-    for Token { text, is_quoted } in field {
+    for HbaToken { text, is_quoted } in field {
         let unknown = |what: &str| Err(format!("\"{text}\", which is not supported ({what}),"));
         match &*text {
-            _ if is_quoted => all.push(Name::Is(text)),
+            _ if is_quoted => all.push(RuleName::Is(text)),
             "all" => are_all = true,
-            "sameuser" if are_databases => all.push(Name::SameUser),
+            "sameuser" if are_databases => all.push(RuleName::SameUser),
             "samerole" | "samegroup" if are_databases => {
                 return unknown("databases of roles that the user is a member of");
             }
@@ -206,10 +206,10 @@ fn names(field: Vec<Token>, are_databases: bool) -> Result<Names, String> {
             _ if text.starts_with('+') && !are_databases => return unknown("members of a role"),
             _ if text.starts_with('@') => return unknown("names in a file"),
             _ if text.starts_with('/') => return unknown("regular expressions"),
-            _ => all.push(Name::Is(text)),
+            _ => all.push(RuleName::Is(text)),
         }
     }
-    Ok(if are_all { Names::All } else { Names::These(all) })
+    Ok(if are_all { RuleNames::All } else { RuleNames::These(all) })
 }
 
 impl FromStr for Rule {
@@ -219,23 +219,25 @@ impl FromStr for Rule {
         let wrong = |what: &str| RuleError(format!("{what} in the rule \"{line}\""));
         let mut fields = fields(line).map_err(wrong)?.into_iter();
         let mut field = |what: &str| fields.next().ok_or_else(|| wrong(&format!("there is no {what}")));
-        let one = |field: Vec<Token>, what: &str| match <[Token; 1]>::try_from(field) {
+        let one = |field: Vec<HbaToken>, what: &str| match <[HbaToken; 1]>::try_from(field) {
             Ok([token]) => Ok(token.text),
             Err(_) => Err(wrong(&format!("more than one {what}"))),
         };
         let kind = match &*one(field("kind")?, "kind")? {
-            "local" => Kind::Local,
-            "host" => Kind::Host,
-            "hostssl" => Kind::HostSsl,
-            "hostnossl" => Kind::HostNoSsl,
+            "local" => ConnectionKind::Local,
+            "host" => ConnectionKind::Host,
+            "hostssl" => ConnectionKind::HostSsl,
+            "hostnossl" => ConnectionKind::HostNoSsl,
             _ => return Err(wrong("an unknown kind of connection")),
         };
         let databases = names(field("database")?, true).map_err(|what| wrong(&what))?;
         let users = names(field("user")?, false).map_err(|what| wrong(&what))?;
         let network = match kind {
-            Kind::Local => None,
-            Kind::Host | Kind::HostSsl | Kind::HostNoSsl => network(&one(field("address")?, "address")?)
-                .ok_or_else(|| wrong("an address that is neither `all` nor ADDRESS/BITS"))?,
+            ConnectionKind::Local => None,
+            ConnectionKind::Host | ConnectionKind::HostSsl | ConnectionKind::HostNoSsl => {
+                network(&one(field("address")?, "address")?)
+                    .ok_or_else(|| wrong("an address that is neither `all` nor ADDRESS/BITS"))?
+            }
         };
         let method = match &*one(field("method")?, "method")? {
             "trust" => Method::Trust,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use wire::wake::Bells;
 
 /// State that all connections of a server share.
-pub struct Shared<D> {
+pub struct ServerState<D> {
     /// Configuration.
     pub config: Config,
     /// Service that opens sessions.

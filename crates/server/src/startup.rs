@@ -5,9 +5,9 @@
 
 use crate::front::Limits;
 use crate::front::{Front, Opened, Site};
-use crate::registry::{Place, Standing};
+use crate::registry::{SessionPlace, Standing};
 use crate::rules::{Method, Origin};
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::stats::Seen;
 use crate::strangers::Stranger;
 use bytes::{Buf, Bytes};
@@ -58,7 +58,7 @@ pub struct Begun<O: Opened> {
     conn: Conn,
     opened: O,
     site: Site,
-    place: Place,
+    place: SessionPlace,
     is_logged: bool,
 }
 
@@ -79,7 +79,7 @@ impl<O: Opened> Begun<O> {
 
 /// Brings a connection to its session. Returns `None` if there is none.
 pub(crate) async fn begin<D: Front>(
-    shared: &Shared<D>,
+    shared: &ServerState<D>,
     io: Box<dyn Io>,
     origin: Origin,
     ending: Ending,
@@ -102,7 +102,7 @@ pub(crate) async fn begin<D: Front>(
 
 /// Authenticates the client, which counts as a stranger up to then.
 async fn get_known<D: Front>(
-    shared: &Shared<D>,
+    shared: &ServerState<D>,
     io: Box<dyn Io>,
     mut origin: Origin,
     ending: Ending,
@@ -160,7 +160,7 @@ async fn get_known<D: Front>(
 
 /// Cancels the statement under way, again and again until it has ended. A statement that has been read may not have
 /// begun, on a thread that has not got the processor yet, and would miss a single cancel.
-struct Until {
+struct RepeatedCancel {
     cancel: Arc<dyn Cancel>,
     /// Weak, because the session's entry owns this handle.
     seen: Weak<Seen>,
@@ -169,7 +169,7 @@ struct Until {
 /// Interval between two cancels of the same statement.
 const AGAIN: Duration = Duration::from_millis(50);
 
-impl Cancel for Until {
+impl Cancel for RepeatedCancel {
     fn delivered(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         self.cancel.delivered()
     }
@@ -201,12 +201,12 @@ impl Cancel for Until {
 
 /// Logs a client in. Returns `None` if it only came to cancel.
 async fn log_in<D: Front>(
-    shared: &Shared<D>,
+    shared: &ServerState<D>,
     conn: &mut Conn,
     origin: &mut Origin,
     user: &mut String,
     stranger: &mut Option<Stranger>,
-) -> Result<Option<(Place, D::Opened, Arc<Seen>, bool)>, Stop> {
+) -> Result<Option<(SessionPlace, D::Opened, Arc<Seen>, bool)>, Stop> {
     let Some(wish) = negotiate(shared, conn, origin).await? else { return Ok(None) };
     user.clone_from(&wish.user);
     if wish.minor != 0 || !wish.unknown.is_empty() {
@@ -232,7 +232,7 @@ async fn log_in<D: Front>(
     };
     let mut opened = shared.front.open(connect, &role, proof).await?;
     let seen = shared.config.stats.enter(seen);
-    let cancel: Arc<dyn Cancel> = Arc::new(Until { cancel: opened.canceller(), seen: Arc::downgrade(&seen) });
+    let cancel: Arc<dyn Cancel> = Arc::new(RepeatedCancel { cancel: opened.canceller(), seen: Arc::downgrade(&seen) });
     place.set_cancel(Arc::clone(&cancel));
     seen.end.set_cancel(cancel);
     conn.end_by(Arc::clone(&seen.end));
@@ -274,7 +274,11 @@ async fn packet(conn: &mut Conn) -> Result<Bytes, Stop> {
     }
 }
 
-async fn negotiate<D: Front>(shared: &Shared<D>, conn: &mut Conn, origin: &mut Origin) -> Result<Option<Wish>, Stop> {
+async fn negotiate<D: Front>(
+    shared: &ServerState<D>,
+    conn: &mut Conn,
+    origin: &mut Origin,
+) -> Result<Option<Wish>, Stop> {
     let (mut ssl_asked, mut gss_asked) = (false, false);
     if conn.input.is_empty() {
         conn.fill().await?;
@@ -336,7 +340,7 @@ enum Unencrypted {
     Failed(io::Error),
 }
 
-impl<D> Shared<D> {
+impl<D> ServerState<D> {
     fn not_encrypted(&self, origin: &Origin, error: Unencrypted) -> Stop {
         match error {
             Unencrypted::Stop(stop) => stop,
@@ -445,7 +449,7 @@ fn command_line(text: &str) -> Result<Vec<(String, String)>, SqlError> {
 }
 
 async fn authenticate<D: Front>(
-    shared: &Shared<D>,
+    shared: &ServerState<D>,
     conn: &mut Conn,
     origin: &Origin,
     wish: &Wish,

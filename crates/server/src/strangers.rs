@@ -23,10 +23,10 @@ pub(crate) struct Strangers {
 struct All {
     last: u64,
     /// Entries, ordered by their numbers.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<StrangerEntry>,
 }
 
-struct Entry {
+struct StrangerEntry {
     number: u64,
     since: Instant,
     way: Arc<Notify>,
@@ -58,7 +58,7 @@ impl Strangers {
         }
         all.last += 1;
         let (number, way) = (all.last, Arc::new(Notify::new()));
-        all.entries.push_back(Entry { number, since: now, way: Arc::clone(&way) });
+        all.entries.push_back(StrangerEntry { number, since: now, way: Arc::clone(&way) });
         drop(all);
         Some(Stranger { of: Arc::clone(self), number, way })
     }

@@ -31,46 +31,46 @@ pub fn processors() -> usize {
 }
 
 /// Waiting job. Higher classes come first, then older jobs.
-struct Waiting {
+struct WaitingJob {
     order: Reverse<(Class, u64)>,
     job: Job,
 }
 
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Waiting) -> bool {
+impl PartialEq for WaitingJob {
+    fn eq(&self, other: &WaitingJob) -> bool {
         self.order == other.order
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for WaitingJob {}
 
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
+impl PartialOrd for WaitingJob {
+    fn partial_cmp(&self, other: &WaitingJob) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Waiting {
-    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
+impl Ord for WaitingJob {
+    fn cmp(&self, other: &WaitingJob) -> std::cmp::Ordering {
         self.order.cmp(&other.order)
     }
 }
 
 #[derive(Default)]
-struct Queue {
-    waiting: BinaryHeap<Waiting>,
+struct JobQueue {
+    waiting: BinaryHeap<WaitingJob>,
     arrivals: u64,
     is_over: bool,
 }
 
 #[derive(Default)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct WorkersShared {
+    queue: Mutex<JobQueue>,
     more: Condvar,
 }
 
 /// Pool of threads. Dropping it ends them.
-pub struct Workers(Arc<Shared>);
+pub struct Workers(Arc<WorkersShared>);
 
 impl std::fmt::Debug for Workers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -84,7 +84,7 @@ impl Workers {
     /// # Errors
     /// A thread cannot be started.
     pub fn new(count: usize, begun: impl Fn() + Clone + Send + 'static) -> io::Result<Arc<Workers>> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(WorkersShared::default());
         let workers = Arc::new(Workers(Arc::clone(&shared)));
         for at in 0..count {
             let (shared, begun) = (Arc::clone(&shared), begun.clone());
@@ -105,7 +105,7 @@ impl Workers {
             queue.arrivals += 1;
             let order = Reverse((class, queue.arrivals));
             let job = Box::new(move || drop(done.send(job())));
-            queue.waiting.push(Waiting { order, job });
+            queue.waiting.push(WaitingJob { order, job });
         }
         self.0.more.notify_one();
         result.await.ok()
@@ -120,7 +120,7 @@ impl Drop for Workers {
     }
 }
 
-impl Shared {
+impl WorkersShared {
     fn work(&self) {
         let mut queue = self.queue.locked();
         loop {

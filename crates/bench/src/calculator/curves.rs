@@ -2,7 +2,7 @@
 
 use super::limits::MplRange;
 use crate::report::{LineChart, Report, TextTable, number};
-use gate::model::Error;
+use gate::model::ModelError;
 use host::refusal::Refusal;
 
 /// Maximum number of curves: as many as one can tell apart, and as a chart has room to name.
@@ -27,7 +27,7 @@ pub struct Curve {
     /// Points of the curve: (limit, value).
     pub points: Vec<(usize, f64)>,
     /// Least limit that meets each threshold of the curve's [`Subject`].
-    pub least: Vec<Result<usize, Error>>,
+    pub least: Vec<Result<usize, ModelError>>,
 }
 
 /// Subject of a set of curves.
@@ -85,10 +85,10 @@ impl Subject {
     }
 }
 
-fn in_words(least: &Result<usize, Error>) -> String {
+fn in_words(least: &Result<usize, ModelError>) -> String {
     match least {
         Ok(mpl) => mpl.to_string(),
-        Err(Error::OutOfReach { mpl_max }) => format!("> {mpl_max}"),
+        Err(ModelError::OutOfReach { mpl_max }) => format!("> {mpl_max}"),
         Err(_) => "-".to_owned(),
     }
 }

@@ -5,7 +5,7 @@ use super::limits::MplRange;
 use super::refuse;
 use crate::progress;
 use crate::report::{Report, TextTable, number};
-use gate::model::{AtMpl, Error, Response, pollaczek_khinchine};
+use gate::model::{AtMpl, ModelError, Response, pollaczek_khinchine};
 use host::refusal::Refusal;
 use host::stop::Stop;
 use serde::Serialize;
@@ -93,7 +93,7 @@ fn curve(model: &Response, last: usize, stop: &Stop) -> anyhow::Result<Vec<AtMpl
 
 /// Returns the least limit for each increase, from the largest increase on, because a limit that is out of reach for
 /// that one is out of reach for all. Limits are searched for only beyond the end of the curve.
-fn least(model: &Response, curve: &[AtMpl], stop: &Stop) -> anyhow::Result<Vec<Result<usize, Error>>> {
+fn least(model: &Response, curve: &[AtMpl], stop: &Stop) -> anyhow::Result<Vec<Result<usize, ModelError>>> {
     let bar = progress::bar(INCREASES.len() as u64).with_message("least limits");
     let mut least = Vec::new();
     for increase in INCREASES.iter().rev() {

@@ -9,7 +9,7 @@ use crate::model::{Response, processor_sharing};
 
 /// Forecast of one limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Expected {
+pub struct LimitForecast {
     /// Limit.
     pub mpl: u32,
     /// Transactions per second.
@@ -24,11 +24,11 @@ pub struct Expected {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
     /// Forecasts in ascending order of limits.
-    pub limits: Vec<Expected>,
+    pub limits: Vec<LimitForecast>,
     /// Lowest limit that keeps the thresholds.
     pub lowest: u32,
     /// Forecast of that limit.
-    pub enough: Option<Expected>,
+    pub enough: Option<LimitForecast>,
     /// Mean seconds from arrival to end now, of any transaction.
     pub now: f64,
     /// Load as a share of the database's capacity; 1 if the demand always exceeds it.
@@ -81,7 +81,7 @@ impl Controller {
                 let throughput = curve.throughput(inside);
                 // The next transaction that leaves makes room, unless there is some.
                 let wait = if f64::from(mpl) < present { 1.0 / throughput } else { 0.0 };
-                Expected { mpl, throughput, response: present / throughput, first: wait + inside / throughput }
+                LimitForecast { mpl, throughput, response: present / throughput, first: wait + inside / throughput }
             };
             let best = curve.throughput(curve.peak(most).into());
             let loss = loss_max.min(1.0 - 1.0 / (1.0 + increase_max));
@@ -105,7 +105,7 @@ impl Controller {
             let at = model.at(mpl as usize).ok()?;
             let first =
                 at.response - at.external_wait + at.waits * f64::from(processors) / f64::from(mpl.max(processors));
-            Some(Expected { mpl, throughput: rate, response: at.response * unit, first: first * unit })
+            Some(LimitForecast { mpl, throughput: rate, response: at.response * unit, first: first * unit })
         };
         // Larger limits take the model long, and are as good as none.
         let limits = limits.filter(|mpl| *mpl <= 64).filter_map(at).collect();

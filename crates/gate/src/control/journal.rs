@@ -103,7 +103,7 @@ impl fmt::Display for Reason {
 
 /// Summary of an observation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
+pub struct ObservationSummary {
     /// Transactions that left.
     pub completions: u64,
     /// Length in seconds.
@@ -118,9 +118,9 @@ pub struct Seen {
     pub c2: f64,
 }
 
-impl From<&Observation> for Seen {
-    fn from(seen: &Observation) -> Seen {
-        Seen {
+impl From<&Observation> for ObservationSummary {
+    fn from(seen: &Observation) -> ObservationSummary {
+        ObservationSummary {
             completions: seen.completions,
             seconds: seen.lasted.as_secs_f64(),
             throughput: seen.throughput,
@@ -143,5 +143,5 @@ pub struct Move {
     /// Reason of the decision.
     pub reason: Reason,
     /// Summary of the observation.
-    pub seen: Seen,
+    pub seen: ObservationSummary,
 }

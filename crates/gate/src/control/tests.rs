@@ -343,7 +343,7 @@ type Does = fn(u32) -> f64;
 /// Run of a controller in simulated time on a host whose speed in each second is drawn at random.
 struct Noisy {
     controller: Controller,
-    random: crate::sim::Random,
+    random: crate::sim::SimRandom,
     curve: Does,
     noise: f64,
     /// Transactions in a second of a host of mean speed.
@@ -360,7 +360,7 @@ impl Noisy {
 
     fn new(curve: Does, noise: f64, seed: u64) -> Noisy {
         let controller = Controller::new(ControlSettings::default());
-        let (random, mpl) = (crate::sim::Random::new(seed), controller.start(2));
+        let (random, mpl) = (crate::sim::SimRandom::new(seed), controller.start(2));
         Noisy { controller, random, curve, noise, rate: 300.0, mpl, now: Time::ZERO, seconds: 0, done: 0.0 }
     }
 

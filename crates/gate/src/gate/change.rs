@@ -4,7 +4,7 @@
 //! is timed by the new limits from the moment that its wait or run began.
 
 use super::Gate;
-use super::entry::State;
+use super::entry::TransactionState;
 use super::timer::{Timed, Timer};
 use crate::settings::{Settings, SettingsError};
 use crate::time::Time;
@@ -29,7 +29,7 @@ impl Gate {
         let settings = Settings { processors: self.settings.processors, ..settings };
         let before = std::mem::replace(&mut self.settings, settings);
         // A transaction that waits for a key stands by its level.
-        for (ticket, entry) in self.entries.iter().filter(|(_, entry)| entry.state == State::HeldBack) {
+        for (ticket, entry) in self.entries.iter().filter(|(_, entry)| entry.state == TransactionState::HeldBack) {
             let Some(key) = entry.hot else { continue };
             let (index, number) = (entry.class.index(), entry.place.number());
             self.hot.forget(key, before.classes[index].level, number, ticket);
@@ -39,11 +39,12 @@ impl Gate {
             let of_class: Vec<_> = self.entries.iter().filter(|(_, entry)| entry.class.index() == index).collect();
             class.wait_timer = Timer::of(Timed::Waiting, settings.wait_max, &of_class);
             let after = settings.runaway.map(|runaway| runaway.after);
-            class.run_timer = Timer::of(Timed::Being(State::Inside), after, &of_class);
+            class.run_timer = Timer::of(Timed::Being(TransactionState::Inside), after, &of_class);
         }
         let all: Vec<_> = self.entries.iter().collect();
-        self.lend_timer = Timer::of(Timed::Being(State::Resting), self.settings.lend_after, &all);
-        self.return_timer = Timer::of(Timed::Being(State::Returning), Some(self.settings.return_patience), &all);
+        self.lend_timer = Timer::of(Timed::Being(TransactionState::Resting), self.settings.lend_after, &all);
+        self.return_timer =
+            Timer::of(Timed::Being(TransactionState::Returning), Some(self.settings.return_patience), &all);
         self.admit();
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! **Invariant:** a [`Ticket`] is valid from the arrival of its transaction to its end. After that it names no
 //! transaction, though another one stands at the same place.
 
-use super::queue::Place;
+use super::queue::QueuePlace;
 use super::rooms::{Lane, PoolId};
 use crate::settings::ClassId;
 use crate::time::Time;
@@ -37,7 +37,7 @@ impl Ticket {
 
 /// State of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum TransactionState {
     /// The transaction waits for admission, in the queue of its class.
     Waiting,
     /// The transaction waits for another one with the same hot key to leave, and then in the queue.
@@ -54,28 +54,28 @@ pub(super) enum State {
     Asking,
 }
 
-impl State {
+impl TransactionState {
     pub(super) fn has_slot(self) -> bool {
-        matches!(self, State::Inside | State::Resting)
+        matches!(self, TransactionState::Inside | TransactionState::Resting)
     }
 
     /// Returns true if the transaction stands in the queue of its class.
     pub(super) fn is_queued(self) -> bool {
-        matches!(self, State::Waiting | State::Returning)
+        matches!(self, TransactionState::Waiting | TransactionState::Returning)
     }
 }
 
 /// Record of a transaction.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) state: State,
+pub(super) struct GateEntry {
+    pub(super) state: TransactionState,
     pub(super) class: ClassId,
     /// Time of the arrival.
     pub(super) arrived: Time,
     /// Time since which the transaction is in its state.
     pub(super) since: Time,
     /// Place in the queue, if it stands there.
-    pub(super) place: Place,
+    pub(super) place: QueuePlace,
     pub(super) fingerprint: Option<u64>,
     pub(super) hot: Option<u64>,
     /// Owner; 0: no owner.
@@ -104,10 +104,10 @@ pub(super) struct Entry {
     pub(super) aged: Option<(ClassId, Lane)>,
 }
 
-impl Entry {
-    pub(super) fn new(class: ClassId, now: Time, place: Place) -> Entry {
-        Entry {
-            state: State::Waiting,
+impl GateEntry {
+    pub(super) fn new(class: ClassId, now: Time, place: QueuePlace) -> GateEntry {
+        GateEntry {
+            state: TransactionState::Waiting,
             class,
             arrived: now,
             since: now,
@@ -141,12 +141,15 @@ impl Entry {
     }
 
     /// Changes the state; the time in the last one is counted.
-    pub(super) fn turn(&mut self, state: State, now: Time) {
+    pub(super) fn turn(&mut self, state: TransactionState, now: Time) {
         let spent = now.since(self.since);
         match self.state {
-            State::Waiting | State::HeldBack | State::Returning | State::Asking => self.waited += spent,
-            State::Inside => self.active += spent,
-            State::Resting | State::Lent => self.rested += spent,
+            TransactionState::Waiting
+            | TransactionState::HeldBack
+            | TransactionState::Returning
+            | TransactionState::Asking => self.waited += spent,
+            TransactionState::Inside => self.active += spent,
+            TransactionState::Resting | TransactionState::Lent => self.rested += spent,
         }
         self.state = state;
         self.since = now;
@@ -156,29 +159,29 @@ impl Entry {
 /// Set of all transactions at the gate.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    slots: Vec<Slot>,
+    slots: Vec<EntrySlot>,
     free: Vec<u32>,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct EntrySlot {
     /// Generation of the present or the next transaction of the place.
     generation: u32,
-    entry: Option<Entry>,
+    entry: Option<GateEntry>,
 }
 
-impl Slot {
+impl EntrySlot {
     fn is_of(&self, ticket: Ticket) -> bool {
         self.generation == ticket.generation
     }
 }
 
 impl Entries {
-    pub(super) fn insert(&mut self, entry: Entry) -> Ticket {
+    pub(super) fn insert(&mut self, entry: GateEntry) -> Ticket {
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
-                self.slots.push(Slot::default());
+                self.slots.push(EntrySlot::default());
                 u32::try_from(self.slots.len() - 1).expect("there are fewer transactions than that")
             }
         };
@@ -187,15 +190,15 @@ impl Entries {
         Ticket { index, generation: slot.generation }
     }
 
-    pub(super) fn get(&self, ticket: Ticket) -> Option<&Entry> {
+    pub(super) fn get(&self, ticket: Ticket) -> Option<&GateEntry> {
         self.slots.get(ticket.index as usize).filter(|slot| slot.is_of(ticket))?.entry.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Entry> {
+    pub(super) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut GateEntry> {
         self.slots.get_mut(ticket.index as usize).filter(|slot| slot.is_of(ticket))?.entry.as_mut()
     }
 
-    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Entry> {
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<GateEntry> {
         let slot = self.slots.get_mut(ticket.index as usize).filter(|slot| slot.is_of(ticket))?;
         let entry = slot.entry.take()?;
         slot.generation = slot.generation.wrapping_add(1);
@@ -203,7 +206,7 @@ impl Entries {
         Some(entry)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Ticket, &Entry)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Ticket, &GateEntry)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {
             let ticket = Ticket { index: index as u32, generation: slot.generation };
             Some((ticket, slot.entry.as_ref()?))

@@ -8,24 +8,24 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Keys that transactions have, each with those that wait for it.
 #[derive(Debug, Default)]
-pub(super) struct HotKeys(HashMap<u64, BTreeSet<Held>>);
+pub(super) struct HotKeys(HashMap<u64, BTreeSet<HeldBack>>);
 
 /// A transaction that is held back. The smaller goes first: by level, then by number of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
+struct HeldBack {
     level: u8,
     number: u64,
     ticket: Ticket,
 }
 
-impl Ord for Held {
-    fn cmp(&self, other: &Held) -> std::cmp::Ordering {
+impl Ord for HeldBack {
+    fn cmp(&self, other: &HeldBack) -> std::cmp::Ordering {
         (self.level, self.number).cmp(&(other.level, other.number))
     }
 }
 
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
+impl PartialOrd for HeldBack {
+    fn partial_cmp(&self, other: &HeldBack) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -49,19 +49,19 @@ impl HotKeys {
 
     /// Returns the number of transactions before one that waits: the holder of the key, and those that wait before it.
     pub(super) fn before(&self, key: u64, level: u8, number: u64, ticket: Ticket) -> usize {
-        let waiting = self.0.get(&key).map(|waiting| waiting.range(..Held { level, number, ticket }).count());
+        let waiting = self.0.get(&key).map(|waiting| waiting.range(..HeldBack { level, number, ticket }).count());
         waiting.map_or(0, |waiting| waiting + 1)
     }
 
     /// Waits for a key that another transaction has.
     pub(super) fn wait(&mut self, key: u64, level: u8, number: u64, ticket: Ticket) {
-        self.0.entry(key).or_default().insert(Held { level, number, ticket });
+        self.0.entry(key).or_default().insert(HeldBack { level, number, ticket });
     }
 
     /// Ends a wait for a key.
     pub(super) fn forget(&mut self, key: u64, level: u8, number: u64, ticket: Ticket) {
         if let Some(waiting) = self.0.get_mut(&key) {
-            waiting.remove(&Held { level, number, ticket });
+            waiting.remove(&HeldBack { level, number, ticket });
         }
     }
 

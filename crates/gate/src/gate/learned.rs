@@ -11,7 +11,7 @@ const STATEMENTS_MAX: usize = 4_096;
 const NEWEST: f64 = 1.0 / 16.0;
 
 #[derive(Clone, Copy, Debug)]
-struct Expected {
+struct ExpectedTime {
     ns: f64,
     /// Round in which the statement was seen last.
     round: u32,
@@ -20,7 +20,7 @@ struct Expected {
 /// Means that forget old observations.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
-    statements: HashMap<u64, Expected>,
+    statements: HashMap<u64, ExpectedTime>,
     round: u32,
 }
 
@@ -46,6 +46,6 @@ impl Learned {
                 self.statements.clear();
             }
         }
-        self.statements.insert(fingerprint, Expected { ns, round: self.round });
+        self.statements.insert(fingerprint, ExpectedTime { ns, round: self.round });
     }
 }

@@ -3,22 +3,22 @@
 //! **Invariant:** a transaction with a slot is counted once in all, and once in its class; a waiting one, once in
 //! `queued` and in its class's queue.
 
-use super::entry::{Entry, State, Ticket};
-use super::queue::Place;
+use super::entry::{GateEntry, Ticket, TransactionState};
+use super::queue::QueuePlace;
 use super::rooms::PoolId;
 use super::shares::{self, Candidate};
 use super::window::Left;
-use super::{Class, Ending, Event, Gate};
+use super::{ClassState, Ending, Event, Gate};
 use crate::settings::{ClassId, Most};
 use crate::time::ns_of;
 use std::time::Duration;
 
 impl Gate {
-    pub(super) fn state(&self, ticket: Ticket) -> Option<State> {
+    pub(super) fn state(&self, ticket: Ticket) -> Option<TransactionState> {
         self.entries.get(ticket).map(|entry| entry.state)
     }
 
-    pub(super) fn turn(&mut self, ticket: Ticket, state: State) {
+    pub(super) fn turn(&mut self, ticket: Ticket, state: TransactionState) {
         let now = self.now;
         if let Some(entry) = self.entries.get_mut(ticket) {
             entry.turn(state, now);
@@ -42,7 +42,7 @@ impl Gate {
         self.mpl.saturating_add(self.extras)
     }
 
-    pub(super) fn enqueue(&mut self, ticket: Ticket, place: Place) {
+    pub(super) fn enqueue(&mut self, ticket: Ticket, place: QueuePlace) {
         let Some(entry) = self.entries.get_mut(ticket) else { return };
         entry.place = place;
         let (id, lane, pool) = (entry.class, entry.lane(), entry.needs());
@@ -63,7 +63,7 @@ impl Gate {
     pub(super) fn join_level(&mut self, id: ClassId) {
         let level = self.settings.classes[id.index()].level;
         let of_level = |index: &usize| *index != id.index() && self.settings.classes[*index].level == level;
-        let busy = |class: &&Class| 0 < class.slots || !class.queue.is_empty();
+        let busy = |class: &&ClassState| 0 < class.slots || !class.queue.is_empty();
         let others = (0..self.classes.len()).filter(of_level).map(|index| &self.classes[index]).filter(busy);
         if let Some(least) = others.map(|class| class.used).min_by(f64::total_cmp) {
             let class = &mut self.classes[id.index()];
@@ -118,7 +118,7 @@ impl Gate {
     pub(super) fn let_in(&mut self, ticket: Ticket) {
         let now = self.now;
         let Some(entry) = self.entries.get_mut(ticket) else { return };
-        entry.turn(State::Inside, now);
+        entry.turn(TransactionState::Inside, now);
         let (id, charged, lane) = (entry.class, entry.charged, entry.lane());
         self.occupy(ticket);
         self.classes[id.index()].queue.serve(lane, now);
@@ -179,15 +179,15 @@ impl Gate {
         let Some(next) = self.hot.give_up(key) else { return };
         let Some(entry) = self.entries.get_mut(next) else { return };
         // The transaction stands where it would if it had not been held back, and its wait goes on.
-        entry.state = State::Waiting;
+        entry.state = TransactionState::Waiting;
         let (id, place) = (entry.class, entry.place);
         self.classes[id.index()].held_back -= 1;
         self.enqueue(next, place);
     }
 
     /// Counts the end of a transaction that was inside.
-    pub(super) fn count(&mut self, entry: Entry, ending: Ending, active_count: u32) {
-        let Entry { class: id, waited, active, rested, demand, charged, fingerprint, .. } = entry;
+    pub(super) fn count(&mut self, entry: GateEntry, ending: Ending, active_count: u32) {
+        let GateEntry { class: id, waited, active, rested, demand, charged, fingerprint, .. } = entry;
         let weight = self.weight(id);
         let class = &mut self.classes[id.index()];
         let taken_ns = ns_of(active) as f64;

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a transaction that is due was in one state all the while; one that has moved on is left alone.
 
-use super::entry::{Entry, State, Ticket};
+use super::entry::{GateEntry, Ticket, TransactionState};
 use super::timer::Timer;
 use super::{Ending, Event, Gate};
 use crate::settings::Reaction;
@@ -33,7 +33,7 @@ impl Gate {
         self.pass(now);
         while let Some(ticket) = self.lend_timer.pop(now, &self.entries) {
             self.release(ticket);
-            self.turn(ticket, State::Lent);
+            self.turn(ticket, TransactionState::Lent);
             self.counters.lent += 1;
             let Some(entry) = self.entries.get_mut(ticket) else { continue };
             self.classes[entry.class.index()].lent += 1;
@@ -89,10 +89,11 @@ impl Gate {
         if self.queued == 0 || self.now < self.progress.after(patience) {
             return;
         }
-        let holders: Vec<&Entry> =
+        let holders: Vec<&GateEntry> =
             self.entries.iter().map(|(_, entry)| entry).filter(|entry| entry.state.has_slot()).collect();
-        let may_be_stuck =
-            |entry: &Entry| !self.settings.knows_stalls || entry.is_stalled || entry.state == State::Resting;
+        let may_be_stuck = |entry: &GateEntry| {
+            !self.settings.knows_stalls || entry.is_stalled || entry.state == TransactionState::Resting
+        };
         if !holders.iter().all(|entry| may_be_stuck(entry)) {
             self.progress = self.now;
             return;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// A place in a queue: the smaller, the sooner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct QueuePlace {
     /// Rank: a transaction that comes back for a slot that it has lent stands before all others.
     rank: Rank,
     /// Nanoseconds of the arrival, real or as if it had come then.
@@ -31,15 +31,15 @@ enum Rank {
     New,
 }
 
-impl Place {
+impl QueuePlace {
     /// Creates the place of a transaction that arrives now, and is expected to take `expected_ns` nanoseconds.
-    pub(super) fn new(order: Order, now: Time, expected_ns: f64, number: u64) -> Place {
+    pub(super) fn new(order: Order, now: Time, expected_ns: f64, number: u64) -> QueuePlace {
         let at = match order {
             Order::Fifo => now.ns(),
             // A float becomes the nearest number that there is.
             Order::ShortestExpected { patience } => now.ns().saturating_add((patience * expected_ns) as u64),
         };
-        Place { rank: Rank::New, at, number }
+        QueuePlace { rank: Rank::New, at, number }
     }
 
     /// Returns the number that tells the place from all others, in the order of arrival.
@@ -48,46 +48,46 @@ impl Place {
     }
 
     /// Creates the place of a transaction that comes back.
-    pub(super) fn returning(now: Time, number: u64) -> Place {
-        Place { rank: Rank::Returning, at: now.ns(), number }
+    pub(super) fn returning(now: Time, number: u64) -> QueuePlace {
+        QueuePlace { rank: Rank::Returning, at: now.ns(), number }
     }
 }
 
 /// Waiting transactions of one class.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    lanes: Vec<Waiting>,
-    heads: BTreeMap<Place, (Lane, Ticket)>,
+pub(super) struct ClassQueue {
+    lanes: Vec<LaneQueue>,
+    heads: BTreeMap<QueuePlace, (Lane, Ticket)>,
     count: usize,
 }
 
 /// Waiting transactions of one class and one pool.
 #[derive(Debug, Default)]
-struct Waiting {
-    all: BTreeMap<Place, Ticket>,
+struct LaneQueue {
+    all: BTreeMap<QueuePlace, Ticket>,
     is_shut: bool,
     served: Time,
     /// Number of transactions inside that ageing has admitted.
     aged: u32,
 }
 
-impl Waiting {
-    fn head(&self) -> Option<(Place, Ticket)> {
+impl LaneQueue {
+    fn head(&self) -> Option<(QueuePlace, Ticket)> {
         let first = self.all.first_key_value().map(|(place, ticket)| (*place, *ticket));
         first.filter(|_| !self.is_shut)
     }
 }
 
-impl Queue {
-    fn lane_mut(&mut self, lane: Lane) -> &mut Waiting {
+impl ClassQueue {
+    fn lane_mut(&mut self, lane: Lane) -> &mut LaneQueue {
         if self.lanes.len() <= lane.index() {
-            self.lanes.resize_with(lane.index() + 1, Waiting::default);
+            self.lanes.resize_with(lane.index() + 1, LaneQueue::default);
         }
         &mut self.lanes[lane.index()]
     }
 
     /// Changes a lane, and its head with it.
-    fn change(&mut self, lane: Lane, change: impl FnOnce(&mut Waiting)) {
+    fn change(&mut self, lane: Lane, change: impl FnOnce(&mut LaneQueue)) {
         let waiting = self.lane_mut(lane);
         let before = waiting.head();
         change(waiting);
@@ -104,7 +104,7 @@ impl Queue {
     }
 
     /// Adds a transaction to a lane that is open, or shut.
-    pub(super) fn push(&mut self, place: Place, ticket: Ticket, lane: Lane, is_open: bool) {
+    pub(super) fn push(&mut self, place: QueuePlace, ticket: Ticket, lane: Lane, is_open: bool) {
         self.count += 1;
         self.change(lane, |waiting| {
             waiting.is_shut = !is_open;
@@ -113,7 +113,7 @@ impl Queue {
         });
     }
 
-    pub(super) fn remove(&mut self, place: Place, lane: Lane) {
+    pub(super) fn remove(&mut self, place: QueuePlace, lane: Lane) {
         self.count -= 1;
         self.change(lane, |waiting| {
             let before = waiting.all.remove(&place);
@@ -159,7 +159,7 @@ impl Queue {
     }
 
     /// Returns the number of transactions before this place.
-    pub(super) fn before(&self, place: Place) -> usize {
+    pub(super) fn before(&self, place: QueuePlace) -> usize {
         self.lanes.iter().map(|waiting| waiting.all.range(..place).count()).sum()
     }
 

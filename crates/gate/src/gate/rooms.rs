@@ -8,8 +8,8 @@
 //! kept. A pool has no room while a request for a connection alone waits, which goes before all others. Lanes of queues
 //! are shut where it has none.
 
-use super::entry::{Entry, State, Ticket};
-use super::queue::Place;
+use super::entry::{GateEntry, Ticket, TransactionState};
+use super::queue::QueuePlace;
 use super::{Event, Gate};
 use crate::settings::ClassId;
 use crate::time::Time;
@@ -132,10 +132,10 @@ impl Gate {
     /// others.
     pub fn ask(&mut self, now: Time, class: ClassId, pool: PoolId) -> (Ticket, super::Entrance) {
         self.pass(now);
-        let place = Place::returning(now, self.next_number);
+        let place = QueuePlace::returning(now, self.next_number);
         self.next_number += 1;
-        let mut entry = Entry::new(class, now, place);
-        (entry.state, entry.pool) = (State::Asking, Some(pool));
+        let mut entry = GateEntry::new(class, now, place);
+        (entry.state, entry.pool) = (TransactionState::Asking, Some(pool));
         let ticket = self.entries.insert(entry);
         self.rooms.get_mut(pool).asking.push_back(ticket);
         self.settle(pool);
@@ -163,7 +163,7 @@ impl Gate {
     pub fn wait_again(&mut self, now: Time, ticket: Ticket) {
         self.pass(now);
         let Some(entry) = self.entries.get_mut(ticket) else { return };
-        if entry.state != State::Inside || !std::mem::take(&mut entry.has_place) {
+        if entry.state != TransactionState::Inside || !std::mem::take(&mut entry.has_place) {
             return;
         }
         let (id, place, arrived, charged) = (entry.class, entry.place, entry.arrived, entry.charged);
@@ -174,7 +174,7 @@ impl Gate {
         self.release(ticket);
         // The transaction is charged anew.
         self.classes[id.index()].used -= charged / self.weight(id);
-        self.turn(ticket, State::Waiting);
+        self.turn(ticket, TransactionState::Waiting);
         self.enqueue(ticket, place);
         self.classes[id.index()].wait_timer.set_since(arrived, ticket);
         self.admit();

@@ -8,7 +8,7 @@
 //! of them than of those that wait for it in a slot and use nothing.
 
 use super::Gate;
-use super::entry::{State, Ticket};
+use super::entry::{Ticket, TransactionState};
 use crate::time::Time;
 
 impl Gate {
@@ -33,8 +33,8 @@ impl Gate {
         let has_help = helper.is_some_and(|helper| self.entries.get(helper).is_some());
         // A slow client does not wait: the time after which slots are lent tells them apart, if there is one.
         let is_away = match blocker.state {
-            State::Lent => true,
-            State::Resting => self.settings.lend_after.is_none(),
+            TransactionState::Lent => true,
+            TransactionState::Resting => self.settings.lend_after.is_none(),
             _ => false,
         };
         if owner == 0 || !is_away || has_help {

@@ -547,25 +547,27 @@ fn check(gate: &Gate, pools: &[PoolId], kept: &[PoolId]) {
     for pool in pools {
         let having = gate.entries.iter().filter(|(_, entry)| entry.pool == Some(*pool) && entry.has_place).count();
         let kept = kept.iter().filter(|kept| *kept == pool).count();
-        let asking =
-            gate.entries.iter().filter(|(_, entry)| entry.state == State::Asking && entry.needs() == Some(*pool));
+        let asking = gate
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.state == TransactionState::Asking && entry.needs() == Some(*pool));
         assert_eq!(gate.rooms.taken(*pool), (having + kept, asking.count()));
     }
-    let without = |entry: &Entry| entry.state.has_slot() && entry.needs().is_some();
+    let without = |entry: &GateEntry| entry.state.has_slot() && entry.needs().is_some();
     assert!(!gate.entries.iter().any(|(_, entry)| without(entry)), "a slot without the connection that it needs");
-    let of = |is: fn(State) -> bool| gate.entries.iter().filter(|(_, entry)| is(entry.state)).count();
-    let slots = of(State::has_slot);
+    let of = |is: fn(TransactionState) -> bool| gate.entries.iter().filter(|(_, entry)| is(entry.state)).count();
+    let slots = of(TransactionState::has_slot);
     assert_eq!(slots, gate.slots as usize);
-    assert_eq!(of(State::is_queued), gate.queued);
-    assert_eq!(of(|state| state == State::Inside), gate.meter.active() as usize);
+    assert_eq!(of(TransactionState::is_queued), gate.queued);
+    assert_eq!(of(|state| state == TransactionState::Inside), gate.meter.active() as usize);
     for (index, class) in gate.classes.iter().enumerate() {
-        let own = |is: fn(State) -> bool| {
+        let own = |is: fn(TransactionState) -> bool| {
             gate.entries.iter().filter(|(_, entry)| entry.class.index() == index && is(entry.state)).count()
         };
-        assert_eq!(own(State::has_slot), class.slots as usize);
-        assert_eq!(own(State::is_queued), class.queue.len());
-        assert_eq!(own(|state| state == State::HeldBack), class.held_back);
-        assert_eq!(own(|state| state == State::Lent), class.lent);
+        assert_eq!(own(TransactionState::has_slot), class.slots as usize);
+        assert_eq!(own(TransactionState::is_queued), class.queue.len());
+        assert_eq!(own(|state| state == TransactionState::HeldBack), class.held_back);
+        assert_eq!(own(|state| state == TransactionState::Lent), class.lent);
         if let Most::Strict(most) = gate.settings.classes[index].slots_max {
             // Somebody who was demoted, or whose limit was lowered, may be beyond it; nobody went in beyond it.
             let may = class.slots < most && gate.slots < gate.limit();
@@ -577,9 +579,10 @@ fn check(gate: &Gate, pools: &[PoolId], kept: &[PoolId]) {
     let extras = gate.entries.iter().filter(|(_, entry)| entry.is_extra).count();
     assert_eq!(extras, gate.extras as usize);
     for key in 0..2 {
-        let has = |entry: &&Entry| entry.hot == Some(key) && entry.state != State::HeldBack;
+        let has = |entry: &&GateEntry| entry.hot == Some(key) && entry.state != TransactionState::HeldBack;
         let holders = gate.entries.iter().map(|(_, entry)| entry).filter(has).count();
-        let held_back = gate.entries.iter().any(|(_, entry)| entry.hot == Some(key) && entry.state == State::HeldBack);
+        let held_back =
+            gate.entries.iter().any(|(_, entry)| entry.hot == Some(key) && entry.state == TransactionState::HeldBack);
         assert!(holders <= 1, "a hot key is inside twice");
         assert!(holders == 1 || !held_back, "somebody is held back by nobody");
     }
@@ -651,10 +654,10 @@ proptest! {
                 _ => None,
             }).collect();
             known.retain(|ticket| !timed_out.contains(ticket));
-            let inside = known.iter().copied().find(|ticket| rig.gate.state(*ticket).is_some_and(State::has_slot));
-            let lent = known.iter().copied().find(|ticket| rig.gate.state(*ticket) == Some(State::Lent));
+            let inside = known.iter().copied().find(|ticket| rig.gate.state(*ticket).is_some_and(TransactionState::has_slot));
+            let lent = known.iter().copied().find(|ticket| rig.gate.state(*ticket) == Some(TransactionState::Lent));
             let asking = known.iter().copied().find(|ticket| {
-                rig.gate.entries.get(*ticket).is_some_and(|entry| entry.state == State::Asking && entry.needs().is_none())
+                rig.gate.entries.get(*ticket).is_some_and(|entry| entry.state == TransactionState::Asking && entry.needs().is_none())
             });
             let next = inside.or(lent).or(asking);
             prop_assert!(next.is_some() || known.is_empty(), "{} wait for nobody", known.len());

@@ -1,6 +1,6 @@
 //! Timers with one delay for all: the one that begins first is due first, so a queue suffices.
 
-use super::entry::{Entries, Entry, State, Ticket};
+use super::entry::{Entries, GateEntry, Ticket, TransactionState};
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,17 +9,19 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timed {
     /// A stay in this state, without a break.
-    Being(State),
+    Being(TransactionState),
     /// A wait for the first time, in the queue or for a hot key.
     Waiting,
 }
 
 impl Timed {
     /// Returns the time since which the state lasts; none if it does not.
-    fn since(self, entry: &Entry) -> Option<Time> {
+    fn since(self, entry: &GateEntry) -> Option<Time> {
         match self {
             Timed::Being(state) => (entry.state == state).then_some(entry.since),
-            Timed::Waiting => matches!(entry.state, State::Waiting | State::HeldBack).then_some(entry.arrived),
+            Timed::Waiting => {
+                matches!(entry.state, TransactionState::Waiting | TransactionState::HeldBack).then_some(entry.arrived)
+            }
         }
     }
 }
@@ -41,7 +43,7 @@ impl Timer {
     }
 
     /// Creates a timer in which the transactions stand whose state lasts already.
-    pub(super) fn of(timed: Timed, delay: Option<Duration>, entries: &[(Ticket, &Entry)]) -> Timer {
+    pub(super) fn of(timed: Timed, delay: Option<Duration>, entries: &[(Ticket, &GateEntry)]) -> Timer {
         let mut timer = Timer::new(timed, delay);
         if let Some(delay) = delay {
             let due = entries.iter().filter_map(|(ticket, entry)| Some((timed.since(entry)?.after(delay), *ticket)));

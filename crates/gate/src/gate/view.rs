@@ -1,14 +1,14 @@
 //! View of a gate: its state, copied for display.
 
-use super::entry::{State, Ticket};
+use super::entry::{Ticket, TransactionState};
 use super::times::Times;
-use super::{Class, Gate};
+use super::{ClassState, Gate};
 use crate::settings::ClassId;
 use std::time::Duration;
 
 /// Counts of events at the gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct GateCounters {
     /// Slots lent by transactions that waited for their clients.
     pub lent: u64,
     /// Transactions that had to wait because of their hot keys.
@@ -82,13 +82,13 @@ pub struct View {
     /// View of each class.
     pub classes: Vec<ClassView>,
     /// Counts of events.
-    pub counters: Counters,
+    pub counters: GateCounters,
 }
 
 impl Gate {
     /// Returns a view of the gate: a copy, so that its reader holds nothing up.
     pub fn view(&self) -> View {
-        let class = |(class, settings): (&Class, &crate::settings::ClassSettings)| ClassView {
+        let class = |(class, settings): (&ClassState, &crate::settings::ClassSettings)| ClassView {
             name: settings.name.clone(),
             slots: class.slots,
             waiting: class.queue.len() + class.held_back,
@@ -116,7 +116,7 @@ impl Gate {
     /// Returns the class of a transaction, and the time that it has been active.
     pub fn active(&self, ticket: Ticket) -> Option<(ClassId, Duration)> {
         let entry = self.entries.get(ticket)?;
-        let now = if entry.state == State::Inside { self.now.since(entry.since) } else { Duration::ZERO };
+        let now = if entry.state == TransactionState::Inside { self.now.since(entry.since) } else { Duration::ZERO };
         Some((entry.class, entry.active + now))
     }
 
@@ -131,7 +131,7 @@ impl Gate {
         let (id, place) = (entry.class, entry.place);
         match entry.state {
             // The time that others keep its row says nothing of slots.
-            State::HeldBack => {
+            TransactionState::HeldBack => {
                 let level = self.settings.classes[id.index()].level;
                 let ahead = self.hot.before(entry.hot?, level, place.number(), ticket);
                 Some(Whereabouts { ahead, expected: None })

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** each type brings half of the work, `p / mu1 == (1 - p) / mu2`; mean and C² then fix the rest.
 
-use super::{Error, is_amount};
+use super::{ModelError, is_amount};
 
 /// Two types of jobs, each exponential: many that are short, few that are long.
 ///
@@ -23,13 +23,13 @@ impl H2 {
     /// Creates the distribution with this mean, in any unit of time, and this C².
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a mean that is not above 0, [`Error::Variability`] for an invalid C².
-    pub fn with_balanced_means(mean: f64, c2: f64) -> Result<H2, Error> {
+    /// [`ModelError::OutOfRange`] for a mean that is not above 0, [`ModelError::Variability`] for an invalid C².
+    pub fn with_balanced_means(mean: f64, c2: f64) -> Result<H2, ModelError> {
         if !is_amount(mean) || mean == 0.0 {
-            return Err(Error::OutOfRange { what: "a mean size of", value: mean });
+            return Err(ModelError::OutOfRange { what: "a mean size of", value: mean });
         }
         if !is_amount(c2) {
-            return Err(Error::Variability(c2));
+            return Err(ModelError::Variability(c2));
         }
         let c2 = c2.max(1.0);
         let apart = ((c2 - 1.0) / (c2 + 1.0)).sqrt();

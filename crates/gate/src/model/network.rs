@@ -19,7 +19,7 @@
 //! there is no known bound on either. Time is N times the sum of the servers.
 
 use super::wide::Wide;
-use super::{Error, TOLERANCE, is_amount};
+use super::{ModelError, TOLERANCE, is_amount};
 
 /// A resource that transactions use.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,24 +81,24 @@ impl Network {
     ///
     /// # Errors
     /// If a number is invalid, or no station limits the throughput.
-    pub fn new(stations: Vec<Station>, think: f64) -> Result<Network, Error> {
+    pub fn new(stations: Vec<Station>, think: f64) -> Result<Network, ModelError> {
         if stations.is_empty() {
-            return Err(Error::NoStations);
+            return Err(ModelError::NoStations);
         }
         for (at, station) in stations.iter().enumerate() {
             if !is_amount(station.demand) {
-                return Err(Error::Demand { station: at, demand: station.demand });
+                return Err(ModelError::Demand { station: at, demand: station.demand });
             }
             if station.servers == Some(0) {
-                return Err(Error::NoServers { station: at });
+                return Err(ModelError::NoServers { station: at });
             }
         }
         if !is_amount(think) {
-            return Err(Error::Think(think));
+            return Err(ModelError::Think(think));
         }
         let bottleneck = stations.iter().map(Station::share).fold(0.0, f64::max);
         if bottleneck < f64::MIN_POSITIVE {
-            return Err(Error::NoDemand);
+            return Err(ModelError::NoDemand);
         }
         Ok(Network { stations, think, bottleneck })
     }
@@ -106,8 +106,8 @@ impl Network {
     /// Creates the worst case: `count` stations with one server each and equal demands of 1 (Figure 7 of the paper).
     ///
     /// # Errors
-    /// [`Error::NoStations`] when `count` is 0.
-    pub fn balanced(count: usize) -> Result<Network, Error> {
+    /// [`ModelError::NoStations`] when `count` is 0.
+    pub fn balanced(count: usize) -> Result<Network, ModelError> {
         Network::new(vec![Station::queue(1.0, 1); count], 0.0)
     }
 
@@ -150,10 +150,10 @@ impl Network {
     /// Returns the least MPL that keeps the share `keep` of X(infinity).
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless `keep` is above 0 and below 1; [`Error::OutOfReach`] beyond 131,072.
-    pub fn least_mpl(&self, keep: f64) -> Result<usize, Error> {
+    /// [`ModelError::OutOfRange`] unless `keep` is above 0 and below 1; [`ModelError::OutOfReach`] beyond 131,072.
+    pub fn least_mpl(&self, keep: f64) -> Result<usize, ModelError> {
         if !(0.0 < keep && keep < 1.0) {
-            return Err(Error::OutOfRange { what: "a share to keep of", value: keep });
+            return Err(ModelError::OutOfRange { what: "a share to keep of", value: keep });
         }
         let mut population_max = 64;
         while population_max <= POPULATION_MAX {
@@ -162,21 +162,21 @@ impl Network {
             }
             population_max *= 2;
         }
-        Err(Error::OutOfReach { mpl_max: POPULATION_MAX })
+        Err(ModelError::OutOfReach { mpl_max: POPULATION_MAX })
     }
 
     /// Returns the least MPL that keeps the share `keep` of the throughput of this many `clients` without a limit,
     /// X(`clients`).
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless `keep` is above 0 and at most 1 and there are clients.
-    pub fn least_mpl_of(&self, clients: usize, keep: f64) -> Result<usize, Error> {
+    /// [`ModelError::OutOfRange`] unless `keep` is above 0 and at most 1 and there are clients.
+    pub fn least_mpl_of(&self, clients: usize, keep: f64) -> Result<usize, ModelError> {
         if !(0.0 < keep && keep <= 1.0) {
-            return Err(Error::OutOfRange { what: "a share to keep of", value: keep });
+            return Err(ModelError::OutOfRange { what: "a share to keep of", value: keep });
         }
         let relative = self.relative_throughput(clients);
-        let unlimited = relative.last().ok_or(Error::OutOfRange { what: "a number of clients of", value: 0.0 })?;
-        first_at_least(&relative, keep * unlimited).ok_or(Error::OutOfReach { mpl_max: clients })
+        let unlimited = relative.last().ok_or(ModelError::OutOfRange { what: "a number of clients of", value: 0.0 })?;
+        first_at_least(&relative, keep * unlimited).ok_or(ModelError::OutOfReach { mpl_max: clients })
     }
 
     /// Returns G(0) to G(`population_max`) of the stations that `wanted` names by their places, and of thinking, with

@@ -10,7 +10,7 @@
 
 use super::h2::H2;
 use super::qbd::{self, Below, Flow};
-use super::{Error, TOLERANCE};
+use super::{ModelError, TOLERANCE};
 
 /// Largest limit that is computed. Time grows with its third power, with its fourth for one limit alone.
 pub const MPL_MAX: usize = 400;
@@ -50,7 +50,7 @@ impl Response {
     ///
     /// # Errors
     /// If `load` is not between 0 and 1, C² is invalid, or there is no server.
-    pub fn new(load: f64, c2: f64, servers: u32) -> Result<Response, Error> {
+    pub fn new(load: f64, c2: f64, servers: u32) -> Result<Response, ModelError> {
         let sizes = H2::with_balanced_means(1.0, c2)?;
         let processor_sharing = processor_sharing(load, servers)?;
         Ok(Response { flow: Flow { lambda: load * f64::from(servers), sizes, servers }, processor_sharing })
@@ -69,8 +69,8 @@ impl Response {
     /// Returns the cost of the limit `mpl`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless it is from 1 to [`MPL_MAX`]; [`Error::Unstable`] if so few cannot do the work.
-    pub fn at(&self, mpl: usize) -> Result<AtMpl, Error> {
+    /// [`ModelError::OutOfRange`] unless it is from 1 to [`MPL_MAX`]; [`ModelError::Unstable`] if so few cannot do the work.
+    pub fn at(&self, mpl: usize) -> Result<AtMpl, ModelError> {
         self.check(mpl)?;
         let below = (0..mpl).fold(Below::bottom(), |below, _| below.ascend(&self.flow));
         Ok(self.solve(mpl, &below))
@@ -81,7 +81,7 @@ impl Response {
     ///
     /// # Errors
     /// As [`Response::at`] with `mpl_max`.
-    pub fn curve(&self, mpl_max: usize) -> Result<Vec<AtMpl>, Error> {
+    pub fn curve(&self, mpl_max: usize) -> Result<Vec<AtMpl>, ModelError> {
         Ok(self.each(mpl_max)?.collect())
     }
 
@@ -89,7 +89,7 @@ impl Response {
     ///
     /// # Errors
     /// As [`Response::at`] with `mpl_max`.
-    pub fn each(&self, mpl_max: usize) -> Result<impl Iterator<Item = AtMpl>, Error> {
+    pub fn each(&self, mpl_max: usize) -> Result<impl Iterator<Item = AtMpl>, ModelError> {
         self.check(mpl_max)?;
         let mut below = Some(Below::bottom());
         Ok((1..=mpl_max).filter_map(move |mpl| {
@@ -104,10 +104,10 @@ impl Response {
     /// `allowed_increase`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless the increase is above 0 and finite; [`Error::OutOfReach`] beyond [`MPL_MAX`].
-    pub fn least_mpl(&self, allowed_increase: f64) -> Result<usize, Error> {
+    /// [`ModelError::OutOfRange`] unless the increase is above 0 and finite; [`ModelError::OutOfReach`] beyond [`MPL_MAX`].
+    pub fn least_mpl(&self, allowed_increase: f64) -> Result<usize, ModelError> {
         if !(0.0 < allowed_increase && allowed_increase.is_finite()) {
-            return Err(Error::OutOfRange { what: "an allowed increase of", value: allowed_increase });
+            return Err(ModelError::OutOfRange { what: "an allowed increase of", value: allowed_increase });
         }
         let enough = |mpl: usize| match self.at(mpl) {
             Ok(at) => at.keeps(allowed_increase),
@@ -117,7 +117,7 @@ impl Response {
         let mut high = 1;
         while !enough(high) {
             if MPL_MAX <= high {
-                return Err(Error::OutOfReach { mpl_max: MPL_MAX });
+                return Err(ModelError::OutOfReach { mpl_max: MPL_MAX });
             }
             high = (2 * high).min(MPL_MAX);
         }
@@ -129,12 +129,12 @@ impl Response {
         Ok(high)
     }
 
-    fn check(&self, mpl: usize) -> Result<(), Error> {
+    fn check(&self, mpl: usize) -> Result<(), ModelError> {
         if !(1..=MPL_MAX).contains(&mpl) {
-            return Err(Error::OutOfRange { what: "a limit of", value: mpl as f64 });
+            return Err(ModelError::OutOfRange { what: "a limit of", value: mpl as f64 });
         }
         let capacity = (mpl as f64).min(f64::from(self.flow.servers));
-        if capacity <= self.flow.lambda { Err(Error::Unstable { mpl }) } else { Ok(()) }
+        if capacity <= self.flow.lambda { Err(ModelError::Unstable { mpl }) } else { Ok(()) }
     }
 
     fn solve(&self, mpl: usize, below: &Below) -> AtMpl {
@@ -156,10 +156,10 @@ impl Response {
 ///
 /// # Errors
 /// If `load` is not between 0 and 1, or there is no server.
-pub fn processor_sharing(load: f64, servers: u32) -> Result<f64, Error> {
+pub fn processor_sharing(load: f64, servers: u32) -> Result<f64, ModelError> {
     check_load(load)?;
     if servers == 0 {
-        return Err(Error::OutOfRange { what: "a number of servers of", value: 0.0 });
+        return Err(ModelError::OutOfRange { what: "a number of servers of", value: 0.0 });
     }
     let offered = load * f64::from(servers);
     // Erlang's loss formula by its recursion, and from it the probability that all processors work.
@@ -173,16 +173,16 @@ pub fn processor_sharing(load: f64, servers: u32) -> Result<f64, Error> {
 ///
 /// # Errors
 /// If `load` is not between 0 and 1, or C² is invalid. Any C² of at least 0 is exact here.
-pub fn pollaczek_khinchine(load: f64, c2: f64) -> Result<f64, Error> {
+pub fn pollaczek_khinchine(load: f64, c2: f64) -> Result<f64, ModelError> {
     check_load(load)?;
     if !super::is_amount(c2) {
-        return Err(Error::Variability(c2));
+        return Err(ModelError::Variability(c2));
     }
     Ok(1.0 + load * (1.0 + c2) / 2.0 / (1.0 - load))
 }
 
-fn check_load(load: f64) -> Result<(), Error> {
-    if 0.0 < load && load < 1.0 { Ok(()) } else { Err(Error::NoSteadyState(load)) }
+fn check_load(load: f64) -> Result<(), ModelError> {
+    if 0.0 < load && load < 1.0 { Ok(()) } else { Err(ModelError::NoSteadyState(load)) }
 }
 
 #[cfg(test)]

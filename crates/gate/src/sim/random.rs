@@ -2,11 +2,11 @@
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
-pub struct Random([u64; 4]);
+pub struct SimRandom([u64; 4]);
 
-impl Random {
+impl SimRandom {
     /// Creates the stream of this seed.
-    pub fn new(seed: u64) -> Random {
+    pub fn new(seed: u64) -> SimRandom {
         let mut state = seed;
         let mut next = || {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -15,7 +15,7 @@ impl Random {
             mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             mixed ^ (mixed >> 31)
         };
-        Random([next(), next(), next(), next()])
+        SimRandom([next(), next(), next(), next()])
     }
 
     fn bits(&mut self) -> u64 {

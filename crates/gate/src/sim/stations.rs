@@ -22,7 +22,7 @@ pub(super) struct Processors {
     /// Service that a job present all the time has got, in seconds.
     got: f64,
     at: Time,
-    jobs: BinaryHeap<Reverse<(Key, u64, Job)>>,
+    jobs: BinaryHeap<Reverse<(OrderedFloat, u64, Job)>>,
     number: u64,
     /// Share of its speed that the host leaves each processor.
     host: f64,
@@ -31,18 +31,18 @@ pub(super) struct Processors {
 
 /// A float that is no NaN, in its order.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Key(f64);
+struct OrderedFloat(f64);
 
-impl Eq for Key {}
+impl Eq for OrderedFloat {}
 
-impl Ord for Key {
-    fn cmp(&self, other: &Key) -> std::cmp::Ordering {
+impl Ord for OrderedFloat {
+    fn cmp(&self, other: &OrderedFloat) -> std::cmp::Ordering {
         self.0.total_cmp(&other.0)
     }
 }
 
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Key) -> Option<std::cmp::Ordering> {
+impl PartialOrd for OrderedFloat {
+    fn partial_cmp(&self, other: &OrderedFloat) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -86,18 +86,18 @@ impl Processors {
     pub(super) fn begin(&mut self, now: Time, job: Job, seconds: f64) {
         self.pass(now);
         self.number += 1;
-        self.jobs.push(Reverse((Key(self.got + seconds), self.number, job)));
+        self.jobs.push(Reverse((OrderedFloat(self.got + seconds), self.number, job)));
     }
 
     pub(super) fn next(&self) -> Option<Time> {
-        let Reverse((Key(end), ..)) = self.jobs.peek()?;
+        let Reverse((OrderedFloat(end), ..)) = self.jobs.peek()?;
         Some(after(self.at, ((end - self.got) / self.speed()).max(0.0)))
     }
 
     /// Takes the job whose work is done now.
     pub(super) fn end(&mut self, now: Time) -> Option<Job> {
         self.pass(now);
-        let Reverse((Key(end), _, job)) = self.jobs.pop()?;
+        let Reverse((OrderedFloat(end), _, job)) = self.jobs.pop()?;
         // Time is in nanoseconds; what that rounds off is not carried on.
         self.got = self.got.max(end);
         Some(job)
@@ -134,26 +134,26 @@ impl Disk {
 
 /// Rows that one job at a time holds.
 #[derive(Debug)]
-pub(super) struct Rows {
-    rows: Vec<Row>,
+pub(super) struct RowLocks {
+    rows: Vec<LockedRow>,
     /// Jobs that wait.
     pub(super) waiting: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Row {
+struct LockedRow {
     is_taken: bool,
     waiting: VecDeque<Job>,
 }
 
-impl Rows {
-    pub(super) fn new(count: u32) -> Rows {
-        Rows { rows: vec![Row::default(); count as usize], waiting: 0 }
+impl RowLocks {
+    pub(super) fn new(count: u32) -> RowLocks {
+        RowLocks { rows: vec![LockedRow::default(); count as usize], waiting: 0 }
     }
 
     /// Creates rows until there are at least `count`.
     pub(super) fn make(&mut self, count: u32) {
-        self.rows.resize(self.rows.len().max(count as usize), Row::default());
+        self.rows.resize(self.rows.len().max(count as usize), LockedRow::default());
     }
 
     /// Takes a row, or waits for it. Returns true if the job has it.

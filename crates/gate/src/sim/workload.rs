@@ -1,6 +1,6 @@
 //! Workload: the work of a transaction in a simulated database.
 
-use super::random::Random;
+use super::random::SimRandom;
 use crate::model::H2;
 
 /// Mean work of transactions.
@@ -71,7 +71,7 @@ impl Workload {
         self.visits + sizes.p * short + sizes.q() * long
     }
 
-    pub(super) fn plan(&self, sizes: &H2, random: &mut Random) -> Plan {
+    pub(super) fn plan(&self, sizes: &H2, random: &mut SimRandom) -> Plan {
         let size = sizes.sample(random.uniform(), random.uniform());
         // Rounded up or down by chance, so that the mean stays what it is.
         let visits = size * self.visits;

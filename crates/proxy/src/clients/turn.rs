@@ -10,7 +10,7 @@ use crate::servers::nodes::Patience;
 use crate::servers::pool::{Pool, TakeError, TakeErrorKind, Taken};
 use crate::servers::target::TargetRole;
 use gate::Ticket;
-use server::door::{About, Place, Room, Slot, TurnedAway};
+use server::door::{About, Room, RoomPlace, Slot, TurnedAway};
 use server::stats::{Stage, Stats};
 use stage::Class;
 use statement::SqlError;
@@ -227,7 +227,7 @@ impl Turn {
     }
 
     /// Takes the place of its connection, if it has one, for a connection that outlives the turn.
-    pub(crate) fn keep(&mut self) -> Option<Place> {
+    pub(crate) fn keep(&mut self) -> Option<RoomPlace> {
         self.slot.as_mut()?.keep()
     }
 

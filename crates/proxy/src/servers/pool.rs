@@ -17,7 +17,7 @@ use crate::servers::sight::Sight;
 use crate::servers::target::TargetRole;
 use crate::statements::session_settings::SessionSettings;
 use locked::Locked;
-use server::door::{Place, Room};
+use server::door::{Room, RoomPlace};
 use statement::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -101,7 +101,7 @@ pub(crate) struct Taken {
     pub(crate) server: Box<ServerConn>,
     pub(crate) node: Arc<Node>,
     /// Place of the connection, unless a transaction's slot has it.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<RoomPlace>,
 }
 
 /// Reason why there is no connection.

@@ -13,7 +13,7 @@ use crate::servers::node::Node;
 use crate::servers::process::{Process, Stat};
 use crate::servers::server_conn::{Failed, ServerConn};
 use crate::servers::sight::Sight;
-use server::door::{Resource, Sample, Stalls};
+use server::door::{Resource, ResourceSample, Stalls};
 use statement::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -182,14 +182,14 @@ impl WatchConn {
         Ok(WatchConn { server, host: process.map(|_| LocalHost::default()) })
     }
 
-    async fn look(&mut self, sights: &[Arc<Sight>], for_whom: bool) -> Result<(Sample, Stalls), WatchError> {
+    async fn look(&mut self, sights: &[Arc<Sight>], for_whom: bool) -> Result<(ResourceSample, Stalls), WatchError> {
         let answer = time::timeout(ANSWER_TIME, self.server.ask(&question(sights, for_whom))).await;
         let late = |_| Failed::Broken(std::io::ErrorKind::TimedOut.into());
         let mut seen = Vec::new();
         for row in answer.map_err(late)?? {
             seen.extend(ProcessSample::of(&row)?);
         }
-        let mut sample = Sample::default();
+        let mut sample = ResourceSample::default();
         for resource in seen.iter().filter_map(|one| one.at) {
             sample.at[resource as usize] += 1;
         }
@@ -224,7 +224,7 @@ pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Dura
         wait = if is_busy { SOON.min(every) } else { every };
         if !is_busy {
             // No transaction used anything, which needs no question.
-            door.record(now - last, &Sample::default());
+            door.record(now - last, &ResourceSample::default());
             last = now;
             // A server that is to be restarted waits for its connections to close.
             let is_paused = shared.all_databases().iter().any(|(_, database)| database.is_paused());

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** its memory is bounded, whatever happens; points follow one another without gaps or overlaps.
 
-use super::{Door, Shared};
+use super::{Door, DoorShared};
 use gate::Totals;
 use locked::Locked;
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ const COARSE_MAX: usize = 1_440;
 
 /// Activity of the gate between two looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moment {
+pub struct GateSample {
     /// End of the interval, in seconds since the gate was created.
     pub at: f64,
     /// Duration of the interval, in seconds.
@@ -39,19 +39,19 @@ pub struct Moment {
 
 /// History of the gate, by second and by minute.
 #[derive(Debug, Default)]
-pub(super) struct History {
-    fine: VecDeque<Moment>,
-    coarse: VecDeque<Moment>,
+pub(super) struct GateHistory {
+    fine: VecDeque<GateSample>,
+    coarse: VecDeque<GateSample>,
     last: Totals,
     /// Totals at the end of the last coarse point, and the number of fine points since then.
     last_coarse: Totals,
     since_coarse: usize,
 }
 
-fn between(before: &Totals, after: &Totals, mpl: u32) -> Option<Moment> {
+fn between(before: &Totals, after: &Totals, mpl: u32) -> Option<GateSample> {
     let seconds = after.seconds - before.seconds;
     let done = (after.done - before.done) as f64;
-    (0.0 < seconds).then(|| Moment {
+    (0.0 < seconds).then(|| GateSample {
         at: after.seconds,
         seconds,
         mpl,
@@ -62,14 +62,14 @@ fn between(before: &Totals, after: &Totals, mpl: u32) -> Option<Moment> {
     })
 }
 
-fn push(ring: &mut VecDeque<Moment>, most: usize, moment: Moment) {
+fn push(ring: &mut VecDeque<GateSample>, most: usize, moment: GateSample) {
     if ring.len() == most {
         ring.pop_front();
     }
     ring.push_back(moment);
 }
 
-impl History {
+impl GateHistory {
     pub(super) fn look(&mut self, totals: Totals, mpl: u32) {
         let Some(fine) = between(&self.last, &totals, mpl) else { return };
         push(&mut self.fine, FINE_MAX, fine);
@@ -84,7 +84,7 @@ impl History {
     }
 
     /// Returns the points after this moment, the oldest first, each as fine as it is known.
-    pub(super) fn since(&self, at: f64) -> Vec<Moment> {
+    pub(super) fn since(&self, at: f64) -> Vec<GateSample> {
         // Times that are covered by fine points are not repeated by coarse ones.
         let begin = self.fine.front().map_or(0.0, |first| first.at - first.seconds);
         let coarse = self.coarse.iter().filter(|moment| moment.at <= begin + PERIOD.as_secs_f64() / 2.0);
@@ -95,21 +95,21 @@ impl History {
 }
 
 impl Door {
-    /// Seconds since the gate was created, if there is one: the clock of [`Moment::at`].
+    /// Seconds since the gate was created, if there is one: the clock of [`GateSample::at`].
     pub fn seconds(&self) -> Option<f64> {
         self.gate().map(|shared| shared.began.elapsed().as_secs_f64())
     }
 
     /// Activity of the gate in the last seconds, the oldest first: each second of the last hour, each minute of the
     /// last day. Empty if there is no gate.
-    pub fn history(&self, seconds: f64) -> Vec<Moment> {
+    pub fn history(&self, seconds: f64) -> Vec<GateSample> {
         let Some(shared) = self.gate() else { return Vec::new() };
         let at = shared.began.elapsed().as_secs_f64() - seconds;
         shared.history.locked().since(at)
     }
 }
 
-impl Shared {
+impl DoorShared {
     /// Adds a point once in a while, for ever.
     pub(super) async fn keep_history(&self) {
         let mut ticks = interval(PERIOD);
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_point_says_what_was_between() {
-        let mut history = History::default();
+        let mut history = GateHistory::default();
         history.look(Totals::default(), 4);
         assert!(history.since(0.0).is_empty(), "no time has passed");
         history.look(steady(1.0), 4);
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn two_days_are_bounded_and_without_gaps() {
-        let mut history = History::default();
+        let mut history = GateHistory::default();
         for second in 1..=172_800 {
             history.look(steady(second.into()), 1);
         }

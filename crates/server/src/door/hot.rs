@@ -12,11 +12,11 @@ use syntax::fingerprint::{self, Literal};
 
 /// Table of the rules, by the fingerprints of their statements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HotRules(HashMap<u64, Place>);
+pub struct HotRules(HashMap<u64, KeyPosition>);
 
 /// Position of the key in a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct KeyPosition {
     /// Hash of the rule's name.
     name: u64,
     /// Index of the key among the statement's values.
@@ -74,7 +74,7 @@ impl HotRules {
                 Some(name) => fingerprint::of_bytes([name.as_bytes()]),
                 None => fingerprint,
             };
-            if rules.insert(fingerprint, Place { name, value }).is_some() {
+            if rules.insert(fingerprint, KeyPosition { name, value }).is_some() {
                 return Err(format!("\"{rule}\": this statement is there twice"));
             }
         }

@@ -1,8 +1,8 @@
 //! Tables of the gate: classes and their times, the limit now and over time, the reasons why it has moved, and the
 //! forecast of other limits.
 
-use crate::door::{Door, Mode, Moment, Row};
-use gate::control::{Expected, Move, Phase};
+use crate::door::{Door, GateSample, Mode, ResourceRow};
+use gate::control::{LimitForecast, Move, Phase};
 use gate::{ClassObservation, ClassView, Time, Times};
 use types::table::{Lines, ProvidedTable, count, ms};
 use types::{Datum, Kind};
@@ -140,7 +140,7 @@ fn histograms(door: &Door) -> Lines {
 pub fn history(door: &Door, seconds: f64) -> Lines {
     let Some(now) = door.seconds() else { return Lines::new() };
     let is_limited = door.mode() != Mode::Observe;
-    let row = |moment: &Moment| {
+    let row = |moment: &GateSample| {
         vec![
             ("seconds_ago", Datum::Float8((now - moment.at).max(0.0))),
             ("seconds", Datum::Float8(moment.seconds)),
@@ -192,7 +192,7 @@ fn mpl(door: &Door) -> Lines {
 /// Rows of the resources that transactions inside spend their time on.
 fn resources(door: &Door) -> Lines {
     let known = |value: Option<f64>| value.map_or(Datum::Null, Datum::Float8);
-    let row = |row: &Row| {
+    let row = |row: &ResourceRow| {
         vec![
             ("resource", Datum::text(row.resource.name())),
             ("share", Datum::Float8(row.share)),
@@ -247,7 +247,7 @@ fn mpl_verdict(door: &Door) -> Lines {
 fn mpl_forecast(door: &Door) -> Lines {
     let Some(forecast) = door.forecast() else { return Lines::new() };
     let source = door.model_source().name();
-    let row = |limit: &Expected| {
+    let row = |limit: &LimitForecast| {
         vec![
             ("mpl", count(limit.mpl.into())),
             ("throughput", Datum::Float8(limit.throughput)),

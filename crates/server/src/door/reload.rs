@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** either all of the new settings take effect, or none. Transactions that wait or are inside stay there.
 
-use super::{Door, DoorOptions, Mode, Source};
+use super::{DemandSource, Door, DoorOptions, Mode};
 use gate::SettingsError;
 use gate::control::Controller;
 use locked::{Locked, RwLocked};
@@ -31,7 +31,7 @@ impl Door {
             if !is_same || (options.mode == Mode::Auto) != was_auto {
                 state.controller = Controller::new(options.control.clone());
                 state.controllers += 1;
-                state.source = Source::of(&options.control);
+                state.source = DemandSource::of(&options.control);
             }
             state.mode = options.mode;
             let (least, most) = (options.control.mpl_min, options.control.mpl_max);

@@ -6,7 +6,7 @@
 //!
 //! **Invariant:** the figures are recent: the weight of a sample halves every minute.
 
-use super::{Door, Shared};
+use super::{Door, DoorShared};
 use crate::stats::Stats;
 use gate::control::{ControlSettings, Controller};
 use gate::model::{Network, Station};
@@ -57,7 +57,7 @@ impl Resource {
 
 /// Source of the model's stations and demands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Source {
+pub enum DemandSource {
     /// Nothing is known: two stations with equal demands are assumed.
     #[default]
     Assumed,
@@ -69,26 +69,26 @@ pub enum Source {
     WaitEvents,
 }
 
-impl Source {
+impl DemandSource {
     /// Source before the first sample.
-    pub(super) fn of(control: &ControlSettings) -> Source {
-        if control.model.is_some() { Source::Configured } else { Source::Assumed }
+    pub(super) fn of(control: &ControlSettings) -> DemandSource {
+        if control.model.is_some() { DemandSource::Configured } else { DemandSource::Assumed }
     }
 
     /// Name in views.
     pub fn name(self) -> &'static str {
         match self {
-            Source::Assumed => "assumed",
-            Source::Configured => "configured",
-            Source::StageClock => "stage clock",
-            Source::WaitEvents => "wait events",
+            DemandSource::Assumed => "assumed",
+            DemandSource::Configured => "configured",
+            DemandSource::StageClock => "stage clock",
+            DemandSource::WaitEvents => "wait events",
         }
     }
 }
 
 /// Observation at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sample {
+pub struct ResourceSample {
     /// Number of transactions at each resource.
     pub at: [u32; Resource::ALL.len()],
     /// Processor time in seconds that server processes have had since the last sample, if it is visible.
@@ -121,7 +121,7 @@ pub struct Resources {
 
 /// Figures of one resource, as the views show them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Row {
+pub struct ResourceRow {
     /// Resource.
     pub resource: Resource,
     /// Share of the time that transactions are inside.
@@ -139,7 +139,7 @@ pub struct Row {
     /// Number of samples.
     pub samples: u64,
     /// Source of the figures.
-    pub source: Source,
+    pub source: DemandSource,
 }
 
 /// Demands of one transaction, in seconds.
@@ -155,7 +155,7 @@ pub(crate) struct Demands {
 impl Demands {
     /// Network of these demands. Stations have one server each, except the processors. Waits for locks are no station:
     /// a limit shortens them.
-    pub fn network(&self, processors: u32) -> Result<Network, gate::model::Error> {
+    pub fn network(&self, processors: u32) -> Result<Network, gate::model::ModelError> {
         let stations = [(self.processor, processors), (self.io, 1), (self.log, 1)];
         let stations = stations.map(|(demand, servers)| Station::queue(demand, servers));
         Network::new(stations.to_vec(), self.think)
@@ -173,7 +173,7 @@ const DONE_MIN: f64 = 50.0;
 impl Resources {
     /// Adds a sample, taken this long after the last one. `done` is the number of transactions that have ended up to
     /// now; the database has this many processors.
-    pub fn record(&mut self, passed: Duration, sample: &Sample, done: u64, processors: u32) {
+    pub fn record(&mut self, passed: Duration, sample: &ResourceSample, done: u64, processors: u32) {
         if GAP < passed {
             // Nobody has sampled for a while, and one moment does not stand for such a long time.
             self.last_done = Some(done);
@@ -240,14 +240,14 @@ impl Resources {
         Some(Demands { processor: of(Resource::Processor), io: of(Resource::Io), log: of(Resource::Log), think })
     }
 
-    pub fn rows(&self, processors: u32) -> Vec<Row> {
+    pub fn rows(&self, processors: u32) -> Vec<ResourceRow> {
         let all: f64 = self.at.iter().sum();
         let demands = self.demands();
         let rows = Resource::ALL.into_iter().enumerate().map(|(index, resource)| {
             let is_processor = resource == Resource::Processor;
             let servers = if is_processor { f64::from(processors) } else { 1.0 };
             let is_station = matches!(resource, Resource::Processor | Resource::Io | Resource::Log);
-            Row {
+            ResourceRow {
                 resource,
                 share: if 0.0 < all { self.at[index] / all } else { 0.0 },
                 seconds: self.at[index],
@@ -262,7 +262,7 @@ impl Resources {
                     Resource::Lock | Resource::Other => None,
                 }),
                 samples: self.seen[index],
-                source: Source::WaitEvents,
+                source: DemandSource::WaitEvents,
             }
         });
         with_dominating(rows.collect())
@@ -270,14 +270,14 @@ impl Resources {
 }
 
 /// Rows for our own engine, which keeps its data in memory: its time is processor time except for its waits.
-fn rows_of_stages(stages: &[StageRow], done: u64) -> Vec<Row> {
+fn rows_of_stages(stages: &[StageRow], done: u64) -> Vec<ResourceRow> {
     let sum = |names: &[&str]| {
         let of = stages.iter().filter(|row| names.contains(&row.stage));
         of.fold((0.0, 0), |(us, calls), row| (us + row.times.total_us, calls + row.times.count))
     };
     let (runs, waits) = (sum(&["parse", "run", "commit", "reply"]), sum(&["wait"]));
     let all: f64 = runs.0 + waits.0;
-    let row = |resource, (us, samples): (f64, u64)| Row {
+    let row = |resource, (us, samples): (f64, u64)| ResourceRow {
         resource,
         share: if 0.0 < all { us / all } else { 0.0 },
         seconds: us / 1e6,
@@ -286,12 +286,12 @@ fn rows_of_stages(stages: &[StageRow], done: u64) -> Vec<Row> {
         host_busy: None,
         demand: (resource == Resource::Processor && 0 < done).then(|| us / 1e6 / done as f64),
         samples,
-        source: Source::StageClock,
+        source: DemandSource::StageClock,
     };
     with_dominating(vec![row(Resource::Processor, runs), row(Resource::Lock, waits)])
 }
 
-fn with_dominating(mut rows: Vec<Row>) -> Vec<Row> {
+fn with_dominating(mut rows: Vec<ResourceRow>) -> Vec<ResourceRow> {
     let inside = rows.iter_mut().filter(|row| row.resource.is_inside() && 0.0 < row.share);
     if let Some(most) = inside.max_by(|one, other| one.share.total_cmp(&other.share)) {
         most.dominates = true;
@@ -299,7 +299,7 @@ fn with_dominating(mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-impl Shared {
+impl DoorShared {
     fn resources(&self) -> MutexGuard<'_, Resources> {
         self.resources.locked()
     }
@@ -310,7 +310,7 @@ impl Shared {
         (state.gate.done(), state.gate.settings().processors)
     }
 
-    fn rows(&self) -> Vec<Row> {
+    fn rows(&self) -> Vec<ResourceRow> {
         let (done, processors) = self.done();
         match self.clock.get() {
             Some(stats) => rows_of_stages(&stats.stages(), done),
@@ -326,13 +326,13 @@ impl Shared {
                 let rows = rows_of_stages(&stats.stages(), done);
                 let processor = rows.first().and_then(|row| row.demand).filter(|_| DONE_MIN <= done as f64);
                 let demands = processor.map(|processor| Demands { processor, ..Demands::default() });
-                (demands.and_then(|demands| demands.network(processors).ok()), Source::StageClock)
+                (demands.and_then(|demands| demands.network(processors).ok()), DemandSource::StageClock)
             }
-            None => (self.resources().network(processors), Source::WaitEvents),
+            None => (self.resources().network(processors), DemandSource::WaitEvents),
         };
         let Some(network) = network else { return };
         let mut state = self.lock();
-        if state.source != Source::Configured {
+        if state.source != DemandSource::Configured {
             state.source = source;
             controller.know_model(network);
         }
@@ -357,7 +357,7 @@ impl Door {
     }
 
     /// Records a sample, taken this long after the last one.
-    pub fn record(&self, passed: Duration, sample: &Sample) {
+    pub fn record(&self, passed: Duration, sample: &ResourceSample) {
         if let Some(shared) = self.gate() {
             let (done, processors) = shared.done();
             shared.resources().record(passed, sample, done, processors);
@@ -365,7 +365,7 @@ impl Door {
     }
 
     /// Returns the resources that transactions spend their time on; empty if there is no gate.
-    pub fn resources(&self) -> Vec<Row> {
+    pub fn resources(&self) -> Vec<ResourceRow> {
         self.gate().map_or_else(Vec::new, |shared| shared.rows())
     }
 
@@ -375,8 +375,8 @@ impl Door {
     }
 
     /// Source of the model's stations and demands.
-    pub(crate) fn model_source(&self) -> Source {
-        let Some(shared) = self.gate() else { return Source::Assumed };
+    pub(crate) fn model_source(&self) -> DemandSource {
+        let Some(shared) = self.gate() else { return DemandSource::Assumed };
         // The demands may have been measured since the model was last needed.
         shared.teach(&mut Controller::new(ControlSettings::default()));
         shared.lock().source
@@ -389,15 +389,15 @@ mod tests {
 
     const TICK: Duration = Duration::from_millis(100);
 
-    fn sample(of: &[(Resource, u32)]) -> Sample {
-        let mut sample = Sample::default();
+    fn sample(of: &[(Resource, u32)]) -> ResourceSample {
+        let mut sample = ResourceSample::default();
         for (resource, count) in of {
             sample.at[*resource as usize] = *count;
         }
         sample
     }
 
-    fn demand_of(rows: &[Row], wanted: Resource) -> Option<f64> {
+    fn demand_of(rows: &[ResourceRow], wanted: Resource) -> Option<f64> {
         rows.iter().find(|row| row.resource == wanted)?.demand
     }
 
@@ -443,7 +443,7 @@ mod tests {
         // The system's count of processor time takes precedence.
         let mut counted = Resources::default();
         for tick in 0..100 {
-            let at = Sample { used: Some(0.1), host_busy: Some(0.5), ..sample(&[(Resource::Processor, 5)]) };
+            let at = ResourceSample { used: Some(0.1), host_busy: Some(0.5), ..sample(&[(Resource::Processor, 5)]) };
             counted.record(TICK, &at, 10 * tick, 2);
         }
         let rows = counted.rows(2);

@@ -6,7 +6,7 @@
 //! **Invariant:** a room exists for as long as somebody is in it or waits for it, and each place is returned once: by
 //! the slot, or by dropping the place.
 
-use super::{Door, Shared, Slot, TurnedAway};
+use super::{Door, DoorShared, Slot, TurnedAway};
 use gate::{Entrance, PoolId};
 use stage::Class;
 use std::fmt;
@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 /// Pool of connections that the gate grants together with slots.
 pub struct Room {
-    shared: Arc<Shared>,
+    shared: Arc<DoorShared>,
     pub(super) pool: PoolId,
 }
 
 /// Place in a room that belongs to no transaction. Dropping it returns it.
-pub struct Place(Arc<Room>);
+pub struct RoomPlace(Arc<Room>);
 
-impl fmt::Debug for Place {
+impl fmt::Debug for RoomPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Place").field(&self.0.pool).finish()
     }
@@ -58,7 +58,7 @@ impl Room {
     }
 
     /// Waits for a place without a slot, for connections that serve no transaction. The request precedes all others.
-    pub async fn place(self: &Arc<Room>) -> Place {
+    pub async fn place(self: &Arc<Room>) -> RoomPlace {
         let class = self.shared.classes[Class::High as usize];
         let (ticket, entrance) = self.shared.with(|state, now| {
             let (ticket, entrance) = state.gate.ask(now, class, self.pool);
@@ -86,7 +86,7 @@ impl Drop for Room {
     }
 }
 
-impl Drop for Place {
+impl Drop for RoomPlace {
     fn drop(&mut self) {
         let room = &self.0;
         if !room.shared.is_half_changed() {
@@ -97,11 +97,11 @@ impl Drop for Place {
 
 impl Slot {
     /// Takes the place from the transaction, if it has one, so that it outlives the slot.
-    pub fn keep(&mut self) -> Option<Place> {
+    pub fn keep(&mut self) -> Option<RoomPlace> {
         let (shared, ticket) = self.inside.as_ref()?;
         let room = self.room.take()?;
         shared.with(|state, _| state.gate.keep(*ticket))?;
-        Some(Place(room))
+        Some(RoomPlace(room))
     }
 
     /// Returns slot and place, because the server allows no more than `ceiling` connections, and waits again at the old

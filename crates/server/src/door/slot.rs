@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the gate knows every holder, and the holder leaves it once, by ending or by dropping the slot.
 
-use super::{Room, Shared, TurnedAway};
+use super::{DoorShared, Room, TurnedAway};
 use gate::{Ending, Entrance, Ticket};
 use stage::Class;
 use std::fmt;
@@ -13,7 +13,7 @@ use wire::Cancel;
 
 /// Slot of a transaction inside. Dropping it leaves the gate.
 pub struct Slot {
-    pub(super) inside: Option<(Arc<Shared>, Ticket)>,
+    pub(super) inside: Option<(Arc<DoorShared>, Ticket)>,
     /// Room in which the transaction has a place, too. The field stands behind the ticket: the ticket is released
     /// before the room may go.
     pub(super) room: Option<Arc<Room>>,

@@ -3,7 +3,7 @@
 //! **Invariant:** where the model does not apply, the verdict says so and names no number.
 
 use super::{Door, DoorView, Mode, Resource};
-use gate::control::{COMPLETIONS_MIN, Expected, Forecast};
+use gate::control::{COMPLETIONS_MIN, Forecast, LimitForecast};
 
 /// Minimum of recent seconds of transactions inside, for any conclusion about their waits.
 const SECONDS_MIN: f64 = 5.0;
@@ -83,7 +83,7 @@ fn of(view: &DoorView, forecast: Option<&Forecast>) -> Verdict {
 }
 
 /// Verdict where there is no limit yet.
-fn of_none(throughput: f64, active: f64, now: f64, enough: &Expected) -> String {
+fn of_none(throughput: f64, active: f64, now: f64, enough: &LimitForecast) -> String {
     let (gain, sooner) = (enough.throughput / throughput, now / enough.first);
     if gain < GAIN_MIN && sooner < SOONER_MIN {
         return format!(
@@ -112,7 +112,7 @@ fn ms(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::resources::Sample;
+    use super::super::resources::ResourceSample;
     use super::super::{About, DoorOptions};
     use super::*;
     use stage::Class;
@@ -140,7 +140,7 @@ mod tests {
         // Transactions run one after another, so they do not delay each other.
         assert!(words(&door).starts_with("No gain is expected from a limit: "), "{}", words(&door));
         assert!(door.verdict().mpl.is_some() && door.forecast().is_some());
-        let mut sample = Sample::default();
+        let mut sample = ResourceSample::default();
         // Time at clients does not belong to the database, and the largest part may still be small.
         sample.at[Resource::Client as usize] = 900;
         sample.at[Resource::Lock as usize] = 4;
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_gain_is_said_in_numbers() {
-        let enough = Expected { mpl: 6, throughput: 1_230.0, response: 0.08, first: 0.004_9 };
+        let enough = LimitForecast { mpl: 6, throughput: 1_230.0, response: 0.08, first: 0.004_9 };
         assert_eq!(
             of_none(1_000.0, 100.0, 0.1, &enough),
             "Enforcing MPL 6 would give 1230 transactions a second instead of 1000 (+23 %), and one that goes first would end \

@@ -4,7 +4,7 @@ use gate::{ClassId, Ticket, Whereabouts};
 use std::task::Waker;
 
 /// State of a waiting transaction.
-pub(super) enum Waiting {
+pub(super) enum WaitState {
     Yet(Option<Waker>),
     Admitted,
     TimedOut(ClassId, Whereabouts),
@@ -12,17 +12,17 @@ pub(super) enum Waiting {
 
 /// Waiting transactions, each at the index that the gate has given to its ticket.
 #[derive(Default)]
-pub(super) struct Waits(Vec<Option<(Ticket, Waiting)>>);
+pub(super) struct Waits(Vec<Option<(Ticket, WaitState)>>);
 
 impl Waits {
     pub(super) fn insert(&mut self, ticket: Ticket) {
         if self.0.len() <= ticket.place() {
             self.0.resize_with(ticket.place() + 1, || None);
         }
-        self.0[ticket.place()] = Some((ticket, Waiting::Yet(None)));
+        self.0[ticket.place()] = Some((ticket, WaitState::Yet(None)));
     }
 
-    pub(super) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Waiting> {
+    pub(super) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut WaitState> {
         let (own, waiting) = self.0.get_mut(ticket.place())?.as_mut()?;
         (*own == ticket).then_some(waiting)
     }

@@ -79,7 +79,7 @@ async fn an_execution_is_one_read_and_one_write() {
     let stats = Arc::new(Stats::default());
     let seen = stats.enter(Seen::new(1, "postgres", "postgres", None));
     let workers = Workers::new(1, || {}).unwrap();
-    let below = Arc::new(Below::start(&(Arc::new(|| {}) as server::network::Begun)).unwrap());
+    let below = Arc::new(Below::start(&(Arc::new(|| {}) as server::network::ThreadStart)).unwrap());
     let limits = Limits {
         message_max: 1 << 20,
         memory_max: 1 << 20,

@@ -154,22 +154,22 @@ fn a_station_that_nobody_uses_changes_nothing() {
 #[test]
 fn nonsense_is_refused() {
     let refused = |stations: Vec<Station>, think| Network::new(stations, think).unwrap_err();
-    assert_eq!(refused(vec![], 0.0), Error::NoStations);
-    assert_eq!(Network::balanced(0), Err(Error::NoStations));
+    assert_eq!(refused(vec![], 0.0), ModelError::NoStations);
+    assert_eq!(Network::balanced(0), Err(ModelError::NoStations));
     let negative = refused(vec![Station::queue(1.0, 1), Station::queue(-1.0, 1)], 0.0);
     assert_eq!(negative.to_string(), "demand -1 of station 2 is not a finite time of at least 0");
     for demand in [f64::NAN, f64::INFINITY] {
-        assert!(matches!(refused(vec![Station::delay(demand)], 0.0), Error::Demand { station: 0, .. }));
+        assert!(matches!(refused(vec![Station::delay(demand)], 0.0), ModelError::Demand { station: 0, .. }));
     }
-    assert_eq!(refused(vec![Station::queue(1.0, 0)], 0.0), Error::NoServers { station: 0 });
-    assert_eq!(refused(vec![Station::queue(0.0, 1), Station::delay(5.0)], 0.0), Error::NoDemand);
-    assert_eq!(refused(vec![Station::queue(1.0, 1)], -1.0), Error::Think(-1.0));
+    assert_eq!(refused(vec![Station::queue(1.0, 0)], 0.0), ModelError::NoServers { station: 0 });
+    assert_eq!(refused(vec![Station::queue(0.0, 1), Station::delay(5.0)], 0.0), ModelError::NoDemand);
+    assert_eq!(refused(vec![Station::queue(1.0, 1)], -1.0), ModelError::Think(-1.0));
     let network = Network::balanced(2).unwrap();
     for keep in [0.0, 1.0, -1.0, f64::NAN] {
-        assert!(matches!(network.least_mpl(keep), Err(Error::OutOfRange { .. })), "{keep}");
+        assert!(matches!(network.least_mpl(keep), Err(ModelError::OutOfRange { .. })), "{keep}");
     }
     assert!(network.least_mpl_of(0, 0.8).is_err());
-    assert_eq!(network.least_mpl(0.999_999_9), Err(Error::OutOfReach { mpl_max: POPULATION_MAX }));
+    assert_eq!(network.least_mpl(0.999_999_9), Err(ModelError::OutOfReach { mpl_max: POPULATION_MAX }));
 }
 
 fn any_station() -> impl Strategy<Value = Plain> {

@@ -96,7 +96,7 @@ fn a_large_limit_is_processor_sharing() {
 #[test]
 fn a_limit_below_the_work_is_unstable() {
     let model = Response::new(0.9, 5.0, 4).unwrap();
-    assert_eq!(model.at(3), Err(Error::Unstable { mpl: 3 }));
+    assert_eq!(model.at(3), Err(ModelError::Unstable { mpl: 3 }));
     let curve = model.curve(6).unwrap();
     assert_eq!(curve.iter().map(|at| at.mpl).collect::<Vec<_>>(), [4, 5, 6]);
     assert!(4 <= model.least_mpl(0.5).unwrap());
@@ -105,19 +105,19 @@ fn a_limit_below_the_work_is_unstable() {
 #[test]
 fn a_limit_that_is_out_of_reach_is_said_to_be() {
     let model = Response::new(0.5, 5.0, 1_000).unwrap();
-    assert_eq!(model.least_mpl(0.05), Err(Error::OutOfReach { mpl_max: MPL_MAX }));
+    assert_eq!(model.least_mpl(0.05), Err(ModelError::OutOfReach { mpl_max: MPL_MAX }));
 }
 
 #[test]
 fn nonsense_is_refused() {
     for load in [0.0, 1.0, -0.5, 2.0, f64::NAN] {
-        assert!(matches!(Response::new(load, 5.0, 1), Err(Error::NoSteadyState(_))), "{load}");
+        assert!(matches!(Response::new(load, 5.0, 1), Err(ModelError::NoSteadyState(_))), "{load}");
     }
-    assert!(matches!(Response::new(0.5, -1.0, 1), Err(Error::Variability(_))));
-    assert!(matches!(Response::new(0.5, 1.0, 0), Err(Error::OutOfRange { .. })));
+    assert!(matches!(Response::new(0.5, -1.0, 1), Err(ModelError::Variability(_))));
+    assert!(matches!(Response::new(0.5, 1.0, 0), Err(ModelError::OutOfRange { .. })));
     let model = Response::new(0.5, 5.0, 1).unwrap();
     for mpl in [0, MPL_MAX + 1] {
-        assert!(matches!(model.at(mpl), Err(Error::OutOfRange { .. })), "{mpl}");
+        assert!(matches!(model.at(mpl), Err(ModelError::OutOfRange { .. })), "{mpl}");
     }
     for increase in [0.0, -0.1, f64::NAN, f64::INFINITY] {
         assert!(model.least_mpl(increase).is_err(), "{increase}");
